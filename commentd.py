@@ -1,0 +1,3180 @@
+"""commentd: comments for a static site, in one module and one SQLite file.
+
+Run it with `python commentd.py`; paste the tag that it prints into the blog. The whole
+service is this file, read from the top: each part uses only what stands above it.
+
+    Settings      every setting, its default, its help; the loader; the sample file
+    Problems      the refusals that a caller may read, a class a status
+    Schema        the migrations, the connection, what a file must be to be ours
+    Store         all SQL: one writer behind a lock, a reader a thread
+    Text          pure: strict JSON, names, addresses, page keys, Markdown to safe HTML
+    Keys          pure: passwords, codes, tokens, the proof of work
+    World         the clock, chance and the post office; tests bring their own
+    Mail          the letters, and the work of the postman
+    Plumbing      what a handler is given: routes, ranks, limits, forms, replies
+    Readers       the handlers for those who read and write comments
+    Application   `make_app`: the routes, mounted; headers for every reply
+    Serving       waitress, calm under load; the workers; stopping without loss
+    Commands      `serve`, `example`; `main`
+"""
+
+import argparse
+import base64
+import configparser
+import contextlib
+import difflib
+import email
+import email.headerregistry
+import email.message
+import email.policy
+import email.utils
+import enum
+import functools
+import gzip
+import hashlib
+import hmac
+import html
+import ipaddress
+import json
+import logging
+import os
+import re
+import secrets
+import signal
+import smtplib
+import socket
+import sqlite3
+import ssl
+import sys
+import threading
+import time
+import unicodedata
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+try:
+    import bottle
+    import jwt
+    import mistune
+    import nh3
+    import waitress
+    from waitress.channel import HTTPChannel
+    from waitress.task import ErrorTask, WSGITask
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"commentd needs the package {missing.name}: run `pip install .` where this file is")
+
+__version__ = "0.1.0"
+
+log = logging.getLogger("commentd")
+
+Json = dict[str, Any]
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+# -- Settings -----------------------------------------------------------------
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """A parser of whole numbers in a range."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """A parser that takes one of a few words."""
+
+    def parse(text: str) -> str:
+        if text.lower() not in words:
+            raise ValueError(f"must be one of: {', '.join(words)}")
+        return text.lower()
+
+    return parse
+
+
+def yes_or_no(text: str) -> bool:
+    words = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
+    if text.lower() not in words:
+        raise ValueError("must be yes or no")
+    return words[text.lower()]
+
+
+def origins(text: str) -> tuple[str, ...]:
+    """Where blogs live: `https://blog.example`, as a browser names it in `Origin`."""
+    found = []
+    for word in text.replace(",", " ").split():
+        url = urllib.parse.urlsplit(word.rstrip("/"))
+        if url.scheme not in ("http", "https") or not url.netloc or url.path or url.query:
+            raise ValueError(f"{word}: write it as https://blog.example, without a path")
+        found.append(f"{url.scheme}://{netloc_of(url)}")
+    return tuple(found)
+
+
+def netloc_of(url: urllib.parse.SplitResult) -> str:
+    """Host and port as browsers spell them: lower case, the port only where it is unusual."""
+    usual = {"http": ":80", "https": ":443"}.get(url.scheme, "")
+    return url.netloc.lower().removesuffix(usual) if usual else url.netloc.lower()
+
+
+def web_address(text: str) -> str:
+    url = urllib.parse.urlsplit(text)
+    if text and (url.scheme not in ("http", "https") or not url.hostname or url.query):
+        raise ValueError("must be a web address such as https://comments.example")
+    return text.rstrip("/")
+
+
+def networks(text: str) -> tuple[str, ...]:
+    """Addresses and networks, or the word `unix` for whatever speaks through the socket file."""
+    found = []
+    for word in text.replace(",", " ").split():
+        try:
+            found.append(word if word == "unix" else str(ipaddress.ip_network(word)))
+        except ValueError:
+            raise ValueError(
+                f"{word}: write an address (127.0.0.1), a network (10.0.0.0/8), or unix"
+            ) from None
+    return tuple(found)
+
+
+def listening(text: str) -> str:
+    if not re.fullmatch(r"unix:/.+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
+        raise ValueError("must be host:port, such as 127.0.0.1:8080, or unix:/path")
+    if not text.startswith("unix:") and int(text.rpartition(":")[2]) > 65535:
+        raise ValueError("the port must be from 0 to 65535")
+    return text
+
+
+def signing_key(text: str) -> str:
+    # RFC 7518, 3.2: a key for HS256 has at least the size of the hash.
+    if text and len(text.encode()) < 32:
+        raise ValueError("must have at least 32 bytes; `openssl rand -hex 32` makes one")
+    return text
+
+
+def mailbox(text: str) -> str:
+    """`comments@example.com`, or `Name <comments@example.com>`."""
+    try:
+        if text and not email.headerregistry.Address(addr_spec=address_in(text)).domain:
+            raise ValueError
+    except (ValueError, email.errors.MessageError):
+        raise ValueError("must be an address, such as comments@example.com") from None
+    return text
+
+
+def address_in(text: str) -> str:
+    return email.utils.parseaddr(text)[1]
+
+
+def setting(
+    default: Any, help: str, parse: Callable[[str], Any] = str, *, secret: bool = False
+) -> Any:
+    return field(default=default, metadata={"help": help, "parse": parse, "secret": secret})
+
+
+@dataclass(frozen=True)
+class Config:
+    """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins."""
+
+    server_listen: str = setting(
+        "127.0.0.1:8080", "Where to listen: host:port, or unix:/path for a socket file.", listening
+    )
+    server_public_url: str = setting(
+        "",
+        "The address under which readers reach this service, such as https://comments.example.\n"
+        "When it is set, the page at / is off (see demo).",
+        web_address,
+    )
+    server_trusted_proxy: tuple[str, ...] = setting(
+        (),
+        "The proxy in front, whose X-Forwarded-For is believed: its address as this service sees\n"
+        "it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
+        networks,
+    )
+    database_path: str = setting(
+        "commentd.db", "The one file that keeps everything; relative to the folder of this file."
+    )
+    site_origins: tuple[str, ...] = setting(
+        (),
+        "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
+        "Empty: any.",
+        origins,
+    )
+    site_name: str = setting(
+        "", "The name of the blog, for letters. Empty: taken from its address."
+    )
+    site_demo: bool = setting(
+        False, "Keep the page at / (a live demo) although public_url is set.", yes_or_no
+    )
+    token_key: str = setting(
+        "",
+        "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
+        "the database. Set here, it is in no copy of the database.",
+        signing_key,
+        secret=True,
+    )
+    mail_host: str = setting(
+        "", "The mail server (SMTP). Empty: letters are printed to the terminal."
+    )
+    mail_port: int = setting(
+        0, "Its port. 0: 587 for starttls, 465 for tls, 25 for none.", whole(0, 65535)
+    )
+    mail_security: str = setting(
+        "starttls",
+        "How the connection is protected: starttls, tls or none. It never falls back to clear.",
+        one_of("starttls", "tls", "none"),
+    )
+    mail_user: str = setting("", "The user name at the mail server. Empty: no login.")
+    mail_password: str = setting("", "The password there.", secret=True)
+    mail_sender: str = setting(
+        "", "Whom letters come from: an address, or Name <address>. Empty: the user.", mailbox
+    )
+    captcha_provider: str = setting(
+        "altcha",
+        "What keeps robots out: altcha (a proof of work that this service checks by itself), or\n"
+        "none (any non-empty token passes).",
+        one_of("altcha", "none"),
+    )
+    comments_max_length: int = setting(
+        2000, "The longest comment, in characters.", whole(1, 10_000)
+    )
+    comments_page_size: int = setting(
+        6, "Comments a page where the reader does not say.", whole(1, 100)
+    )
+    comments_login_required: bool = setting(False, "Only accounts may comment.", yes_or_no)
+    privacy_show_ip: str = setting(
+        "masked",
+        "What readers see of an author's address: masked, full or none. Admins see all of it.",
+        one_of("masked", "full", "none"),
+    )
+    privacy_show_location: bool = setting(
+        True, "Look up and show the place of an author (country; in China the city).", yes_or_no
+    )
+    privacy_policy_url: str = setting(
+        "", "The address of your privacy policy, shown where comments are written.", web_address
+    )
+    limits_enabled: bool = setting(
+        True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
+    )
+
+
+SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
+
+
+class Fault(Exception):
+    """What the person who runs the service must mend; ends the program with a sentence."""
+
+    exit_code = 1
+
+
+class SettingsFault(Fault):
+    """All that is wrong with the settings, a line each."""
+
+    exit_code = 2
+
+
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The settings of the file and the environment; a `SettingsFault` names all that is wrong."""
+    faults: list[str] = []
+    values: Json = {}
+    for name, text, source in [*from_file(path, faults), *from_environment(environ, faults)]:
+        try:
+            values[name] = SETTINGS[tuple(name.split("_", 1))].metadata["parse"](text)
+        except ValueError as error:
+            faults.append(f"{source}: {error}")
+    faults += contradictions(values)
+    if faults:
+        raise SettingsFault("\n".join(faults))
+    config = Config(**values)
+    folder = path.parent if path else Path()
+    return Config(**{**vars(config), "database_path": str(folder / config.database_path)})
+
+
+def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Name, text and source of each setting in the file."""
+    if path is None:
+        return
+    parser = configparser.ConfigParser(interpolation=None, default_section="\0")
+    try:
+        parser.read_string(path.read_text(encoding="utf-8-sig"), source=str(path))
+    except (OSError, UnicodeError, configparser.Error) as error:
+        faults.append(f"{path}: {getattr(error, 'strerror', '') or ' '.join(str(error).split())}")
+        return
+    for section in parser.sections():
+        for key, text in parser.items(section):
+            where = f"{path}: [{section}] {key}"
+            if (section, key) in SETTINGS:
+                yield f"{section}_{key}", text, where
+            else:
+                faults.append(f"{where}: there is no such setting{hint(section, key)}")
+    secret = any(SETTINGS[s, k].metadata["secret"] for s, k in SETTINGS if parser.has_option(s, k))
+    if secret and path.stat().st_mode & 0o077:
+        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
+
+
+def from_environment(
+    environ: Mapping[str, str], faults: list[str]
+) -> Iterator[tuple[str, str, str]]:
+    """Name, text and source of each COMMENTD_… variable."""
+    for variable, text in environ.items():
+        section, _, key = variable.removeprefix("COMMENTD_").lower().partition("_")
+        if not variable.startswith("COMMENTD_"):
+            continue
+        if (section, key) in SETTINGS:
+            yield f"{section}_{key}", text.strip(), variable
+        else:
+            faults.append(f"{variable}: there is no such setting{hint(section, key)}")
+
+
+def hint(section: str, key: str) -> str:
+    """The setting that was meant, if one is near."""
+    same = [name for part, name in SETTINGS if part == section]
+    near = difflib.get_close_matches(key, same, 1, 0.5)
+    if near:
+        return f"; did you mean {near[0]}?"
+    elsewhere = [part for part, name in SETTINGS if name == key]
+    if elsewhere:
+        return f"; did you mean [{elsewhere[0]}] {key}?"
+    return "; `commentd example` prints them all"
+
+
+def contradictions(values: Json) -> list[str]:
+    """What single settings allow and together makes no sense."""
+    config, faults = Config(**values), []
+    if config.mail_host and not (config.mail_sender or "@" in config.mail_user):
+        faults.append("[mail] host is set, so set [mail] sender too: the address letters come from")
+    if config.mail_user and not config.mail_password:
+        faults.append("[mail] user is set, so set [mail] password too")
+    here = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
+    if config.mail_user and config.mail_security == "none" and not here:
+        faults.append("[mail] security = none would send [mail] password in clear: use starttls")
+    everyone = [n for n in config.server_trusted_proxy if n in ("0.0.0.0/0", "::/0")]
+    local = config.server_listen.startswith(("127.", "localhost:", "[::1]:", "unix:"))
+    if everyone and not local:
+        faults.append("[server] trusted_proxy trusts everyone on an open port: name the proxy")
+    return faults
+
+
+def example_config() -> str:
+    """The text of `commentd.example.ini`: every setting with its help and its default."""
+    parts = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
+    last = ""
+    for (section, key), setting_field in SETTINGS.items():
+        if section != last:
+            parts += ["", f"[{section}]"]
+            last = section
+        parts += ["# " + line for line in setting_field.metadata["help"].splitlines()]
+        parts += [f"#{key} = {ini_text(setting_field.default)}".rstrip()]
+    return "\n".join(parts) + "\n"
+
+
+def ini_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(value) if isinstance(value, tuple) else str(value)
+
+
+# -- Problems -----------------------------------------------------------------
+
+
+class Problem(Exception):
+    """A refusal that the caller may read; it leaves as `{error, code}`."""
+
+    status, code = 400, "bad_request"
+    retry_after = 0
+
+    def __init__(self, text: str, code: str = "", retry_after: int = 0) -> None:
+        super().__init__(text)
+        self.code = code or self.code
+        self.retry_after = retry_after or self.retry_after
+
+
+class BadRequest(Problem):
+    pass
+
+
+class Unauthorized(Problem):
+    status, code = 401, "unauthorized"
+
+
+class Forbidden(Problem):
+    status, code = 403, "forbidden"
+
+
+class NotFound(Problem):
+    status, code = 404, "not_found"
+
+
+class Conflict(Problem):
+    status, code = 409, "conflict"
+
+
+class TooLarge(Problem):
+    status, code = 413, "body_too_large"
+
+
+class UriTooLong(Problem):
+    status, code = 414, "uri_too_long"
+
+
+class Unsupported(Problem):
+    status, code = 415, "content_type"
+
+
+class TooMany(Problem):
+    """`retry_after`: seconds until it may be tried again."""
+
+    status, code, retry_after = 429, "too_many", MINUTE
+
+
+class Unavailable(Problem):
+    """`retry_after`: seconds until it may be tried again."""
+
+    status, code, retry_after = 503, "unavailable", 5
+
+
+# -- Schema -------------------------------------------------------------------
+
+APPLICATION_ID = 0x636D6E74  # "cmnt", in the header of the file: see sqlite.org/pragma.html
+
+# Append only: what was released is never edited. `statements` runs each one.
+MIGRATIONS = [
+    f"""
+    PRAGMA application_id = {APPLICATION_ID};
+
+    CREATE TABLE secret (
+        name  TEXT PRIMARY KEY,
+        value TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE account (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        email      TEXT NOT NULL UNIQUE,
+        nickname   TEXT NOT NULL,
+        password   TEXT NOT NULL,
+        role       TEXT NOT NULL DEFAULT 'user' CHECK (role IN ('user', 'admin')),
+        version    INTEGER NOT NULL DEFAULT 1,
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX account_role ON account (role, nickname);
+
+    CREATE TABLE registration (
+        id         INTEGER PRIMARY KEY,
+        request_id TEXT NOT NULL UNIQUE,
+        email      TEXT NOT NULL,
+        nickname   TEXT NOT NULL,
+        password   TEXT NOT NULL,
+        code       TEXT NOT NULL,
+        client     TEXT NOT NULL,
+        tries      INTEGER NOT NULL DEFAULT 0,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX registration_email ON registration (email);
+    CREATE INDEX registration_created ON registration (created_at);
+    CREATE INDEX registration_expires ON registration (expires_at);
+
+    CREATE TABLE page (
+        id         INTEGER PRIMARY KEY,
+        key        TEXT NOT NULL UNIQUE,
+        page_url   TEXT NOT NULL,
+        total      INTEGER NOT NULL DEFAULT 0,
+        threads    INTEGER NOT NULL DEFAULT 0,
+        views      INTEGER NOT NULL DEFAULT 0,
+        page_likes INTEGER NOT NULL DEFAULT 0,
+        seen_at    INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX page_seen ON page (seen_at);
+
+    -- `replies` counts the direct answers that are shown; a comment is shown
+    -- when it is visible, or as a tombstone when `replies` is not zero.
+    CREATE TABLE comment (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        page_id    INTEGER NOT NULL REFERENCES page (id),
+        parent_id  INTEGER REFERENCES comment (id),
+        thread_id  INTEGER REFERENCES comment (id),
+        user_id    INTEGER REFERENCES account (id),
+        nickname   TEXT NOT NULL,
+        email      TEXT NOT NULL,
+        website    TEXT NOT NULL,
+        content    TEXT NOT NULL,
+        html       TEXT NOT NULL,
+        ip         TEXT NOT NULL,
+        country    TEXT NOT NULL,
+        location   TEXT NOT NULL,
+        likes      INTEGER NOT NULL DEFAULT 0,
+        replies    INTEGER NOT NULL DEFAULT 0,
+        shown      INTEGER NOT NULL DEFAULT 0 CHECK (shown IN (0, 1)),
+        status     TEXT NOT NULL CHECK (status IN ('visible', 'waiting', 'spam', 'deleted')),
+        created_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX comment_by_time ON comment (page_id, status, created_at, id);
+    CREATE INDEX comment_by_likes ON comment (page_id, status, likes, created_at, id);
+    CREATE INDEX comment_top_by_time
+        ON comment (page_id, shown, created_at, id) WHERE parent_id IS NULL;
+    CREATE INDEX comment_top_by_likes
+        ON comment (page_id, shown, likes, created_at, id) WHERE parent_id IS NULL;
+    CREATE INDEX comment_of_thread ON comment (thread_id, shown, created_at, id);
+    CREATE INDEX comment_of_parent ON comment (parent_id) WHERE parent_id IS NOT NULL;
+    CREATE INDEX comment_of_user ON comment (user_id) WHERE user_id IS NOT NULL;
+
+    CREATE TABLE comment_liker (
+        comment_id INTEGER NOT NULL REFERENCES comment (id),
+        visitor    TEXT NOT NULL,
+        PRIMARY KEY (comment_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE page_liker (
+        page_id INTEGER NOT NULL REFERENCES page (id),
+        visitor TEXT NOT NULL,
+        PRIMARY KEY (page_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE budget (
+        name    TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        used    INTEGER NOT NULL,
+        ends_at INTEGER NOT NULL,
+        PRIMARY KEY (name, subject)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX budget_ends ON budget (ends_at);
+
+    CREATE TABLE spent_captcha (
+        signature  TEXT PRIMARY KEY,
+        comment_id INTEGER REFERENCES comment (id),
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX spent_captcha_expires ON spent_captcha (expires_at);
+    CREATE INDEX spent_captcha_comment ON spent_captcha (comment_id) WHERE comment_id IS NOT NULL;
+
+    -- A letter that can't be delivered stays, without its text, to be told of.
+    CREATE TABLE outbox (
+        id              INTEGER PRIMARY KEY,
+        registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
+        recipient       TEXT NOT NULL,
+        message         TEXT NOT NULL,
+        tries           INTEGER NOT NULL DEFAULT 0,
+        due_at          INTEGER,
+        expires_at      INTEGER NOT NULL,
+        failure         TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    CREATE INDEX outbox_due ON outbox (due_at);
+    CREATE INDEX outbox_expires ON outbox (expires_at);
+    CREATE INDEX outbox_registration ON outbox (registration_id);
+    """
+]
+
+
+class SchemaFault(Fault):
+    """The file is not a database that this program can serve."""
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection in autocommit mode: transactions are opened by name. `Store` sees to it that
+    no two threads use one at once, and closes those of other threads."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    db.execute("PRAGMA busy_timeout = 5000")  # first of all: the next ones may have to wait
+    db.execute("PRAGMA journal_mode = WAL")
+    # FULL: what was acknowledged survives a power cut, not only a crash of the process.
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA journal_size_limit = 67108864")
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def inspect(path: Path) -> None:
+    """Refuse, untouched, a file that is not ours, damaged, or of a newer program."""
+    if not path.parent.is_dir():
+        raise SchemaFault(f"{path.parent}: there is no such folder for the database")
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as db:
+            ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+            if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+                raise SchemaFault(f"{path} is a database of another program: name another file")
+            if version_of(db) > len(MIGRATIONS):
+                raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
+            if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+                raise SchemaFault(f"{path} is damaged ({verdict}): put a backup in its place")
+    except sqlite3.OperationalError as error:
+        raise SchemaFault(f"{path} can't be opened: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise SchemaFault(f"{path} is damaged ({error}): put a backup in its place") from None
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a script; a `;` in a text or a trigger does not end one."""
+    collected = ""
+    for piece in script.split(";"):
+        collected += piece + ";"
+        if sqlite3.complete_statement(collected):
+            if collected.strip(" \n;"):
+                yield collected
+            collected = ""
+
+
+def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
+    """Bring the database up to date, each migration whole or not at all."""
+    # A migration may rebuild a table: with foreign keys on, dropping the old one would
+    # delete its children. Inside a transaction this pragma does nothing.
+    db.execute("PRAGMA foreign_keys = OFF")
+    while (version := version_of(db)) < len(migrations):
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            for statement in statements(migrations[version]):
+                db.execute(statement)
+            if db.execute("PRAGMA foreign_key_check").fetchone():
+                raise SchemaFault(f"migration {version + 1} leaves rows that point nowhere")
+            db.execute(f"PRAGMA user_version = {version + 1}")
+            db.commit()
+        except BaseException:
+            db.rollback()
+            raise
+    db.execute("PRAGMA foreign_keys = ON")
+
+
+def alone(path: Path) -> sqlite3.Connection:
+    """The lock that keeps a second service from the same file; held until it is closed.
+
+    SQLite's own locking on an empty file beside the database: it works wherever SQLite
+    does, and the system lets go of it when the process dies."""
+    db = sqlite3.connect(f"{path}-lock", timeout=0, check_same_thread=False, isolation_level=None)
+    try:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        db.close()
+        raise SchemaFault(f"another commentd is running on {path}: stop it first") from None
+    return db
+
+
+# -- Store --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Account:
+    id: int
+    email: str
+    nickname: str
+    password: str
+    role: str
+    version: int
+    created_at: int
+
+
+@dataclass(frozen=True)
+class Registration:
+    """An account to be, or a new password for one, until its code is confirmed."""
+
+    id: int
+    request_id: str
+    email: str
+    nickname: str
+    password: str
+    code: str
+    client: str
+    tries: int
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class Page:
+    id: int
+    key: str
+    page_url: str
+    total: int
+    threads: int
+    views: int
+    page_likes: int
+    seen_at: int
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment with what its page and its author's account add; `email` is not part of it."""
+
+    id: int
+    page_id: int
+    page_url: str
+    parent_id: int | None
+    thread_id: int | None
+    user_id: int | None
+    role: str
+    nickname: str
+    website: str
+    content: str
+    html: str
+    ip: str
+    country: str
+    location: str
+    likes: int
+    status: str
+    created_at: int
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A letter in the outbox; `message` is its whole text as RFC 5322 has it."""
+
+    id: int
+    recipient: str
+    message: str
+    tries: int
+    expires_at: int
+
+
+COMMENT = """
+    SELECT comment.id, comment.page_id, page.page_url, comment.parent_id, comment.thread_id,
+           comment.user_id, coalesce(account.role, '') AS role, comment.nickname,
+           comment.website, comment.content, comment.html, comment.ip, comment.country,
+           comment.location, comment.likes, comment.status, comment.created_at
+      FROM comment
+      JOIN page ON page.id = comment.page_id
+      LEFT JOIN account ON account.id = comment.user_id
+"""
+
+# What a list holds, the order of each sort, and what stands before a given comment in it.
+LISTED = {
+    "flat": "page_id = :of AND status = 'visible'",
+    "threads": "page_id = :of AND shown = 1 AND parent_id IS NULL",
+    "thread": "thread_id = :of AND shown = 1",
+}
+ORDER = {
+    "newest": ("comment.created_at DESC, comment.id DESC", "(created_at, id) > (:created_at, :id)"),
+    "oldest": ("comment.created_at, comment.id", "(created_at, id) < (:created_at, :id)"),
+    "likes": (
+        "comment.likes DESC, comment.created_at DESC, comment.id DESC",
+        "(likes, created_at, id) > (:likes, :created_at, :id)",
+    ),
+}
+# The ids come from an index alone, so that a deep page does not read what it skips.
+LISTS = {
+    (view, sort): f"""{COMMENT} WHERE comment.id IN (
+        SELECT id FROM comment WHERE {listed} ORDER BY {order} LIMIT :limit OFFSET :skip
+    ) ORDER BY {order}"""
+    for view, listed in LISTED.items()
+    for sort, (order, _) in ORDER.items()
+}
+BEFORE = {
+    (view, sort): f"SELECT count(*) FROM comment WHERE {listed} AND {before}"
+    for view, listed in LISTED.items()
+    for sort, (_, before) in ORDER.items()
+}
+
+# What SQLite says when the machine is at fault, not the program (sqlite.org/rescode.html):
+# busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
+# protocol, not a database.
+Row = TypeVar("Row")
+
+MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
+DAMAGE = {11, 26}
+
+
+class Store:
+    """All that is kept. Questions are nouns, orders are verbs; orders need `writing()`."""
+
+    def __init__(self, path: Path) -> None:
+        inspect(path)
+        self.lockfile = alone(path)
+        self.path, self.damaged = str(path), False
+        self.lock, self.local = threading.RLock(), threading.local()
+        self.opened: list[sqlite3.Connection] = []
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            self.writer = connect(self.path)
+            migrate(self.writer)
+        except (OSError, sqlite3.Error) as error:
+            self.lockfile.close()
+            raise SchemaFault(f"{path} can't be written: {error}") from None
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The writer inside `writing()`, else this thread's own reader."""
+        if getattr(self.local, "writing", False):
+            return self.writer
+        if not hasattr(self.local, "reader"):
+            self.local.reader = connect(self.path)
+            self.local.reader.execute("PRAGMA query_only = ON")
+            self.opened.append(self.local.reader)
+        reader: sqlite3.Connection = self.local.reader
+        return reader
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction. IMMEDIATE, since a deferred one that reads and then writes fails
+        at once when another has written in between. `Unavailable` when the machine fails."""
+        with self.lock, self.machine_faults():
+            if self.damaged:
+                raise Unavailable("数据库已损坏，请联系站长", "storage")
+            self.writer.execute("BEGIN IMMEDIATE")
+            self.local.writing = True
+            try:
+                yield
+                self.writer.commit()
+            except BaseException:
+                self.writer.rollback()
+                raise
+            finally:
+                self.local.writing = False
+
+    @contextlib.contextmanager
+    def machine_faults(self) -> Iterator[None]:
+        """A full disk, a lock that is held, damage: the caller may try again later."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", 1) & 0xFF
+            if code not in MACHINE_FAULTS:
+                raise
+            if code in DAMAGE and not self.damaged:
+                self.damaged = True
+                log.critical("the database is damaged, so nothing is written any more: %s", error)
+            log.error("the database failed: %s", error)
+            raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
+
+    def close(self) -> None:
+        """Ends all connections; the last one empties the -wal into the file."""
+        with self.lock:
+            for db in [*self.opened, self.writer, self.lockfile]:
+                db.close()
+            self.opened.clear()
+
+    def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
+        return self.db.execute(sql, values)
+
+    def number(self, sql: str, **values: Any) -> int | None:
+        """The one number that a statement gives, None where it gives no row."""
+        row = self.run(sql, **values).fetchone()
+        return row[0] if row else None
+
+    def one(self, kind: type[Row], sql: str, **values: Any) -> Row | None:
+        row = self.run(sql, **values).fetchone()
+        return kind(**dict(row)) if row else None
+
+    def all(self, kind: type[Row], sql: str, **values: Any) -> list[Row]:
+        # To the end: an open cursor holds back the checkpoint.
+        return [kind(**dict(row)) for row in self.run(sql, **values).fetchall()]
+
+    # Secrets, budgets, captchas
+
+    def secret(self, name: str, make: Callable[[], str]) -> str:
+        """The secret of that name, made and kept at the first question."""
+        with self.writing():
+            row = self.run("SELECT value FROM secret WHERE name = :name", name=name).fetchone()
+            if row is None:
+                if self.number("SELECT max(id) FROM account"):
+                    raise SchemaFault(f"{self.path} has accounts but no key: set [token] key")
+                sql = "INSERT INTO secret (name, value) VALUES (:name, :value) RETURNING value"
+                row = self.run(sql, name=name, value=make()).fetchone()
+            return str(row["value"])
+
+    def take(self, name: str, subject: str, most: int, window: int, now: int) -> int:
+        """Take one of `most` in `window` seconds: 0, or the seconds until there is one again.
+
+        One statement, so that no two can take the last one. A window that ends further ahead
+        than it is long was made by a clock that went wrong: it is begun anew."""
+        sql = """
+            INSERT INTO budget AS b (name, subject, used, ends_at)
+            VALUES (:name, :subject, 1, :now + :window)
+                ON CONFLICT (name, subject) DO UPDATE
+               SET used = CASE WHEN b.ends_at BETWEEN :now + 1 AND :now + :window
+                               THEN b.used + 1 ELSE 1 END,
+                   ends_at = CASE WHEN b.ends_at BETWEEN :now + 1 AND :now + :window
+                                  THEN b.ends_at ELSE excluded.ends_at END
+             WHERE b.used < :most OR b.ends_at NOT BETWEEN :now + 1 AND :now + :window
+            RETURNING used"""
+        if self.number(sql, name=name, subject=subject, most=most, window=window, now=now):
+            return 0
+        sql = "SELECT ends_at FROM budget WHERE name = :name AND subject = :subject"
+        return (self.number(sql, name=name, subject=subject) or now + 1) - now
+
+    def give_back(self, name: str, subject: str) -> None:
+        """One that was taken in advance was not needed."""
+        sql = """
+            UPDATE budget SET used = used - 1
+             WHERE name = :name AND subject = :subject AND used > 0"""
+        self.run(sql, name=name, subject=subject)
+
+    def spend_captcha(self, signature: str, expires_at: int) -> bool:
+        """False when it was spent before."""
+        sql = """
+            INSERT INTO spent_captcha (signature, expires_at) VALUES (:signature, :expires_at)
+                ON CONFLICT (signature) DO NOTHING"""
+        return self.run(sql, signature=signature, expires_at=expires_at).rowcount == 1
+
+    def bind_captcha(self, signature: str, comment_id: int) -> None:
+        """Remember on which comment it was spent."""
+        sql = "UPDATE spent_captcha SET comment_id = :comment_id WHERE signature = :signature"
+        self.run(sql, comment_id=comment_id, signature=signature)
+
+    # Accounts and registrations
+
+    def account(self, user_id: int) -> Account | None:
+        return self.one(Account, "SELECT * FROM account WHERE id = :id", id=user_id)
+
+    def account_of(self, email: str) -> Account | None:
+        return self.one(Account, "SELECT * FROM account WHERE email = :email", email=email)
+
+    def admin_nicknames(self) -> list[str]:
+        rows = self.run("SELECT nickname FROM account WHERE role = 'admin'").fetchall()
+        return [row["nickname"] for row in rows]
+
+    def end_tokens(self, user_id: int) -> None:
+        """Every token that was given out for the account is void from now on."""
+        self.run("UPDATE account SET version = version + 1 WHERE id = :id", id=user_id)
+
+    def set_password(self, user_id: int, password: str) -> None:
+        """The same password, hashed anew: tokens go on."""
+        sql = "UPDATE account SET password = :password WHERE id = :id"
+        self.run(sql, password=password, id=user_id)
+
+    def registrations(self, email: str) -> list[Registration]:
+        """What waits at the address, also with a code that has expired."""
+        sql = "SELECT * FROM registration WHERE email = :email ORDER BY id"
+        return self.all(Registration, sql, email=email)
+
+    def has_room(self, email: str, client: str, request_id: str, now: int) -> bool:
+        """Whether a registration of this client may wait: its own older one gives way, at most
+        three wait for an address, and none that is alive is driven out by a stranger's."""
+        sql = """
+            DELETE FROM registration
+             WHERE email = :email AND (client = :client OR request_id = :request_id)"""
+        self.run(sql, email=email, client=client, request_id=request_id)
+        waiting = self.registrations(email)
+        expired = [r for r in waiting if not r.created_at <= now < r.expires_at]
+        if len(waiting) >= 3 and expired:
+            self.run("DELETE FROM registration WHERE id = :id", id=expired[0].id)
+        return len(waiting) < 3 or bool(expired)
+
+    def add_registration(self, **values: Any) -> int:
+        sql = """
+            INSERT INTO registration
+                   (request_id, email, nickname, password, code, client, created_at, expires_at)
+            VALUES (:request_id, :email, :nickname, :password, :code, :client, :created_at,
+                    :expires_at)
+            RETURNING id"""
+        return self.number(sql, **values) or 0
+
+    def tried(self, email: str, request_id: str, now: int) -> list[Registration]:
+        """Take a try from each code that a guess is judged by, and tell which those are.
+
+        One statement takes and asks, so that five tries are five however many come at once.
+        A code from the future was made before the clock was set back: it counts as expired,
+        else it would live longer than it should."""
+        sql = """
+            UPDATE registration SET tries = tries + 1
+             WHERE email = :email AND request_id = coalesce(:request_id, request_id)
+               AND tries < 5 AND created_at <= :now AND expires_at > :now
+            RETURNING *"""
+        return self.all(Registration, sql, email=email, request_id=request_id or None, now=now)
+
+    def confirm(self, registration: Registration, now: int) -> None:
+        """Make the account, or give it its new nickname and password; ends its older tokens
+        and all that waits at the address, letters with codes included."""
+        sql = """
+            INSERT INTO account AS a (email, nickname, password, created_at)
+            VALUES (:email, :nickname, :password, :now)
+                ON CONFLICT (email) DO UPDATE
+               SET nickname = excluded.nickname, password = excluded.password,
+                   version = a.version + 1"""
+        self.run(sql, **{**vars(registration), "now": now})
+        self.run("DELETE FROM registration WHERE email = :email", email=registration.email)
+
+    # Pages
+
+    def page(self, key: str) -> Page | None:
+        return self.one(Page, "SELECT * FROM page WHERE key = :key", key=key)
+
+    def add_page(self, key: str, page_url: str, now: int) -> Page:
+        sql = """
+            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now)
+            RETURNING *"""
+        return self.all(Page, sql, key=key, page_url=page_url, now=now)[0]
+
+    def add_views(self, key: str, views: int, now: int) -> bool:
+        """False when there is no such page."""
+        sql = "UPDATE page SET views = views + :views, seen_at = :now WHERE key = :key"
+        return self.run(sql, key=key, views=views, now=now).rowcount == 1
+
+    # Comments
+
+    def comment(self, comment_id: int) -> Comment | None:
+        return self.one(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)
+
+    def comments(self, view: str, sort: str, skip: int, limit: int, of: int) -> list[Comment]:
+        """A stretch of a list: `flat` or `threads` of a page, `thread` of a top-level comment."""
+        return self.all(Comment, LISTS[view, sort], of=of, skip=skip, limit=limit)
+
+    def count_before(self, view: str, sort: str, comment: Comment) -> int:
+        """How many stand before the comment in the list that holds it."""
+        of = comment.thread_id if view == "thread" else comment.page_id
+        return self.number(BEFORE[view, sort], of=of, **vars(comment)) or 0
+
+    def count_replies(self, thread_id: int) -> int:
+        sql = "SELECT count(*) FROM comment WHERE thread_id = :id AND shown = 1"
+        return self.number(sql, id=thread_id) or 0
+
+    def same_comment(self, since: int, **values: Any) -> Comment | None:
+        """A comment of the same author with the same text in the same place."""
+        sql = """
+             WHERE comment.page_id = :page_id AND comment.status IN ('visible', 'waiting')
+               AND comment.created_at >= :since AND comment.content = :content
+               AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
+               AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
+               AND comment.nickname = :nickname AND comment.ip = :ip"""
+        return self.one(Comment, COMMENT + sql, since=since, **values)
+
+    def spent_on(self, signature: str) -> Comment | None:
+        """The comment that the captcha was spent on."""
+        sql = """
+             WHERE comment.id =
+                   (SELECT comment_id FROM spent_captcha WHERE signature = :signature)"""
+        return self.one(Comment, COMMENT + sql, signature=signature)
+
+    def add_comment(self, status: str, **values: Any) -> Comment:
+        sql = """
+            INSERT INTO comment
+                   (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
+                    html, ip, country, location, status, created_at)
+            VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
+                    :content, :html, :ip, :country, :location, 'waiting', :created_at)
+            RETURNING id"""
+        comment_id = self.number(sql, **values) or 0
+        self.set_status(comment_id, status)
+        return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
+
+    def set_status(self, comment_id: int, status: str) -> None:
+        """Show or hide a comment; the sums of its page and its parents follow."""
+        old = self.comment(comment_id)
+        if old is None:
+            return
+        self.run("UPDATE comment SET status = :status WHERE id = :id", status=status, id=old.id)
+        more = (status == "visible") - (old.status == "visible")
+        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
+        self.run(sql, more=more, page_id=old.page_id)
+        self.settle(comment_id)
+
+    def settle(self, comment_id: int | None) -> None:
+        """Set `shown` where it is stale, from a comment upwards: a parent changes only when
+        what it holds appears or goes."""
+        flip = """
+            UPDATE comment SET shown = 1 - shown
+             WHERE id = :id
+               AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
+            RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
+        while comment_id and (changed := self.run(flip, id=comment_id).fetchone()):
+            page_id, comment_id, more = changed
+            if comment_id is None:
+                sql = "UPDATE page SET threads = threads + :more WHERE id = :id"
+            else:
+                sql = "UPDATE comment SET replies = replies + :more WHERE id = :id"
+            self.run(sql, more=more, id=comment_id or page_id)
+
+    # Likes
+
+    def like_comment(self, comment_id: int, visitor: str, undo: bool) -> int:
+        """The number of likes, with this visitor's or without."""
+        sql = """
+            INSERT INTO comment_liker (comment_id, visitor) VALUES (:id, :visitor)
+                ON CONFLICT DO NOTHING"""
+        if undo:
+            sql = "DELETE FROM comment_liker WHERE comment_id = :id AND visitor = :visitor"
+        changed = self.run(sql, id=comment_id, visitor=visitor).rowcount
+        sql = "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes"
+        return self.number(sql, more=-changed if undo else changed, id=comment_id) or 0
+
+    def like_page(self, page_id: int, visitor: str, undo: bool, now: int) -> int:
+        """The number of likes, with this visitor's or without."""
+        sql = """
+            INSERT INTO page_liker (page_id, visitor) VALUES (:id, :visitor)
+                ON CONFLICT DO NOTHING"""
+        if undo:
+            sql = "DELETE FROM page_liker WHERE page_id = :id AND visitor = :visitor"
+        changed = self.run(sql, id=page_id, visitor=visitor).rowcount
+        sql = """
+            UPDATE page SET page_likes = page_likes + :more, seen_at = :now
+             WHERE id = :id RETURNING page_likes"""
+        return self.number(sql, more=-changed if undo else changed, now=now, id=page_id) or 0
+
+    # Outbox
+
+    def add_letter(self, **values: Any) -> None:
+        sql = """
+            INSERT INTO outbox (registration_id, recipient, message, due_at, expires_at)
+            VALUES (:registration_id, :recipient, :message, :due_at, :expires_at)"""
+        self.run(sql, **values)
+
+    def due_letter(self, now: int) -> Letter | None:
+        """The one that waits longest of those whose time has come."""
+        sql = """
+            SELECT id, recipient, message, tries, expires_at FROM outbox
+             WHERE due_at <= :now ORDER BY due_at LIMIT 1"""
+        return self.one(Letter, sql, now=now)
+
+    def next_due(self) -> int | None:
+        return self.number("SELECT min(due_at) FROM outbox")
+
+    def drop_letter(self, letter_id: int) -> None:
+        self.run("DELETE FROM outbox WHERE id = :id", id=letter_id)
+
+    def set_back_letter(self, letter_id: int, due_at: int) -> None:
+        sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
+        self.run(sql, due_at=due_at, id=letter_id)
+
+    def fail_letter(self, letter_id: int, failure: str, expires_at: int) -> None:
+        """Given up: what went wrong stays for the owner to see, the text does not."""
+        sql = """
+            UPDATE outbox SET message = '', due_at = NULL, failure = :failure,
+                   expires_at = :expires_at
+             WHERE id = :id"""
+        self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
+
+    def purge(self, now: int) -> None:
+        """Forget what has had its time."""
+        for sql in PURGES:
+            self.run(sql, now=now)
+
+
+# A code is wiped when it expires. The registration stays for a day, so that a login with its
+# password is told to verify; then it goes too. A clock set back makes rows of the future.
+PURGES = [
+    """UPDATE registration SET code = '', expires_at = 0
+        WHERE expires_at BETWEEN 1 AND :now OR created_at > :now""",
+    f"DELETE FROM registration WHERE created_at < :now - {DAY}",
+    "DELETE FROM spent_captcha WHERE expires_at <= :now",
+    "DELETE FROM budget WHERE ends_at <= :now",
+    "DELETE FROM outbox WHERE expires_at <= :now AND failure <> ''",
+    f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
+    f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
+            AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)""",
+]
+
+
+class Places:
+    """Where addresses are, by the two tables that ship; a table that can't be read is named
+    once and its addresses are unknown."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lock = threading.Lock()
+        self.tables = {4: self.table(folder / "places4.db"), 6: self.table(folder / "places6.db")}
+
+    @staticmethod
+    def table(path: Path) -> sqlite3.Connection | None:
+        try:
+            db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+            db.execute("SELECT place FROM range LIMIT 1").fetchone()
+        except sqlite3.Error as error:
+            log.warning("no places for addresses, since %s can't be read: %s", path.name, error)
+            return None
+        return db
+
+    def of(self, ip: str) -> tuple[str, str]:
+        """Country (ISO 3166) and location of an address, such as `CN` and `浙江 杭州`; empty
+        where they are unknown."""
+        if not ip:
+            return "", ""
+        address = ipaddress.ip_address(ip)
+        # IPv6 is known by its upper half, moved into the range of a signed number.
+        start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
+        table = self.tables[address.version]
+        if table is None or not address.is_global:
+            return "", ""
+        with self.lock:
+            row = table.execute(
+                """SELECT country, location FROM range JOIN place ON place.id = range.place
+                    WHERE start <= ? ORDER BY start DESC LIMIT 1""",
+                (start,),
+            ).fetchone()
+        return row or ("", "")
+
+    def close(self) -> None:
+        for table in self.tables.values():
+            if table:
+                table.close()
+
+
+# -- Text ---------------------------------------------------------------------
+
+
+def strict_json(body: bytes) -> Json:
+    """The object in a body; `BadRequest` for all that parsers read differently or choke on."""
+    try:
+        text = body.decode("utf-8")
+        if too_deep(text):
+            raise ValueError
+        value = json.loads(text, parse_constant=refuse, object_pairs_hook=without_doubles)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")  # no lone surrogate
+    except (ValueError, OverflowError):
+        raise BadRequest("请求内容不是有效的 JSON", "json_invalid") from None
+    if not isinstance(value, dict):
+        raise BadRequest("请求内容必须是 JSON 对象", "json_invalid")
+    return value
+
+
+def too_deep(text: str, most: int = 16) -> bool:
+    """Brackets outside texts, counted before parsing: the parser recurses."""
+    depth = 0
+    # An unended text counts too, so that no start of one is scanned twice.
+    for mark in re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0)
+        if depth > most:
+            return True
+    return False
+
+
+def refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
+    if len(pairs) > 64 or len(dict(pairs)) < len(pairs):
+        raise ValueError
+    return dict(pairs)
+
+
+def query_of(query_string: str) -> dict[str, list[str]]:
+    """The words of a query, strictly UTF-8."""
+    try:
+        return urllib.parse.parse_qs(
+            query_string, keep_blank_values=True, errors="strict", max_num_fields=256
+        )
+    except ValueError:
+        raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+
+
+def has_controls(text: str, but: str = "") -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text if c not in but)
+
+
+ZERO_WIDTH_JOINER, VARIATION_SELECTOR = "\u200d", "\ufe0f"
+
+
+def proper_nickname(text: str) -> str:
+    """Composed and trimmed; `ValueError` for what hides, turns or piles up (no controls, bidi
+    controls or zero width but the joiner inside an emoji, three marks a letter)."""
+    name = unicodedata.normalize("NFC", text).strip()
+    kinds = [unicodedata.category(c) for c in name.replace(VARIATION_SELECTOR, "")]
+    bare = name.replace(VARIATION_SELECTOR, "")
+    for i, (character, kind) in enumerate(zip(bare, kinds, strict=True)):
+        joins = character == ZERO_WIDTH_JOINER and 0 < i < len(bare) - 1
+        if joins and kinds[i - 1] in ("So", "Sk") and kinds[i + 1] == "So":
+            continue
+        if kind[0] == "C" or kind in ("Zl", "Zp"):
+            raise ValueError("controls")
+        if i > 2 and all(k[0] == "M" for k in kinds[i - 3 : i + 1]):
+            raise ValueError("marks")
+    if len(name) > 64 or len(name.encode()) > 256 or not is_visible(name):
+        raise ValueError("size")
+    return name
+
+
+# Letters of no width or form: Hangul fillers, the blank Braille pattern.
+BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+
+
+def is_visible(text: str) -> bool:
+    return any(unicodedata.category(c)[0] in "LNPS" for c in text if c not in BLANKS)
+
+
+# Letters of other scripts that are drawn as Latin ones (a part of Unicode's confusables.txt).
+LOOK_ALIKES = str.maketrans(
+    "аеорсухіјѕһԁɡԛԝпвмтнкαβγεηικνορτυχωϲ01|ıł", "aeopcyxijshdgqwnbmthkabyenikvoptuxwcollil"
+)
+
+
+def skeleton(nickname: str) -> str:
+    """What a nickname looks like: equal for those that a reader could take for one another."""
+    spread = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", nickname).casefold())
+    return "".join(c for c in spread.translate(LOOK_ALIKES) if c.isalnum()).replace("l", "i")
+
+
+EMAIL = re.compile(
+    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+)
+
+
+def proper_email(text: str) -> str:
+    """The one spelling of an address: plain ASCII, lower case; `ValueError` for any other."""
+    address = text.strip(" ").lower()
+    if not text.isascii() or not EMAIL.fullmatch(address):
+        raise ValueError
+    return address
+
+
+def proper_website(text: str) -> str:
+    """An http(s) address with a host and no user; `ValueError` for any other."""
+    url = urllib.parse.urlsplit(text.strip())
+    if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
+        raise ValueError
+    if has_controls(text) or re.search(r"[\s<>\"'`\\]", text.strip()) or (url.port or 1) < 1:
+        raise ValueError
+    return text.strip()
+
+
+def masked(ip: str) -> str:
+    """The network of an address: `203.0.113.0`, `2001:db8:12::`."""
+    if not ip:
+        return ""
+    length = 24 if "." in ip else 48
+    return str(ipaddress.ip_network(f"{ip}/{length}", strict=False).network_address)
+
+
+def networks_of(ip: str) -> list[tuple[str, int]]:
+    """What counts as one client, with the factor on its limits: the address; of IPv6, where
+    each household has a /64, that, and ten times as much for a /48."""
+    if ":" not in ip:
+        return [(ip, 1)]
+    nets = [str(ipaddress.ip_network(f"{ip}/{length}", strict=False)) for length in (64, 48)]
+    return [(nets[0], 1), (nets[1], 10)]
+
+
+TRACKING = {"fbclid", "gclid", "msclkid", "mc_cid", "mc_eid", "yclid", "igshid", "spm"}
+
+
+@dataclass(frozen=True)
+class PageName:
+    """`key`: one for all spellings of a page. `page_url`: as it was sent, less tracking."""
+
+    key: str
+    page_url: str
+
+
+def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
+    """The page that a path, an http(s) URL or any other page key means."""
+    page_url = without_tracking(text) or "/"
+    key = without_tracking(unicodedata.normalize("NFC", unquoted(page_url)))
+    scheme, mark, rest = key.partition("//")
+    if mark and scheme.lower() in ("", "http:", "https:"):
+        host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        path = rest[len(host) :]
+        usual = {"http:": ":80", "https:": ":443"}.get(scheme.lower(), "\0")
+        host = host.lower().removesuffix(usual)
+        key = (path or "/") if host in own_hosts else f"//{host}{path or '/'}"
+    return PageName(trimmed(key), page_url)
+
+
+def without_tracking(url: str) -> str:
+    """Without the parameters of campaigns and without the fragment, unless that is a route."""
+    base, mark, fragment = url.partition("#")
+    path, _, query = base.partition("?")
+    kept = [
+        word
+        for word in query.split("&")
+        if word and not ((name := word.partition("=")[0]) in TRACKING or name.startswith("utm_"))
+    ]
+    base = path + ("?" + "&".join(kept) if kept else "")
+    return base + mark + fragment if fragment[:1] in ("/", "!") and mark else base
+
+
+def unquoted(text: str) -> str:
+    """Percent-decoded where that gives UTF-8; what is reserved or a control stays encoded."""
+
+    def decoded(match: re.Match[str]) -> str:
+        try:
+            run = bytes.fromhex(match[0].replace("%", "")).decode()
+        except UnicodeDecodeError:
+            return match[0].upper()
+        return "".join(
+            c if c not in RESERVED and not has_controls(c) else f"%{ord(c):02X}" for c in run
+        )
+
+    return re.sub(r"(?:%[0-9A-Fa-f]{2})+", decoded, text)
+
+
+RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
+
+
+def trimmed(key: str) -> str:
+    """Without `index.html` and slashes at the end of the path; the root is `/`."""
+    cut = min((i for i in (key.find("?"), key.find("#")) if i >= 0), default=len(key))
+    path, rest = key[:cut], key[cut:]
+    while path.endswith(("/", "/index.html")):
+        path = path.removesuffix("/index.html").rstrip("/")
+    return (path or "/") + rest
+
+
+class CommentRenderer(mistune.HTMLRenderer):
+    """What the allow-list below drops becomes something that reads well instead."""
+
+    def heading(self, text: str, level: int, **attrs: Any) -> str:
+        return f"<p><strong>{text}</strong></p>\n"
+
+    def image(self, text: str, url: str, title: str | None = None) -> str:
+        return str(self.link(text or html.escape(url), url))
+
+
+@functools.cache
+def markdown() -> mistune.Markdown:
+    renderer = CommentRenderer(escape=True)
+    return mistune.create_markdown(
+        renderer=renderer, hard_wrap=True, plugins=["url", "strikethrough"]
+    )
+
+
+def safe_html(content: str) -> str:
+    """Markdown to HTML that can only look like text: no images, styles, ids; absolute links.
+    Never fails: what the renderer chokes on becomes escaped text."""
+    try:
+        return clean(str(markdown()(content)))
+    except Exception:
+        log.exception("Markdown could not be rendered, so it is shown as text")
+        return html.escape(content).replace("\n", "<br>")
+
+
+TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
+
+
+def clean(markup: str) -> str:
+    return nh3.clean(
+        markup,
+        tags=TAGS,
+        attributes={"a": {"href"}},
+        url_schemes={"http", "https", "mailto"},
+        url_relative="deny",
+        link_rel="nofollow ugc noopener noreferrer",
+    )
+
+
+# -- Keys ---------------------------------------------------------------------
+
+ROUNDS = 600_000  # of PBKDF2-HMAC-SHA256: OWASP Password Storage Cheat Sheet
+TOKEN_LIFE = 7 * DAY
+CODE_LIFE = 10 * MINUTE
+CHALLENGE_LIFE = HOUR  # long comments take their time
+
+
+def mac(key: bytes, purpose: str, *words: object) -> str:
+    """A keyed hash, in hex; none for one purpose passes for another."""
+    message = json.dumps([purpose, *map(str, words)]).encode()
+    return hmac.new(key, message, "sha256").hexdigest()
+
+
+def password_scheme(rounds: int, chance: Callable[[int], bytes]) -> str:
+    """How a new password is hashed: all of the stored text but the hash, with a fresh salt."""
+    return f"pbkdf2_sha256${rounds}${chance(16).hex()}"
+
+
+def scheme_of(stored: str) -> str:
+    return stored.rpartition("$")[0]
+
+
+def hashed(password: str, scheme: str) -> str:
+    """`pbkdf2_sha256$rounds$salt$hash`. A password of 64 hex digits is its own SHA-256: a
+    browser may send either."""
+    if not re.fullmatch("[0-9A-Fa-f]{64}", password):
+        password = hashlib.sha256(password.encode()).hexdigest()
+    _, rounds, salt = scheme.split("$")
+    key = hashlib.pbkdf2_hmac("sha256", password.lower().encode(), bytes.fromhex(salt), int(rounds))
+    return f"{scheme}${key.hex()}"
+
+
+def same(one: str, other: str) -> bool:
+    """Compared in constant time."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def new_code(chance: Callable[[int], bytes]) -> str:
+    """Six digits. Of 2^64 values the remainder favours none by more than 1 in 10^13."""
+    return f"{int.from_bytes(chance(8)) % 1_000_000:06d}"
+
+
+def make_token(account: Account, key: bytes, now: int) -> str:
+    """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
+    claims = {"id": account.id, "email": account.email, "role": account.role}
+    times = {"iat": now, "exp": now + TOKEN_LIFE}
+    return jwt.encode(
+        {**claims, **times, "use": "login", "ver": account.version}, key, algorithm="HS256"
+    )
+
+
+def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
+    """Account id and version of a login; `Unauthorized` for any token that is not one."""
+    refusal = Unauthorized("登录已失效，请重新登录", "token_invalid")
+    if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
+        raise refusal
+    try:
+        claims = jwt.decode(
+            token,
+            key,
+            algorithms=["HS256"],
+            # The times are judged below, by the clock that tests can set.
+            options={"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False},
+        )
+    except Exception:  # some broken texts raise other errors than PyJWTError
+        raise refusal from None
+    user_id, version, expires_at = numbers = [claims.get(n, "") for n in ("id", "ver", "exp")]
+    if claims.get("use") != "login" or any(type(n) is not int for n in numbers):
+        raise refusal
+    if not now < expires_at <= now + TOKEN_LIFE + MINUTE or not 0 < user_id < 2**63:
+        raise refusal
+    return user_id, version
+
+
+def canonical(value: Json) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
+    """A proof of work in the wire format of ALTCHA, version 2.
+
+    The counter is chosen here, so that no one waits longer than 150 000 tries take."""
+    nonce, salt = chance(16), chance(16)
+    counter = 20_000 + int.from_bytes(chance(8)) % 130_001
+    parameters = {
+        "algorithm": "SHA-256",
+        "cost": 1,
+        "expiresAt": now + CHALLENGE_LIFE,
+        "keyLength": 32,
+        "keyPrefix": proof(nonce, salt, counter)[:32],
+        "nonce": nonce.hex(),
+        "salt": salt.hex(),
+    }
+    return {"parameters": parameters, "signature": sealed(parameters, key)}
+
+
+def proof(nonce: bytes, salt: bytes, counter: int) -> str:
+    return hashlib.sha256(salt + nonce + counter.to_bytes(4)).hexdigest()
+
+
+def sealed(parameters: Json, key: bytes) -> str:
+    purpose = hmac.digest(key, b"captcha", "sha256")
+    return hmac.new(purpose, canonical(parameters), "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Captcha:
+    """A captcha that was solved; it may be spent once, under its signature."""
+
+    signature: str
+    expires_at: int
+
+
+def solved_captcha(token: str, key: bytes, now: int) -> Captcha:
+    """What a solution in the format of ALTCHA stands for; `Forbidden` if it is none."""
+    refusal = Forbidden("人机验证失败，请重试", "captcha_failed")
+    try:
+        payload = strict_json(base64.b64decode(token, validate=True))
+        challenge, solution = payload["challenge"], payload["solution"]
+        parameters, counter = challenge["parameters"], solution["counter"]
+        genuine = same(challenge["signature"], sealed(parameters, key))
+        if not genuine or type(counter) is not int or now >= parameters["expiresAt"]:
+            raise refusal
+        nonce, salt = (bytes.fromhex(parameters[name]) for name in ("nonce", "salt"))
+        derived = proof(nonce, salt, counter)
+        if not derived.startswith(parameters["keyPrefix"]) or solution["derivedKey"] != derived:
+            raise refusal
+    except (BadRequest, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        raise refusal from None
+    return Captcha(challenge["signature"], parameters["expiresAt"])
+
+
+# -- World --------------------------------------------------------------------
+
+SMTP_PATIENCE = 30  # seconds for one letter, however slowly the server drips
+
+
+def send_letter(config: Config, letter: Letter) -> None:
+    """Hand a letter to the mail server, or print it where none is named."""
+    if not config.mail_host:
+        print_letter(letter)
+        return
+    client = smtp_client(config)
+    ends_at = threading.Timer(SMTP_PATIENCE, hang_up, [client])
+    ends_at.start()
+    try:
+        client.connect(config.mail_host, config.mail_port or MAIL_PORTS[config.mail_security])
+        if config.mail_security == "starttls":
+            client.starttls(context=ssl.create_default_context())
+        if config.mail_user:
+            client.login(config.mail_user, config.mail_password)
+        sender = address_in(config.mail_sender or config.mail_user)
+        client.sendmail(sender, [letter.recipient], letter.message.encode())
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # the letter is theirs already
+    finally:
+        ends_at.cancel()
+        client.close()
+
+
+MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+
+
+def smtp_client(config: Config) -> smtplib.SMTP:
+    """Not connected yet, so that the whole conversation can be timed."""
+    client: smtplib.SMTP
+    if config.mail_security == "tls":
+        client = smtplib.SMTP_SSL(timeout=10, context=ssl.create_default_context())
+    else:
+        client = smtplib.SMTP(timeout=10)
+    # smtplib checks the certificate against this name, but sets it only where the constructor
+    # connects.
+    client._host = config.mail_host  # type: ignore[attr-defined]
+    return client
+
+
+def hang_up(client: smtplib.SMTP) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        client.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+
+
+def print_letter(letter: Letter) -> None:
+    message = email.message_from_string(letter.message, policy=email.policy.SMTP)
+    text = message.get_content()
+    frame = "-" * 72
+    print(
+        f"{frame}\nTo: {message['To']}\nSubject: {message['Subject']}\n\n{text}{frame}", flush=True
+    )
+
+
+@dataclass(frozen=True)
+class World:
+    """What lies outside the process; a test hands in its own."""
+
+    now: Callable[[], float] = time.time
+    chance: Callable[[int], bytes] = secrets.token_bytes
+    send: Callable[[Config, Letter], None] = send_letter
+
+
+# -- Mail ---------------------------------------------------------------------
+
+
+def site_name(config: Config) -> str:
+    """What the blog is called where nobody said."""
+    address = config.site_origins[0] if config.site_origins else config.server_public_url
+    return config.site_name or urllib.parse.urlsplit(address).netloc or "commentd"
+
+
+def compose(config: Config, world: World, recipient: str, subject: str, text: str) -> str:
+    """A whole letter, as text that any mail server takes."""
+    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    sender = config.mail_sender or config.mail_user or "commentd@localhost"
+    address = email.headerregistry.Address(
+        email.utils.parseaddr(sender)[0] or site_name(config), addr_spec=address_in(sender)
+    )
+    message["From"] = address
+    message["To"] = email.headerregistry.Address(addr_spec=recipient)
+    message["Subject"] = subject
+    message["Date"] = datetime.fromtimestamp(world.now(), UTC)
+    message["Message-ID"] = f"<{world.chance(16).hex()}@{address.domain}>"
+    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
+    message.set_content(text, cte="base64")
+    return message.as_bytes().decode("ascii")
+
+
+CODE_LETTER = """\
+你的验证码 / Your code:
+
+    {code}
+
+请在{site}的评论区输入，10 分钟内有效（北京时间 {until} 之前）。
+Enter it in the comments of {site} within 10 minutes.
+{warning}
+不是你本人操作？忽略这封邮件即可，什么都不会改变。
+Was it not you? Ignore this letter, and nothing changes.
+"""
+
+CHANGE_WARNING = """
+这个邮箱已有账号：确认后，密码和昵称会改为刚才填写的。
+This address has an account: the code changes its password and nickname to those just typed.
+"""
+
+CHANGED_LETTER = """\
+你在{site}的评论账号刚刚修改了密码和昵称，其他设备上的登录已全部失效。
+The password and nickname of your comment account at {site} were just changed, and all other
+logins have ended.
+
+不是你本人操作？请用这个邮箱重新注册一次，即可设置新密码。
+Was it not you? Register again with this address to set a new password.
+"""
+
+
+def code_letter(config: Config, world: World, recipient: str, code: str, known: bool) -> str:
+    """The letter with the code of a registration. It holds nothing that a stranger typed."""
+    until = datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
+    site = site_name(config)
+    text = CODE_LETTER.format(
+        code=code, site=site, until=f"{until:%H:%M}", warning=CHANGE_WARNING if known else ""
+    )
+    return compose(config, world, recipient, f"{code} 是你在 {site} 的验证码 / is your code", text)
+
+
+def changed_letter(config: Config, world: World, recipient: str) -> str:
+    site = site_name(config)
+    subject = f"{site}：密码已修改 / password changed"
+    return compose(config, world, recipient, subject, CHANGED_LETTER.format(site=site))
+
+
+BEIJING = timezone(timedelta(hours=8))
+
+
+def deliver_due(store: Store, config: Config, world: World) -> float:
+    """Send the letters whose time has come; seconds until the next one is due."""
+    while letter := store.due_letter(int(world.now())):
+        deliver(store, config, world, letter)
+    due_at = store.next_due()
+    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - world.now()))
+
+
+def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
+    """One try. A crash right after it sends the letter once more, with the same Message-ID."""
+    failure, final = "expired", int(world.now()) >= letter.expires_at
+    if not final:
+        try:
+            world.send(config, letter)
+            failure = ""
+        except (OSError, smtplib.SMTPException) as error:
+            failure, final = failure_of(error), is_final(error)
+    now = int(world.now())
+    with store.writing():
+        if not failure:
+            store.drop_letter(letter.id)
+        elif final:
+            store.fail_letter(letter.id, failure, now + 30 * DAY)
+        else:
+            wait = min(HOUR, 5 * 3**letter.tries)
+            store.set_back_letter(letter.id, min(now + wait, letter.expires_at))
+    if failure:
+        log.warning("letter %d: %s%s", letter.id, failure, "; given up" if final else "")
+
+
+def failure_of(error: Exception) -> str:
+    """What went wrong, without the words of the server, which may name addresses."""
+    code = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""
+    return f"{type(error).__name__} {code}".strip()
+
+
+def is_final(error: Exception) -> bool:
+    """Refused for good (RFC 5321, 4.2.1). A login that fails is the owner's to mend, not so."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return all(code >= 500 for code, _ in error.recipients.values())
+    if isinstance(error, smtplib.SMTPAuthenticationError):
+        return False
+    return isinstance(error, smtplib.SMTPResponseException) and error.smtp_code >= 500
+
+
+# -- Plumbing -----------------------------------------------------------------
+
+BODY_LIMIT, LINE_LIMIT = 64 * 1024, 8 * 1024
+
+# How often, in how many seconds; a client, unless the name says otherwise.
+LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
+    "register": ((5, HOUR),),
+    "code": ((1, MINUTE),),  # a client and an address
+    "mail": ((1, MINUTE), (5, HOUR), (10, DAY)),  # an address
+    "mails": ((200, HOUR),),  # all
+    "verify": ((10, 10 * MINUTE),),
+    "guess": ((15, DAY),),  # an address, wrong codes
+    "login": ((10, 10 * MINUTE),),
+    "password": ((5, 10 * MINUTE),),  # a client and an address, wrong ones
+    "comment": ((5, MINUTE), (60, HOUR)),
+    "comments": ((300, HOUR),),  # all
+    "like": ((10, MINUTE), (100, HOUR)),
+    "like_one": ((20, DAY),),  # a client and a comment
+    "likes": ((2000, HOUR),),  # all
+    "page": ((20, HOUR),),  # new ones
+}
+MEMORY_LIMITS = {"challenge": 120, "view": 60}  # a minute
+
+
+class Hashing:
+    """Two passwords are hashed at a time and six wait; whoever comes then is sent away, so
+    that hashing never takes the threads that serve readers."""
+
+    def __init__(self) -> None:
+        self.seats, self.turns = threading.Semaphore(8), threading.Semaphore(2)
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        if not self.seats.acquire(blocking=False):
+            raise Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
+        try:
+            with self.turns:
+                yield
+        finally:
+            self.seats.release()
+
+
+class Tally:
+    """Counts in memory what is too cheap for a row: so many a minute and a client."""
+
+    def __init__(self) -> None:
+        self.lock, self.minute = threading.Lock(), 0
+        self.counts: dict[tuple[str, str], int] = {}
+
+    def take(self, name: str, subject: str, now: int) -> bool:
+        with self.lock:
+            if now // MINUTE != self.minute:
+                self.minute, self.counts = now // MINUTE, {}
+            count = self.counts.get((name, subject), 0)
+            if count >= MEMORY_LIMITS[name]:
+                return False
+            self.counts[name, subject] = count + 1
+            return True
+
+
+class Views:
+    """The views of the last moment, in memory until `flush` writes them."""
+
+    MOST = 10_000  # pages between two flushes: more is a flood, and is not counted
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.counts: dict[str, int] = {}
+        self.firsts: dict[str, tuple[str, str]] = {}
+
+    def add(self, name: PageName, client: str) -> None:
+        with self.lock:
+            if name.key in self.counts or len(self.counts) < self.MOST:
+                self.counts[name.key] = self.counts.get(name.key, 0) + 1
+                self.firsts.setdefault(name.key, (name.page_url, client))
+
+    def waiting(self, key: str) -> int:
+        return self.counts.get(key, 0)
+
+    def flush(self, store: Store, now: int, may_begin: Callable[[str], bool]) -> None:
+        """Write all views; a page that is not known yet begins if its client may begin one."""
+        with self.lock:
+            counts, firsts = dict(self.counts), self.firsts
+            self.firsts = {}
+        if not counts:
+            return
+        with store.writing():
+            for key, views in counts.items():
+                page_url, client = firsts.get(key, ("", ""))
+                if not store.add_views(key, views, now) and page_url and may_begin(client):
+                    store.add_page(key, page_url, now)
+                    store.add_views(key, views, now)
+        with self.lock:
+            for key, views in counts.items():
+                self.counts[key] -= views
+                if not self.counts[key]:
+                    del self.counts[key]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Who asks. `ip` is "" when it can't be read; `networks` is empty when all visitors would
+    be one client, since they come through a proxy that is not named."""
+
+    ip: str
+    networks: list[tuple[str, int]]
+
+
+class Clients:
+    """Tells who asks: the peer, or the one whom a named proxy speaks for."""
+
+    def __init__(self, config: Config) -> None:
+        words = config.server_trusted_proxy
+        self.trusted = [ipaddress.ip_network(word) for word in words if word != "unix"]
+        self.unix = "unix" in words
+        self.by_socket_file = config.server_listen.startswith("unix:")
+        self.unnamed_proxy = False
+
+    def trusts(self, ip: str) -> bool:
+        return any(ipaddress.ip_address(ip) in network for network in self.trusted) if ip else False
+
+    def of(self, environ: Json) -> Client:
+        peer = plain_ip(environ.get("REMOTE_ADDR", ""))
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
+        through_file = self.by_socket_file and not peer
+        if self.trusts(peer) or (through_file and self.unix):
+            for hop in reversed(forwarded.split(",")):
+                ip = plain_ip(hop)
+                if not self.trusts(ip):
+                    return self.client(ip or (peer if not forwarded else ""))
+            return self.client(peer)
+        near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
+        if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
+            self.notice()
+            return Client(peer, [])
+        return self.client(peer)
+
+    @staticmethod
+    def client(ip: str) -> Client:
+        return Client(ip, networks_of(ip))
+
+    def notice(self) -> None:
+        if not self.unnamed_proxy:
+            self.unnamed_proxy = True
+            name = "unix" if self.by_socket_file else "127.0.0.1"
+            log.warning(
+                "a proxy that is not named passes requests on, so visitors can't be told apart: "
+                "set [server] trusted_proxy = %s",
+                name,
+            )
+
+
+def plain_ip(text: str) -> str:
+    """One spelling of an address: without port and zone, mapped IPv4 unwrapped; "" for none."""
+    text = text.strip().split("%")[0]
+    if match := re.fullmatch(r"\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+", text):
+        text = match[1] or match[2]
+    try:
+        ip = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    return str(getattr(ip, "ipv4_mapped", None) or ip)
+
+
+@dataclass(frozen=True)
+class House:
+    """What all requests share."""
+
+    config: Config
+    world: World
+    store: Store
+    places: Places
+    assets: Mapping[str, "Asset"]
+    key: bytes
+    rounds: int
+    hashing: Hashing
+    tally: Tally
+    views: Views
+    clients: Clients
+    posted: threading.Event  # set when there is a letter to send
+
+
+@dataclass(frozen=True)
+class Context(House):
+    """What a handler is given: the house, and this request."""
+
+    now: int
+    environ: Json
+    query: dict[str, list[str]]
+    form: Json
+    client: Client
+    caller: Account | None
+
+    def header(self, name: str) -> str:
+        return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is neither JSON nor plain text."""
+
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file of `static/`, ready to be sent."""
+
+    body: bytes
+    zipped: bytes
+    etag: str
+    content_type: str
+
+
+class Rank(enum.Enum):
+    """Who may call a route, and whether the header Authorization is looked at."""
+
+    NOBODY = "the header is ignored"
+    ANYONE = "with or without an account; a token that is sent must be valid"
+    USER = "with an account"
+
+
+Handler = Callable[..., Json | str | Reply]
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    rank: Rank
+    handler: Handler
+    refusal: str = ""  # the text of every refusal, where the contract wants just one
+
+
+ROUTES: list[Route] = []
+
+
+def route(method: str, path: str, *, rank: Rank, refusal: str = "") -> Callable[[Handler], Handler]:
+    """Registers a handler. It has a rank, always: what can be forgotten will be."""
+
+    def register(handler: Handler) -> Handler:
+        ROUTES.append(Route(method, path, rank, handler, refusal))
+        return handler
+
+    return register
+
+
+def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
+    """The route as Bottle calls it: the only place that sees the request."""
+
+    def answer(**words: str) -> bottle.HTTPResponse:
+        try:
+            with house.store.machine_faults():
+                reply = reply_of(route.handler(context_of(route, house), **words))
+        except Problem as problem:
+            reply = refused(problem, route.refusal)
+        except Exception:
+            log.exception("%s %s failed", route.method, route.path)
+            reply = refused(None, route.refusal)
+        headers = {"Content-Type": reply.content_type, **reply.headers}
+        if route.path.startswith("/auth/") or "HTTP_AUTHORIZATION" in bottle.request.environ:
+            headers["Cache-Control"] = "no-store"
+        return bottle.HTTPResponse(reply.body, reply.status, headers)
+
+    return answer
+
+
+def context_of(route: Route, house: House) -> Context:
+    environ = bottle.request.environ
+    if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
+        raise UriTooLong("网址太长")
+    if route.method != "GET":
+        check_origin(house.config, environ)
+    now = int(house.world.now())
+    return Context(
+        **vars(house),
+        now=now,
+        environ=environ,
+        query=query_of(environ.get("QUERY_STRING", "")),
+        form={} if route.method == "GET" else form_of(environ),
+        client=house.clients.of(environ),
+        caller=caller_of(route.rank, house, environ.get("HTTP_AUTHORIZATION", ""), now),
+    )
+
+
+def check_origin(config: Config, environ: Json) -> None:
+    """A page of another site may not write, where the owner has said which sites are his."""
+    origin = environ.get("HTTP_ORIGIN", "")
+    own = [config.server_public_url, f"http://{environ.get('HTTP_HOST', '')}"]
+    if origin and config.site_origins and origin not in (*config.site_origins, *own):
+        raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
+
+
+def form_of(environ: Json) -> Json:
+    """The JSON object of the body; none at all is an empty one."""
+    length = environ.get("CONTENT_LENGTH") or "0"
+    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
+        raise TooLarge("请求内容太大")
+    body = environ["wsgi.input"].read(int(length))
+    kind = [word.strip().lower() for word in environ.get("CONTENT_TYPE", "").split(";")]
+    if not body and not kind[0]:
+        return {}
+    plain = kind[0] == "application/json" and kind[1:] in ([], ["charset=utf-8"], [""])
+    if not plain or environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+        raise Unsupported("请求必须是 application/json，UTF-8 编码，不压缩")
+    return strict_json(body)
+
+
+def caller_of(rank: Rank, house: House, header: str, now: int) -> Account | None:
+    """The account whose token was sent. Role and revocation are the database's to say."""
+    scheme, _, token = header.partition(" ")
+    account = None
+    if rank is not Rank.NOBODY and scheme.lower() == "bearer":
+        user_id, version = read_token(token.strip(), house.key, now)
+        account = house.store.account(user_id)
+        if account is None or account.version != version:
+            raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+    if rank is Rank.USER and account is None:
+        raise Unauthorized("请先登录", "login_required")
+    return account
+
+
+def reply_of(result: Json | str | Reply) -> Reply:
+    if isinstance(result, Reply):
+        return result
+    if isinstance(result, str):
+        return Reply(result.encode(), "text/plain; charset=utf-8")
+    body = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Reply(body.encode(), "application/json; charset=utf-8")
+
+
+def refused(problem: Problem | None, text: str = "") -> Reply:
+    """The reply for a problem, or for a failure of our own, which nobody is told about."""
+    status = problem.status if problem else 500
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    if problem and problem.retry_after:
+        headers["Retry-After"] = str(problem.retry_after)
+    if text:
+        status = status if status in (413, 415, 429) or status >= 500 else 400
+        headers.pop("WWW-Authenticate", None)
+        return Reply(text.encode(), "text/plain; charset=utf-8", headers, status)
+    said = {"error": str(problem), "code": problem.code} if problem else INTERNAL
+    body = json.dumps(said, ensure_ascii=False).encode()
+    return Reply(body, "application/json; charset=utf-8", headers, status)
+
+
+INTERNAL = {"error": "服务出错了，请稍后再试", "code": "internal"}
+
+
+def text_of(form: Json, name: str, most: int, *, optional: bool = False) -> str:
+    """A text of the form, 1 to `most` characters."""
+    value = form.get(name)
+    if value is None or value == "":
+        if optional:
+            return ""
+        raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
+    if not isinstance(value, str):
+        raise BadRequest(f"参数 {name} 必须是文本", f"{name}_invalid")
+    if len(value) > most:
+        raise BadRequest(f"参数 {name} 不能超过 {most} 个字符", f"{name}_too_long")
+    return value
+
+
+def proper(form: Json, name: str, most: int, rule: Callable[[str], str], **how: bool) -> str:
+    """A text of the form in the one spelling that a rule allows."""
+    text = text_of(form, name, most, **how)
+    try:
+        return rule(text) if text else ""
+    except ValueError:
+        raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
+
+
+def id_of(form: Json, name: str, *, optional: bool = False) -> int | None:
+    value = form.get(name)
+    if value is None and optional:
+        return None
+    if value is None:
+        raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
+    if type(value) is not int or not 1 <= value < 2**63:
+        raise BadRequest(f"参数 {name} 必须是正整数", f"{name}_invalid")
+    return value
+
+
+def flag_of(form: Json, name: str) -> bool:
+    value = form.get(name, False)
+    if not isinstance(value, bool):
+        raise BadRequest(f"参数 {name} 必须是 true 或 false", f"{name}_invalid")
+    return value
+
+
+def word_of(cx: Context, name: str, default: str = "") -> str:
+    """A word of the query, given once."""
+    values = cx.query.get(name, [default])
+    if len(values) > 1:
+        raise BadRequest(f"参数 {name} 只能出现一次", f"{name}_invalid")
+    return values[0]
+
+
+def number_of(cx: Context, name: str, default: int, most: int) -> int:
+    text = word_of(cx, name, str(default))
+    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most:
+        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
+    return int(text)
+
+
+def page_of(cx: Context, form: Json, name: str) -> PageName:
+    text = text_of(form, name, 2048)
+    if has_controls(text):
+        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
+    origins = [*cx.config.site_origins, cx.header("Origin")]
+    return page_name(
+        text, {netloc_of(urllib.parse.urlsplit(origin)) for origin in origins if origin}
+    )
+
+
+def budget(cx: House, now: int, name: str, subject: str, factor: int = 1) -> int:
+    """Take one of what a limit allows: 0, or the seconds to wait."""
+    if not cx.config.limits_enabled:
+        return 0
+    return max(
+        cx.store.take(f"{name}/{window}", subject, most * factor, window, now)
+        for most, window in LIMITS[name]
+    )
+
+
+def limit_client(cx: Context, name: str, *words: object) -> None:
+    """`TooMany` where this client has had its share."""
+    for network, factor in cx.client.networks:
+        subject = mac(cx.key, "client", network, *words)
+        if wait := budget(cx, cx.now, name, subject, factor):
+            raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
+
+
+def forgive_client(cx: Context, name: str, *words: object) -> None:
+    """What was counted in advance as wrong was right."""
+    for network, _ in cx.client.networks:
+        for _, window in LIMITS[name]:
+            cx.store.give_back(f"{name}/{window}", mac(cx.key, "client", network, *words))
+
+
+def captcha_of(cx: Context) -> Captcha | None:
+    """The captcha that came with the form, solved; None where none is asked for."""
+    token = text_of(cx.form, "captcha_token", 4096)
+    if cx.config.captcha_provider == "none":
+        return None
+    return solved_captcha(token, cx.key, cx.now)
+
+
+def spend(cx: Context, captcha: Captcha | None) -> None:
+    if captcha and not cx.store.spend_captcha(captcha.signature, captcha.expires_at):
+        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+
+
+def visitor_of(cx: Context) -> str:
+    """Who likes: an account, or whoever comes from this network with this browser."""
+    if cx.caller:
+        return f"user {cx.caller.id}"
+    network = cx.client.networks[0][0] if cx.client.networks else ""
+    return mac(cx.key, "visitor", network, cx.header("User-Agent")[:512])[:32]
+
+
+# -- Readers ------------------------------------------------------------------
+
+
+@route("GET", "/health", rank=Rank.NOBODY)
+def health(cx: Context) -> Json:
+    """`{ok}`; 503 when writes fail, which one write every five seconds finds out."""
+    with cx.store.writing():
+        cx.store.take("health", "", 1, 5, cx.now)
+    return {"ok": True}
+
+
+@route("GET", "/captcha", rank=Rank.NOBODY)
+def get_captcha(cx: Context) -> Json:
+    """What has to be solved before registering, logging in and commenting."""
+    provider = cx.config.captcha_provider
+    if provider == "none":
+        return {"provider": provider}
+    for network, _ in cx.client.networks:
+        if not cx.tally.take("challenge", network, cx.now):
+            raise TooMany("操作太频繁，请稍后再试")
+    return {"provider": provider, **new_challenge(cx.key, cx.now, cx.world.chance)}
+
+
+@route("POST", "/auth/register", rank=Rank.NOBODY)
+def register(cx: Context) -> Json:
+    """A code by mail, which makes the account, or changes the one that is there.
+
+    `{email, nickname, password, captcha_token, request_id?}` to `{success, request_id}`. The
+    reply and the work are the same whatever is known of the address."""
+    email, password, captcha = credentials_of(cx)
+    nickname = proper(cx.form, "nickname", 256, proper_nickname)
+    older = text_of(cx.form, "request_id", 64, optional=True)
+    request_id, code = cx.world.chance(16).hex(), new_code(cx.world.chance)
+
+    with cx.hashing.turn():
+        with cx.store.writing():
+            limit_client(cx, "register")
+            limit_client(cx, "code", email)
+            spend(cx, captcha)
+        stored = hashed(password, scheme_at(cx, email))
+
+    client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
+    with cx.store.writing():
+        if cx.store.has_room(email, client, older, cx.now) and may_mail(cx, email):
+            registration_id = cx.store.add_registration(
+                request_id=request_id,
+                email=email,
+                nickname=nickname,
+                password=stored,
+                code=mac(cx.key, "code", request_id, code),
+                client=client,
+                created_at=cx.now,
+                expires_at=cx.now + CODE_LIFE,
+            )
+            known = cx.store.account_of(email) is not None
+            cx.store.add_letter(
+                registration_id=registration_id,
+                recipient=email,
+                message=code_letter(cx.config, cx.world, email, code, known),
+                due_at=cx.now,
+                expires_at=cx.now + CODE_LIFE,
+            )
+    cx.posted.set()
+
+    return {"success": True, "request_id": request_id}
+
+
+def credentials_of(cx: Context) -> tuple[str, str, Captcha | None]:
+    email = proper(cx.form, "email", 254, proper_email)
+    password = text_of(cx.form, "password", 1024)
+    if len(password.encode()) > 1024:
+        raise BadRequest("参数 password 不能超过 1024 个字节", "password_too_long")
+    return email, password, captcha_of(cx)
+
+
+def scheme_at(cx: Context, email: str) -> str:
+    """How passwords at this address are hashed: all of them with one salt, so that one hash
+    tells a login all that there is to know, whatever waits at the address."""
+    account = cx.store.account_of(email)
+    waiting = cx.store.registrations(email)
+    known = [account.password] if account else [r.password for r in waiting]
+    return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.world.chance)
+
+
+def may_mail(cx: Context, email: str) -> bool:
+    """Whether one more letter may go there; if not, nobody is told."""
+    to_one = budget(cx, cx.now, "mail", mac(cx.key, "mail", email))
+    return not to_one and not budget(cx, cx.now, "mails", "")
+
+
+@route("POST", "/auth/verify", rank=Rank.NOBODY, refusal="验证码错误或已过期")
+def verify(cx: Context) -> str:
+    """`{email, token, request_id?}` to the success text: the account is made or changed."""
+    email = proper(cx.form, "email", 254, proper_email)
+    code = text_of(cx.form, "token", 6)
+    request_id = text_of(cx.form, "request_id", 64, optional=True)
+    if not re.fullmatch("[0-9]{6}", code):
+        raise BadRequest("验证码是 6 位数字")
+
+    address = mac(cx.key, "guess", email)
+    confirmed = None
+    with cx.store.writing():
+        limit_client(cx, "verify")
+        # Whoever knows the request is judged by the five tries of its code alone: else others
+        # could lock him out by guessing.
+        if request_id or not budget(cx, cx.now, "guess", address):
+            for waiting in cx.store.tried(email, request_id, cx.now):
+                if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
+                    confirmed = waiting
+        if confirmed:
+            confirm(cx, confirmed)
+            cx.store.give_back(f"guess/{DAY}", address)
+    if not confirmed:
+        raise BadRequest("验证码错误或已过期")
+    cx.posted.set()
+
+    return "验证成功"
+
+
+def confirm(cx: Context, registration: Registration) -> None:
+    """An account that changes is told so by mail."""
+    if cx.store.account_of(registration.email):
+        cx.store.add_letter(
+            registration_id=None,
+            recipient=registration.email,
+            message=changed_letter(cx.config, cx.world, registration.email),
+            due_at=cx.now,
+            expires_at=cx.now + DAY,
+        )
+    cx.store.confirm(registration, cx.now)
+
+
+@route("POST", "/auth/login", rank=Rank.NOBODY)
+def login(cx: Context) -> Json:
+    """`{email, password, captcha_token}` to `{token, nickname, role}`."""
+    email, password, captcha = credentials_of(cx)
+
+    with cx.hashing.turn():
+        with cx.store.writing():
+            limit_client(cx, "login")
+            limit_client(cx, "password", email)  # counted as wrong until it proves right
+            spend(cx, captcha)
+        stored = hashed(password, scheme_at(cx, email))
+    account = cx.store.account_of(email)
+    if account is None or not same(account.password, stored):
+        if any(same(r.password, stored) for r in cx.store.registrations(email)):
+            raise Unauthorized("邮箱未验证", "email_unverified")
+        raise Unauthorized("邮箱或密码错误", "wrong_credentials")
+
+    with cx.store.writing():
+        forgive_client(cx, "password", email)
+    strengthen(cx, account, password)
+
+    return {
+        "token": make_token(account, cx.key, cx.now),
+        "nickname": account.nickname,
+        "role": account.role,
+    }
+
+
+def strengthen(cx: Context, account: Account, password: str) -> None:
+    """Hash the password anew where the number of rounds has risen since it was stored."""
+    if int(account.password.split("$")[1]) >= cx.rounds:
+        return
+    with cx.hashing.turn():
+        stored = hashed(password, password_scheme(cx.rounds, cx.world.chance))
+    with cx.store.writing():
+        if cx.store.account(account.id) == account:
+            cx.store.set_password(account.id, stored)
+
+
+@route("POST", "/auth/logout", rank=Rank.USER)
+def logout(cx: Context) -> Json:
+    """Ends every token of the account, on all devices."""
+    with cx.store.writing():
+        cx.store.end_tokens(cx.caller.id if cx.caller else 0)
+    return {"success": True}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What of a page is asked for. `thread` and `around` are 0 where they are not given."""
+
+    view: str
+    sort: str
+    page: int
+    limit: int
+    thread: int
+    around: int
+
+
+def listing_of(cx: Context) -> Listing:
+    view, sort = word_of(cx, "view", "flat"), word_of(cx, "sort", "newest")
+    if view not in ("flat", "threads"):
+        raise BadRequest("参数 view 必须是 flat 或 threads", "view_invalid")
+    if sort not in ORDER:
+        raise BadRequest("参数 sort 必须是 newest、oldest 或 likes", "sort_invalid")
+    thread, around = (
+        number_of(cx, name, 0, 2**63 - 1) if name in cx.query else 0
+        for name in ("thread", "around")
+    )
+    return Listing(
+        view="thread" if thread else view,
+        sort="oldest" if thread else sort,
+        page=number_of(cx, "page", 1, 1_000_000),
+        limit=number_of(cx, "limit", cx.config.comments_page_size, 100),
+        thread=thread,
+        around=around,
+    )
+
+
+@route("GET", "/comments", rank=Rank.ANYONE)
+def get_comments(cx: Context) -> Json:
+    """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments of a page and its sums."""
+    name = page_of(cx, {"url": word_of(cx, "url")}, "url")
+    ask = listing_of(cx)
+
+    page = cx.store.page(name.key)
+    number = page_around(cx, ask, page) if ask.around and page else ask.page
+    skip = (number - 1) * ask.limit
+    if page is None:
+        comments = []
+    elif ask.view == "thread":
+        check_thread(cx, ask.thread, page)
+        found = cx.store.comments("thread", "oldest", skip, ask.limit, ask.thread)
+        comments = [listed(cx, comment) for comment in found]
+    else:
+        found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, page.id)
+        show_one = with_replies if ask.view == "threads" else listed
+        comments = [show_one(cx, comment) for comment in found]
+    if number == 1 and not ask.thread and not ask.around:
+        count_view(cx, name)
+
+    answer = {
+        "comments": comments,
+        "total": page.total if page else 0,
+        "max_comment_length": cx.config.comments_max_length,
+        "views": (page.views if page else 0) + cx.views.waiting(name.key),
+        "page_likes": page.page_likes if page else 0,
+        "page": number,
+    }
+    if ask.view == "threads":
+        answer |= {"threads": page.threads if page else 0, "settings": settings_for(cx)}
+    return answer
+
+
+def page_around(cx: Context, ask: Listing, page: Page) -> int:
+    """The number of the page that holds the comment; 1 where it is not in the list."""
+    comment = cx.store.comment(ask.around)
+    if comment and ask.view == "threads" and comment.thread_id:
+        comment = cx.store.comment(comment.thread_id)
+    if comment is None or comment.page_id != page.id or comment.status != "visible":
+        return 1
+    if ask.view == "thread" and comment.thread_id != ask.thread:
+        return 1
+    return cx.store.count_before(ask.view, ask.sort, comment) // ask.limit + 1
+
+
+def check_thread(cx: Context, thread_id: int, page: Page) -> None:
+    root = cx.store.comment(thread_id)
+    if root is None or root.page_id != page.id or root.parent_id is not None:
+        raise NotFound("评论不存在", "comment_gone")
+
+
+def with_replies(cx: Context, root: Comment) -> Json:
+    """A top-level comment with its descendants, flat, the first hundred of them."""
+    most = 100
+    replies = cx.store.comments("thread", "oldest", 0, most + 1, root.id)
+    more = cx.store.count_replies(root.id) - most if len(replies) > most else 0
+    shown = [listed(cx, reply) for reply in replies[:most]]
+    return {**listed(cx, root), "replies": shown, "more_replies": more}
+
+
+def listed(cx: Context, comment: Comment) -> Json:
+    return show(cx, comment) if comment.status == "visible" else tombstone(comment)
+
+
+def show(cx: Context, comment: Comment) -> Json:
+    """What leaves of a comment, field by field, for this caller."""
+    return {
+        "id": comment.id,
+        "page_url": comment.page_url,
+        "nickname": comment.nickname,
+        "content": comment.content,
+        "parent_id": comment.parent_id,
+        "user_id": comment.user_id,
+        "ip": ip_for(cx, comment.ip),
+        "location": comment.location if cx.config.privacy_show_location else "",
+        "likes": comment.likes,
+        "created_at": beijing_time(comment.created_at),
+        "html": comment.html,
+        "role": comment.role,
+        "website": comment.website,
+        "country": comment.country if cx.config.privacy_show_location else "",
+    }
+
+
+def tombstone(comment: Comment) -> Json:
+    """What holds the place of a comment that is gone, for the sake of its replies."""
+    texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
+    return {
+        "id": comment.id,
+        "page_url": comment.page_url,
+        "parent_id": comment.parent_id,
+        "user_id": None,
+        "likes": 0,
+        "created_at": beijing_time(comment.created_at),
+        "deleted": True,
+        **dict.fromkeys(texts, ""),
+    }
+
+
+def ip_for(cx: Context, ip: str) -> str:
+    if cx.caller and cx.caller.role == "admin":
+        return ip
+    return {"full": ip, "masked": masked(ip), "none": ""}[cx.config.privacy_show_ip]
+
+
+def beijing_time(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, BEIJING):%Y-%m-%d %H:%M:%S}"
+
+
+def settings_for(cx: Context) -> Json:
+    """What a widget needs to know before it shows a form."""
+    config = cx.config
+    return {
+        "captcha": config.captcha_provider,
+        "site_key": "",
+        "login_required": config.comments_login_required,
+        "registration": bool(config.mail_host) or not config.server_public_url,
+        "hold": "none",
+        "closed": False,
+        "edit_minutes": 0,
+        "policy_url": config.privacy_policy_url,
+    }
+
+
+ROBOTS = re.compile(
+    r"bot\b|bots\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
+)
+
+
+def count_view(cx: Context, name: PageName) -> None:
+    """One more view, unless no person looked."""
+    purpose = cx.header("Sec-Purpose") + cx.header("Purpose") + cx.header("X-Moz")
+    if cx.environ["REQUEST_METHOD"] != "GET" or ROBOTS.search(cx.header("User-Agent")):
+        return
+    networks = [network for network, _ in cx.client.networks]
+    if re.search("prefetch|preview", purpose):
+        return
+    if all(cx.tally.take("view", network, cx.now) for network in networks[:1]):
+        cx.views.add(name, mac(cx.key, "client", networks[0]) if networks else "")
+
+
+@route("GET", "/pages", rank=Rank.ANYONE)
+def get_pages(cx: Context) -> Json:
+    """`?url=…&url=…`, up to 100, to their sums in the order asked."""
+    urls = cx.query.get("url", [])
+    if not 1 <= len(urls) <= 100:
+        raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
+    names = [page_of(cx, {"url": url}, "url") for url in urls]
+    return {"pages": [sums_of(cx, name) for name in names]}
+
+
+def sums_of(cx: Context, name: PageName) -> Json:
+    page = cx.store.page(name.key)
+    return {
+        "page_url": name.page_url,
+        "total": page.total if page else 0,
+        "views": (page.views if page else 0) + cx.views.waiting(name.key),
+        "page_likes": page.page_likes if page else 0,
+    }
+
+
+@dataclass(frozen=True)
+class Author:
+    user_id: int | None
+    nickname: str
+    email: str
+    website: str
+
+
+def author_of(cx: Context) -> Author:
+    """Who writes: the account, or a guest by what he says of himself."""
+    if cx.caller is None and cx.config.comments_login_required:
+        raise Unauthorized("请先登录再评论", "login_required")
+    optional = cx.caller is not None
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=optional)
+    email = proper(cx.form, "email", 254, proper_email, optional=True)
+    return Author(
+        user_id=cx.caller.id if cx.caller else None,
+        nickname=nickname or (cx.caller.nickname if cx.caller else ""),
+        email="" if cx.caller else email,
+        website=proper(cx.form, "website", 2048, proper_website, optional=True),
+    )
+
+
+def content_of(cx: Context) -> str:
+    text = text_of(cx.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
+    if not is_visible(text):
+        raise BadRequest("请填写评论内容", "content_missing")
+    if len(text) > cx.config.comments_max_length:
+        raise BadRequest("评论内容过长", "content_too_long")
+    if any(unicodedata.category(c) == "Cc" for c in text if c not in "\n\t"):
+        raise BadRequest("评论内容不能含有控制字符", "content_invalid")
+    return text
+
+
+@route("POST", "/comments", rank=Rank.ANYONE)
+def post_comment(cx: Context) -> Json:
+    """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?}` to
+    `{success, comment}`."""
+    name = page_of(cx, cx.form, "page_url")
+    author, content = author_of(cx), content_of(cx)
+    parent_id = id_of(cx.form, "parent_id", optional=True)
+    captcha = captcha_of(cx)
+    html, ip = safe_html(content), cx.client.ip
+    country, location = cx.places.of(ip) if cx.config.privacy_show_location else ("", "")
+
+    with cx.store.writing():
+        check_nickname(cx, author)
+        page = page_for(cx, name)
+        parent = parent_of(cx, parent_id, page)
+        words = {
+            "page_id": page.id,
+            "parent_id": parent_id,
+            "user_id": author.user_id,
+            "nickname": author.nickname,
+            "content": content,
+        }
+        comment = earlier_comment(cx, captcha, words)
+        if comment is None:
+            limit_client(cx, "comment")
+            comment = cx.store.add_comment(
+                **words,
+                thread_id=(parent.thread_id or parent.id) if parent else None,
+                email=author.email,
+                website=author.website,
+                html=html,
+                ip=ip,
+                country=country,
+                location=location,
+                status="waiting" if budget(cx, cx.now, "comments", "") else "visible",
+                created_at=cx.now,
+            )
+            if captcha:
+                cx.store.bind_captcha(captcha.signature, comment.id)
+
+    return {"success": True, "comment": {**show(cx, comment), "status": comment.status}}
+
+
+def check_nickname(cx: Context, author: Author) -> None:
+    """Nobody may look like an admin but an admin."""
+    if cx.caller and cx.caller.role == "admin":
+        return
+    if skeleton(author.nickname) in map(skeleton, cx.store.admin_nicknames()):
+        raise Conflict("这个昵称和站长的太像，请换一个", "nickname_taken")
+
+
+def page_for(cx: Context, name: PageName) -> Page:
+    """The page, which begins with what is written on it."""
+    page = cx.store.page(name.key)
+    if page is None:
+        limit_client(cx, "page")
+        page = cx.store.add_page(name.key, name.page_url, cx.now)
+    return page
+
+
+def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
+    parent = cx.store.comment(parent_id) if parent_id else None
+    if parent_id and (parent is None or parent.page_id != page.id or parent.status != "visible"):
+        raise NotFound("要回复的评论不存在", "parent_gone")
+    return parent
+
+
+def earlier_comment(cx: Context, captcha: Captcha | None, words: Json) -> Comment | None:
+    """The comment that this request asks for once more: a double click, or the retry of a
+    request whose answer was lost. Else the captcha is spent."""
+    if cx.config.limits_enabled:
+        double = cx.store.same_comment(cx.now - MINUTE, ip=cx.client.ip, **words)
+        if double:
+            return double
+    if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
+        return None
+    spent = cx.store.spent_on(captcha.signature)
+    if spent and all(getattr(spent, name) == value for name, value in words.items()):
+        return spent
+    raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+
+
+@route("POST", "/comment/like", rank=Rank.ANYONE)
+def like_comment(cx: Context) -> Json:
+    """`{id, undo?}` to `{success, likes, liked}`; a second like changes nothing."""
+    comment_id, undo = id_of(cx.form, "id") or 0, flag_of(cx.form, "undo")
+    with cx.store.writing():
+        comment = cx.store.comment(comment_id)
+        if comment is None or comment.status != "visible":
+            raise NotFound("评论不存在", "comment_gone")
+        limit_client(cx, "like_one", comment_id)
+        limit_likes(cx)
+        likes = cx.store.like_comment(comment_id, visitor_of(cx), undo)
+    return {"success": True, "likes": likes, "liked": not undo}
+
+
+@route("POST", "/page/like", rank=Rank.ANYONE)
+def like_page(cx: Context) -> Json:
+    """`{page_url, undo?}` to `{success, page_likes, liked}`."""
+    name = page_of(cx, cx.form, "url" if "url" in cx.form else "page_url")
+    undo = flag_of(cx.form, "undo")
+    with cx.store.writing():
+        limit_likes(cx)
+        page = page_for(cx, name)
+        likes = cx.store.like_page(page.id, visitor_of(cx), undo, cx.now)
+    return {"success": True, "page_likes": likes, "liked": not undo}
+
+
+def limit_likes(cx: Context) -> None:
+    limit_client(cx, "like")
+    if wait := budget(cx, cx.now, "likes", ""):
+        raise TooMany("点赞的人太多，请稍后再试", retry_after=wait)
+
+
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+
+
+@route("GET", "/", rank=Rank.NOBODY)
+def home(cx: Context) -> Reply:
+    """A letter to a new owner, with the comments of this very page."""
+    config = cx.config
+    if config.server_public_url and not config.site_demo:
+        raise NotFound("没有这个网址")
+    state = {
+        "mail": bool(config.mail_host),
+        "origins": bool(config.site_origins),
+        "public_url": bool(config.server_public_url),
+        "unnamed_proxy": cx.clients.unnamed_proxy,
+    }
+    text = cx.assets["home.html"].body.decode().replace("{{state}}", data_block(state))
+    headers = {
+        "Content-Security-Policy": PAGE_POLICY,
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+    return Reply(text.encode(), "text/html; charset=utf-8", headers)
+
+
+def data_block(value: Json) -> str:
+    """JSON that can't leave the script element it stands in."""
+    text = json.dumps(value)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+@route("GET", "/<name>", rank=Rank.NOBODY)
+def asset(cx: Context, name: str) -> Reply:
+    """A file of `static/` that readers may have."""
+    found = cx.assets.get(name)
+    if found is None or name.endswith(".html"):
+        raise NotFound("没有这个网址")
+    headers = {
+        "ETag": found.etag,
+        "Cache-Control": "public, max-age=3600",
+        "Vary": "Accept-Encoding",
+    }
+    if found.etag in cx.header("If-None-Match"):
+        return Reply(b"", found.content_type, headers, 304)
+    if "gzip" in cx.header("Accept-Encoding"):
+        zipped = {**headers, "Content-Encoding": "gzip"}
+        return Reply(found.zipped, found.content_type, zipped)
+    return Reply(found.body, found.content_type, headers)
+
+
+# -- Application --------------------------------------------------------------
+
+
+class App:
+    """The WSGI application. It starts no thread and no socket; `tick` and `deliver` are the
+    work that someone has to call for, and `close` ends what it holds."""
+
+    def __init__(self, house: House, wsgi: Callable[..., Iterable[bytes]]) -> None:
+        self.house, self.wsgi = house, wsgi
+
+    def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        return self.wsgi(environ, start_response)
+
+    def tick(self) -> float:
+        """Write the views and, each minute, forget what has had its time."""
+        house, now = self.house, int(self.house.world.now())
+        house.views.flush(house.store, now, lambda client: not budget(house, now, "page", client))
+        with house.store.writing():
+            if not house.store.take("purge", "", 1, MINUTE, now):
+                house.store.purge(now)
+        return 1
+
+    def deliver(self) -> float:
+        """Send the letters that are due."""
+        return deliver_due(self.house.store, self.house.config, self.house.world)
+
+    def close(self) -> None:
+        """Writes what is in memory. Twice is fine."""
+        with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
+            self.tick()
+        self.house.store.close()
+        self.house.places.close()
+
+
+def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
+    """The whole service as a WSGI application; a `Fault` when the database can't be served."""
+    world = world or World()
+    store = Store(Path(config.database_path))
+    try:
+        key = config.token_key or store.secret("token_key", lambda: world.chance(32).hex())
+    except BaseException:
+        store.close()
+        raise
+    folder = assets_folder()
+    house = House(
+        config=config,
+        world=world,
+        store=store,
+        places=Places(folder),
+        assets=assets_in(folder),
+        key=key.encode(),
+        rounds=rounds,
+        hashing=Hashing(),
+        tally=Tally(),
+        views=Views(),
+        clients=Clients(config),
+        posted=threading.Event(),
+    )
+    site = bottle.Bottle()
+    site.default_error_handler = bare_refusal
+    for each in ROUTES:
+        site.route(each.path, each.method, mounted(each, house))
+    return App(house, with_headers(site, config))
+
+
+def assets_folder() -> Path:
+    """`static/` beside the module, or where a wheel puts it."""
+    here = Path(__file__).resolve().parent
+    return next((p for p in (here / "static", here / "commentd_static") if p.is_dir()), here)
+
+
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+
+
+def assets_in(folder: Path) -> dict[str, Asset]:
+    """What is served of the folder, by name; loaded once, so that no request names a file."""
+    found = {}
+    for path in folder.iterdir():
+        if kind := CONTENT_TYPES.get(path.suffix):
+            body = path.read_bytes()
+            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+            found[path.name] = Asset(body, gzip.compress(body, 9, mtime=0), etag, kind)
+    return found
+
+
+def bare_refusal(error: bottle.HTTPError) -> bytes:
+    """What Bottle refuses by itself, in our shape."""
+    problems: dict[int, Problem] = {
+        404: NotFound("没有这个网址"),
+        405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
+        400: BadRequest("网址不是有效的 UTF-8", "url_invalid"),
+    }
+    bottle.response.content_type = "application/json; charset=utf-8"
+    return refused(problems.get(error.status_code)).body
+
+
+def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Iterable[bytes]]:
+    """CORS and the headers of safety on every reply, failures too, and preflights."""
+
+    def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        added = headers_for(config, environ.get("HTTP_ORIGIN", ""))
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            given = {name.title() for name, _ in headers}
+            varies = [value for name, value in headers if name.title() == "Vary"]
+            rest = [(name, value) for name, value in headers if name.title() != "Vary"]
+            rest += [(name, value) for name, value in added.items() if name not in given]
+            rest.append(("Vary", ", ".join([*varies, "Origin, Authorization"])))
+            return start_response(status, rest, exc_info)
+
+        if environ["REQUEST_METHOD"] == "OPTIONS":
+            start("204 No Content", list(PREFLIGHT.items()))
+            return [b""]
+        replied: Iterable[bytes] = app(environ, start)
+        return replied
+
+    return wrapped
+
+
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers": "Authorization, Content-Type",
+    "Access-Control-Max-Age": "7200",
+}
+
+
+def headers_for(config: Config, origin: str) -> dict[str, str]:
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
+        "base-uri 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Cache-Control": "no-cache",
+    }
+    if not config.site_origins or origin in config.site_origins:
+        headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
+        headers["Access-Control-Expose-Headers"] = "Retry-After"
+    if config.server_public_url.startswith("https:"):
+        headers["Strict-Transport-Security"] = "max-age=31536000"
+    return headers
+
+
+# -- Serving ------------------------------------------------------------------
+
+
+class OneSendTask(WSGITask):  # type: ignore[misc]
+    """Head and body leave in one send: two cost a system call and, on a slow line, a packet."""
+
+    wrote_header: bool
+
+    def write(self, data: bytes) -> None:
+        whole = self.complete and self.has_body and data and self.content_length == len(data)
+        if self.wrote_header or not whole:
+            super().write(data)
+            return
+        head = self.build_response_header()
+        self.wrote_header = True
+        self.content_bytes_written += len(data)
+        self.channel.write_soon(head + data)
+
+
+class RefusalTask(ErrorTask):  # type: ignore[misc]
+    """What waitress refuses while it parses, in our shape."""
+
+    def execute(self) -> None:
+        status, name = self.request.error.code, self.request.error.reason
+        known: dict[int, Problem] = {
+            413: TooLarge("请求内容太大"),
+            431: BadRequest("请求头太大", "headers_too_large"),
+            400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
+        }
+        body = refused(known.get(status)).body
+        self.status = f"{status} {name}"
+        headers = {"Content-Type": "application/json; charset=utf-8", **headers_for(Config(), "")}
+        self.response_headers.extend(headers.items())
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class CalmChannel(HTTPChannel):  # type: ignore[misc]
+    """The I/O thread stays quiet while a worker owns the channel: the worker flushes its own
+    output. Else the I/O thread spins in its poll and keeps taking the interpreter's lock from
+    the worker; at 128 connections that is a collapse (see tests/bench_http.py)."""
+
+    task_class = OneSendTask
+    error_task_class = RefusalTask
+
+    def writable(self) -> bool:
+        if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
+            return bool(self.will_close)
+        return bool(super().writable())
+
+
+class Worker(threading.Thread):
+    """Does its work again and again; the work says how many seconds to rest."""
+
+    def __init__(
+        self, name: str, work: Callable[[], float], wake: threading.Event | None = None
+    ) -> None:
+        super().__init__(name=name, daemon=True)
+        self.work, self.wake, self.stopping = work, wake or threading.Event(), False
+
+    def run(self) -> None:
+        while not self.stopping:
+            try:
+                pause = self.work()
+            except Unavailable:
+                pause = 5  # said already, by the store
+            except Exception:
+                log.exception("the %s failed, and goes on", self.name)
+                pause = 5
+            self.wake.wait(pause)
+            self.wake.clear()
+
+    def stop(self) -> None:
+        self.stopping = True
+        self.wake.set()
+        self.join(2)
+
+
+def make_server(app: App) -> Any:
+    """The waitress server, bound to its address and listening."""
+    listen = app.house.config.server_listen
+    common = {
+        "threads": 16,
+        "connection_limit": 1000,
+        "channel_timeout": 30,
+        "cleanup_interval": 5,
+        "asyncore_use_poll": True,
+        "channel_request_lookahead": 0,  # CVE-2024-49768
+        "max_request_header_size": 16 * 1024,
+        "max_request_body_size": 2 * BODY_LIMIT,
+        "clear_untrusted_proxy_headers": False,  # `Clients` reads them
+        "ident": None,
+    }
+    try:
+        if listen.startswith("unix:"):
+            where = {"unix_socket": listen.removeprefix("unix:"), "unix_socket_perms": "660"}
+            server = waitress.create_server(app, **where, **common)
+        else:
+            host, _, port = listen.rpartition(":")
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            bound = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
+            server = waitress.create_server(app, sockets=[bound], **common)
+    except OSError as error:
+        raise Fault(f"can't listen on {listen}: {error.strerror or error}") from None
+    server.channel_class = CalmChannel
+    return server
+
+
+def serve_until_stopped(app: App, server: Any) -> None:
+    """Runs until SIGTERM or Ctrl-C; then answers what is in flight, writes, and closes."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    workers = [Worker("postman", app.deliver, app.house.posted), Worker("ticker", app.tick)]
+    for worker in workers:
+        worker.start()
+    try:
+        server.asyncore.loop(timeout=1, map=server._map, use_poll=True)
+    except SystemExit:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        drain(server)
+        for worker in workers:
+            worker.stop()
+        app.close()
+
+
+def drain(server: Any, seconds: float = 10) -> None:
+    """Take no new connections, answer what was asked, then close."""
+    server.del_channel(server._map)
+    server.socket.close()
+    ends_at = time.monotonic() + seconds
+    while any(c.requests or c.total_outbufs_len for c in list(server.active_channels.values())):
+        if time.monotonic() > ends_at:
+            break
+        server.asyncore.loop(timeout=0.1, count=1, map=server._map, use_poll=True)
+    for channel in list(server.active_channels.values()):
+        channel.handle_close()
+    server.task_dispatcher.shutdown(timeout=1)
+
+
+# -- Commands -----------------------------------------------------------------
+
+
+def serve(config: Config) -> int:
+    app = make_app(config)
+    try:
+        server = make_server(app)
+    except BaseException:
+        app.close()
+        raise
+    greet(config, server)
+    serve_until_stopped(app, server)
+    return 0
+
+
+def greet(config: Config, server: Any) -> None:
+    """What the owner reads when the service has started."""
+    listen = config.server_listen
+    if not listen.startswith("unix:"):
+        host = listen.rpartition(":")[0]
+        listen = f"http://{host}:{server.effective_port}"
+    address = config.server_public_url or listen
+    print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
+    if not config.server_public_url or config.site_demo:
+        print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
+    if not config.mail_host:
+        print("  no [mail] host: letters, with their codes, are printed here", flush=True)
+        if config.server_public_url:
+            log.warning("without [mail] host no reader can register: his code is printed here")
+
+
+def example(config: Config) -> int:
+    print(example_config(), end="")
+    return 0
+
+
+COMMANDS = {
+    "serve": (serve, "run the service (what happens without a command)"),
+    "example": (example, "print every setting with its default, for commentd.ini"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    parser = argparse.ArgumentParser(
+        prog="commentd",
+        description="Comments for a static site: one module, one SQLite file, one script tag.",
+        epilog="\n".join(f"{name:10} {help}" for name, (_, help) in COMMANDS.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any"
+    )
+    parser.add_argument("--version", action="version", version=f"commentd {__version__}")
+    asked = parser.parse_args(argv)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    usual = Path("commentd.ini")
+    try:
+        config = load_config(asked.config or (usual if usual.exists() else None), os.environ)
+        return COMMANDS[asked.command][0](config)
+    except Fault as fault:
+        print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
+        return fault.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
