@@ -1,7 +1,7 @@
 """commentd: comments for a static site, in one module and one SQLite file.
 
-Run it with `python commentd.py`; paste the tag that it prints into the blog. The whole
-service is this file, read from the top: each part uses only what stands above it.
+Run it with `python commentd.py`. The whole service is this file, read from the top: each part
+uses only what stands above it.
 
     Settings      every setting, its default, its help; the loader; the sample file
     Problems      the refusals that a caller may read, a class a status
