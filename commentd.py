@@ -162,8 +162,13 @@ def signing_key(text: str) -> str:
     return text
 
 
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
+    text = one_line(text)
     try:
         if text and not email.headerregistry.Address(addr_spec=address_in(text)).domain:
             raise ValueError
@@ -211,7 +216,7 @@ class Config:
         origins,
     )
     site_name: str = setting(
-        "", "The name of the blog, for letters. Empty: taken from its address."
+        "", "The name of the blog, for letters. Empty: taken from its address.", one_line
     )
     site_demo: bool = setting(
         False, "Keep the page at / (a live demo) although public_url is set.", yes_or_no
@@ -1836,42 +1841,41 @@ class Tally:
 
 
 class Views:
-    """The views of the last moment, in memory until `flush` writes them."""
+    """The views of the last moment: page key to their number, the page's URL, and the client
+    who came first."""
 
     MOST = 10_000  # pages between two flushes: more is a flood, and is not counted
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.counts: dict[str, int] = {}
-        self.firsts: dict[str, tuple[str, str]] = {}
+        self.pending: dict[str, tuple[int, str, str]] = {}
 
     def add(self, name: PageName, client: str) -> None:
         with self.lock:
-            if name.key in self.counts or len(self.counts) < self.MOST:
-                self.counts[name.key] = self.counts.get(name.key, 0) + 1
-                self.firsts.setdefault(name.key, (name.page_url, client))
+            if name.key in self.pending or len(self.pending) < self.MOST:
+                views, page_url, first = self.pending.get(name.key, (0, name.page_url, client))
+                self.pending[name.key] = views + 1, page_url, first
 
     def waiting(self, key: str) -> int:
-        return self.counts.get(key, 0)
+        return self.pending.get(key, (0,))[0]
 
     def flush(self, store: Store, now: int, may_begin: Callable[[str], bool]) -> None:
-        """Write all views; a page that is not known yet begins if its client may begin one."""
+        """Write all views; a page that is not known yet begins if its client may begin one.
+        When the disk refuses, they are kept for the next time."""
         with self.lock:
-            counts, firsts = dict(self.counts), self.firsts
-            self.firsts = {}
-        if not counts:
+            taken = dict(self.pending)
+        if not taken:
             return
         with store.writing():
-            for key, views in counts.items():
-                page_url, client = firsts.get(key, ("", ""))
-                if not store.add_views(key, views, now) and page_url and may_begin(client):
+            for key, (views, page_url, client) in taken.items():
+                if not store.add_views(key, views, now) and may_begin(client):
                     store.add_page(key, page_url, now)
                     store.add_views(key, views, now)
         with self.lock:
-            for key, views in counts.items():
-                self.counts[key] -= views
-                if not self.counts[key]:
-                    del self.counts[key]
+            for key, (views, page_url, client) in taken.items():
+                left = self.pending.pop(key)[0] - views
+                if left:
+                    self.pending[key] = left, page_url, client
 
 
 @dataclass(frozen=True)
@@ -2831,7 +2835,9 @@ class App:
     def tick(self) -> float:
         """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
-        house.views.flush(house.store, now, lambda client: not budget(house, now, "page", client))
+        house.views.flush(
+            house.store, now, lambda client: not client or not budget(house, now, "page", client)
+        )
         with house.store.writing():
             if not house.store.take("purge", "", 1, MINUTE, now):
                 house.store.purge(now)
@@ -3030,7 +3036,8 @@ class Worker(threading.Thread):
             except Unavailable:
                 pause = 5  # said already, by the store
             except Exception:
-                log.exception("the %s failed, and goes on", self.name)
+                if not self.stopping:
+                    log.exception("the %s failed, and goes on", self.name)
                 pause = 5
             self.wake.wait(pause)
             self.wake.clear()
@@ -3071,28 +3078,43 @@ def make_server(app: App) -> Any:
     return server
 
 
+def greet(config: Config, server: Any) -> None:
+    """What the owner reads when the service has started."""
+    listen = config.server_listen
+    if not listen.startswith("unix:"):
+        host = listen.rpartition(":")[0]
+        listen = f"http://{host}:{server.effective_port}"
+    address = config.server_public_url or listen
+    print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
+    if not config.server_public_url or config.site_demo:
+        print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
+    if not config.mail_host:
+        print("  no [mail] host: letters, with their codes, are printed here", flush=True)
+        if config.server_public_url:
+            log.warning("without [mail] host no reader can register: his code is printed here")
+
+
 def serve_until_stopped(app: App, server: Any) -> None:
     """Runs until SIGTERM or Ctrl-C; then answers what is in flight, writes, and closes."""
+    stopping = threading.Event()
 
+    # Not by an exception: it could end the I/O thread in the middle of a request it reads.
     def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(0)
+        stopping.set()
+        server.pull_trigger()
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
     workers = [Worker("postman", app.deliver, app.house.posted), Worker("ticker", app.tick)]
     for worker in workers:
         worker.start()
-    try:
-        server.asyncore.loop(timeout=1, map=server._map, use_poll=True)
-    except SystemExit:
-        pass
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        drain(server)
-        for worker in workers:
-            worker.stop()
-        app.close()
+    greet(app.house.config, server)
+    while not stopping.is_set():
+        server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
+    drain(server)
+    for worker in workers:
+        worker.stop()
+    app.close()
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -3119,25 +3141,8 @@ def serve(config: Config) -> int:
     except BaseException:
         app.close()
         raise
-    greet(config, server)
     serve_until_stopped(app, server)
     return 0
-
-
-def greet(config: Config, server: Any) -> None:
-    """What the owner reads when the service has started."""
-    listen = config.server_listen
-    if not listen.startswith("unix:"):
-        host = listen.rpartition(":")[0]
-        listen = f"http://{host}:{server.effective_port}"
-    address = config.server_public_url or listen
-    print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
-    if not config.server_public_url or config.site_demo:
-        print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
-    if not config.mail_host:
-        print("  no [mail] host: letters, with their codes, are printed here", flush=True)
-        if config.server_public_url:
-            log.warning("without [mail] host no reader can register: his code is printed here")
 
 
 def example(config: Config) -> int:
