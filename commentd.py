@@ -959,19 +959,17 @@ class Store:
         return self.all(Registration, sql, email=email)
 
     def has_room(self, email: str, client: str, request_id: str, now: int) -> bool:
-        """Whether a registration of this client may wait: its own older one gives way, at most
-        three wait for an address, and none that is alive is driven out by a stranger's."""
+        """Whether one more registration may wait. Three of strangers may; none of them is driven
+        out, while a client's own gives way to its next one."""
+        alive = [r for r in self.registrations(email) if r.created_at <= now < r.expires_at]
+        return len([r for r in alive if client != r.client and request_id != r.request_id]) < 3
+
+    def add_registration(self, older: str, **values: Any) -> int:
+        """In place of what the client has waiting there, or what waits under the id `older`."""
         sql = """
             DELETE FROM registration
-             WHERE email = :email AND (client = :client OR request_id = :request_id)"""
-        self.run(sql, email=email, client=client, request_id=request_id)
-        waiting = self.registrations(email)
-        expired = [r for r in waiting if not r.created_at <= now < r.expires_at]
-        if len(waiting) >= 3 and expired:
-            self.run("DELETE FROM registration WHERE id = :id", id=expired[0].id)
-        return len(waiting) < 3 or bool(expired)
-
-    def add_registration(self, **values: Any) -> int:
+             WHERE email = :email AND (client = :client OR request_id = :older)"""
+        self.run(sql, email=values["email"], client=values["client"], older=older)
         sql = """
             INSERT INTO registration
                    (request_id, email, nickname, password, code, client, created_at, expires_at)
@@ -2070,8 +2068,9 @@ def context_of(route: Route, house: House) -> Context:
 def check_origin(config: Config, environ: Json) -> None:
     """A page of another site may not write, where the owner has said which sites are his."""
     origin = environ.get("HTTP_ORIGIN", "")
-    own = [config.server_public_url, f"http://{environ.get('HTTP_HOST', '')}"]
-    if origin and config.site_origins and origin not in (*config.site_origins, *own):
+    public = urllib.parse.urlsplit(config.server_public_url).netloc
+    own = origin.partition("//")[2] in (environ.get("HTTP_HOST"), public)
+    if origin and config.site_origins and origin not in config.site_origins and not own:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
@@ -2288,6 +2287,7 @@ def register(cx: Context) -> Json:
     with cx.store.writing():
         if cx.store.has_room(email, client, older, cx.now) and may_mail(cx, email):
             registration_id = cx.store.add_registration(
+                older,
                 request_id=request_id,
                 email=email,
                 nickname=nickname,
@@ -2754,8 +2754,8 @@ def like_page(cx: Context) -> Json:
     undo = flag_of(cx.form, "undo")
     with cx.store.writing():
         limit_likes(cx)
-        page = page_for(cx, name)
-        likes = cx.store.like_page(page.id, visitor_of(cx), undo, cx.now)
+        page = cx.store.page(name.key) if undo else page_for(cx, name)
+        likes = cx.store.like_page(page.id, visitor_of(cx), undo, cx.now) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -3073,7 +3073,8 @@ def make_server(app: App) -> Any:
             bound = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
             server = waitress.create_server(app, sockets=[bound], **common)
     except OSError as error:
-        raise Fault(f"can't listen on {listen}: {error.strerror or error}") from None
+        reason = os.strerror(error.errno) if error.errno else error
+        raise Fault(f"can't listen on {listen} ({reason}): change [server] listen") from None
     server.channel_class = CalmChannel
     return server
 
