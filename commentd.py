@@ -1670,21 +1670,26 @@ def site_name(config: Config) -> str:
     return config.site_name or urllib.parse.urlsplit(address).netloc or "commentd"
 
 
-def compose(config: Config, world: World, recipient: str, subject: str, text: str) -> str:
-    """A whole letter, as text that any mail server takes."""
+def compose(
+    config: Config, world: World, recipient: str, subject: str, text: str, life: int
+) -> Json:
+    """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
+    and such that any mail server takes it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     sender = config.mail_sender or config.mail_user or "commentd@localhost"
     address = email.headerregistry.Address(
         email.utils.parseaddr(sender)[0] or site_name(config), addr_spec=address_in(sender)
     )
+    now = int(world.now())
     message["From"] = address
     message["To"] = email.headerregistry.Address(addr_spec=recipient)
     message["Subject"] = subject
-    message["Date"] = datetime.fromtimestamp(world.now(), UTC)
+    message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Message-ID"] = f"<{world.chance(16).hex()}@{address.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
-    return message.as_bytes().decode("ascii")
+    whole = message.as_bytes().decode("ascii")
+    return {"recipient": recipient, "message": whole, "due_at": now, "expires_at": now + life}
 
 
 CODE_LETTER = """\
@@ -1714,20 +1719,19 @@ Was it not you? Register again with this address to set a new password.
 """
 
 
-def code_letter(config: Config, world: World, recipient: str, code: str, known: bool) -> str:
+def code_letter(config: Config, world: World, recipient: str, code: str, known: bool) -> Json:
     """The letter with the code of a registration. It holds nothing that a stranger typed."""
-    until = datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
-    site = site_name(config)
-    text = CODE_LETTER.format(
-        code=code, site=site, until=f"{until:%H:%M}", warning=CHANGE_WARNING if known else ""
-    )
-    return compose(config, world, recipient, f"{code} 是你在 {site} 的验证码 / is your code", text)
+    site, until = site_name(config), datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
+    warning = CHANGE_WARNING if known else ""
+    text = CODE_LETTER.format(code=code, site=site, until=f"{until:%H:%M}", warning=warning)
+    subject = f"{code} 是你在 {site} 的验证码 / is your code"
+    return compose(config, world, recipient, subject, text, CODE_LIFE)
 
 
-def changed_letter(config: Config, world: World, recipient: str) -> str:
+def changed_letter(config: Config, world: World, recipient: str) -> Json:
     site = site_name(config)
     subject = f"{site}：密码已修改 / password changed"
-    return compose(config, world, recipient, subject, CHANGED_LETTER.format(site=site))
+    return compose(config, world, recipient, subject, CHANGED_LETTER.format(site=site), DAY)
 
 
 BEIJING = timezone(timedelta(hours=8))
@@ -2298,13 +2302,8 @@ def register(cx: Context) -> Json:
                 expires_at=cx.now + CODE_LIFE,
             )
             known = cx.store.account_of(email) is not None
-            cx.store.add_letter(
-                registration_id=registration_id,
-                recipient=email,
-                message=code_letter(cx.config, cx.world, email, code, known),
-                due_at=cx.now,
-                expires_at=cx.now + CODE_LIFE,
-            )
+            letter = code_letter(cx.config, cx.world, email, code, known)
+            cx.store.add_letter(registration_id=registration_id, **letter)
     cx.posted.set()
 
     return {"success": True, "request_id": request_id}
@@ -2365,13 +2364,8 @@ def verify(cx: Context) -> str:
 def confirm(cx: Context, registration: Registration) -> None:
     """An account that changes is told so by mail."""
     if cx.store.account_of(registration.email):
-        cx.store.add_letter(
-            registration_id=None,
-            recipient=registration.email,
-            message=changed_letter(cx.config, cx.world, registration.email),
-            due_at=cx.now,
-            expires_at=cx.now + DAY,
-        )
+        letter = changed_letter(cx.config, cx.world, registration.email)
+        cx.store.add_letter(registration_id=None, **letter)
     cx.store.confirm(registration, cx.now)
 
 
@@ -2617,27 +2611,19 @@ def sums_of(cx: Context, name: PageName) -> Json:
     }
 
 
-@dataclass(frozen=True)
-class Author:
-    user_id: int | None
-    nickname: str
-    email: str
-    website: str
-
-
-def author_of(cx: Context) -> Author:
+def author_of(cx: Context) -> Json:
     """Who writes: the account, or a guest by what he says of himself."""
-    if cx.caller is None and cx.config.comments_login_required:
+    caller = cx.caller
+    if caller is None and cx.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
-    optional = cx.caller is not None
-    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=optional)
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=caller is not None)
     email = proper(cx.form, "email", 254, proper_email, optional=True)
-    return Author(
-        user_id=cx.caller.id if cx.caller else None,
-        nickname=nickname or (cx.caller.nickname if cx.caller else ""),
-        email="" if cx.caller else email,
-        website=proper(cx.form, "website", 2048, proper_website, optional=True),
-    )
+    return {
+        "user_id": caller.id if caller else None,
+        "nickname": nickname or (caller.nickname if caller else ""),
+        "email": "" if caller else email,
+        "website": proper(cx.form, "website", 2048, proper_website, optional=True),
+    }
 
 
 def content_of(cx: Context) -> str:
@@ -2656,49 +2642,32 @@ def post_comment(cx: Context) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?}` to
     `{success, comment}`."""
     name = page_of(cx, cx.form, "page_url")
-    author, content = author_of(cx), content_of(cx)
-    parent_id = id_of(cx.form, "parent_id", optional=True)
+    said = {
+        **author_of(cx),
+        "content": content_of(cx),
+        "parent_id": id_of(cx.form, "parent_id", optional=True),
+        "ip": cx.client.ip,
+    }
     captcha = captcha_of(cx)
-    html, ip = safe_html(content), cx.client.ip
-    country, location = cx.places.of(ip) if cx.config.privacy_show_location else ("", "")
+    html = safe_html(said["content"])
 
     with cx.store.writing():
-        check_nickname(cx, author)
+        check_nickname(cx, said["nickname"])
         page = page_for(cx, name)
-        parent = parent_of(cx, parent_id, page)
-        words = {
-            "page_id": page.id,
-            "parent_id": parent_id,
-            "user_id": author.user_id,
-            "nickname": author.nickname,
-            "content": content,
-        }
-        comment = earlier_comment(cx, captcha, words)
+        said["page_id"] = page.id
+        parent = parent_of(cx, said["parent_id"], page)
+        comment = earlier_comment(cx, captcha, said)
         if comment is None:
-            limit_client(cx, "comment")
-            comment = cx.store.add_comment(
-                **words,
-                thread_id=(parent.thread_id or parent.id) if parent else None,
-                email=author.email,
-                website=author.website,
-                html=html,
-                ip=ip,
-                country=country,
-                location=location,
-                status="waiting" if budget(cx, cx.now, "comments", "") else "visible",
-                created_at=cx.now,
-            )
-            if captcha:
-                cx.store.bind_captcha(captcha.signature, comment.id)
+            comment = add_comment(cx, parent, captcha, {**said, "html": html})
 
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}}
 
 
-def check_nickname(cx: Context, author: Author) -> None:
+def check_nickname(cx: Context, nickname: str) -> None:
     """Nobody may look like an admin but an admin."""
     if cx.caller and cx.caller.role == "admin":
         return
-    if skeleton(author.nickname) in map(skeleton, cx.store.admin_nicknames()):
+    if skeleton(nickname) in map(skeleton, cx.store.admin_nicknames()):
         raise Conflict("这个昵称和站长的太像，请换一个", "nickname_taken")
 
 
@@ -2718,19 +2687,38 @@ def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
     return parent
 
 
-def earlier_comment(cx: Context, captcha: Captcha | None, words: Json) -> Comment | None:
+def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment | None:
     """The comment that this request asks for once more: a double click, or the retry of a
     request whose answer was lost. Else the captcha is spent."""
-    if cx.config.limits_enabled:
-        double = cx.store.same_comment(cx.now - MINUTE, ip=cx.client.ip, **words)
-        if double:
-            return double
+    if cx.config.limits_enabled and (double := cx.store.same_comment(cx.now - MINUTE, **said)):
+        return double
     if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
         return None
     spent = cx.store.spent_on(captcha.signature)
-    if spent and all(getattr(spent, name) == value for name, value in words.items()):
+    told = ("page_id", "parent_id", "user_id", "nickname", "content")
+    if spent and all(getattr(spent, name) == said[name] for name in told):
         return spent
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+
+
+def add_comment(
+    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json
+) -> Comment:
+    limit_client(cx, "comment")
+    shows_place = cx.config.privacy_show_location
+    country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
+    comment = cx.store.add_comment(
+        # A flood waits for approval, whoever it comes from.
+        status="waiting" if budget(cx, cx.now, "comments", "") else "visible",
+        thread_id=(parent.thread_id or parent.id) if parent else None,
+        country=country,
+        location=location,
+        created_at=cx.now,
+        **said,
+    )
+    if captcha:
+        cx.store.bind_captcha(captcha.signature, comment.id)
+    return comment
 
 
 @route("POST", "/comment/like", rank=Rank.ANYONE)
