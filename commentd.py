@@ -117,14 +117,14 @@ def origins(text: str) -> tuple[str, ...]:
         url = urllib.parse.urlsplit(word.rstrip("/"))
         if url.scheme not in ("http", "https") or not url.netloc or url.path or url.query:
             raise ValueError(f"{word}: write it as https://blog.example, without a path")
-        found.append(f"{url.scheme}://{netloc_of(url)}")
+        found.append(f"{url.scheme}://{host_of(word)}")
     return tuple(found)
 
 
-def netloc_of(url: urllib.parse.SplitResult) -> str:
+def host_of(origin: str) -> str:
     """Host and port as browsers spell them: lower case, the port only where it is unusual."""
-    usual = {"http": ":80", "https": ":443"}.get(url.scheme, "")
-    return url.netloc.lower().removesuffix(usual) if usual else url.netloc.lower()
+    scheme, _, host = origin.lower().rstrip("/").partition("://")
+    return host.removesuffix({"http": ":80", "https": ":443"}.get(scheme, "/"))
 
 
 def web_address(text: str) -> str:
@@ -1260,8 +1260,10 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
 def query_of(query_string: str) -> dict[str, list[str]]:
     """The words of a query, strictly UTF-8."""
     try:
+        # WSGI gives bytes, a character each.
+        text = query_string.encode("latin-1").decode("utf-8")
         return urllib.parse.parse_qs(
-            query_string, keep_blank_values=True, errors="strict", max_num_fields=256
+            text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
     except ValueError:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
@@ -1288,17 +1290,18 @@ def proper_nickname(text: str) -> str:
             raise ValueError("controls")
         if i > 2 and all(k[0] == "M" for k in kinds[i - 3 : i + 1]):
             raise ValueError("marks")
-    if len(name) > 64 or len(name.encode()) > 256 or not is_visible(name):
+    if len(name) > 64 or len(name.encode()) > 256 or is_blank(name) or set(name) & BLANKS:
         raise ValueError("size")
     return name
 
 
-# Letters of no width or form: Hangul fillers, the blank Braille pattern.
-BLANKS = "\u115f\u1160\u3164\uffa0\u2800"
+# Letters of no form: Hangul fillers, the blank Braille pattern.
+BLANKS = set("\u115f\u1160\u3164\uffa0\u2800")
 
 
-def is_visible(text: str) -> bool:
-    return any(unicodedata.category(c)[0] in "LNPS" for c in text if c not in BLANKS)
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see: blanks, controls and marks alone."""
+    return all(c in BLANKS or unicodedata.category(c)[0] in "CMZ" for c in text)
 
 
 # Letters of other scripts that are drawn as Latin ones (a part of Unicode's confusables.txt).
@@ -1373,8 +1376,7 @@ def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
     if mark and scheme.lower() in ("", "http:", "https:"):
         host = re.split(r"[/?#]", rest, maxsplit=1)[0]
         path = rest[len(host) :]
-        usual = {"http:": ":80", "https:": ":443"}.get(scheme.lower(), "\0")
-        host = host.lower().removesuffix(usual)
+        host = host_of(f"{scheme or 'any:'}//{host}")
         key = (path or "/") if host in own_hosts else f"//{host}{path or '/'}"
     return PageName(trimmed(key), page_url)
 
@@ -2194,10 +2196,8 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
     text = text_of(form, name, 2048)
     if has_controls(text):
         raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
-    origins = [*cx.config.site_origins, cx.header("Origin")]
-    return page_name(
-        text, {netloc_of(urllib.parse.urlsplit(origin)) for origin in origins if origin}
-    )
+    own = {host_of(origin) for origin in (*cx.config.site_origins, cx.header("Origin"))}
+    return page_name(text, own)
 
 
 def budget(cx: House, now: int, name: str, subject: str, factor: int = 1) -> int:
@@ -2455,7 +2455,7 @@ def get_comments(cx: Context) -> Json:
     ask = listing_of(cx)
 
     page = cx.store.page(name.key)
-    number = page_around(cx, ask, page) if ask.around and page else ask.page
+    number = page_around(cx, ask, page) if ask.around else ask.page
     skip = (number - 1) * ask.limit
     if page is None:
         comments = []
@@ -2483,15 +2483,15 @@ def get_comments(cx: Context) -> Json:
     return answer
 
 
-def page_around(cx: Context, ask: Listing, page: Page) -> int:
+def page_around(cx: Context, ask: Listing, page: Page | None) -> int:
     """The number of the page that holds the comment; 1 where it is not in the list."""
     comment = cx.store.comment(ask.around)
-    if comment and ask.view == "threads" and comment.thread_id:
-        comment = cx.store.comment(comment.thread_id)
-    if comment is None or comment.page_id != page.id or comment.status != "visible":
+    if not comment or not page or comment.page_id != page.id or comment.status != "visible":
         return 1
     if ask.view == "thread" and comment.thread_id != ask.thread:
         return 1
+    if ask.view == "threads" and comment.thread_id:
+        comment = cx.store.comment(comment.thread_id) or comment
     return cx.store.count_before(ask.view, ask.sort, comment) // ask.limit + 1
 
 
@@ -2575,7 +2575,7 @@ def settings_for(cx: Context) -> Json:
 
 
 ROBOTS = re.compile(
-    r"bot\b|bots\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
+    r"(?<!cu)bots?\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
 )
 
 
@@ -2628,7 +2628,7 @@ def author_of(cx: Context) -> Json:
 
 def content_of(cx: Context) -> str:
     text = text_of(cx.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
-    if not is_visible(text):
+    if is_blank(text):
         raise BadRequest("请填写评论内容", "content_missing")
     if len(text) > cx.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
