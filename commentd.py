@@ -734,6 +734,7 @@ class Comment:
     location: str
     likes: int
     status: str
+    shown: int
     created_at: int
 
 
@@ -752,7 +753,7 @@ COMMENT = """
     SELECT comment.id, comment.page_id, page.page_url, comment.parent_id, comment.thread_id,
            comment.user_id, coalesce(account.role, '') AS role, comment.nickname,
            comment.website, comment.content, comment.html, comment.ip, comment.country,
-           comment.location, comment.likes, comment.status, comment.created_at
+           comment.location, comment.likes, comment.status, comment.shown, comment.created_at
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
@@ -1313,7 +1314,8 @@ LOOK_ALIKES = str.maketrans(
 def skeleton(nickname: str) -> str:
     """What a nickname looks like: equal for those that a reader could take for one another."""
     spread = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", nickname).casefold())
-    return "".join(c for c in spread.translate(LOOK_ALIKES) if c.isalnum()).replace("l", "i")
+    letters = [c for c in spread.translate(LOOK_ALIKES) if c.isalnum() and c not in BLANKS]
+    return "".join(letters).replace("l", "i") or nickname.strip()
 
 
 EMAIL = re.compile(
@@ -1340,9 +1342,21 @@ def proper_website(text: str) -> str:
     return text.strip()
 
 
+def plain_ip(text: str) -> str:
+    """One spelling of an address: without port and zone, mapped IPv4 unwrapped; "" for none."""
+    text = text.strip().split("%")[0]
+    if match := re.fullmatch(r"\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+", text):
+        text = match[1] or match[2]
+    try:
+        ip = ipaddress.ip_address(text)
+    except ValueError:
+        return ""
+    return str(getattr(ip, "ipv4_mapped", None) or ip)
+
+
 def masked(ip: str) -> str:
-    """The network of an address: `203.0.113.0`, `2001:db8:12::`."""
-    if not ip:
+    """The network of an address: `203.0.113.0`, `2001:db8:12::`; "" for none."""
+    if not (ip := plain_ip(ip)):
         return ""
     length = 24 if "." in ip else 48
     return str(ipaddress.ip_network(f"{ip}/{length}", strict=False).network_address)
@@ -1377,7 +1391,7 @@ def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
         host = re.split(r"[/?#]", rest, maxsplit=1)[0]
         path = rest[len(host) :]
         host = host_of(f"{scheme or 'any:'}//{host}")
-        key = (path or "/") if host in own_hosts else f"//{host}{path or '/'}"
+        key = "/" + path.lstrip("/") if host in own_hosts else f"//{host}{path or '/'}"
     return PageName(trimmed(key), page_url)
 
 
@@ -1403,7 +1417,7 @@ def unquoted(text: str) -> str:
         except UnicodeDecodeError:
             return match[0].upper()
         return "".join(
-            c if c not in RESERVED and not has_controls(c) else f"%{ord(c):02X}" for c in run
+            urllib.parse.quote(c, safe="") if c in RESERVED or has_controls(c) else c for c in run
         )
 
     return re.sub(r"(?:%[0-9A-Fa-f]{2})+", decoded, text)
@@ -1456,7 +1470,7 @@ def clean(markup: str) -> str:
     return nh3.clean(
         markup,
         tags=TAGS,
-        attributes={"a": {"href"}},
+        attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
         link_rel="nofollow ugc noopener noreferrer",
@@ -1933,18 +1947,6 @@ class Clients:
                 "set [server] trusted_proxy = %s",
                 name,
             )
-
-
-def plain_ip(text: str) -> str:
-    """One spelling of an address: without port and zone, mapped IPv4 unwrapped; "" for none."""
-    text = text.strip().split("%")[0]
-    if match := re.fullmatch(r"\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+", text):
-        text = match[1] or match[2]
-    try:
-        ip = ipaddress.ip_address(text)
-    except ValueError:
-        return ""
-    return str(getattr(ip, "ipv4_mapped", None) or ip)
 
 
 @dataclass(frozen=True)
@@ -2486,7 +2488,9 @@ def get_comments(cx: Context) -> Json:
 def page_around(cx: Context, ask: Listing, page: Page | None) -> int:
     """The number of the page that holds the comment; 1 where it is not in the list."""
     comment = cx.store.comment(ask.around)
-    if not comment or not page or comment.page_id != page.id or comment.status != "visible":
+    if not comment or not page or comment.page_id != page.id or not comment.shown:
+        return 1
+    if ask.view == "flat" and comment.status != "visible":
         return 1
     if ask.view == "thread" and comment.thread_id != ask.thread:
         return 1
