@@ -482,6 +482,7 @@ MIGRATIONS = [
         code       TEXT NOT NULL,
         client     TEXT NOT NULL,
         tries      INTEGER NOT NULL DEFAULT 0,
+        named_tries INTEGER NOT NULL DEFAULT 0,
         created_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT;
@@ -698,6 +699,7 @@ class Registration:
     code: str
     client: str
     tries: int
+    named_tries: int
     created_at: int
     expires_at: int
 
@@ -980,17 +982,23 @@ class Store:
         return self.number(sql, **values) or 0
 
     def tried(self, email: str, request_id: str, now: int) -> list[Registration]:
-        """Take a try from each code that a guess is judged by, and tell which those are.
+        """Take a try from each code that a guess is judged by, and tell which those are. Tries
+        that name the request are counted apart: else strangers could use them up.
 
         One statement takes and asks, so that five tries are five however many come at once.
         A code from the future was made before the clock was set back: it counts as expired,
         else it would live longer than it should."""
         sql = """
             UPDATE registration SET tries = tries + 1
-             WHERE email = :email AND request_id = coalesce(:request_id, request_id)
-               AND tries < 5 AND created_at <= :now AND expires_at > :now
+             WHERE email = :email AND tries < 5 AND created_at <= :now AND expires_at > :now
             RETURNING *"""
-        return self.all(Registration, sql, email=email, request_id=request_id or None, now=now)
+        if request_id:
+            sql = """
+                UPDATE registration SET named_tries = named_tries + 1
+                 WHERE email = :email AND request_id = :request_id AND named_tries < 5
+                   AND created_at <= :now AND expires_at > :now
+                RETURNING *"""
+        return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
     def confirm(self, registration: Registration, now: int) -> None:
         """Make the account, or give it its new nickname and password; ends its older tokens
@@ -1045,7 +1053,8 @@ class Store:
                AND comment.created_at >= :since AND comment.content = :content
                AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
                AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
-               AND comment.nickname = :nickname AND comment.ip = :ip"""
+               AND comment.nickname = :nickname
+               AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
         return self.one(Comment, COMMENT + sql, since=since, **values)
 
     def spent_on(self, signature: str) -> Comment | None:
@@ -1274,35 +1283,35 @@ def has_controls(text: str, but: str = "") -> bool:
     return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text if c not in but)
 
 
-ZERO_WIDTH_JOINER, VARIATION_SELECTOR = "\u200d", "\ufe0f"
-
-
-def proper_nickname(text: str) -> str:
-    """Composed and trimmed; `ValueError` for what hides, turns or piles up (no controls, bidi
-    controls or zero width but the joiner inside an emoji, three marks a letter)."""
-    name = unicodedata.normalize("NFC", text).strip()
-    kinds = [unicodedata.category(c) for c in name.replace(VARIATION_SELECTOR, "")]
-    bare = name.replace(VARIATION_SELECTOR, "")
-    for i, (character, kind) in enumerate(zip(bare, kinds, strict=True)):
-        joins = character == ZERO_WIDTH_JOINER and 0 < i < len(bare) - 1
-        if joins and kinds[i - 1] in ("So", "Sk") and kinds[i + 1] == "So":
-            continue
-        if kind[0] == "C" or kind in ("Zl", "Zp"):
-            raise ValueError("controls")
-        if i > 2 and all(k[0] == "M" for k in kinds[i - 3 : i + 1]):
-            raise ValueError("marks")
-    if len(name) > 64 or len(name.encode()) > 256 or is_blank(name) or set(name) & BLANKS:
-        raise ValueError("size")
-    return name
-
-
-# Letters of no form: Hangul fillers, the blank Braille pattern.
-BLANKS = set("\u115f\u1160\u3164\uffa0\u2800")
+# Characters that nobody sees and that are no controls: fillers, blank patterns, selectors.
+BLANKS = {*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"}
+BLANKS |= {chr(n) for n in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
+ZERO_WIDTH_JOINER, EMOJI_SELECTOR = "\u200d", "\ufe0f"
 
 
 def is_blank(text: str) -> bool:
     """Whether there is nothing to see: blanks, controls and marks alone."""
     return all(c in BLANKS or unicodedata.category(c)[0] in "CMZ" for c in text)
+
+
+def proper_nickname(text: str) -> str:
+    """Composed and trimmed; `ValueError` for what hides, turns or piles up: controls, bidi
+    controls, zero width but inside an emoji, four marks in a row."""
+    name = unicodedata.normalize("NFC", text).strip()
+    # In an emoji, a selector follows a symbol and a joiner stands between two.
+    bare = re.sub(f"(?<=[^\\w\\s]){EMOJI_SELECTOR}", "", name)
+    kinds = [unicodedata.category(c) for c in bare]
+    for i, kind in enumerate(kinds):
+        joins = bare[i] == ZERO_WIDTH_JOINER and 0 < i < len(bare) - 1
+        if joins and kinds[i - 1] in ("So", "Sk") and kinds[i + 1] == "So":
+            continue
+        if kind[0] == "C" or kind in ("Zl", "Zp") or bare[i] in BLANKS:
+            raise ValueError("hidden")
+        if i > 2 and all(k[0] == "M" for k in kinds[i - 3 : i + 1]):
+            raise ValueError("marks")
+    if len(name) > 64 or len(name.encode()) > 256 or is_blank(name):
+        raise ValueError("size")
+    return name
 
 
 # Letters of other scripts that are drawn as Latin ones (a part of Unicode's confusables.txt).
@@ -1327,7 +1336,8 @@ EMAIL = re.compile(
 def proper_email(text: str) -> str:
     """The one spelling of an address: plain ASCII, lower case; `ValueError` for any other."""
     address = text.strip(" ").lower()
-    if not text.isascii() or not EMAIL.fullmatch(address):
+    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
+    if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
         raise ValueError
     return address
 
@@ -1466,6 +1476,12 @@ def safe_html(content: str) -> str:
 TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
 
 
+def only_absolute(tag: str, attribute: str, link: str) -> str | None:
+    # `http:x` has a scheme and is relative all the same.
+    absolute = re.match(r"https?://[^/\s]|mailto:", link, re.IGNORECASE)
+    return link if absolute or attribute != "href" else None
+
+
 def clean(markup: str) -> str:
     return nh3.clean(
         markup,
@@ -1473,6 +1489,7 @@ def clean(markup: str) -> str:
         attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
+        attribute_filter=only_absolute,
         link_rel="nofollow ugc noopener noreferrer",
     )
 
@@ -1491,9 +1508,10 @@ def mac(key: bytes, purpose: str, *words: object) -> str:
     return hmac.new(key, message, "sha256").hexdigest()
 
 
-def password_scheme(rounds: int, chance: Callable[[int], bytes]) -> str:
-    """How a new password is hashed: all of the stored text but the hash, with a fresh salt."""
-    return f"pbkdf2_sha256${rounds}${chance(16).hex()}"
+def password_scheme(rounds: int, key: bytes, email: str) -> str:
+    """How a new password is hashed: all of the stored text but the hash. The salt, 16 bytes, is
+    drawn from the key for the address: registrations of one moment share it too."""
+    return f"pbkdf2_sha256${rounds}${mac(key, 'salt', email)[:32]}"
 
 
 def scheme_of(stored: str) -> str:
@@ -1830,12 +1848,11 @@ class Hashing:
         self.seats, self.turns = threading.Semaphore(8), threading.Semaphore(2)
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
+    def seat(self) -> Iterator[None]:
         if not self.seats.acquire(blocking=False):
             raise Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
         try:
-            with self.turns:
-                yield
+            yield
         finally:
             self.seats.release()
 
@@ -2202,29 +2219,37 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
     return page_name(text, own)
 
 
-def budget(cx: House, now: int, name: str, subject: str, factor: int = 1) -> int:
-    """Take one of what a limit allows: 0, or the seconds to wait."""
-    if not cx.config.limits_enabled:
-        return 0
-    return max(
-        cx.store.take(f"{name}/{window}", subject, most * factor, window, now)
-        for most, window in LIMITS[name]
-    )
+def budget(house: House, now: int, *shares: tuple[str, str, int]) -> int:
+    """Take one of each share (limit, subject, factor) or none of any: 0, or the seconds to
+    wait."""
+    taken: list[tuple[str, str]] = []
+    for name, subject, factor in shares if house.config.limits_enabled else ():
+        for most, window in LIMITS[name]:
+            row = f"{name}/{window}", subject
+            if wait := house.store.take(*row, most * factor, window, now):
+                for each in taken:
+                    house.store.give_back(*each)
+                return wait
+            taken.append(row)
+    return 0
+
+
+def client_shares(cx: Context, name: str, *words: object) -> list[tuple[str, str, int]]:
+    networks = cx.client.networks
+    return [(name, mac(cx.key, "client", network, *words), factor) for network, factor in networks]
 
 
 def limit_client(cx: Context, name: str, *words: object) -> None:
     """`TooMany` where this client has had its share."""
-    for network, factor in cx.client.networks:
-        subject = mac(cx.key, "client", network, *words)
-        if wait := budget(cx, cx.now, name, subject, factor):
-            raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
+    if wait := budget(cx, cx.now, *client_shares(cx, name, *words)):
+        raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
 
 
-def forgive_client(cx: Context, name: str, *words: object) -> None:
-    """What was counted in advance as wrong was right."""
-    for network, _ in cx.client.networks:
+def give_back(cx: Context, *shares: tuple[str, str, int]) -> None:
+    """What was taken in advance was not needed."""
+    for name, subject, _ in shares if cx.config.limits_enabled else ():
         for _, window in LIMITS[name]:
-            cx.store.give_back(f"{name}/{window}", mac(cx.key, "client", network, *words))
+            cx.store.give_back(f"{name}/{window}", subject)
 
 
 def captcha_of(cx: Context) -> Captcha | None:
@@ -2282,13 +2307,7 @@ def register(cx: Context) -> Json:
     older = text_of(cx.form, "request_id", 64, optional=True)
     request_id, code = cx.world.chance(16).hex(), new_code(cx.world.chance)
 
-    with cx.hashing.turn():
-        with cx.store.writing():
-            limit_client(cx, "register")
-            limit_client(cx, "code", email)
-            spend(cx, captcha)
-        stored = hashed(password, scheme_at(cx, email))
-
+    stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     with cx.store.writing():
         if cx.store.has_room(email, client, older, cx.now) and may_mail(cx, email):
@@ -2319,19 +2338,33 @@ def credentials_of(cx: Context) -> tuple[str, str, Captcha | None]:
     return email, password, captcha_of(cx)
 
 
+def hashed_in_turn(
+    cx: Context, email: str, password: str, captcha: Captcha | None, *limits: tuple[str, ...]
+) -> str:
+    """The hash of a password at an address, within the limits and for a captcha, which is spent
+    only when there is a seat."""
+    with contextlib.ExitStack() as seat:
+        with cx.store.writing():
+            for limit in limits:
+                limit_client(cx, *limit)
+            seat.enter_context(cx.hashing.seat())
+            spend(cx, captcha)
+        with cx.hashing.turns:
+            return hashed(password, scheme_at(cx, email))
+
+
 def scheme_at(cx: Context, email: str) -> str:
     """How passwords at this address are hashed: all of them with one salt, so that one hash
     tells a login all that there is to know, whatever waits at the address."""
     account = cx.store.account_of(email)
     waiting = cx.store.registrations(email)
     known = [account.password] if account else [r.password for r in waiting]
-    return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.world.chance)
+    return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.key, email)
 
 
 def may_mail(cx: Context, email: str) -> bool:
     """Whether one more letter may go there; if not, nobody is told."""
-    to_one = budget(cx, cx.now, "mail", mac(cx.key, "mail", email))
-    return not to_one and not budget(cx, cx.now, "mails", "")
+    return not budget(cx, cx.now, ("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", rank=Rank.NOBODY, refusal="验证码错误或已过期")
@@ -2343,19 +2376,19 @@ def verify(cx: Context) -> str:
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字")
 
-    address = mac(cx.key, "guess", email)
     confirmed = None
+    # Whoever knows the request is judged by the five tries of its code alone: else others
+    # could lock him out by guessing.
+    share = [] if request_id else [("guess", mac(cx.key, "guess", email), 1)]
     with cx.store.writing():
         limit_client(cx, "verify")
-        # Whoever knows the request is judged by the five tries of its code alone: else others
-        # could lock him out by guessing.
-        if request_id or not budget(cx, cx.now, "guess", address):
+        if not budget(cx, cx.now, *share):
             for waiting in cx.store.tried(email, request_id, cx.now):
                 if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
                     confirmed = waiting
         if confirmed:
             confirm(cx, confirmed)
-            cx.store.give_back(f"guess/{DAY}", address)
+            give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
     cx.posted.set()
@@ -2376,12 +2409,8 @@ def login(cx: Context) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, role}`."""
     email, password, captcha = credentials_of(cx)
 
-    with cx.hashing.turn():
-        with cx.store.writing():
-            limit_client(cx, "login")
-            limit_client(cx, "password", email)  # counted as wrong until it proves right
-            spend(cx, captcha)
-        stored = hashed(password, scheme_at(cx, email))
+    # The password is counted as wrong until it proves right.
+    stored = hashed_in_turn(cx, email, password, captcha, ("login",), ("password", email))
     account = cx.store.account_of(email)
     if account is None or not same(account.password, stored):
         if any(same(r.password, stored) for r in cx.store.registrations(email)):
@@ -2389,7 +2418,7 @@ def login(cx: Context) -> Json:
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
 
     with cx.store.writing():
-        forgive_client(cx, "password", email)
+        give_back(cx, *client_shares(cx, "password", email))
     strengthen(cx, account, password)
 
     return {
@@ -2403,8 +2432,8 @@ def strengthen(cx: Context, account: Account, password: str) -> None:
     """Hash the password anew where the number of rounds has risen since it was stored."""
     if int(account.password.split("$")[1]) >= cx.rounds:
         return
-    with cx.hashing.turn():
-        stored = hashed(password, password_scheme(cx.rounds, cx.world.chance))
+    with cx.hashing.seat(), cx.hashing.turns:
+        stored = hashed(password, password_scheme(cx.rounds, cx.key, account.email))
     with cx.store.writing():
         if cx.store.account(account.id) == account:
             cx.store.set_password(account.id, stored)
@@ -2664,7 +2693,9 @@ def post_comment(cx: Context) -> Json:
         if comment is None:
             comment = add_comment(cx, parent, captcha, {**said, "html": html})
 
-    return {"success": True, "comment": {**show(cx, comment), "status": comment.status}}
+    # What moderators make of it is not the author's to know.
+    status = comment.status if comment.status == "visible" else "waiting"
+    return {"success": True, "comment": {**show(cx, comment), "status": status}}
 
 
 def check_nickname(cx: Context, nickname: str) -> None:
@@ -2713,7 +2744,7 @@ def add_comment(
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
     comment = cx.store.add_comment(
         # A flood waits for approval, whoever it comes from.
-        status="waiting" if budget(cx, cx.now, "comments", "") else "visible",
+        status="waiting" if budget(cx, cx.now, ("comments", "", 1)) else "visible",
         thread_id=(parent.thread_id or parent.id) if parent else None,
         country=country,
         location=location,
@@ -2753,7 +2784,7 @@ def like_page(cx: Context) -> Json:
 
 def limit_likes(cx: Context) -> None:
     limit_client(cx, "like")
-    if wait := budget(cx, cx.now, "likes", ""):
+    if wait := budget(cx, cx.now, ("likes", "", 1)):
         raise TooMany("点赞的人太多，请稍后再试", retry_after=wait)
 
 
@@ -2828,7 +2859,9 @@ class App:
         """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
         house.views.flush(
-            house.store, now, lambda client: not client or not budget(house, now, "page", client)
+            house.store,
+            now,
+            lambda client: not client or not budget(house, now, ("page", client, 1)),
         )
         with house.store.writing():
             if not house.store.take("purge", "", 1, MINUTE, now):

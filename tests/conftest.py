@@ -64,8 +64,9 @@ def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         rows = {t: db.execute(f"SELECT * FROM {t}").fetchall() for t in tables if t not in VOLATILE}
-        tries = [c[1] for c in db.execute("PRAGMA table_info(registration)")].index("tries")
-    rows["registration"] = [r[:tries] + r[tries + 1 :] for r in rows["registration"]]
+        names = [c[1] for c in db.execute("PRAGMA table_info(registration)")]
+    lasting = [i for i, name in enumerate(names) if name not in ("tries", "named_tries")]
+    rows["registration"] = [tuple(row[i] for i in lasting) for row in rows["registration"]]
     return rows
 
 
@@ -150,7 +151,9 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         body = {"email": email, "password": CANARY, "captcha_token": "x"}
         return self.post_json("/auth/login", body | fields, status=status).json
 
-    def verify(self, token: str, email: str = "ann@example.com", status: int = 200, **f: Any) -> str:
+    def verify(
+        self, token: str, email: str = "ann@example.com", status: int = 200, **f: Any
+    ) -> str:
         body = {"email": email, "token": token, **f}
         text: str = self.post_json("/auth/verify", body, status=status).text
         return text
