@@ -990,7 +990,8 @@ class Store:
         else it would live longer than it should."""
         sql = """
             UPDATE registration SET tries = tries + 1
-             WHERE email = :email AND tries < 5 AND created_at <= :now AND expires_at > :now
+             WHERE email = :email AND tries + named_tries < 5
+               AND created_at <= :now AND expires_at > :now
             RETURNING *"""
         if request_id:
             sql = """
@@ -1299,7 +1300,7 @@ def proper_nickname(text: str) -> str:
     controls, zero width but inside an emoji, four marks in a row."""
     name = unicodedata.normalize("NFC", text).strip()
     # In an emoji, a selector follows a symbol and a joiner stands between two.
-    bare = re.sub(f"(?<=[^\\w\\s]){EMOJI_SELECTOR}", "", name)
+    bare = re.sub(f"(?<=[^\\w\\s]){EMOJI_SELECTOR}|{EMOJI_SELECTOR}(?=\u20e3)", "", name)
     kinds = [unicodedata.category(c) for c in bare]
     for i, kind in enumerate(kinds):
         joins = bare[i] == ZERO_WIDTH_JOINER and 0 < i < len(bare) - 1
@@ -1450,6 +1451,10 @@ class CommentRenderer(mistune.HTMLRenderer):
 
     def heading(self, text: str, level: int, **attrs: Any) -> str:
         return f"<p><strong>{text}</strong></p>\n"
+
+    def link(self, text: str, url: str, title: str | None = None) -> str:
+        # An image in a link became a link in a link.
+        return str(super().link(re.sub(r"</?a\b[^>]*>", "", text), url))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return str(self.link(text or html.escape(url), url))
