@@ -53,9 +53,10 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, timezone
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 try:
     import bottle
@@ -169,8 +170,11 @@ def one_line(text: str) -> str:
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
+    address = address_in(text)
     try:
-        if text and not email.headerregistry.Address(addr_spec=address_in(text)).domain:
+        if text and not (
+            email.headerregistry.Address(addr_spec=address).domain and address.isascii()
+        ):
             raise ValueError
     except (ValueError, email.errors.MessageError):
         raise ValueError("must be an address, such as comments@example.com") from None
@@ -436,6 +440,10 @@ class Unsupported(Problem):
     status, code = 415, "content_type"
 
 
+class HeadersTooLarge(Problem):
+    status, code = 431, "headers_too_large"
+
+
 class TooMany(Problem):
     """`retry_after`: seconds until it may be tried again."""
 
@@ -611,17 +619,21 @@ def inspect(path: Path) -> None:
         raise SchemaFault(f"{path.parent}: there is no such folder for the database")
     if not path.exists() or path.stat().st_size == 0:
         return
+    wal = Path(f"{path}-wal")
+    # Immutable leaves no trace beside the file, but does not see what is in the -wal only.
+    how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
     try:
-        with contextlib.closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        ) as db:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
+        with contextlib.closing(db):
             ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
             if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
                 raise SchemaFault(f"{path} is a database of another program: name another file")
+            if path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
+                raise sqlite3.DatabaseError("its last page is cut")
             if version_of(db) > len(MIGRATIONS):
                 raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
             if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise SchemaFault(f"{path} is damaged ({verdict}): put a backup in its place")
+                raise sqlite3.DatabaseError(" ".join(verdict.split()))
     except sqlite3.OperationalError as error:
         raise SchemaFault(f"{path} can't be opened: {error}") from None
     except sqlite3.DatabaseError as error:
@@ -664,8 +676,10 @@ def alone(path: Path) -> sqlite3.Connection:
 
     SQLite's own locking on an empty file beside the database: it works wherever SQLite
     does, and the system lets go of it when the process dies."""
+    os.close(os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT, 0o600))
     db = sqlite3.connect(f"{path}-lock", timeout=0, check_same_thread=False, isolation_level=None)
     try:
+        db.execute("PRAGMA journal_mode = MEMORY")
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -805,10 +819,13 @@ class Store:
         inspect(path)
         self.lockfile = alone(path)
         self.path, self.damaged = str(path), False
-        self.lock, self.local = threading.RLock(), threading.local()
+        self.lock, self.local = threading.Lock(), threading.local()
+        self.seats = threading.Semaphore(12)
         self.opened: list[sqlite3.Connection] = []
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if path.stat().st_mode & 0o077:
+                log.warning("%s can be read by others: run chmod 600 on it", path)
             self.writer = connect(self.path)
             migrate(self.writer)
         except (OSError, sqlite3.Error) as error:
@@ -831,7 +848,7 @@ class Store:
     def writing(self) -> Iterator[None]:
         """One transaction. IMMEDIATE, since a deferred one that reads and then writes fails
         at once when another has written in between. `Unavailable` when the machine fails."""
-        with self.lock, self.machine_faults():
+        with self.turn(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系站长", "storage")
             self.writer.execute("BEGIN IMMEDIATE")
@@ -844,6 +861,23 @@ class Store:
                 raise
             finally:
                 self.local.writing = False
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn of the writer. Twelve may wait for one, so that threads are left for readers
+        when another program holds the file; nobody waits longer than SQLite does."""
+        late = Unavailable("暂时无法保存，请稍后再试", "storage")
+        if not self.seats.acquire(timeout=1):
+            raise late
+        try:
+            if not self.lock.acquire(timeout=5):
+                raise late
+            try:
+                yield
+            finally:
+                self.lock.release()
+        finally:
+            self.seats.release()
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
@@ -1643,43 +1677,46 @@ def send_letter(config: Config, letter: Letter) -> None:
     if not config.mail_host:
         print_letter(letter)
         return
-    client = smtp_client(config)
-    ends_at = threading.Timer(SMTP_PATIENCE, hang_up, [client])
-    ends_at.start()
-    try:
-        client.connect(config.mail_host, config.mail_port or MAIL_PORTS[config.mail_security])
-        if config.mail_security == "starttls":
-            client.starttls(context=ssl.create_default_context())
-        if config.mail_user:
-            client.login(config.mail_user, config.mail_password)
-        sender = address_in(config.mail_sender or config.mail_user)
-        client.sendmail(sender, [letter.recipient], letter.message.encode())
-        with contextlib.suppress(smtplib.SMTPException, OSError):
-            client.quit()  # the letter is theirs already
-    finally:
-        ends_at.cancel()
-        client.close()
+    port = config.mail_port or MAIL_PORTS[config.mail_security]
+    client = smtplib.SMTP(timeout=10)
+    line = socket.create_connection((config.mail_host, port), timeout=10)
+    # A copy of the socket is watched, since TLS takes the socket itself over.
+    with contextlib.closing(client), line, line.dup() as watched:
+        ends_at = threading.Timer(SMTP_PATIENCE, hang_up, [watched])
+        ends_at.start()
+        try:
+            begin_mail(client, config, line)
+            sender = address_in(config.mail_sender or config.mail_user)
+            client.sendmail(sender, [letter.recipient], letter.message.encode())
+            with contextlib.suppress(smtplib.SMTPException, OSError):
+                client.quit()  # the letter is theirs already
+        finally:
+            ends_at.cancel()
 
 
 MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 
 
-def smtp_client(config: Config) -> smtplib.SMTP:
-    """Not connected yet, so that the whole conversation can be timed."""
-    client: smtplib.SMTP
+def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> None:
+    """Protect the connection and log in, as the settings say. smtplib would connect by itself,
+    but then nothing could end a handshake that drips."""
+    context = ssl.create_default_context()
+    client._host = config.mail_host  # type: ignore[attr-defined]  # starttls() checks it
+    client.sock = line
     if config.mail_security == "tls":
-        client = smtplib.SMTP_SSL(timeout=10, context=ssl.create_default_context())
-    else:
-        client = smtplib.SMTP(timeout=10)
-    # smtplib checks the certificate against this name, but sets it only where the constructor
-    # connects.
-    client._host = config.mail_host  # type: ignore[attr-defined]
-    return client
+        client.sock = context.wrap_socket(line, server_hostname=config.mail_host)
+    code, words = client.getreply()
+    if code != 220:
+        raise smtplib.SMTPConnectError(code, words)
+    if config.mail_security == "starttls":
+        client.starttls(context=context)
+    if config.mail_user:
+        client.login(config.mail_user, config.mail_password)
 
 
-def hang_up(client: smtplib.SMTP) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        client.sock.shutdown(socket.SHUT_RDWR)  # type: ignore[union-attr]
+def hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def print_letter(letter: Letter) -> None:
@@ -1785,25 +1822,27 @@ def deliver_due(store: Store, config: Config, world: World) -> float:
 
 
 def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
-    """One try. A crash right after it sends the letter once more, with the same Message-ID."""
-    failure, final = "expired", int(world.now()) >= letter.expires_at
-    if not final:
-        try:
-            world.send(config, letter)
-            failure = ""
-        except (OSError, smtplib.SMTPException) as error:
-            failure, final = failure_of(error), is_final(error)
-    now = int(world.now())
+    """One try. The next one is written down before: where the disk takes no more, a letter that
+    went out would be sent again and again. After a crash it goes out once more, with the same
+    Message-ID."""
+    now, failure = int(world.now()), ""
+    final = now >= letter.expires_at
     with store.writing():
-        if not failure:
-            store.drop_letter(letter.id)
-        elif final:
-            store.fail_letter(letter.id, failure, now + 30 * DAY)
-        else:
-            wait = min(HOUR, 5 * 3**letter.tries)
-            store.set_back_letter(letter.id, min(now + wait, letter.expires_at))
-    if failure:
+        next_try = now + min(HOUR, 5 * 3**letter.tries)
+        store.set_back_letter(letter.id, min(next_try, letter.expires_at))
+    try:
+        if final:
+            raise TimeoutError("expired")
+        world.send(config, letter)
+    except (OSError, ValueError, smtplib.SMTPException) as error:
+        failure = "expired" if final else failure_of(error)
+        final = final or is_final(error)
         log.warning("letter %d: %s%s", letter.id, failure, "; given up" if final else "")
+    with store.writing():
+        if final:
+            store.fail_letter(letter.id, failure, now + 30 * DAY)
+        elif not failure:
+            store.drop_letter(letter.id)
 
 
 def failure_of(error: Exception) -> str:
@@ -2070,8 +2109,6 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
             log.exception("%s %s failed", route.method, route.path)
             reply = refused(None, route.refusal)
         headers = {"Content-Type": reply.content_type, **reply.headers}
-        if route.path.startswith("/auth/") or "HTTP_AUTHORIZATION" in bottle.request.environ:
-            headers["Cache-Control"] = "no-store"
         return bottle.HTTPResponse(reply.body, reply.status, headers)
 
     return answer
@@ -2099,8 +2136,12 @@ def check_origin(config: Config, environ: Json) -> None:
     """A page of another site may not write, where the owner has said which sites are his."""
     origin = environ.get("HTTP_ORIGIN", "")
     public = urllib.parse.urlsplit(config.server_public_url).netloc
-    own = origin.partition("//")[2] in (environ.get("HTTP_HOST"), public)
-    if origin and config.site_origins and origin not in config.site_origins and not own:
+    own = [
+        f"{scheme}://{host}"
+        for scheme in ("http", "https")
+        for host in (public, environ.get("HTTP_HOST"))
+    ]
+    if origin and config.site_origins and origin not in (*config.site_origins, *own):
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
@@ -2169,6 +2210,8 @@ def text_of(form: Json, name: str, most: int, *, optional: bool = False) -> str:
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
     if not isinstance(value, str):
         raise BadRequest(f"参数 {name} 必须是文本", f"{name}_invalid")
+    if "\0" in value:
+        raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
     if len(value) > most:
         raise BadRequest(f"参数 {name} 不能超过 {most} 个字符", f"{name}_too_long")
     return value
@@ -2837,7 +2880,7 @@ def asset(cx: Context, name: str) -> Reply:
     headers = {
         "ETag": found.etag,
         "Cache-Control": "public, max-age=3600",
-        "Vary": "Accept-Encoding",
+        "Vary": "Accept-Encoding, Origin, Authorization",
     }
     if found.etag in cx.header("If-None-Match"):
         return Reply(b"", found.content_type, headers, 304)
@@ -2945,29 +2988,34 @@ def bare_refusal(error: bottle.HTTPError) -> bytes:
     problems: dict[int, Problem] = {
         404: NotFound("没有这个网址"),
         405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
-        400: BadRequest("网址不是有效的 UTF-8", "url_invalid"),
     }
     bottle.response.content_type = "application/json; charset=utf-8"
     return refused(problems.get(error.status_code)).body
 
 
 def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Iterable[bytes]]:
-    """CORS and the headers of safety on every reply, failures too, and preflights."""
+    """CORS and the headers of safety on every reply, failures too; preflights; no path that is
+    not UTF-8, since Bottle would drop what it can't read."""
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        added = headers_for(config, environ.get("HTTP_ORIGIN", ""))
+        path = environ.get("PATH_INFO", "")
+        private = path.startswith("/auth/") or "HTTP_AUTHORIZATION" in environ
+        added = headers_for(config, environ.get("HTTP_ORIGIN", ""), private)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             given = {name.title() for name, _ in headers}
-            varies = [value for name, value in headers if name.title() == "Vary"]
-            rest = [(name, value) for name, value in headers if name.title() != "Vary"]
-            rest += [(name, value) for name, value in added.items() if name not in given]
-            rest.append(("Vary", ", ".join([*varies, "Origin, Authorization"])))
-            return start_response(status, rest, exc_info)
+            rest = [(name, value) for name, value in added.items() if name not in given]
+            return start_response(status, headers + rest, exc_info)
 
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", list(PREFLIGHT.items()))
             return [b""]
+        try:
+            path.encode("latin-1").decode("utf-8")
+        except UnicodeError:
+            reply = refused(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
+            start("400 Bad Request", [("Content-Type", reply.content_type)])
+            return [reply.body]
         replied: Iterable[bytes] = app(environ, start)
         return replied
 
@@ -2981,14 +3029,15 @@ PREFLIGHT = {
 }
 
 
-def headers_for(config: Config, origin: str) -> dict[str, str]:
+def headers_for(config: Config, origin: str, private: bool = False) -> dict[str, str]:
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
         "base-uri 'none'; sandbox",
         "Cross-Origin-Resource-Policy": "cross-origin",
-        "Cache-Control": "no-cache",
+        "Cache-Control": "no-store" if private else "no-cache",
+        "Vary": "Origin, Authorization",
     }
     if not config.site_origins or origin in config.site_origins:
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
@@ -3020,20 +3069,27 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
 class RefusalTask(ErrorTask):  # type: ignore[misc]
     """What waitress refuses while it parses, in our shape."""
 
+    PROBLEMS: ClassVar[dict[int, Problem | None]] = {
+        413: TooLarge("请求内容太大"),
+        431: HeadersTooLarge("请求头太大"),
+        500: None,
+    }
+
     def execute(self) -> None:
-        status, name = self.request.error.code, self.request.error.reason
-        known: dict[int, Problem] = {
-            413: TooLarge("请求内容太大"),
-            431: BadRequest("请求头太大", "headers_too_large"),
-            400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
-        }
-        body = refused(known.get(status)).body
-        self.status = f"{status} {name}"
-        headers = {"Content-Type": "application/json; charset=utf-8", **headers_for(Config(), "")}
+        config = self.channel.server.application.house.config
+        unreadable = BadRequest("请求不是有效的 HTTP", "http_invalid")
+        path = getattr(self.request, "path", "")
+        reply = refused(
+            self.PROBLEMS.get(self.request.error.code, unreadable),
+            next((route.refusal for route in ROUTES if route.path == path), ""),
+        )
+        self.status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
+        headers = headers_for(config, self.request.headers.get("ORIGIN", ""), private=True)
+        headers |= {**reply.headers, "Content-Type": reply.content_type}
         self.response_headers.extend(headers.items())
         self.set_close_on_finish()
-        self.content_length = len(body)
-        self.write(body)
+        self.content_length = len(reply.body)
+        self.write(reply.body)
 
 
 class CalmChannel(HTTPChannel):  # type: ignore[misc]
@@ -3150,6 +3206,8 @@ def serve_until_stopped(app: App, server: Any) -> None:
 
 def drain(server: Any, seconds: float = 10) -> None:
     """Take no new connections, answer what was asked, then close."""
+    # Those who have knocked already are let in first.
+    server.asyncore.loop(timeout=0, count=256, map=server._map, use_poll=True)
     server.del_channel(server._map)
     server.socket.close()
     ends_at = time.monotonic() + seconds
