@@ -115,10 +115,9 @@ def origins(text: str) -> tuple[str, ...]:
     """Where blogs live: `https://blog.example`, as a browser names it in `Origin`."""
     found = []
     for word in text.replace(",", " ").split():
-        url = urllib.parse.urlsplit(word.rstrip("/"))
-        if url.scheme not in ("http", "https") or not url.netloc or url.path or url.query:
+        if not re.fullmatch(r"(?ai)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/?", word):
             raise ValueError(f"{word}: write it as https://blog.example, without a path")
-        found.append(f"{url.scheme}://{host_of(word)}")
+        found.append(f"{word.lower().partition(':')[0]}://{host_of(word)}")
     return tuple(found)
 
 
@@ -129,10 +128,15 @@ def host_of(origin: str) -> str:
 
 
 def web_address(text: str) -> str:
-    url = urllib.parse.urlsplit(text)
-    if text and (url.scheme not in ("http", "https") or not url.hostname or url.query):
+    if not re.fullmatch(r"(https?://[^\s/?#@\[\]]+(/[^\s?#]*)?)?", text):
         raise ValueError("must be a web address such as https://comments.example")
     return text.rstrip("/")
+
+
+def web_page(text: str) -> str:
+    if not re.fullmatch(r"(https?://[^\s/?#@\[\]]+([/?#]\S*)?)?", text):
+        raise ValueError("must be a web address such as https://blog.example/privacy/")
+    return text
 
 
 def networks(text: str) -> tuple[str, ...]:
@@ -170,14 +174,8 @@ def one_line(text: str) -> str:
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
-    address = address_in(text)
-    try:
-        if text and not (
-            email.headerregistry.Address(addr_spec=address).domain and address.isascii()
-        ):
-            raise ValueError
-    except (ValueError, email.errors.MessageError):
-        raise ValueError("must be an address, such as comments@example.com") from None
+    if text and not re.fullmatch(r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@[\w.-]*\w>?", text):
+        raise ValueError("must be an address, such as comments@example.com")
     return text
 
 
@@ -270,7 +268,7 @@ class Config:
         True, "Look up and show the place of an author (country; in China the city).", yes_or_no
     )
     privacy_policy_url: str = setting(
-        "", "The address of your privacy policy, shown where comments are written.", web_address
+        "", "The address of your privacy policy, shown where comments are written.", web_page
     )
     limits_enabled: bool = setting(
         True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
@@ -317,7 +315,7 @@ def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, 
     try:
         parser.read_string(path.read_text(encoding="utf-8-sig"), source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
-        faults.append(f"{path}: {getattr(error, 'strerror', '') or ' '.join(str(error).split())}")
+        faults.append(f"{path}: {misread(error)}")
         return
     for section in parser.sections():
         for key, text in parser.items(section):
@@ -329,6 +327,15 @@ def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, 
     secret = any(SETTINGS[s, k].metadata["secret"] for s, k in SETTINGS if parser.has_option(s, k))
     if secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
+
+
+def misread(error: Exception) -> str:
+    """Why a file could not be read, without its lines, which may hold secrets."""
+    if isinstance(error, configparser.MissingSectionHeaderError):
+        return f"line {error.lineno}: a [section] must come first"
+    if isinstance(error, configparser.ParsingError):
+        return f"line {error.errors[0][0]}: write key = value"
+    return getattr(error, "strerror", None) or one_line(str(error))
 
 
 def from_environment(
@@ -1223,20 +1230,10 @@ class Places:
     once and its addresses are unknown."""
 
     def __init__(self, folder: Path) -> None:
-        self.lock = threading.Lock()
-        self.tables = {4: self.table(folder / "places4.db"), 6: self.table(folder / "places6.db")}
-
-    @staticmethod
-    def table(path: Path) -> sqlite3.Connection | None:
-        try:
-            db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False
-            )
-            db.execute("SELECT place FROM range LIMIT 1").fetchone()
-        except sqlite3.Error as error:
-            log.warning("no places for addresses, since %s can't be read: %s", path.name, error)
-            return None
-        return db
+        self.lock, self.folder = threading.Lock(), folder
+        self.tables: dict[int, sqlite3.Connection | None] = {}
+        self.of("192.0.2.1")  # so that a bad table is named at the start
+        self.of("2001:db8::")
 
     def of(self, ip: str) -> tuple[str, str]:
         """Country (ISO 3166) and location of an address, such as `CN` and `浙江 杭州`; empty
@@ -1246,21 +1243,33 @@ class Places:
         address = ipaddress.ip_address(ip)
         # IPv6 is known by its upper half, moved into the range of a signed number.
         start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
-        table = self.tables[address.version]
-        if table is None or not address.is_global:
-            return "", ""
         with self.lock:
-            row = table.execute(
-                """SELECT country, location FROM range JOIN place ON place.id = range.place
-                    WHERE start <= ? ORDER BY start DESC LIMIT 1""",
-                (start,),
-            ).fetchone()
+            try:
+                table = self.table(address.version)
+                row = table and table.execute(PLACE, (start,)).fetchone()
+            except sqlite3.Error as error:
+                name = f"places{address.version}.db"
+                log.warning("addresses have no place, since %s can't be read: %s", name, error)
+                self.tables[address.version] = row = None
         return row or ("", "")
+
+    def table(self, version: int) -> sqlite3.Connection | None:
+        if version not in self.tables:
+            path = (self.folder / f"places{version}.db").absolute().as_uri()
+            self.tables[version] = sqlite3.connect(
+                f"{path}?mode=ro&immutable=1", uri=True, check_same_thread=False
+            )
+        return self.tables[version]
 
     def close(self) -> None:
         for table in self.tables.values():
             if table:
                 table.close()
+
+
+PLACE = """
+    SELECT country, location FROM range JOIN place ON place.id = range.place
+     WHERE start <= ? ORDER BY start DESC LIMIT 1"""
 
 
 # -- Text ---------------------------------------------------------------------
@@ -3262,6 +3271,8 @@ def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     usual = Path("commentd.ini")
+    if asked.command == "example":
+        return example(Config())  # the way out of wrong settings
     try:
         config = load_config(asked.config or (usual if usual.exists() else None), os.environ)
         return COMMANDS[asked.command][0](config)
