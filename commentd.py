@@ -168,13 +168,20 @@ def signing_key(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    """A text that can stand in a mail header without becoming another: one line, nothing hidden,
+    and no encoded word (RFC 2047), which some programs read as new headers."""
+    text = unicodedata.normalize("NFC", text).replace("=?", "= ?").replace("?=", "? =")
+    kinds = ((c, unicodedata.category(c)) for c in text)
+    seen = "".join(c if k[0] != "C" else " " * (k == "Cc") for c, k in kinds)
+    return " ".join(seen.split())[:120]
 
 
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
-    if text and not re.fullmatch(r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@[\w.-]*\w>?", text):
+    if text and not re.fullmatch(
+        r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?", text
+    ):
         raise ValueError("must be an address, such as comments@example.com")
     return text
 
@@ -335,7 +342,7 @@ def misread(error: Exception) -> str:
         return f"line {error.lineno}: a [section] must come first"
     if isinstance(error, configparser.ParsingError):
         return f"line {error.errors[0][0]}: write key = value"
-    return getattr(error, "strerror", None) or one_line(str(error))
+    return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 
 def from_environment(
@@ -1714,9 +1721,9 @@ def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> Non
     client.sock = line
     if config.mail_security == "tls":
         client.sock = context.wrap_socket(line, server_hostname=config.mail_host)
-    code, words = client.getreply()
-    if code != 220:
-        raise smtplib.SMTPConnectError(code, words)
+    status, words = client.getreply()
+    if status != 220:
+        raise smtplib.SMTPConnectError(status, words)
     if config.mail_security == "starttls":
         client.starttls(context=context)
     if config.mail_user:

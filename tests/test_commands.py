@@ -1,0 +1,173 @@
+"""The command line, in a process of its own, and what README.md says of it and of the API."""
+
+import os
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import tomllib
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conftest import CANARY
+
+from commentd import COMMANDS, ROUTES, SETTINGS, __version__, example_config, ini_text, load_config
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = [
+    (kind, textwrap.dedent(text))
+    for kind, text in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", README, re.M | re.S)
+]
+SHELL = [text.strip() for kind, text in BLOCKS if kind == "sh"]
+SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", README, flags=re.M | re.S))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def run(
+    folder: Path, *words: str, python: tuple[str, ...] = ("-W", "error"), **environ: str
+) -> tuple[int, str, str]:
+    """Exit code, output and errors of the program, started in that folder."""
+    command = [sys.executable, *python, str(ROOT / "commentd.py"), *words]
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    done = subprocess.run(
+        command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_example_prints_every_setting(folder: Path) -> None:
+    assert run(folder, "example") == (0, example_config(), "")
+
+
+def test_example_prints_them_where_the_settings_are_wrong_too(folder: Path) -> None:
+    (folder / "commentd.ini").write_text("[mail]\nhots = x\n")
+    assert run(folder, "example") == (0, example_config(), "")
+
+
+def test_version_and_help_are_told_whatever_the_settings(folder: Path) -> None:
+    (folder / "commentd.ini").write_text("[mail]\nhots = x\n")
+    assert run(folder, "--version") == (0, f"commentd {__version__}\n", "")
+    code, text, errors = run(folder, "--help")
+    assert (code, errors) == (0, "")
+    assert set(re.findall(r"^(\w+) {2,}\S", text, re.M)) == set(COMMANDS)
+    assert {"--config", "--version"} <= set(re.findall(r"--\w+", text))
+
+
+@pytest.mark.parametrize("words", [["dance"], ["--dance"], ["example", "twice"], ["--config"]])
+def test_wrong_use_is_2(folder: Path, words: list[str]) -> None:
+    code, text, errors = run(folder, *words)
+    assert (code, text) == (2, "")
+    assert errors.startswith("usage: commentd ")
+    assert not list(folder.iterdir())
+
+
+def test_wrong_settings_are_2_a_sentence_each(folder: Path) -> None:
+    (folder / "commentd.ini").write_text(f"[mail]\nhots = x\npassword {CANARY}\n")
+    code, text, errors = run(folder, COMMENTD_SITE_DEMO="x")
+    assert (code, text, CANARY in errors) == (2, "", False)
+    (folder / "commentd.ini").write_text("[mail]\nhots = x\n")
+    said = (
+        "commentd: commentd.ini: [mail] hots: there is no such setting; did you mean host?\n"
+        "commentd: COMMENTD_SITE_DEMO: must be yes or no\n"
+    )
+    assert run(folder, COMMENTD_SITE_DEMO="x") == (2, "", said)
+    elsewhere = run(folder, "--config", "none.ini", "serve")
+    assert elsewhere == (2, "", "commentd: none.ini: No such file or directory\n")
+    assert [path.name for path in folder.iterdir()] == ["commentd.ini"]
+
+
+def test_a_database_that_can_not_be_used_is_1(folder: Path) -> None:
+    (folder / "text.db").write_text("not a database, though long enough to be read as one " * 20)
+    with closing(sqlite3.connect(folder / "other.db")) as db:
+        db.execute("CREATE TABLE of_others (id)")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for name in ("none/c.db", ".", "text.db", "other.db"):
+        code, text, errors = run(folder, COMMENTD_DATABASE_PATH=name)
+        assert (code, text) == (1, "")
+        assert re.fullmatch(r"commentd: .*\n", errors)
+        assert name.split("/")[0] in errors
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "a..b", "x" * 64])
+def test_an_address_to_listen_on_that_can_not_be_had_is_1(folder: Path, host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"{host}:{taken.getsockname()[1]}"
+        code, text, errors = run(folder, COMMENTD_SERVER_LISTEN=listen)
+    assert (code, text) == (1, "")
+    assert re.fullmatch(rf"commentd: .*{re.escape(listen)}.*\n", errors)
+
+
+def test_a_package_that_is_missing_is_named_with_the_remedy(folder: Path) -> None:
+    said = "commentd needs the package bottle: run `pip install .` where this file is\n"
+    assert run(folder, "example", python=("-S",)) == (1, "", said)
+
+
+# README.md
+
+
+def test_the_commands_of_the_readme_are_one_line_of_sound_shell_each() -> None:
+    for command in SHELL:
+        assert "\n" not in command
+        subprocess.run(["sh", "-n", "-c", command], check=True)
+    start, *_, test = (command for command in SHELL if " -m venv " in command)
+    assert start.endswith("/commentd")
+    assert start.removesuffix(" -e . && .venv/bin/commentd") == test.removesuffix(
+        " -e '.[test]' && .venv/bin/pytest"
+    )
+
+
+def test_ci_runs_the_line_of_the_readme() -> None:
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", script], check=True)
+    assert script.read_text("utf-8").splitlines()[-1] in SHELL
+
+
+def test_every_command_that_the_readme_names_exists(folder: Path) -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"commentd": "commentd:main"}
+    options = re.findall(r"--\w+", run(folder, "--help")[1])
+    named = [span.split()[1:] for span in SPANS if re.match(r"(python )?commentd(\.py)? ", span)]
+    assert named
+    for words in named:
+        assert words[0] in (*COMMANDS, *options)
+    for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|[\w.]+\.(?:py|toml))`", README):
+        assert (ROOT / path).exists()
+
+
+def test_every_setting_that_the_readme_names_exists(folder: Path) -> None:
+    named = [re.match(r"\[(\w+)\] (\w+)(?: = (.+))?", span) for span in SPANS]
+    assert any(named)
+    for found in filter(None, named):
+        setting = SETTINGS[found[1], found[2]]
+        setting.metadata["parse"](found[3] or ini_text(setting.default))
+    for variable in re.findall("COMMENTD_([A-Z_]+)", README):
+        assert tuple(variable.lower().split("_", 1)) in SETTINGS
+    files = [text for kind, text in BLOCKS if kind == "ini"]
+    assert files
+    for number, text in enumerate(files):
+        path = folder / f"{number}.ini"
+        path.write_text(text)
+        load_config(path, {})
+
+
+def test_the_table_of_the_readme_lists_the_routes() -> None:
+    listed = re.findall(r"^\| `([A-Z]+) (/[^`?]*)`", README, re.M)
+    assert sorted(listed) == sorted((route.method, route.path) for route in ROUTES)
+    for path in re.findall(r"^curl '?http://127.0.0.1:8080(/[^?']*)", "\n".join(SHELL), re.M):
+        assert ("GET", path) in listed
+
+
+def test_the_newest_of_the_changes_is_this_version() -> None:
+    _, changes = README.split("\n## Changes\n")
+    assert re.findall(r"^### (\S+)", changes, re.M)[0] == __version__

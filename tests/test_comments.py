@@ -1,0 +1,651 @@
+"""POST /comments: what may be written, by whom, how often, and what is kept of it."""
+
+import base64
+import hashlib
+import json
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import webtest
+from conftest import PAGE, START, Outside, Visitor
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from commentd import App, budget
+
+BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
+SHOWN = {
+    "id": 1,
+    "page_url": PAGE,
+    "nickname": "Ann",
+    "content": "hi",
+    "parent_id": None,
+    "user_id": None,
+    "ip": "203.0.113.0",
+    "location": "",
+    "likes": 0,
+    "created_at": "2026-11-18 19:06:40",
+    "html": "<p>hi</p>\n",
+    "role": "",
+    "website": "",
+    "country": "",
+}
+NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+FULL_IP = {"privacy_show_ip": "full"}
+
+
+def hide(app: App, comment_id: int, status: str = "spam") -> None:
+    with app.house.store.writing():
+        app.house.store.set_status(comment_id, status)
+
+
+def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
+
+
+def poster(app: App, ip: str = "203.0.113.7", **fields: Any) -> Callable[[], Any]:
+    """A request for another thread, which the invariants can't judge while others write."""
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
+    return lambda: client.post_json("/comments", BODY | fields, expect_errors=True)
+
+
+# What is written is what is read
+
+
+def test_a_guests_comment_is_answered_and_listed_with_these_fields(visitor: Visitor) -> None:
+    assert visitor.say() == {"success": True, "comment": {**SHOWN, "status": "visible"}}
+    assert visitor.listing()["comments"] == [SHOWN]
+
+
+def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
+    body = {name: value for name, value in BODY.items() if name != "nickname"}
+    mine = {**SHOWN, "user_id": 1, "role": "user"}
+    assert ann.post_json("/comments", body).json["comment"] == {**mine, "status": "visible"}
+    ann.say("hi again", nickname="Annie")
+    assert [c["nickname"] for c in ann.listing()["comments"]] == ["Annie", "Ann"]
+    ann.authorization = None
+    ann.post_json("/comments", body | {"content": "me too"}, status=400)
+
+
+def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
+    wishes = BODY | {
+        "id": 99, "user_id": 1, "role": "admin", "status": "waiting", "likes": 9, "ip": "8.8.8.8",
+        "location": "北京", "country": "CN", "created_at": "2001-01-01 00:00:00", "html": "<b>",
+        "pinned": True, "thread_id": 7, "deleted": True, "verified": True, "page_id": 3,
+    }  # fmt: skip
+    r = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes)
+    assert r.json == {"success": True, "comment": {**SHOWN, "status": "visible"}}
+
+
+def test_the_email_of_a_guest_is_kept_and_never_leaves(
+    visitor: Visitor, db: sqlite3.Connection
+) -> None:
+    said = visitor.say(email=" Ann@Example.COM ", website=" https://ann.example/me?a=b#c ")
+    assert said["comment"] == {
+        **SHOWN, "website": "https://ann.example/me?a=b#c", "status": "visible",
+    }  # fmt: skip
+    assert db.execute("SELECT email FROM comment").fetchall() == [("ann@example.com",)]
+    for view in ("flat", "threads"):
+        assert "@" not in json.dumps(visitor.listing(view=view))
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("  hi \n", "hi"),
+        ("a\r\nb\tc\n\nd", "a\nb\tc\n\nd"),
+        ("𝄞" * 2000, "𝄞" * 2000),
+        (" \r\n" + "x" * 2000 + "\r\n ", "x" * 2000),
+        ("a\r\n" * 1000, ("a\n" * 1000).strip()),
+        ("{0} %s \\ \" ' & <b>", "{0} %s \\ \" ' & <b>"),
+        ("\u202eright\u200b", "\u202eright\u200b"),
+        ("👩‍💻", "👩‍💻"),
+    ],
+)
+def test_the_text_is_kept_but_for_blanks_around_it(visitor: Visitor, sent: str, kept: str) -> None:
+    assert visitor.say(sent)["comment"]["content"] == kept
+
+
+@pytest.mark.parametrize("settings", [{"comments_max_length": 3}])
+def test_the_length_counts_characters_after_trimming(visitor: Visitor) -> None:
+    assert visitor.listing()["max_comment_length"] == 3
+    visitor.say(" 三个字\r\n")
+    visitor.say("a\r\nb")
+    visitor.say("🏳🌈👩")
+    refusal = {"error": "评论内容过长", "code": "content_too_long"}
+    assert visitor.say("四个字了", status=400) == refusal
+    assert visitor.say("x" * 60_000, status=400) == refusal
+
+
+OF_EVERY_TEXT = [
+    ({name: value}, f"{name}_{code}")
+    for name in ("page_url", "nickname", "content", "captcha_token")
+    for value, code in (
+        (None, "missing"), ("", "missing"), (5, "invalid"), (True, "invalid"), (["a"], "invalid"),
+        ({}, "invalid"), (1.5, "invalid"),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        *OF_EVERY_TEXT,
+        *[({"content": blank}, "content_missing") for blank in (" ", "\n\t \r\n", "\u200b\u200d")],
+        *[({"content": filler * 3}, "content_missing") for filler in "\u3164\u2800\u3000\u0301"],
+        *[({"content": f"a{c}b"}, "content_invalid") for c in "\0\x07\x0b\x1b\x7f\x85\r"],
+        ({"content": "x" * 2001}, "content_too_long"),
+        ({"page_url": "/" + "x" * 2048}, "page_url_too_long"),
+        *[({"page_url": f"/a{c}b"}, "page_url_invalid") for c in "\0\n\t\x7f\x85\u2028"],
+        *[({"nickname": bad}, "nickname_invalid") for bad in ("  ", "a\nb", "x" * 65, "a\u202eb")],
+        ({"nickname": "x" * 257}, "nickname_too_long"),
+        ({"captcha_token": "x" * 4097}, "captcha_token_too_long"),
+        *[({"parent_id": n}, "parent_id_invalid") for n in (0, -1, 1.0, True, "1", [1], 2**63)],
+        *[
+            ({"email": bad}, "email_invalid")
+            for bad in ("ann", "ann@localhost", "ann@exаmple.com", "a b@c.de", "a@b.cd\n", 5)
+        ],
+        ({"email": "a" * 250 + "@b.cd"}, "email_too_long"),
+        *[
+            ({"website": bad}, "website_invalid")
+            for bad in ("ann.example", "//ann.example", "javascript:alert(1)", "http://a@b.cd", 5)
+        ],
+        ({"website": "https://a.example/" + "x" * 2048}, "website_too_long"),
+    ],
+)
+def test_a_refused_text_is_named_by_its_code(
+    visitor: Visitor, changes: dict[str, Any], code: str
+) -> None:
+    assert visitor.post_json("/comments", BODY | changes, status=400).json["code"] == code
+
+
+@pytest.mark.parametrize("name", [*BODY])
+def test_what_must_be_there_is_named_where_it_is_not(visitor: Visitor, name: str) -> None:
+    body = {other: value for other, value in BODY.items() if other != name}
+    assert visitor.post_json("/comments", body, status=400).json["code"] == f"{name}_missing"
+
+
+@pytest.mark.parametrize("empty", [{"email": ""}, {"website": None}, {"parent_id": None}])
+def test_what_may_be_left_out_may_be_empty(visitor: Visitor, empty: dict[str, Any]) -> None:
+    assert visitor.say(**empty)["comment"] == {**SHOWN, "status": "visible"}
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=70),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@NO_LIMITS
+@hypothesis_settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    fields=st.dictionaries(
+        st.sampled_from([*BODY, "parent_id", "email", "website", "user_id"]), JSON_VALUES
+    )
+)
+def test_whatever_is_sent_is_kept_or_refused(visitor: Visitor, fields: dict[str, Any]) -> None:
+    r = visitor.post_json("/comments", BODY | fields, expect_errors=True)
+    assert r.status_int in (200, 400, 404)
+
+
+# Whom it answers, and where
+
+
+def test_a_reply_must_be_on_the_same_page(visitor: Visitor) -> None:
+    visitor.say("root")
+    gone = {"error": "要回复的评论不存在", "code": "parent_gone"}
+    assert visitor.say("reply", page_url="/other", parent_id=1, status=404) == gone
+    assert visitor.say("reply", parent_id=2**63 - 1, status=404) == gone
+    reply = visitor.say("reply", page_url=PAGE + "index.html?utm_source=x#end", parent_id=1)
+    assert reply["comment"]["parent_id"] == 1
+
+
+@pytest.mark.parametrize("status", ["waiting", "spam", "deleted"])
+def test_nobody_answers_what_is_not_visible(visitor: Visitor, app: App, status: str) -> None:
+    visitor.say("root")
+    visitor.say("reply", parent_id=1)
+    hide(app, 1, status)
+    visitor.say("another", parent_id=1, status=404)
+    visitor.say("deeper", parent_id=2)
+
+
+@NO_LIMITS
+def test_the_depth_of_replies_is_kept(visitor: Visitor) -> None:
+    for parent in [None, *range(1, 40)]:
+        visitor.say("deeper", parent_id=parent)
+    found = visitor.listing(sort="oldest", limit=100)["comments"]
+    assert [c["parent_id"] for c in found] == [None, *range(1, 40)]
+
+
+def test_spellings_of_a_page_share_its_comments_under_the_first(visitor: Visitor) -> None:
+    spellings = [
+        "https://blog.example/caf%C3%A9/?utm_source=a&b=1&fbclid=2#top",
+        "/café/index.html?b=1",
+        "HTTPS://Blog.Example:443/cafe\u0301?b=1&spm=x",
+    ]
+    for spelling in spellings:
+        origin = {"Origin": "https://blog.example"}
+        said = visitor.say(spelling, page_url=spelling, headers=origin)["comment"]
+        assert said["page_url"] == "https://blog.example/caf%C3%A9/?b=1"
+    assert visitor.listing(url="/café?b=1")["total"] == 3
+
+
+def test_any_text_is_the_key_of_a_page(visitor: Visitor) -> None:
+    for key in ("post-17", "文章", "{}%s'--", "urn:x:1", "x" * 2048):
+        assert visitor.say(page_url=key)["comment"]["page_url"] == key
+
+
+# Who writes
+
+
+@pytest.mark.parametrize("settings", [{"comments_login_required": True}])
+def test_the_owner_may_ask_for_an_account(ann: Visitor, app: App) -> None:
+    ann.say("with an account")
+    refusal = Visitor(app).say("without", status=401)
+    assert refusal == {"error": "请先登录再评论", "code": "login_required"}
+
+
+@pytest.mark.parametrize("token", ["", "x", "a.b.c", "ended", "expired", "broken"])
+def test_a_bad_token_is_never_silently_anonymous(
+    ann: Visitor, outside: Outside, token: str
+) -> None:
+    good = " ".join(ann.authorization)
+    if token == "ended":
+        ann.post_json("/auth/logout", {})
+    if token == "expired":
+        outside.time += 7 * 86400
+    ann.authorization = None
+    sent = {"ended": good, "expired": good, "broken": good[:-4] + "AAAA"}
+    headers = {"Authorization": sent.get(token, f"Bearer {token}")}
+    r = ann.post_json("/comments", BODY, headers=headers, status=401)
+    assert r.json == {"error": "登录已失效，请重新登录", "code": "token_invalid"}
+    assert r.headers["WWW-Authenticate"] == "Bearer"
+    ann.get("/comments", {"url": PAGE}, headers=headers, status=401)
+    assert ann.listing()["total"] == 0
+
+
+def test_other_schemes_than_bearer_are_ignored(visitor: Visitor) -> None:
+    said = visitor.say(headers={"Authorization": "Basic dXNlcjpwYXNz"})
+    assert said["comment"]["user_id"] is None
+
+
+def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connection) -> None:
+    db.execute(
+        """INSERT INTO account (email, nickname, password, role, created_at)
+           VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
+                  ('u@example.com', 'Maria', 'x', 'user', 0)"""
+    )
+    alike = [
+        "Pavel Ilin", "PAVEL ilin", "pavelilin", " Pavel  Ilin ", "Pavel_Ilin.", "Рavel Ilin",
+        "Раvеl Ilin", "Pavel I1in", "Pavel llin", "Pavel |lin", "Ｐａｖｅｌ Ｉｌｉｎ", "𝐏𝐚𝐯𝐞𝐥 Ilin",
+        "Pável Ilin", "ⓅⓐⓥⓔⓛIlin", "Pανel Ilin", "Pavel Ilın", "Pavel Iłin",
+    ]  # fmt: skip
+    taken = {"error": "这个昵称和站长的太像，请换一个", "code": "nickname_taken"}
+    told = {name: visitor.say(name, nickname=name, status="*") for name in alike}
+    assert {name: r for name, r in told.items() if r != taken} == {}
+    for name in ("Pavel", "Pavel Ilina", "Maria"):
+        visitor.say(name, nickname=name)
+
+
+def test_an_admin_keeps_his_name_and_sees_whole_addresses(
+    ann: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    db.execute("UPDATE account SET role = 'admin'")
+    mine = {**SHOWN, "user_id": 1, "role": "admin"}
+    assert ann.say()["comment"] == {**mine, "ip": "203.0.113.7", "status": "visible"}
+    guest = Visitor(app, "198.51.100.9")
+    guest.say("I am Ann", status=409)
+    guest.say("I am not", nickname="Bob")
+    assert [c["ip"] for c in ann.listing()["comments"]] == ["198.51.100.9", "203.0.113.7"]
+    assert [c["ip"] for c in guest.listing()["comments"]] == ["198.51.100.0", "203.0.113.0"]
+    db.execute("UPDATE account SET role = 'user'")  # the token still says admin
+    assert [c["ip"] for c in ann.listing()["comments"]] == ["198.51.100.0", "203.0.113.0"]
+
+
+# Once more
+
+
+def test_a_double_within_a_minute_is_answered_with_the_first(
+    visitor: Visitor, outside: Outside
+) -> None:
+    first = visitor.say()
+    outside.time += 59
+    for _ in range(9):  # which takes nothing of the budget
+        assert visitor.say(" hi\r\n") == first
+    outside.time += 2
+    assert visitor.say()["comment"]["id"] == 2
+    assert visitor.listing()["total"] == 2
+
+
+@pytest.mark.parametrize(
+    "other", [{"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/other"}, {"parent_id": 1}]
+)
+def test_what_differs_is_no_double(visitor: Visitor, other: dict[str, Any]) -> None:
+    visitor.say()
+    assert visitor.say(**other)["comment"]["id"] == 2
+
+
+def test_two_guests_of_one_name_may_say_the_same(visitor: Visitor, app: App) -> None:
+    visitor.say()
+    Visitor(app, "198.51.100.9").say()
+    assert visitor.listing()["total"] == 2
+
+
+def test_an_account_says_it_once_from_whatever_address(ann: Visitor) -> None:
+    first = ann.say()
+    ann.extra_environ["REMOTE_ADDR"] = "2001:db8::9"  # the phone has left the house
+    assert ann.say() == first
+
+
+def test_a_hidden_comment_is_not_the_answer_to_a_double(visitor: Visitor, app: App) -> None:
+    visitor.say()
+    hide(app, 1)
+    assert visitor.say()["comment"]["id"] == 2
+
+
+def solved(visitor: Visitor) -> str:
+    """A token for a challenge, found as a browser finds it."""
+    challenge = visitor.get("/captcha").json
+    del challenge["provider"]
+    parameters = challenge["parameters"]
+    start = hashlib.sha256(bytes.fromhex(parameters["salt"] + parameters["nonce"]))
+    wanted = bytes.fromhex(parameters["keyPrefix"])
+    for counter in range(150_001):
+        (hashed := start.copy()).update(counter.to_bytes(4))
+        if hashed.digest().startswith(wanted):
+            break
+    solution = {"counter": counter, "derivedKey": hashed.hexdigest()}
+    return base64.b64encode(
+        json.dumps({"challenge": challenge, "solution": solution}).encode()
+    ).decode()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
+)
+def test_a_spent_captcha_answers_with_its_comment_and_makes_no_other(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    visitor.say(captcha_token="x", status=403)
+    token = solved(visitor)
+    visitor.say("reply", captcha_token=token, parent_id=9, status=404)  # spends nothing
+    first = visitor.say(captcha_token=token)
+    outside.time += 120  # beyond the minute of doubles
+    assert visitor.say(captcha_token=token) == first
+    failed = {"error": "人机验证已用过，请重试", "code": "captcha_failed"}
+    for other in ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/b"}, {"parent_id": 1}):
+        assert visitor.say(captcha_token=token, status=403, **other) == failed
+
+
+@pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
+def test_a_retry_does_not_learn_what_moderators_think(visitor: Visitor, app: App) -> None:
+    token = solved(visitor)
+    visitor.say(captcha_token=token)
+    hide(app, 1, "spam")
+    assert "spam" not in json.dumps(visitor.say(captcha_token=token, status="*"))
+
+
+@pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
+def test_a_comment_beyond_the_limit_spends_no_captcha(visitor: Visitor, outside: Outside) -> None:
+    for i in range(5):
+        visitor.say(str(i), captcha_token=solved(visitor))
+    token = solved(visitor)
+    visitor.say(captcha_token=token, status=429)
+    outside.time += 60
+    visitor.say(captcha_token=token)
+
+
+@pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
+def test_one_captcha_in_many_hands_makes_one_comment(visitor: Visitor, app: App) -> None:
+    token = solved(visitor)
+    replies = at_once([poster(app, captcha_token=token, content=str(i)) for i in range(16)])
+    assert Counter(r.status_int for r in replies) == {200: 1, 403: 15}
+    assert visitor.listing()["total"] == 1
+
+
+# Whence
+
+
+@pytest.mark.parametrize("settings", [{}, {"privacy_show_location": False}])
+@pytest.mark.parametrize(
+    ("ip", "masked", "country", "location"),
+    [
+        ("223.5.5.5", "223.5.5.0", "CN", "浙江 杭州"),
+        ("::ffff:223.5.5.5", "223.5.5.0", "CN", "浙江 杭州"),
+        ("8.8.8.8", "8.8.8.0", "US", "美国"),
+        ("2001:4860:4860::8888", "2001:4860:4860::", "US", "美国"),
+        ("192.168.1.20", "192.168.1.0", "", ""),
+        ("fe80::1%eth0", "fe80::", "", ""),
+        ("127.0.0.1", "127.0.0.0", "", ""),
+        ("localhost", "", "", ""),
+        ("", "", "", ""),
+    ],
+)
+def test_the_place_of_an_author_is_looked_up_as_he_writes(
+    app: App, ip: str, masked: str, country: str, location: str, settings: dict[str, Any]
+) -> None:
+    if settings:
+        country = location = ""
+    there = {"ip": masked, "country": country, "location": location}
+    visitor = Visitor(app, ip)
+    assert visitor.say()["comment"] == {**SHOWN, **there, "status": "visible"}
+    assert visitor.listing()["comments"] == [{**SHOWN, **there}]
+
+
+@pytest.mark.parametrize(
+    ("settings", "seen"),
+    [
+        ({}, {"203.0.113.0", "2001:db8:12::"}),
+        (FULL_IP, {"203.0.113.7", "2001:db8:12:34::1"}),
+        ({"privacy_show_ip": "none"}, {""}),
+    ],
+)
+def test_readers_see_of_an_address_what_the_owner_says(visitor: Visitor, seen: set[str]) -> None:
+    visitor.say()
+    visitor.extra_environ["REMOTE_ADDR"] = "2001:db8:12:34::1"
+    visitor.say("six")
+    assert {c["ip"] for c in visitor.listing()["comments"]} == seen
+
+
+@pytest.mark.parametrize(
+    ("settings", "peer", "forwarded", "ip"),
+    [
+        ({"server_trusted_proxy": proxies, **FULL_IP}, peer, forwarded, ip)
+        for proxies, peer, forwarded, ip in [
+            ((), "203.0.113.7", "198.51.100.1", "203.0.113.7"),
+            (("10.0.0.1/32",), "203.0.113.7", "198.51.100.1", "203.0.113.7"),
+            (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1", "198.51.100.1"),
+            (("127.0.0.1/32",), "::ffff:127.0.0.1", "198.51.100.1", "198.51.100.1"),
+            (("127.0.0.1/32",), "127.0.0.1", "1.1.1.1, 8.8.8.8,198.51.100.1", "198.51.100.1"),
+            (
+                ("127.0.0.1/32", "10.0.0.0/8"),
+                "127.0.0.1",
+                "1.1.1.1, 198.51.100.1, 10.0.0.3",
+                "198.51.100.1",
+            ),
+            (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1:4711", "198.51.100.1"),
+            (("127.0.0.1/32",), "127.0.0.1", "[2001:db8::1]:4711", "2001:db8::1"),
+            (("127.0.0.1/32",), "127.0.0.1", "2001:DB8:0::1", "2001:db8::1"),
+            (("127.0.0.1/32",), "127.0.0.1", "::ffff:198.51.100.1", "198.51.100.1"),
+            (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1, junk", ""),
+            (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1,", ""),
+            (("127.0.0.1/32",), "127.0.0.1", "", "127.0.0.1"),
+            (("::1/128",), "::1", "198.51.100.1", "198.51.100.1"),
+            (("unix",), "localhost", "198.51.100.1", "localhost"),
+        ]
+    ],
+)
+def test_only_a_named_proxy_says_who_asks(
+    app: App, peer: str, forwarded: str, ip: str, settings: dict[str, Any]
+) -> None:
+    headers = {
+        "X-Forwarded-For": forwarded, "X-Real-IP": "6.6.6.6", "Forwarded": "for=6.6.6.6",
+        "CF-Connecting-IP": "6.6.6.6", "True-Client-IP": "6.6.6.6", "Client-IP": "6.6.6.6",
+    }  # fmt: skip
+    said = Visitor(app, peer).say(headers=headers)
+    assert said["comment"]["ip"] == ("" if ip == "localhost" else ip)
+
+
+@pytest.mark.parametrize(
+    ("settings", "ip"),
+    [
+        ({"server_listen": "unix:/run/c", "server_trusted_proxy": ("unix",)}, "198.51.100.1"),
+        ({"server_listen": "unix:/run/c"}, ""),
+    ],
+)
+def test_a_proxy_on_the_socket_file_is_named_unix(app: App, ip: str) -> None:
+    said = Visitor(app, "localhost").say(headers={"X-Forwarded-For": "198.51.100.1"})
+    assert said["comment"]["ip"] == (ip and "198.51.100.0")
+
+
+def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_once(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor = Visitor(app, "127.0.0.1")
+    for i in range(30):
+        headers = {"X-Forwarded-For": f"198.51.100.{i}"}
+        visitor.say(str(i), page_url=f"/{i}", headers=headers)
+    told = [r for r in caplog.records if "trusted_proxy" in r.getMessage()]
+    assert [(r.levelno, r.getMessage()[-34:]) for r in told] == [
+        (logging.WARNING, "[server] trusted_proxy = 127.0.0.1")
+    ]
+
+
+def test_loopback_without_a_proxy_is_a_client_like_others(app: App) -> None:
+    visitor = Visitor(app, "127.0.0.1")
+    for i in range(5):
+        visitor.say(str(i))
+    visitor.say("six", status=429)
+    assert not app.house.clients.unnamed_proxy
+
+
+# How often
+
+
+def fill(visitor: Visitor, outside: Outside, rounds: int, **fields: Any) -> None:
+    """Five comments each minute."""
+    for i in range(rounds * 5):
+        visitor.say(f"{i}", **fields)
+        outside.time += 60 * (i % 5 == 4)
+
+
+def test_a_client_writes_five_comments_a_minute(visitor: Visitor, outside: Outside) -> None:
+    for i in range(5):
+        visitor.say(str(i))
+    r = visitor.post_json("/comments", BODY, status=429)
+    assert r.json == {"error": "操作太频繁，请稍后再试", "code": "too_many"}
+    assert r.headers["Retry-After"] == "60"
+    assert visitor.say("4")["comment"]["id"] == 5  # a double is none more
+    Visitor(visitor.served, "203.0.113.8").say("the neighbour")
+    outside.time += 59
+    r = visitor.post_json("/comments", BODY, status=429)
+    assert r.headers["Retry-After"] == "1"
+    outside.time += 1
+    visitor.say()
+
+
+def test_a_client_writes_sixty_comments_an_hour(visitor: Visitor, outside: Outside) -> None:
+    fill(visitor, outside, 12)
+    r = visitor.post_json("/comments", BODY, status=429)
+    assert r.headers["Retry-After"] == str(3600 - 12 * 60)
+    outside.time = START + 3600
+    visitor.say()
+
+
+def test_slips_of_the_keyboard_are_not_counted(visitor: Visitor) -> None:
+    for _ in range(10):
+        visitor.say(" ", status=400)
+        visitor.say("reply", parent_id=9, status=404)
+    for i in range(5):
+        visitor.say(str(i))
+
+
+def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
+    at = [f"2001:db8:12:{net:x}::{host}" for net in range(10) for host in range(1, 6)]
+    for i, ip in enumerate(at):
+        Visitor(app, ip).say(str(i))
+    Visitor(app, "2001:db8:12:9::6").say("a sixth of one house", status=429)
+    Visitor(app, "2001:db8:12:a::1").say("the 51st of one provider", status=429)
+    Visitor(app, "2001:db8:13::1").say("another provider")
+
+
+def test_a_mapped_address_is_the_same_client(app: App) -> None:
+    for i in range(5):
+        Visitor(app, "203.0.113.7").say(str(i))
+    Visitor(app, "::ffff:203.0.113.7").say("six", status=429)
+
+
+def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, outside: Outside) -> None:
+    for i in range(20):
+        visitor.say(str(i), page_url=f"/{i}")
+        outside.time += 60
+    r = visitor.post_json("/comments", BODY | {"page_url": "/21"}, status=429)
+    assert r.headers["Retry-After"] == str(3600 - 20 * 60)
+    visitor.post_json("/page/like", {"page_url": "/21"}, status=429)
+    visitor.say("on a known page", page_url="/1")
+    Visitor(visitor.served, "203.0.113.8").say(page_url="/21")
+
+
+def test_above_three_hundred_an_hour_comments_wait(visitor: Visitor, app: App) -> None:
+    with app.house.store.writing():
+        assert not any(budget(app.house, START, ("comments", "", 1)) for _ in range(299))
+    assert visitor.say("300")["comment"]["status"] == "visible"
+    said = visitor.say("301")
+    assert said == {
+        "success": True,
+        "comment": {
+            **SHOWN, "id": 2, "content": "301", "html": "<p>301</p>\n", "status": "waiting",
+        },
+    }  # fmt: skip
+    assert visitor.say("301") == said
+    for view in ("flat", "threads"):
+        listing = visitor.listing(view=view)
+        assert [c["id"] for c in listing["comments"]] == [1]
+        assert listing["total"] == 1
+    visitor.say("reply", parent_id=2, status=404)
+    visitor.post_json("/comment/like", {"id": 2}, status=404)
+
+
+@NO_LIMITS
+def test_without_limits_every_comment_is_one_more(visitor: Visitor) -> None:
+    for _ in range(10):
+        visitor.say()
+    for i in range(25):
+        visitor.say(page_url=f"/{i}")
+    assert visitor.listing()["total"] == 10
+
+
+# At once
+
+
+def test_comments_that_come_at_once_are_all_stored_once(visitor: Visitor, app: App) -> None:
+    calls = [poster(app, f"198.51.100.{i}", content=str(i)) for i in range(24)]
+    replies = at_once(calls)
+    ids = {r.json["comment"]["id"]: r.json["comment"]["content"] for r in replies}
+    found = visitor.listing(limit=100)
+    assert found["total"] == len(ids) == 24
+    assert {c["id"]: c["content"] for c in found["comments"]} == ids
+
+
+def test_doubles_that_come_at_once_are_one(visitor: Visitor, app: App) -> None:
+    replies = at_once([poster(app) for _ in range(16)])
+    assert [r.json for r in replies] == [replies[0].json] * 16
+    assert visitor.listing()["total"] == 1
+
+
+def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app: App) -> None:
+    replies = at_once([poster(app, content=str(i)) for i in range(20)])
+    assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}
+    assert visitor.listing()["total"] == 5

@@ -1,0 +1,245 @@
+"""POST /comment/like and /page/like: one for each visitor, however often."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import webtest
+from conftest import PAGE, START, Outside, Visitor
+
+from commentd import App, budget
+
+BOTH = pytest.mark.parametrize("what", ["comment", "page"])
+NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+BUSY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
+
+
+def body_of(what: str, **fields: Any) -> dict[str, Any]:
+    return ({"id": 1} if what == "comment" else {"page_url": PAGE}) | fields
+
+
+def like(visitor: Visitor, what: str = "comment", status: int = 200, **fields: Any) -> Any:
+    return visitor.post_json(f"/{what}/like", body_of(what, **fields), status=status).json
+
+
+def answer(what: str, number: int, liked: bool) -> dict[str, Any]:
+    name = "likes" if what == "comment" else "page_likes"
+    return {"success": True, name: number, "liked": liked}
+
+
+def number_of(visitor: Visitor, what: str) -> Any:
+    listing = visitor.listing()
+    return listing["comments"][0]["likes"] if what == "comment" else listing["page_likes"]
+
+
+@BOTH
+def test_a_visitor_likes_once_and_may_take_it_back(visitor: Visitor, what: str) -> None:
+    visitor.say()
+    for undo, number in [(True, 0), (False, 1), (False, 1), (True, 0), (True, 0), (False, 1)]:
+        assert like(visitor, what, undo=undo) == answer(what, number, not undo)
+        assert number_of(visitor, what) == number
+    assert "liked" not in visitor.listing()["comments"][0]
+
+
+@BOTH
+def test_accounts_and_guests_like_each_for_themselves(ann: Visitor, app: App, what: str) -> None:
+    ann.say()
+    assert like(ann, what) == answer(what, 1, True)
+    ann.extra_environ["REMOTE_ADDR"] = "198.51.100.1"
+    ann.extra_environ["HTTP_USER_AGENT"] = "the account's other browser"
+    assert like(ann, what) == answer(what, 1, True)
+    guest = Visitor(app)
+    assert like(guest, what) == answer(what, 2, True)
+    assert like(Visitor(app, HTTP_USER_AGENT="another"), what) == answer(what, 3, True)
+    assert like(Visitor(app, "203.0.113.8"), what) == answer(what, 4, True)
+    assert like(guest, what, undo=True) == answer(what, 3, False)
+    assert number_of(ann, what) == 3
+
+
+def test_a_household_of_ipv6_is_one_visitor_for_one_browser(visitor: Visitor, app: App) -> None:
+    visitor.say()
+    for ip, number in [("2001:db8::1", 1), ("2001:db8::2", 1), ("2001:db8:0:1::1", 2)]:
+        assert like(Visitor(app, ip)) == answer("comment", number, True)
+
+
+def test_a_like_tells_the_file_neither_address_nor_browser(
+    visitor: Visitor, db: sqlite3.Connection
+) -> None:
+    visitor.say()
+    visitor.extra_environ["HTTP_USER_AGENT"] = "Browser/1"
+    like(visitor)
+    like(visitor, "page")
+    kept = db.execute("SELECT visitor FROM comment_liker UNION SELECT visitor FROM page_liker")
+    for (word,) in kept.fetchall():
+        assert len(word) == 32
+        assert int(word, 16)
+
+
+@BOTH
+def test_a_bad_token_does_not_like(visitor: Visitor, what: str) -> None:
+    visitor.say()
+    headers = {"Authorization": "Bearer a.b.c"}
+    visitor.post_json(f"/{what}/like", body_of(what), headers=headers, status=401)
+
+
+@pytest.mark.parametrize("undo", [False, True])
+@pytest.mark.parametrize("hidden", ["waiting", "spam", "deleted"])
+def test_what_is_not_visible_is_not_there_to_like(
+    visitor: Visitor, app: App, hidden: str, undo: bool
+) -> None:
+    visitor.say()
+    like(visitor)
+    visitor.say("reply", parent_id=1)  # so that a tombstone is shown
+    with app.house.store.writing():
+        app.house.store.set_status(1, hidden)
+    gone = {"error": "评论不存在", "code": "comment_gone"}
+    assert like(visitor, status=404, undo=undo) == gone
+    assert like(visitor, status=404, id=99, undo=undo) == gone
+    assert like(visitor, status=404, id=2**63 - 1, undo=undo) == gone
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "code"),
+    [
+        ("comment", {"id": None}, "id_missing"),
+        *[
+            ("comment", {"id": bad}, "id_invalid")
+            for bad in (0, -1, 1.0, True, "1", "", [1], {}, 2**63, 10**30)
+        ],
+        *[
+            (w, {"undo": bad}, "undo_invalid")
+            for w in ("comment", "page")
+            for bad in (1, "true", 0)
+        ],
+        ("page", {"page_url": None}, "page_url_missing"),
+        ("page", {"page_url": ""}, "page_url_missing"),
+        ("page", {"page_url": 5}, "page_url_invalid"),
+        ("page", {"page_url": "/a\nb"}, "page_url_invalid"),
+        ("page", {"page_url": "/" + "x" * 2048}, "page_url_too_long"),
+        ("page", {"url": 5}, "url_invalid"),
+    ],
+)
+def test_what_is_of_a_wrong_type_is_refused(
+    visitor: Visitor, what: str, fields: dict[str, Any], code: str
+) -> None:
+    visitor.say()
+    assert like(visitor, what, status=400, **fields)["code"] == code
+
+
+def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: App) -> None:
+    assert like(visitor, "page", page_url="/new/?utm_source=x") == answer("page", 1, True)
+    other = Visitor(app, "203.0.113.8")
+    r = other.post_json("/page/like", {"url": "/new/index.html"})
+    assert r.json == answer("page", 2, True)
+    assert visitor.get("/pages", {"url": "/new"}).json == {
+        "pages": [{"page_url": "/new", "total": 0, "views": 0, "page_likes": 2}]
+    }
+
+
+def test_a_visitor_likes_ten_times_a_minute(visitor: Visitor, app: App, outside: Outside) -> None:
+    visitor.say()
+    for i in range(10):
+        like(visitor, "comment" if i % 2 else "page", undo=i % 3 == 0)
+    r = visitor.post_json("/comment/like", {"id": 1}, status=429)
+    assert (r.json, r.headers["Retry-After"]) == (BUSY, "60")
+    assert like(visitor, "page", status=429) == BUSY
+    like(Visitor(app, "203.0.113.8"))
+    outside.time += 60
+    like(visitor)
+
+
+def test_a_visitor_likes_a_hundred_times_an_hour(visitor: Visitor, outside: Outside) -> None:
+    for i in range(100):
+        like(visitor, "page", undo=i % 2 == 1)
+        outside.time += 60 * (i % 10 == 9)
+    r = visitor.post_json("/page/like", {"page_url": PAGE}, status=429)
+    assert r.headers["Retry-After"] == str(3600 - 600)
+    outside.time = START + 3600
+    like(visitor, "page")
+
+
+def test_one_comment_is_liked_twenty_times_a_day_from_one_address(
+    visitor: Visitor, outside: Outside
+) -> None:
+    visitor.say()
+    visitor.say("two")
+    for i in range(20):
+        visitor.extra_environ["HTTP_USER_AGENT"] = f"Browser/{i}"  # it is free to choose
+        assert like(visitor)["likes"] == i + 1
+        outside.time += 60
+    r = visitor.post_json("/comment/like", {"id": 1}, status=429)
+    assert (r.json, r.headers["Retry-After"]) == (BUSY, str(86400 - 20 * 60))
+    like(visitor, id=2)
+    outside.time = START + 86400
+    like(visitor)
+
+
+def test_all_together_like_two_thousand_times_an_hour(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    visitor.say()
+    with app.house.store.writing():
+        assert not any(budget(app.house, START, ("likes", "", 1)) for _ in range(1998))
+    like(visitor)
+    like(visitor, "page")
+    for what in ("comment", "page"):
+        r = Visitor(app, "198.51.100.1").post_json(f"/{what}/like", body_of(what), status=429)
+        assert r.json == {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
+        assert r.headers["Retry-After"] == "3600"
+    outside.time += 3600
+    like(visitor)
+
+
+def test_likes_of_unknown_comments_take_nothing_of_the_budget(visitor: Visitor) -> None:
+    visitor.say()
+    for _ in range(12):
+        like(visitor, status=404, id=99)
+        like(visitor, status=400, undo="no")
+    like(visitor)
+
+
+@NO_LIMITS
+def test_without_limits_a_visitor_still_likes_once(visitor: Visitor) -> None:
+    visitor.say()
+    for _ in range(30):
+        assert like(visitor) == answer("comment", 1, True)
+
+
+def liker(app: App, what: str, browser: int, undo: bool) -> Callable[[], Any]:
+    client = webtest.TestApp(app, extra_environ={"HTTP_USER_AGENT": f"Browser/{browser}"})
+    return lambda: client.post_json(f"/{what}/like", body_of(what, undo=undo)).json
+
+
+@BOTH
+@NO_LIMITS
+def test_likes_and_undos_at_once_leave_one_or_none_each(
+    visitor: Visitor, app: App, db: sqlite3.Connection, what: str
+) -> None:
+    visitor.say()
+    table, name = f"{what}_liker", "likes" if what == "comment" else "page_likes"
+    calls = [liker(app, what, i % 3, i % 2 == 1) for i in range(48)]
+    with ThreadPoolExecutor(16) as threads:
+        seen = [future.result()[name] for future in [threads.submit(call) for call in calls]]
+    rows = db.execute(f"SELECT visitor FROM {table}").fetchall()
+    assert set(seen) <= {0, 1, 2, 3}
+    assert max(Counter(rows).values(), default=0) <= 1
+    assert number_of(visitor, what) == len(rows)
+    for browser in range(3):
+        liker(app, what, browser, True)()
+    assert number_of(visitor, what) == 0
+
+
+def test_ten_a_minute_are_ten_however_many_come_at_once(visitor: Visitor, app: App) -> None:
+    visitor.say()
+    clients = [
+        webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.1"}) for _ in "x" * 16
+    ]
+    with ThreadPoolExecutor(16) as threads:
+        calls = [
+            threads.submit(c.post_json, "/comment/like", {"id": 1}, status="*") for c in clients
+        ]
+        assert Counter(call.result().status_int for call in calls) == {200: 10, 429: 6}
+    assert number_of(visitor, "comment") == 1

@@ -1,0 +1,731 @@
+"""GET /comments and GET /pages: what is listed, in which order, how much work it is, who looked."""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import webtest
+from conftest import PAGE, START, Outside, Visitor
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from commentd import App, Comment
+
+NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+HIDDEN = ("waiting", "spam", "deleted")
+DAY = 86400
+
+
+def hide(app: App, *ids: int, status: str = "deleted") -> None:
+    with app.house.store.writing():
+        for comment_id in ids:
+            app.house.store.set_status(comment_id, status)
+
+
+def grow(app: App, parents: list[int | None], page_url: str = PAGE, step: int = 1) -> list[Comment]:
+    """Many comments in one transaction, a second apart."""
+    store, made = app.house.store, []
+    with store.writing():
+        page = store.page(page_url.rstrip("/")) or store.add_page(
+            page_url.rstrip("/"), page_url, START
+        )
+        for i, parent_id in enumerate(parents):
+            parent = store.comment(parent_id) if parent_id else None
+            thread_id = (parent.thread_id or parent.id) if parent else None
+            values = dict.fromkeys(("email", "website", "ip", "country", "location"), "")
+            values |= {"nickname": "Ann", "content": f"{i}", "html": f"<p>{i}</p>\n"}
+            made.append(
+                store.add_comment(
+                    "visible",
+                    page_id=page.id,
+                    parent_id=parent_id,
+                    thread_id=thread_id,
+                    user_id=None,
+                    created_at=START + i * step,
+                    **values,
+                )
+            )
+    return made
+
+
+def ids(listing: dict[str, Any]) -> list[Any]:
+    """The ids of a list; of threads, each with those of its replies."""
+    return [
+        (c["id"], [r["id"] for r in c["replies"]]) if "replies" in c else c["id"]
+        for c in listing["comments"]
+    ]
+
+
+def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
+    """All of a list, page by page until one is empty."""
+    found: list[Any] = []
+    for page in range(1, 1000):
+        stretch = ids(visitor.listing(page=page, limit=limit, **query))
+        if not stretch:
+            break
+        found += stretch
+    return found
+
+
+# The flat list
+
+
+def test_a_page_without_comments_is_an_empty_list(visitor: Visitor) -> None:
+    assert visitor.listing() == {
+        "comments": [], "total": 0, "max_comment_length": 2000, "views": 1, "page_likes": 0,
+        "page": 1,
+    }  # fmt: skip
+
+
+def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
+    grow(app, [None] * 8)
+    assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]
+    last = visitor.listing(page=2)
+    assert (ids(last), last["total"], last["page"]) == ([2, 1], 8, 2)
+    past = visitor.listing(page=3)
+    assert (past["comments"], past["total"], past["page"]) == ([], 8, 3)
+    assert visitor.listing(page=1_000_000, limit=100)["comments"] == []
+    assert ids(visitor.listing(limit=100)) == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert ids(visitor.listing(limit=1, page=8)) == [1]
+
+
+@pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
+def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
+    grow(app, [None] * 5)
+    listing = visitor.listing(page=2)
+    assert (ids(listing), listing["max_comment_length"]) == ([3, 2], 500)
+
+
+def test_comments_of_one_second_stand_in_the_order_of_their_ids(visitor: Visitor, app: App) -> None:
+    grow(app, [None] * 7, step=0)
+    assert every_page(visitor, 3) == [7, 6, 5, 4, 3, 2, 1]
+    assert every_page(visitor, 3, sort="newest") == [7, 6, 5, 4, 3, 2, 1]
+    assert every_page(visitor, 3, sort="oldest") == [1, 2, 3, 4, 5, 6, 7]
+    for comment_id in (2, 5, 4, 4):
+        visitor.extra_environ["REMOTE_ADDR"] = f"198.51.100.{visitor.listing()['views']}"
+        visitor.post_json("/comment/like", {"id": comment_id})
+    assert every_page(visitor, 3, sort="likes") == [4, 5, 2, 7, 6, 3, 1]
+
+
+ONCE = ["url", "page", "limit", "sort", "view", "thread", "around"]
+NUMBERS = [
+    "0", "-1", "+1", "1.0", "1e1", "", "x", " 1", "1 ", "1_0", "0x1", "１", "٣", "१", "9" * 19,
+    "9" * 5000, "null", "1;2", "1,2",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *[{name: bad} for name in ("page", "limit", "thread", "around") for bad in NUMBERS],
+        {"limit": "101"},
+        {"page": "1000001"},
+        {"sort": "likes DESC"},
+        {"sort": ""},
+        {"sort": "hot"},
+        {"view": "tree"},
+        {"view": "Flat"},
+        {"url": ""},
+        {"url": "/" + "x" * 2048},
+        {"url": "/a\0b"},
+        {"url": "/a\nb"},
+    ],
+)
+def test_what_is_out_of_range_is_refused_by_name(visitor: Visitor, query: dict[str, str]) -> None:
+    r = visitor.get("/comments", {"url": PAGE} | query, status=400)
+    assert r.json["code"].startswith(next(iter(query)))
+    assert visitor.listing()["views"] == 1
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_each_word_of_the_query_is_given_once(visitor: Visitor, name: str) -> None:
+    good = {"url": PAGE, "sort": "oldest", "view": "flat"}
+    query = [*({"url": PAGE} | {name: good.get(name, "1")}).items(), (name, good.get(name, "1"))]
+    assert visitor.get("/comments", query, status=400).json["code"] == f"{name}_invalid"
+
+
+@pytest.mark.parametrize("path", ["/comments", "/pages", "/comments?page=1"])
+def test_the_page_must_be_named(visitor: Visitor, path: str) -> None:
+    assert visitor.get(path, status=400).json["code"] == "url_missing"
+
+
+@pytest.mark.parametrize("path", ["/comments", "/pages"])
+@pytest.mark.parametrize("bad", ["%FF", "%C0%AF", "%ED%A0%80", "caf%E9", "%F4%90%80%80"])
+def test_a_query_that_is_not_utf8_is_refused(visitor: Visitor, path: str, bad: str) -> None:
+    visitor.get(f"{path}?url=/{bad}", status=400)
+    visitor.get(f"{path}?url=/&x={bad}", status=400)
+
+
+def raw(visitor: Visitor, query: bytes, status: int = 200) -> Any:
+    """A query as it stands on the wire; WSGI gives it as Latin-1 (PEP 3333)."""
+    request = webtest.TestRequest.blank("/comments")
+    request.environ["QUERY_STRING"] = query.decode("latin-1")
+    return visitor.request(request, status=status).json
+
+
+def test_a_query_of_bare_bytes_is_read_as_utf8_or_refused(visitor: Visitor) -> None:
+    visitor.say(page_url="/你好")
+    assert raw(visitor, "url=/你好".encode())["total"] == 1
+    raw(visitor, b"url=/caf\xe9", status=400)
+
+
+def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, app: App) -> None:
+    grow(app, [None] * 3)
+    hide(app, 2, status="waiting")
+    assert ids(visitor.listing(status="waiting", role="admin", all="1", offset="1")) == [3, 1]
+
+
+@pytest.mark.parametrize("origin", ["null", "http://[", "http://a]b", "x", "https://a:b"])
+def test_a_strange_origin_breaks_nothing(visitor: Visitor, origin: str) -> None:
+    visitor.get("/comments", {"url": PAGE}, headers={"Origin": origin})
+
+
+# Threads
+
+SETTINGS = {
+    "captcha": "none", "site_key": "", "login_required": False, "registration": True,
+    "hold": "none", "closed": False, "edit_minutes": 0, "policy_url": "",
+}  # fmt: skip
+
+
+def test_threads_carry_their_replies_flat_and_oldest_first(visitor: Visitor, app: App) -> None:
+    grow(app, [None, None, 1, 3, 2, 1])
+    flat = {c["id"]: c for c in visitor.listing()["comments"]}
+    assert visitor.listing(view="threads", limit=1, page=2) == {
+        "comments": [{**flat[1], "replies": [flat[3], flat[4], flat[6]], "more_replies": 0}],
+        "total": 6,
+        "threads": 2,
+        "max_comment_length": 2000,
+        "views": 1,
+        "page_likes": 0,
+        "page": 2,
+        "settings": SETTINGS,
+    }
+    assert ids(visitor.listing(view="threads")) == [(2, [5]), (1, [3, 4, 6])]
+    assert ids(visitor.listing(view="threads", sort="oldest")) == [(1, [3, 4, 6]), (2, [5])]
+    visitor.post_json("/comment/like", {"id": 1})
+    assert ids(visitor.listing(view="threads", sort="likes")) == [(1, [3, 4, 6]), (2, [5])]
+    assert visitor.listing(view="threads", page=2)["threads"] == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"captcha_provider": "altcha"}, {"captcha": "altcha"}),
+        ({"comments_login_required": True}, {"login_required": True}),
+        ({"privacy_policy_url": "https://a.example/p"}, {"policy_url": "https://a.example/p"}),
+        ({"server_public_url": "https://c.example"}, {"registration": False}),
+        ({"server_public_url": "https://c.example", "mail_host": "localhost"}, {}),
+    ],
+)
+def test_threads_tell_what_a_widget_must_know(visitor: Visitor, told: dict[str, Any]) -> None:
+    assert visitor.listing(view="threads")["settings"] == SETTINGS | told
+    assert "settings" not in visitor.listing()
+
+
+@pytest.mark.parametrize("status", HIDDEN)
+def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
+    visitor: Visitor, app: App, status: str
+) -> None:
+    visitor.extra_environ["REMOTE_ADDR"] = "223.5.5.5"
+    visitor.say("root", website="https://ann.example")
+    visitor.post_json("/comment/like", {"id": 1})
+    visitor.say("reply", parent_id=1)
+    hide(app, 1, status=status)
+    listing = visitor.listing(view="threads")
+    assert (listing["total"], listing["threads"]) == (1, 1)
+    (stone,) = listing["comments"]
+    assert [reply["content"] for reply in stone.pop("replies")] == ["reply"]
+    texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
+    assert stone == {
+        "id": 1, "page_url": PAGE, "parent_id": None, "user_id": None, "likes": 0,
+        "created_at": "2026-11-18 19:06:40", "deleted": True, "more_replies": 0,
+        **dict.fromkeys(texts, ""),
+    }  # fmt: skip
+    assert ids(visitor.listing()) == [2]
+    assert visitor.listing()["total"] == 1
+
+
+def test_tombstones_go_with_the_last_visible_reply_and_come_back(
+    visitor: Visitor, app: App
+) -> None:
+    grow(app, [None, 1, 2, 3, None])
+
+    def seen() -> tuple[list[Any], list[Any], int, int]:
+        threads, flat = visitor.listing(view="threads", sort="oldest"), visitor.listing()
+        assert threads["total"] == flat["total"]
+        return ids(threads), ids(flat), threads["total"], threads["threads"]
+
+    hide(app, 1, 2, 3)
+    assert seen() == ([(1, [2, 3, 4]), (5, [])], [5, 4], 2, 2)
+    hide(app, 4)
+    assert seen() == ([(5, [])], [5], 1, 1)
+    hide(app, 3, status="visible")
+    assert seen() == ([(1, [2, 3]), (5, [])], [5, 3], 2, 2)
+    hide(app, 4, status="visible")
+    hide(app, 3)
+    assert seen() == ([(1, [2, 3, 4]), (5, [])], [5, 4], 2, 2)
+
+
+def test_replies_nest_as_deep_as_they_were_sent(visitor: Visitor, app: App) -> None:
+    last = 1500
+    grow(app, [None, *range(1, last)])
+    (root,) = visitor.listing(view="threads")["comments"]
+    assert ([r["id"] for r in root["replies"]], root["more_replies"]) == ([*range(2, 102)], 1399)
+    hide(app, *range(1, last))
+    listing = visitor.listing(thread=1, page=15, limit=100)
+    assert (listing["total"], ids(listing)[-1]) == (1, last)
+    hide(app, last)
+    assert visitor.listing(view="threads")["comments"] == []
+
+
+def test_a_poisoned_row_hurts_only_itself(
+    visitor: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    grow(app, [None] * 3)
+    db.execute("UPDATE comment SET ip = 'junk', created_at = ? WHERE id = 2", (2**60,))
+    assert ids(visitor.listing()) == [2, 3, 1]
+
+
+def test_a_thread_carries_a_hundred_replies_and_tells_of_more(visitor: Visitor, app: App) -> None:
+    grow(app, [None, *[1] * 100])
+    (root,) = visitor.listing(view="threads")["comments"]
+    assert ([r["id"] for r in root["replies"]], root["more_replies"]) == ([*range(2, 102)], 0)
+    grow(app, [1] * 30)
+    hide(app, 5, 120)
+    (root,) = visitor.listing(view="threads")["comments"]
+    assert len(root["replies"]) == 100
+    assert root["more_replies"] == 28
+    rest = visitor.listing(thread=1, page=2, limit=100)
+    shown = [c["id"] for c in root["replies"]] + ids(rest)
+    assert sorted(shown) == [n for n in range(2, 132) if n not in (5, 120)]
+    assert shown == every_page(visitor, 7, thread=1)
+
+
+def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) -> None:
+    grow(app, [None, None, 1, 3, 2])
+    flat = {c["id"]: c for c in visitor.listing()["comments"]}
+    for query in ({}, {"view": "threads"}, {"sort": "newest"}):
+        assert visitor.listing(thread=1, **query)["comments"] == [flat[3], flat[4]]
+    assert visitor.listing(thread=1)["total"] == 5
+    gone = {"error": "评论不存在", "code": "comment_gone"}
+    for wrong in (3, 99, 2**63 - 1):  # a reply, unknown
+        assert visitor.get("/comments", {"url": PAGE, "thread": wrong}, status=404).json == gone
+    grow(app, [None], page_url="/other/")
+    visitor.get("/comments", {"url": PAGE, "thread": 6}, status=404)
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
+def test_around_finds_the_page_of_a_comment(visitor: Visitor, app: App, sort: str) -> None:
+    grow(app, [None, None, 1, None, 2, None, None, 4], step=0)
+    for comment_id in (6, 2):
+        visitor.post_json("/comment/like", {"id": comment_id})
+    for limit in (1, 2, 3):
+        for wanted in range(1, 9):
+            ask = {"limit": limit, "sort": sort, "around": wanted, "page": 1}
+            flat = visitor.listing(**ask)
+            assert wanted in ids(flat)
+            assert ids(flat) == ids(visitor.listing(**ask | {"page": flat["page"]}))
+            threads = visitor.listing(view="threads", **ask)
+            assert any(wanted in (root, *replies) for root, replies in ids(threads))
+
+
+def test_around_finds_the_page_of_a_reply_in_its_thread(visitor: Visitor, app: App) -> None:
+    grow(app, [None, *[1] * 10])
+    for wanted in range(2, 12):
+        assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=3))
+    assert ids(visitor.listing(thread=1, around=1, limit=3)) == [2, 3, 4]
+
+
+def test_around_finds_a_reply_below_a_tombstone(visitor: Visitor, app: App) -> None:
+    grow(app, [None, 1, None, None, None])
+    hide(app, 1)
+    for wanted in (1, 2):
+        listing = visitor.listing(view="threads", around=wanted, limit=2)
+        assert (listing["page"], ids(listing)) == (2, [(3, []), (1, [2])])
+
+
+@pytest.mark.parametrize("query", [{}, {"view": "threads"}, {"thread": 1}])
+def test_around_what_is_not_listed_is_the_first_page(
+    visitor: Visitor, app: App, query: dict[str, Any]
+) -> None:
+    grow(app, [None, None, None, *[1] * 6])
+    grow(app, [None, 10], page_url="/other")
+    hide(app, 2, 9)
+    for unknown in (2, 9, 10, 11, 99, 2**63 - 1):
+        assert visitor.listing(around=unknown, page=3, limit=2, **query)["page"] == 1
+
+
+def test_around_on_a_page_without_comments_is_the_first_page(visitor: Visitor) -> None:
+    assert visitor.listing(around=1, page=3)["page"] == 1
+
+
+# How much work it is
+
+
+def work(app: App, visitor: Visitor, **query: Any) -> tuple[list[str], list[str], int]:
+    """Statements, query plans and steps of SQLite's machine that a list takes."""
+    (reader,) = app.house.store.opened
+    statements: list[str] = []
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    reader.set_trace_callback(statements.append)
+    reader.set_progress_handler(step, 1)
+    visitor.listing(**query)
+    reader.set_trace_callback(None)
+    reader.set_progress_handler(None, 0)
+    plans = [row["detail"] for s in statements for row in reader.execute(f"EXPLAIN QUERY PLAN {s}")]
+    shapes = ["".join(c for c in s if not c.isdigit()) for s in statements]
+    return shapes, plans, steps
+
+
+@pytest.mark.parametrize("view", ["flat", "threads"])
+@pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
+def test_the_first_page_is_the_same_work_for_ten_comments_and_three_thousand(
+    visitor: Visitor, app: App, view: str, sort: str
+) -> None:
+    grow(app, [None if i % 2 else i for i in range(1, 21)])
+    visitor.listing()
+    few = work(app, visitor, view=view, sort=sort)
+    grow(app, [None if i % 2 else 20 + i for i in range(1, 2981)])
+    grow(app, [None] * 500, page_url="/other")
+    many = work(app, visitor, view=view, sort=sort)
+    assert many == few
+    assert not [plan for plan in many[1] if plan.startswith("SCAN")]
+
+
+# Views
+
+
+def views(visitor: Visitor, url: str = PAGE) -> int:
+    pages: int = visitor.get("/pages", {"url": url}).json["pages"][0]["views"]
+    return pages
+
+
+def test_each_first_page_that_is_asked_for_is_a_view(
+    visitor: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    rows = "SELECT key, views FROM page ORDER BY key"
+    for number in (1, 2, 3):
+        assert visitor.listing(view="threads" if number == 2 else "flat")["views"] == number
+    assert db.execute(rows).fetchall() == []
+    app.tick()
+    assert db.execute(rows).fetchall() == [("/2026/hello", 3)]
+    assert visitor.listing()["views"] == 4
+    assert views(visitor, PAGE + "index.html") == 4
+    app.tick()
+    app.tick()
+    assert db.execute(rows).fetchall() == [("/2026/hello", 4)]
+    assert visitor.say()["comment"]["page_url"] == PAGE
+
+
+def test_views_are_written_when_the_service_stops(visitor: Visitor, app: App) -> None:
+    visitor.listing()
+    app.close()
+    app.close()
+    with sqlite3.connect(app.house.store.path) as db:
+        assert db.execute("SELECT key, views FROM page").fetchall() == [("/2026/hello", 1)]
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [
+        ({"page": 2}, {}),
+        ({"around": 1}, {}),
+        ({"around": 1, "view": "threads"}, {}),
+        ({"thread": 1}, {}),
+        ({}, {"Sec-Purpose": "prefetch"}),
+        ({}, {"Sec-Purpose": "prefetch;prerender"}),
+        ({}, {"Purpose": "prefetch"}),
+        ({}, {"X-Moz": "prefetch"}),
+        *[
+            ({}, {"User-Agent": robot})
+            for robot in (
+                "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+                "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
+                "Mozilla/5.0 (compatible; Baiduspider/2.0)",
+                "Mozilla/5.0 (compatible; Yahoo! Slurp)",
+                "facebookexternalhit/1.1",
+                "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; GPTBot/1.0)",
+                "Mozilla/5.0 (Linux; Android) AppleWebKit Chrome-Lighthouse",
+                "ia_archiver-web.archive.org crawler",
+            )
+        ],
+    ],
+)
+def test_what_is_no_look_at_the_page_is_no_view(
+    visitor: Visitor, query: dict[str, Any], headers: dict[str, str]
+) -> None:
+    visitor.say()
+    visitor.get("/comments", {"url": PAGE} | query, headers=headers)
+    assert views(visitor) == 0
+
+
+@pytest.mark.parametrize(
+    "browser",
+    [
+        "",
+        "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+        "Mozilla/5.0 (Linux; Android 10; CUBOT NOTE 20) AppleWebKit/537.36 Chrome/140 Mobile",
+    ],
+)
+def test_a_browser_is_no_robot(visitor: Visitor, browser: str) -> None:
+    visitor.get("/comments", {"url": PAGE}, headers={"User-Agent": browser})
+    assert views(visitor) == 1
+
+
+def test_neither_head_nor_refusals_nor_counts_are_views(visitor: Visitor, app: App) -> None:
+    # Not through the judge: it reads every JSON answer, and HEAD has no body.
+    r = webtest.TestApp(app, lint=True).head("/comments", {"url": PAGE})
+    assert (r.status_int, r.body) == (200, b"")
+    visitor.get("/comments", {"url": PAGE, "limit": 0}, status=400)
+    assert [views(visitor), views(visitor)] == [0, 0]
+
+
+def test_a_client_views_sixty_times_a_minute(visitor: Visitor, app: App, outside: Outside) -> None:
+    for number in range(1, 66):
+        assert visitor.listing()["views"] == min(number, 60)
+    assert Visitor(app, "203.0.113.8").listing()["views"] == 61
+    outside.time += 60
+    assert visitor.listing()["views"] == 62
+
+
+def test_a_client_begins_twenty_pages_an_hour_by_views(
+    visitor: Visitor, app: App, db: sqlite3.Connection, outside: Outside
+) -> None:
+    def begun() -> int:
+        app.tick()
+        number: int = db.execute("SELECT count(*) FROM page").fetchone()[0]
+        return number
+
+    for i in range(25):
+        visitor.listing(url=f"/{i}")
+    assert begun() == 20
+    visitor.say(page_url="/by-comment", status=429)
+    visitor.post_json("/page/like", {"page_url": "/by-like"}, status=429)
+    assert views(visitor, "/24") == 0
+    assert visitor.listing(url="/3")["views"] == 2
+    Visitor(app, "203.0.113.8").listing(url="/24")
+    assert begun() == 21
+    outside.time += 3600
+    visitor.listing(url="/by-view")
+    assert begun() == 22
+
+
+def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
+    visitor: Visitor, app: App, db: sqlite3.Connection, outside: Outside
+) -> None:
+    def known() -> set[str]:
+        app.tick()
+        return {key for (key,) in db.execute("SELECT key FROM page")}
+
+    visitor.say(page_url="/said")
+    visitor.say(page_url="/unsaid")
+    hide(app, 2)
+    visitor.post_json("/page/like", {"page_url": "/liked"})
+    visitor.post_json("/page/like", {"page_url": "/unliked"})
+    visitor.post_json("/page/like", {"page_url": "/unliked", "undo": True})
+    for url in ("/seen", "/seen-again"):
+        visitor.listing(url=url)
+    everything = {"/said", "/unsaid", "/liked", "/unliked", "/seen", "/seen-again"}
+    assert known() == everything
+    outside.time += DAY
+    visitor.listing(url="/seen-again")
+    app.tick()
+    outside.time = START + 90 * DAY
+    assert known() == everything
+    outside.time += 60
+    assert known() == {"/said", "/unsaid", "/liked", "/seen-again"}
+    outside.time += DAY
+    assert known() == {"/said", "/unsaid", "/liked"}
+
+
+# Counts of many pages
+
+
+def test_counts_come_in_the_order_asked_and_make_no_pages(
+    visitor: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    visitor.say(page_url="/one/")
+    visitor.say("two", page_url="/one")
+    visitor.post_json("/page/like", {"page_url": "/liked"})
+    visitor.listing(url="/seen")
+    hide(app, 2)
+    urls = ["/seen", "/one?utm_source=x#top", "/never", "/liked", "/one/", "文章"]
+    sums = [(0, 1, 0), (1, 0, 0), (0, 0, 0), (0, 0, 1), (1, 0, 0), (0, 0, 0)]
+    sent = ["/seen", "/one", "/never", "/liked", "/one/", "文章"]
+    assert visitor.get("/pages", [("url", url) for url in urls]).json == {
+        "pages": [
+            {"page_url": url, "total": total, "views": seen, "page_likes": likes}
+            for url, (total, seen, likes) in zip(sent, sums, strict=True)
+        ]
+    }
+    app.tick()
+    rows = db.execute("SELECT key FROM page ORDER BY key").fetchall()
+    assert rows == [("/liked",), ("/one",), ("/seen",)]
+
+
+def test_counts_are_asked_for_up_to_a_hundred_pages(visitor: Visitor) -> None:
+    query = [("url", f"/{i}") for i in range(101)]
+    pages = visitor.get("/pages", query[:100]).json["pages"]
+    assert [page["page_url"] for page in pages] == [url for _, url in query[:100]]
+    assert visitor.get("/pages", query, status=400).json["code"] == "url_invalid"
+
+
+@pytest.mark.parametrize(
+    ("url", "code"),
+    [("", "url_missing"), ("/a\0", "url_invalid"), ("/" + "x" * 2048, "url_too_long")],
+)
+def test_one_wrong_page_among_many_is_refused(visitor: Visitor, url: str, code: str) -> None:
+    query = [("url", "/a"), ("url", url)]
+    assert visitor.get("/pages", query, status=400).json["code"] == code
+
+
+def test_lists_and_counts_are_not_limited(visitor: Visitor) -> None:
+    for _ in range(130):
+        visitor.listing()
+        views(visitor)
+
+
+# All of it against a simple model
+
+Model = list[dict[str, Any]]
+
+
+def shown(model: Model, comment: dict[str, Any]) -> bool:
+    replies = [c for c in model if c["parent"] == comment["id"]]
+    return comment["status"] == "visible" or any(shown(model, reply) for reply in replies)
+
+
+def root_of(model: Model, comment: dict[str, Any]) -> dict[str, Any]:
+    while comment["parent"]:
+        comment = model[comment["parent"] - 1]
+    return comment
+
+
+ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "newest": lambda c: (-c["time"], -c["id"]),
+    "oldest": lambda c: (c["time"], c["id"]),
+    "likes": lambda c: (-len(c["likers"]), -c["time"], -c["id"]),
+}
+
+
+def expected(model: Model, view: str, sort: str) -> list[Any]:
+    if view == "flat":
+        return [c["id"] for c in sorted(model, key=ORDERS[sort]) if c["status"] == "visible"]
+    tops = sorted((c for c in model if not c["parent"] and shown(model, c)), key=ORDERS[sort])
+    replies = sorted((c for c in model if c["parent"] and shown(model, c)), key=ORDERS["oldest"])
+    return [(t["id"], [r["id"] for r in replies if root_of(model, r) is t]) for t in tops]
+
+
+class Walk:
+    """The service and the model, side by side, on a page of their own."""
+
+    def __init__(self, app: App, outside: Outside, url: str) -> None:
+        self.app, self.outside, self.url = app, outside, url
+        self.client = webtest.TestApp(app)
+        self.model: Model = []
+        self.real: dict[int, int] = {}  # of a number in the model
+        self.page_likers: set[int] = set()
+
+    def go(self, order: str, one: int, other: int) -> None:
+        comment = self.model[one % len(self.model)] if self.model else None
+        if order in ("add", "reply"):
+            self.add(comment if order == "reply" else None, other)
+        elif order == "like page":
+            body = {"page_url": self.url, "undo": other % 3 == 0}
+            r = self.client.post_json("/page/like", body, headers=browser(other % 2))
+            change(self.page_likers, other % 2, body["undo"])
+            assert r.json["page_likes"] == len(self.page_likers)
+        elif comment and order == "like":
+            self.like(comment, other)
+        elif comment:
+            hide(self.app, self.real[comment["id"]], status=order)
+            comment["status"] = order
+
+    def add(self, parent: dict[str, Any] | None, seconds: int) -> None:
+        self.outside.time += seconds % 3
+        refused = parent is not None and parent["status"] != "visible"
+        number = len(self.model) + 1
+        body = {
+            "page_url": self.url, "nickname": "A", "content": "hi", "captcha_token": "x",
+            "parent_id": self.real[parent["id"]] if parent else None,
+        }  # fmt: skip
+        r = self.client.post_json("/comments", body, status=404 if refused else 200)
+        if not refused:
+            self.real[number] = r.json["comment"]["id"]
+            self.model.append(
+                {
+                    "id": number, "parent": parent["id"] if parent else None, "likers": set(),
+                    "time": self.outside.time, "status": "visible",
+                }
+            )  # fmt: skip
+
+    def like(self, comment: dict[str, Any], other: int) -> None:
+        visible, undo = comment["status"] == "visible", other % 3 == 0
+        body = {"id": self.real[comment["id"]], "undo": undo}
+        status = 200 if visible else 404
+        r = self.client.post_json("/comment/like", body, headers=browser(other % 4), status=status)
+        if visible:
+            change(comment["likers"], other % 4, undo)
+            assert r.json["likes"] == len(comment["likers"])
+
+    def compare(self) -> None:
+        number = {real: ours for ours, real in self.real.items()}
+        total = len(expected(self.model, "flat", "newest"))
+        for view in ("flat", "threads"):
+            for sort in ORDERS:
+                query = {"url": self.url, "view": view, "sort": sort, "limit": 3}
+                found: list[Any] = []
+                while stretch := self.client.get("/comments", query).json["comments"]:
+                    found += stretch
+                    query["page"] = query.get("page", 1) + 1
+                got = [
+                    (number[c["id"]], [number[r["id"]] for r in c["replies"]])
+                    if view == "threads" else number[c["id"]]
+                    for c in found
+                ]  # fmt: skip
+                assert got == expected(self.model, view, sort)
+        listing = self.client.get("/comments", {"url": self.url, "view": "threads"}).json
+        assert (listing["total"], listing["threads"], listing["page_likes"]) == (
+            total, len(expected(self.model, "threads", "newest")), len(self.page_likers),
+        )  # fmt: skip
+
+
+def browser(number: int) -> dict[str, str]:
+    return {"User-Agent": f"Browser/{number}"}
+
+
+def change(likers: set[int], liker: int, undo: bool) -> None:
+    likers.discard(liker) if undo else likers.add(liker)
+
+
+ORDER_WORDS = ["add", "reply", "reply", "like", "like page", "visible", "visible", *HIDDEN]
+ORDERS_GIVEN = st.lists(
+    st.tuples(st.sampled_from(ORDER_WORDS), st.integers(0, 20), st.integers(0, 20)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@NO_LIMITS
+@hypothesis_settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(orders=ORDERS_GIVEN)
+def test_lists_and_sums_are_those_of_a_simple_model(
+    app: App, outside: Outside, orders: list[tuple[str, int, int]]
+) -> None:
+    pages = app.house.store.number("SELECT count(*) FROM page")
+    walk = Walk(app, outside, f"/{pages}")
+    for order in orders:
+        walk.go(*order)
+    walk.compare()

@@ -1,0 +1,449 @@
+"""Refusals: every route, given what it does not want, answers `{error, code}` and changes nothing.
+
+`Visitor` judges each answer: never a 5xx, strict JSON, nothing changed in the database."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import webtest
+from conftest import CANARY, PAGE, START, Outside, Visitor, dump
+from hypothesis import HealthCheck, given
+from hypothesis import settings as how
+from hypothesis import strategies as st
+
+from commentd import ROUTES, App, Config, Rank, Route, World, make_app
+
+GETS, POSTS = ([r for r in ROUTES if r.method == method] for method in ("GET", "POST"))
+VERIFY = "/auth/verify"
+FAILURE = "验证码错误或已过期"
+
+# The fields of each form: what must be there, and what may.
+PERSON = {"email": "eve@example.com", "password": CANARY, "captcha_token": "x"}
+REQUIRED: dict[str, dict[str, Any]] = {
+    "/auth/register": PERSON | {"nickname": "Eve"},
+    "/auth/verify": {"email": "eve@example.com", "token": "123456"},
+    "/auth/login": PERSON | {"email": "ann@example.com"},
+    "/auth/logout": {},
+    "/comments": {"page_url": PAGE, "nickname": "Eve", "content": "hi", "captcha_token": "x"},
+    "/comment/like": {"id": 1},
+    "/page/like": {"page_url": PAGE},
+}
+OPTIONAL: dict[str, dict[str, Any]] = {
+    "/auth/register": {"request_id": "x"},
+    "/auth/verify": {"request_id": ""},
+    "/comments": {"parent_id": 1, "email": "eve@example.com", "website": "https://e.example"},
+    "/comment/like": {"undo": False},
+    "/page/like": {"undo": False},
+}
+FORMS = {path: REQUIRED[path] | OPTIONAL.get(path, {}) for path in REQUIRED}
+
+ODD = [[], [1], {}, {"a": 1}, 1.5, 1e300, "\ud800"]
+WRONG: dict[type, list[Any]] = {
+    str: [*ODD, True, 7, 10**30, "a\0b", "x" * 5000],
+    int: [*ODD, True, "1", "", 0, -1, 1.0, 2**63, 10**30],
+    bool: [*ODD, 0, 1, "yes", ""],
+}
+by_route = pytest.mark.parametrize("route", ROUTES, ids=lambda r: f"{r.method} {r.path}")
+by_post = pytest.mark.parametrize("route", POSTS, ids=lambda r: r.path)
+no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
+
+
+@pytest.fixture
+def eve(ann: Visitor) -> Visitor:
+    """A guest, where there is an account with a comment; `token` is the account's."""
+    ann.say()
+    ann.token = dict([ann.authorization])["Bearer"]
+    ann.authorization = None
+    return ann
+
+
+def send(
+    visitor: Visitor,
+    route: Route,
+    body: bytes | dict[str, Any],
+    *,
+    kind: str = "application/json",
+    **headers: str,
+) -> Any:
+    """Whatever the answer is; with a token where the route wants one."""
+    if route.rank is Rank.USER:
+        headers["Authorization"] = f"Bearer {visitor.token}"
+    data = json.dumps(body).encode() if isinstance(body, dict) else body
+    return visitor.post(route.path, data, content_type=kind, headers=headers, expect_errors=True)
+
+
+def path_of(route: Route) -> str:
+    return route.path.replace("<name>", "home.js")
+
+
+def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
+    assert answer.status_int == status
+    if route.refusal:
+        assert (answer.text, answer.content_type) == (FAILURE, "text/plain")
+    else:
+        assert re.fullmatch(codes, answer.json["code"]), answer.json
+
+
+def test_every_form_is_known_here() -> None:
+    assert FORMS.keys() == {route.path for route in POSTS}
+    assert {route.path for route in ROUTES if route.refusal} == {VERIFY}
+
+
+@by_post
+def test_the_forms_that_the_cases_spoil_are_good(
+    eve: Visitor, app: App, outside: Outside, route: Route
+) -> None:
+    form = FORMS[route.path]
+    if route.path == VERIFY:
+        eve.register(**FORMS["/auth/register"])
+        app.deliver()
+        form = form | {"token": outside.code()}
+    assert send(eve, route, form).status_int == 200
+
+
+BODIES: dict[str, tuple[bytes, int, str]] = {
+    "nothing": (b"", 400, "json_invalid"),
+    "no JSON": (b"email=a@b.c", 400, "json_invalid"),
+    "half": (b'{"n": 1', 400, "json_invalid"),
+    "two": (b"{}{}", 400, "json_invalid"),
+    "list": (b"[]", 400, "json_invalid"),
+    "list of an object": (b'[{"n": 1}]', 400, "json_invalid"),
+    "text": (b'"text"', 400, "json_invalid"),
+    "number": (b"7", 400, "json_invalid"),
+    "null": (b"null", 400, "json_invalid"),
+    "true": (b"true", 400, "json_invalid"),
+    "too deep": (b'{"a":' * 17 + b"1" + b"}" * 17, 400, "json_invalid"),
+    "much too deep": (b'{"a":' + b"[" * 60_000, 400, "json_invalid"),
+    "double key": (b'{"n": 1, "n": 1}', 400, "json_invalid"),
+    "double key inside": (b'{"n": 1, "a": [{"b": 1, "b": 2}]}', 400, "json_invalid"),
+    "65 keys": (json.dumps({str(n): n for n in range(65)}).encode(), 400, "json_invalid"),
+    "NaN": (b'{"n": NaN}', 400, "json_invalid"),
+    "infinity": (b'{"n": -Infinity}', 400, "json_invalid"),
+    "too large": (b'{"n": 1e999}', 400, "json_invalid"),
+    "very long number": (b'{"n": %s}' % (b"9" * 5000), 400, "json_invalid"),
+    "lone surrogate": (b'{"a": "\\udc00"}', 400, "json_invalid"),
+    "lone surrogate as key": (b'{"\\ud800": 1}', 400, "json_invalid"),
+    "Latin-1": ('{"a": "é"}'.encode("latin-1"), 400, "json_invalid"),
+    "UTF-16": ('{"a": 1}'.encode("utf-16"), 400, "json_invalid"),
+    "surrogate in UTF-8": (b'{"a": "\xed\xa0\x80"}', 400, "json_invalid"),
+    "byte order mark": (b'\xef\xbb\xbf{"a": 1}', 400, "json_invalid"),
+    "64 KiB and 1": (b" " * (64 * 1024 - 1) + b"{}", 413, "body_too_large"),
+}  # fmt: skip
+
+
+@by_post
+def test_what_is_no_json_object_is_refused(eve: Visitor, route: Route) -> None:
+    good = json.dumps(FORMS[route.path]).encode()
+    for name, (body, status, code) in BODIES.items():
+        if body.startswith(b'{"') and body.endswith(b"}"):  # the form would do but for this
+            body = good[:-1] + b", " * (good != b"{}") + body[1:]
+        answer = send(eve, route, body)
+        assert answer.status_int == status, name
+        assert_refused(route, answer, status, code)
+    assert send(eve, route, b" " * (64 * 1024 - 2) + b"{}").status_int != 413
+
+
+@by_post
+def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor, route: Route) -> None:
+    form = json.dumps(FORMS[route.path]).encode()
+    kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+    kinds += ["application/json; charset=gbk", "application/jsonp", "text/json", "x"]
+    for kind in kinds:
+        assert_refused(route, send(eve, route, form, kind=kind), 415, "content_type")
+    for coding in ("gzip", "deflate", "br", "x"):
+        answer = send(eve, route, form, **{"Content-Encoding": coding})
+        assert_refused(route, answer, 415, "content_type")
+
+
+@pytest.mark.parametrize(
+    ("route", "field"),
+    [(route, field) for route in POSTS for field in FORMS[route.path]],
+    ids=lambda x: getattr(x, "path", x),
+)
+def test_a_field_of_the_wrong_type_or_size_is_refused(
+    eve: Visitor, route: Route, field: str
+) -> None:
+    good = FORMS[route.path]
+    codes = rf"({field}_(invalid|too_long|missing)|json_invalid|content_too_long)"
+    for value in WRONG[type(good[field])]:
+        answer = send(eve, route, good | {field: value})
+        assert answer.status_int == 400, value
+        assert_refused(route, answer, 400, codes)
+    if field in REQUIRED[route.path]:
+        lacking = {name: value for name, value in good.items() if name != field}
+        for form in (lacking, lacking | {field: None}, lacking | {field: ""}):
+            assert_refused(route, send(eve, route, form), 400, f"{field}_(missing|invalid)")
+
+
+def test_all_required_fields_are_asked_for(eve: Visitor) -> None:
+    for route in POSTS:
+        if REQUIRED[route.path]:
+            for answer in (send(eve, route, {}), send(eve, route, b"", kind="")):
+                assert_refused(route, answer, 400, r"\w+_missing")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text(max_size=300),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@no_limits
+@by_post
+@how(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_json_is_answered(eve: Visitor, route: Route, data: st.DataObject) -> None:
+    fields = {
+        name: st.just(value) | json_values | st.sampled_from(WRONG[type(value)])
+        for name, value in FORMS[route.path].items()
+    }
+    form = data.draw(st.fixed_dictionaries({}, optional=fields))
+    form |= data.draw(st.dictionaries(st.text(), json_values, max_size=3))
+    send(eve, route, form)
+
+
+@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([r for r in POSTS if r.rank is not Rank.USER]), st.binary(max_size=200))
+def test_any_bytes_are_answered(visitor: Visitor, route: Route, body: bytes) -> None:
+    assert_refused(route, send(visitor, route, body), 400, r"json_invalid|\w+_missing")
+
+
+# Queries, paths, methods, headers
+
+QUERIES = """
+    url url= url=%ff url=%ed%a0%80 url=%00 url=a%0Ab url=a&url=b url=/&page=0 url=/&page=-1
+    url=/&page=+1 url=/&page=1.0 url=/&page=1e3 url=/&page=1_0 url=/&page=%20 url=/&page=
+    url=/&page=%D9%A1 url=/&page=1000001 url=/&page=99999999999999999999 url=/&page=1&page=1
+    url=/&limit=0 url=/&limit=101 url=/&limit=six url=/&limit=6&limit=6 url=/&view=tree
+    url=/&view=flat&view=flat url=/&sort=worst url=/&sort=newest;DROP url=/&sort=%00
+    url=/&thread=0 url=/&thread=-1 url=/&thread=9223372036854775808 url=/&around=x url=/&around=
+""".split()  # noqa: SIM905
+
+
+def test_a_query_that_is_wrong_is_refused(eve: Visitor) -> None:
+    for query in [*QUERIES, "url=" + "x" * 2049, "url=/&" + "a&" * 300]:
+        code = eve.get(f"/comments?{query}", status=400).json["code"]
+        last = query.rpartition("&")[2].partition("=")[0]  # what is wrong stands last
+        assert code in (f"{last}_invalid", "url_missing", "url_too_long", "query_invalid"), query
+    for query in ("", "url=", "url=%ff", "url=%00", "&".join(["url=/"] * 101)):
+        code = eve.get(f"/pages?{query}", status=400).json["code"]
+        assert code in ("url_missing", "url_invalid", "query_invalid"), query
+
+
+def test_no_query_disturbs_a_route(eve: Visitor) -> None:
+    for path in (path_of(route) for route in GETS):
+        for query in [*QUERIES, "=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]:
+            assert eve.get(f"{path}?{query}", expect_errors=True).status_int in (200, 400)
+        for query in ("url=/" + "x" * 8192, "url=/" + "%20" * 2731):
+            assert eve.get(f"{path}?{query}", status=414).json["code"] == "uri_too_long"
+
+
+def raw(visitor: Visitor, path: bytes, query: bytes = b"", method: str = "GET") -> Any:
+    """A request whose path and query are these bytes, as waitress hands them on."""
+    request = webtest.TestRequest.blank("/", method=method)
+    request.environ["PATH_INFO"] = path.decode("latin-1")
+    request.environ["QUERY_STRING"] = query.decode("latin-1")
+    return visitor.do_request(request, expect_errors=True)
+
+
+def test_a_query_in_utf8_without_escapes_is_understood(eve: Visitor) -> None:
+    eve.say(page_url="/你好/")
+    for url in ("/你好/".encode(), quote("/你好/").encode()):
+        assert raw(eve, b"/comments", b"url=" + url).json["total"] == 1
+    for url in (b"/\xe9", b"/\xff", b"/\xed\xa0\x80"):
+        answer = raw(eve, b"/comments", b"url=" + url)
+        assert (answer.status_int, answer.json["code"]) == (400, "query_invalid")
+
+
+PATHS = """
+    /nothing /comments/ /comments/1 /auth /auth/ /auth/admin /page /health/ /admin /metrics
+    /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
+    /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
+    /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd
+    /home.js%00 /home.js%00.html /%00 /home.js%0a /%0d%0aSet-Cookie:x /~root /con /<name> /{name}
+    /comments%2f /auth%2flogin%2f /%e4%bd%a0%e5%a5%bd
+""".split()  # noqa: SIM905
+
+
+def test_an_unknown_path_is_404(eve: Visitor) -> None:
+    for path in PATHS:
+        for method in ("get", "post_json", "delete"):
+            answer = getattr(eve, method)(path, expect_errors=True)
+            assert answer.status_int in ((404,) if method == "get" else (404, 405)), path
+            if answer.status_int == 404:
+                assert answer.json == {"error": "没有这个网址", "code": "not_found"}
+
+
+def test_a_path_that_is_not_utf8_is_refused(eve: Visitor) -> None:
+    for path in (b"/\xff", b"/health\xff", b"/comm\xc3ents", b"/\xc0\xae/", b"/\xed\xa0\x80"):
+        answer = raw(eve, path, b"url=/")
+        assert answer.status_int in (400, 404), path
+        assert answer.json["code"] in ("url_invalid", "not_found")
+
+
+@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_any_path_and_query_are_answered(visitor: Visitor, path: bytes, query: bytes) -> None:
+    for method in ("GET", "POST"):
+        raw(visitor, b"/" + path, query, method)
+        raw(visitor, b"/comments", b"url=" + query, method)
+
+
+def test_a_method_that_a_path_does_not_have_is_405(eve: Visitor) -> None:
+    for route in ROUTES:
+        allowed = {r.method for r in ROUTES if r.path == route.path}
+        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"} - allowed:
+            answer = eve.request(path_of(route), method=method, expect_errors=True)
+            assert (answer.status_int, answer.json["code"]) == (405, "method_not_allowed")
+            assert set(answer.headers["Allow"].split(",")) == allowed
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    for header in ("X-HTTP-Method-Override", "X-HTTP-Method"):
+        assert "ok" in eve.get("/health", headers={header: "POST"}).json
+
+
+def test_head_is_get_without_a_body_and_writes_nothing(eve: Visitor, app: App) -> None:
+    before = dump(app.house.store.path)
+    for route in ROUTES:
+        path = path_of(route) + "?url=/new/"
+        head = eve.head(path, expect_errors=True)
+        app.tick()
+        assert dump(app.house.store.path) == before, path
+        get = eve.get(path, expect_errors=True)
+        app.house.views.pending.clear()  # those of the GET
+        assert head.status_int == get.status_int
+        assert head.status_int == (200 if route.path in {r.path for r in GETS} else 405)
+        assert (head.body, head.content_type) == (b"", get.content_type)
+
+
+def test_options_is_a_preflight_on_every_route(eve: Visitor) -> None:
+    for path in [*map(path_of, ROUTES), "/nothing/at/all"]:
+        answer = eve.options(path, headers={"Origin": "https://blog.example"})
+        assert (answer.status_int, answer.body) == (204, b"")
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
+        assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+        assert int(answer.headers["Access-Control-Max-Age"]) <= 7200
+
+
+HEADERS = {
+    "Origin": ["http://[", "null", "http://a:b", "//", "http://[::1]:x", "é", "x" * 5000],
+    "Authorization": ["Basic x", "Basic", "x" * 5000, "Digest é"],
+    "X-Forwarded-For": ["", ",", "[", "1.2.3.4.5", "é", "1.2.3.4:x", "unknown", "::1%x"],
+    "User-Agent": ["é", "x" * 9000],
+    "Purpose": ["prefetch", "é"],
+    "If-None-Match": ['"', "*", "é"],
+    "Accept-Encoding": ["gzip;q=x", "*"],
+    "Host": ["[", "a:b", "é"],
+    "Content-Type": ["", ";", "é"],
+}
+
+
+STRICT = {"server_trusted_proxy": ("0.0.0.0/0",), "site_origins": ("https://blog.example",)}
+
+
+@pytest.mark.parametrize("settings", [{}, STRICT], ids=["default", "strict"])
+def test_no_header_disturbs_a_route(eve: Visitor) -> None:
+    cases = [(name, value) for name, values in HEADERS.items() for value in values]
+    for route in ROUTES:
+        path = path_of(route) + "?url=/"
+        for name, value in cases:
+            headers = {name: value.encode().decode("latin-1")}
+            if route.method == "GET":
+                eve.get(path, headers=headers, status=200)
+            else:
+                answer = eve.post(path, b"{}", headers=headers, expect_errors=True)
+                assert answer.status_int in (400, 401, 403, 415), headers
+
+
+@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(sorted(HEADERS)), st.text(st.characters(max_codepoint=255)))
+def test_any_header_is_answered(visitor: Visitor, name: str, value: str) -> None:
+    value = re.sub(r"[\0-\x1f\x7f]", "", value).strip()
+    visitor.get("/comments?url=/", headers={name: value}, expect_errors=True)
+    visitor.post("/page/like", b'{"page_url": "/"}', headers={name: value}, expect_errors=True)
+
+
+# Ranks
+
+RANKS = {
+    Rank.USER: {"/auth/logout"},
+    Rank.ANYONE: {"/comments", "/comment/like", "/page/like", "/pages"},
+    Rank.NOBODY: {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
+    | {"/<name>"},
+}
+
+
+def test_who_may_call_a_route_is_written_here_too() -> None:
+    assert {rank: {r.path for r in ROUTES if r.rank is rank} for rank in Rank} == RANKS
+
+
+@by_route
+def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> None:
+    path = path_of(route) + "?url=/"
+
+    def call(authorization: str) -> Any:
+        headers = {"Authorization": authorization} if authorization else {}
+        if route.method == "GET":
+            return eve.get(path, headers=headers, expect_errors=True)
+        return eve.post_json(path, {}, headers=headers, expect_errors=True)
+
+    nobody = call("")
+    if route.rank is Rank.USER:
+        assert (nobody.status_int, nobody.json["code"]) == (401, "login_required")
+        assert nobody.headers["WWW-Authenticate"] == "Bearer"
+    else:
+        assert nobody.status_int != 401
+    for bad in ("Bearer", "Bearer ", "Bearer x", "bearer a.b.c", f"Bearer {eve.token}x"):
+        answer = call(bad)
+        if route.rank is Rank.NOBODY:
+            assert answer.status_int == nobody.status_int
+            assert "WWW-Authenticate" not in answer.headers
+        else:
+            assert (answer.status_int, answer.json["code"]) == (401, "token_invalid")
+            assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert call("Basic eDp5").status_int == nobody.status_int
+    expected = 200 if route.rank is Rank.USER else nobody.status_int
+    assert call(f"Bearer {eve.token}").status_int == expected
+
+
+# A failure of our own
+
+
+class Clock:
+    broken = True
+
+    def __call__(self) -> float:
+        if self.broken:
+            raise RuntimeError(f"SELECT * FROM account -- {CANARY}")
+        return START
+
+
+@by_route
+def test_a_failure_is_bland_and_says_nothing_of_itself(
+    config: Config, caplog: pytest.LogCaptureFixture, route: Route
+) -> None:
+    clock = Clock()
+    app = make_app(replace(config, token_key="k" * 32), World(now=clock))
+    visitor = Visitor(app)
+    visitor.faults_allowed = True
+    path = path_of(route)
+    headers = {"Origin": "https://blog.example"}
+    if route.method == "GET":
+        answer = visitor.get(path, headers=headers, status=500)
+    else:
+        answer = visitor.post_json(path, {}, headers=headers, status=500)
+    if route.refusal:
+        assert answer.text == FAILURE
+    else:
+        assert answer.json == {"error": "服务出错了，请稍后再试", "code": "internal"}
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    (record,) = caplog.records
+    assert record.exc_info
+    assert record.getMessage() == f"{route.method} {route.path} failed"
+    clock.broken = False
+    app.close()

@@ -1,0 +1,380 @@
+"""What the source promises: its order, its walls, and what it does not hold."""
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from pathlib import Path
+from statistics import median, quantiles
+
+import pytest
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef) and ast.get_docstring(node):
+            node.body[0] = ast.Pass()
+    return tree
+
+
+ROOT = Path(__file__).parent.parent
+SOURCE = (ROOT / "commentd.py").read_text("utf-8")
+TREE = ast.parse(SOURCE)
+PARTS = dict(re.findall(r"^# -- (\w+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
+TREES = {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
+STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
+TOP = (
+    "commentd.py",
+    "commentd.example.ini",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    ".gitignore",
+)
+FILES = [ROOT / name for name in TOP] + [
+    path
+    for folder in ("static", "tests", ".ci")
+    for path in (ROOT / folder).rglob("*")
+    if path.is_file() and path.suffix not in (".db", ".pyc")
+]
+
+
+def functions(tree: ast.AST) -> list[Function]:
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def parts_with(pattern: str) -> set[str]:
+    """The parts whose code matches, comments and docstrings aside."""
+    return {name for name, tree in TREES.items() if re.search(pattern, ast.unparse(tree))}
+
+
+# Order and walls
+
+
+def test_the_contents_are_the_banners_in_order() -> None:
+    contents = re.findall(r"^    (\w+) {2,}\S", ast.get_docstring(TREE, clean=False) or "", re.M)
+    assert contents == list(PARTS)
+    banners = re.findall("^# --.*", SOURCE, re.M)
+    assert len(banners) == len(PARTS)
+    assert {len(line) for line in banners} == {79}
+
+
+def test_each_part_uses_only_what_stands_above_it() -> None:
+    home = {n: i for i, tree in enumerate(TREES.values()) for s in tree.body for n in defined(s)}
+    for number, (part, tree) in enumerate(TREES.items()):
+        own = {name for node in ast.walk(tree) for name in [*defined(node), *bound(node)]}
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - own
+        assert {name for name in used if home.get(name, 0) > number} == set(), part
+
+
+def bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.arg):
+        yield node.arg
+
+
+def defined(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, Function | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
+
+
+SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A-Za-z_]"
+
+
+def test_sql_is_only_in_schema_and_store() -> None:
+    assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == {"Schema", "Store"}
+    assert parts_with(r"self\.(run|one|all|number)\(") == {"Store"}
+    texts = {
+        name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and re.match(r"\s*" + SQL[4:], str(node.value), re.S)
+    }
+    assert texts == {"Schema", "Store"}
+
+
+def test_bottle_is_only_in_plumbing_and_application() -> None:
+    assert parts_with(r"\bbottle\b") == {"Plumbing", "Application"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "where"),
+    [
+        # Mail judges what World's exceptions mean, by their classes.
+        (r"\bsmtplib\.(?!SMTP(Exception|\w+Refused|\w+Error|ResponseException)\b)", {"World"}),
+        (r"\btime\.(?!monotonic\(\))", {"World"}),  # Serving waits, whatever the clock says
+        (r"\bsecrets\.", {"World"}),
+        (r"\brandom\b|urandom|uuid", set()),
+        (r"\bdatetime\.(now|utcnow|today)\b", set()),
+        (r"urllib\.request|http\.client|requests\.", set()),
+        (r"\bsubprocess\b|os\.(system|popen|exec)", set()),
+        (r"os\.environ|sys\.argv", {"Commands"}),
+    ],
+)
+def test_the_outside_is_reached_only_where_the_contents_say(pattern: str, where: set[str]) -> None:
+    assert parts_with(pattern) - where == set()
+
+
+def test_smtp_is_used_in_world_alone() -> None:
+    assert parts_with(r"smtplib\.SMTP(_SSL)?\(") == {"World"}
+
+
+# Size
+
+
+def test_functions_are_short() -> None:
+    lengths = {}
+    for node in functions(TREE):
+        doc = node.body[0] if ast.get_docstring(node) else None
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        lengths[node.name, node.lineno] = lines - (doc.end_lineno - doc.lineno + 1 if doc else 0)
+    assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
+    assert median(lengths.values()) <= 8
+    assert quantiles(lengths.values(), n=10)[-1] <= 22
+    assert len(SOURCE.splitlines()) <= 4500
+
+
+# State
+
+
+def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
+    names = {name for node in TREE.body for name in defined(node)}
+    mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
+    types = {"Json", "Handler", "Row"}
+    functions_and_classes = {
+        node.name for node in TREE.body if isinstance(node, Function | ast.ClassDef)
+    }
+    assert names - functions_and_classes - types == mutable
+    assert not [node for node in ast.walk(TREE) if isinstance(node, ast.Global)]
+    changes = "append|extend|insert|add|update|setdefault|pop|clear|remove|discard"
+    held = "|".join(sorted(n for n in mutable if n.isupper()))
+    changed = re.findall(rf"\b({held})(?:\.(?:{changes})\(|\[[^\]]*\] (?:[-+|]?=)(?!=))", SOURCE)
+    assert changed == ["ROUTES"]
+    # What is kept between calls is a constant that is made late, never an answer to someone.
+    cached = [
+        f for f in functions(TREE) if "cache" in str([ast.unparse(d) for d in f.decorator_list])
+    ]
+    assert [f.name for f in cached if ast.unparse(f.args)] == []
+
+
+# Safety
+
+
+def statements_of(function: Function) -> Iterator[ast.expr]:
+    """The SQL that a function runs, as it is written there."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            name, owner = node.func.attr, ast.unparse(node.func.value)
+            if name.startswith("execute") or (name == "run" and owner == "self"):
+                yield node.args[0]
+            elif owner == "self" and name in ("number", "one", "all"):
+                yield node.args[0 if name == "number" else 1]
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("sql", "flip"):
+            yield node.value
+
+
+def is_constant(sql: ast.expr) -> bool:
+    """A text, a constant of the module, or a choice among those; never a value."""
+    match sql:
+        case ast.Constant() | ast.Name(id="sql" | "flip" | "statement"):
+            return True
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)):
+            return name.isupper()
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return is_constant(left) and is_constant(right)
+        case ast.JoinedStr():
+            return ast.unparse(sql) == "f'PRAGMA user_version = {version + 1}'"
+    return False
+
+
+def test_sql_is_constants_with_placeholders() -> None:
+    found = [(f, sql) for f in functions(TREE) for sql in statements_of(f)]
+    assert len(found) > 50
+    for function, sql in found:
+        if function.name in ("run", "number", "one", "all"):  # they pass on what was judged
+            assert ast.unparse(sql) == "sql"
+        else:
+            assert is_constant(sql), f"{function.name}: {ast.unparse(sql)}"
+    loops = [
+        ast.unparse(node.iter)
+        for node in ast.walk(TREE)
+        if isinstance(node, ast.For) and ast.unparse(node.target) in ("sql", "statement")
+    ]
+    assert sorted(loops) == ["PURGES", "statements(migrations[version])"]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\b(pickle|marshal|shelve|ctypes)\b",
+        r"(?<![.\w])(eval|exec|compile|__import__)\(",
+        r"shell=True|\bdebug=True|mmap_size",
+        r"_unverified_|CERT_NONE|check_hostname|verify_mode|PROTOCOL_|verify=False",
+        r"starttls\((?!context=)|SMTP_SSL\((?!.*context=)",
+        r"set_cookie|get_cookie|Allow-Credentials|merge\(|default_app",
+        r"interpolation=(?!None)",
+        r"(?<![\w.])assert\b",  # `python -O` drops them
+    ],
+)
+def test_dangerous_words_are_absent(pattern: str) -> None:
+    assert re.findall(pattern, ast.unparse(TREE)) == []
+
+
+SECRET = re.compile(r"(?i)password|passphrase|secret|token|signature|code\b|\bmac\b|\bkey\b|stored")
+
+
+def test_secrets_are_compared_in_constant_time() -> None:
+    compared = [
+        ast.unparse(node)
+        for name in PARTS.keys() - {"Settings", "Schema"}  # whose keys are names of settings
+        for node in ast.walk(TREES[name])
+        if isinstance(node, ast.Compare)
+        and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
+    ]
+    assert len(compared) > 20
+    # An absent token is no secret; nor is the status of a reply or of a mail server.
+    harmless = re.compile(r"== ''|status_code|smtp_code|\bcode == \d|rowcount")
+    assert [c for c in compared if SECRET.search(c) and not harmless.search(c)] == []
+    assert len(re.findall(r"compare_digest\(", SOURCE)) == 1
+
+
+def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
+    said = [
+        ast.unparse(node)
+        for node in ast.walk(TREE)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log.")
+    ]
+    assert len(said) >= 8
+    assert [s for s in said if re.search(r"\bf'|%[rs]?' %|\.format\(", s)] == []
+    hidden = r"password|token|\bkey\b|\.recipient|\.message\b|\.content|\bip\b|nickname|\.email"
+    assert [s for s in said if re.search(hidden, s)] == []
+
+
+# Tests
+
+
+def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.glob("tests/*.py")}
+    used = Counter(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in chain.from_iterable(map(ast.walk, trees.values()))
+        if isinstance(node, ast.Name | ast.Attribute)
+    )
+    for path, tree in trees.items():
+        names = [f.name for f in functions(tree)]
+        tests = [name for name in names if name.startswith("test")]
+        assert not tests or path.name.startswith("test_"), f"pytest does not look into {path.name}"
+        assert len(tests) == len(set(tests)), f"{path.name}: a test hides another of its name"
+        nested = {f for outer in functions(tree) for f in functions(outer) if f is not outer}
+        assert not [f.name for f in nested if f.name.startswith("test_")]
+        methods = {f for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body}
+        for function in set(functions(tree)) - methods:
+            asserts = any(isinstance(node, ast.Assert) for node in ast.walk(function))
+            marks = " ".join(map(ast.unparse, function.decorator_list))
+            collected = function.name.startswith(("test_", "pytest_")) or "fixture" in marks
+            assert not asserts or collected or used[function.name], f"{function.name} never runs"
+
+
+# What browsers are given
+
+
+def test_no_script_makes_markup_of_texts() -> None:
+    assert STATIC
+    unsafe = (
+        r"(?i)innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment"
+        r"|setHTMLUnsafe|\beval\(|new Function|setTimeout\(\s*['\"`]|javascript:"
+    )
+    for path in STATIC:
+        assert re.findall(unsafe, path.read_text("utf-8")) == [], path.name
+
+
+def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
+    for path in STATIC:
+        text = path.read_text("utf-8")
+        if path.suffix == ".html":
+            scripts = re.findall(r"<script\b([^>]*)>", text)
+            assert all("src=" in s or 'type="application/json"' in s for s in scripts)
+            assert re.findall(r"(?i)<style|\sstyle=|\son[a-z]+\s*=|<base|<iframe", text) == []
+        linked = re.findall(
+            r"""(?:src=|href=|url\(|@import|import\()\s*["']?(?:https?:)?//""", text
+        )
+        assert linked == [], path.name
+
+
+def blocks(source: str, opening: str) -> Iterator[str]:
+    """The text between the braces of each object literal that begins so."""
+    bare = re.sub(r"//.*|/\*.*?\*/", "", re.sub(TEXTS, "''", source))
+    for start in re.finditer(opening + r"\{", bare):
+        depth = 1
+        for mark in re.finditer(r"[{}]", bare[start.end() :]):
+            depth += 1 if mark[0] == "{" else -1
+            if depth == 0:
+                yield bare[start.end() : start.end() + mark.start()]
+                break
+
+
+TEXTS = r"""'(?:[^'\\\n]|\\.)*'(?!\s*:)|"(?:[^"\\\n]|\\.)*"(?!\s*:)|`(?:[^`\\]|\\.)*`"""
+
+
+def test_every_language_of_a_script_has_the_same_words() -> None:
+    seen = 0
+    for path in STATIC:
+        if path.suffix != ".js":
+            continue
+        for table in blocks(path.read_text("utf-8"), r"\bWORDS\s*=\s*"):
+            languages = list(blocks(table, r"""['"\w-]+\s*:\s*"""))
+            words = [
+                re.findall(r"""(?:^|[,{\s])['"]?([\w-]+)['"]?\s*:""", text) for text in languages
+            ]
+            assert len(words) > 1
+            assert len(words[0]) > 5
+            for one, other in pairwise(words):
+                assert sorted(one) == sorted(other) == sorted(set(other)), path.name
+            seen += 1
+    assert seen
+
+
+# The project as a whole
+
+
+def test_only_what_the_design_names_lies_at_the_top() -> None:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("this is no git checkout, or there is no git to ask")
+    command = ["git", "-c", "safe.directory=*", "ls-files"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    tops = {line.split("/")[0] for line in listed.stdout.splitlines()}
+    assert {t for t in tops if t[0] != "."} == {t for t in TOP if t[0] != "."} | {"static", "tests"}
+
+
+def test_no_file_names_a_machine_it_was_made_on() -> None:
+    foreign = [
+        *(f"/{folder}/" for folder in ("work", "tmp", "root", "mnt")),
+        *("pypi" + end for end in (".org", "thonhosted", "-mirror")),
+        "python" + "hosted",
+        "npm" + "js",
+        "registry" + ".npm",
+        "prox" + "y.golang",
+    ]
+    for path in FILES:
+        text = path.read_text("utf-8")
+        assert [word for word in foreign if word in text] == [], path.name
+
+
+@pytest.mark.parametrize(
+    "command", ["ruff format --check .", "ruff check .", "mypy"], ids=lambda c: c.replace(" ", "-")
+)
+def test_the_checks_of_the_project_pass(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,743 @@
+"""What the file holds, whatever happens: kills, faults of the machine, damage, old and foreign
+files; and no question reads more than it has to."""
+
+import http.client
+import itertools
+import logging
+import os
+import random
+import resource
+import shutil
+import socket
+import sqlite3
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import webtest
+from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, services
+
+import commentd
+from commentd import (
+    BEFORE,
+    LISTS,
+    MIGRATIONS,
+    App,
+    Comment,
+    Config,
+    SchemaFault,
+    Store,
+    Unavailable,
+    World,
+    connect,
+    make_app,
+    migrate,
+    statements,
+)
+
+KILLS = int(os.environ.get("COMMENTD_TEST_KILLS", "10"))
+
+# Killed
+
+
+class Writer(threading.Thread):
+    """Posts comments and likes them; remembers what was answered with 200."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(name=name)
+        self.service = service
+        self.posted: dict[int, str] = {}
+        self.liked: set[int] = set()
+
+    def ask(self, connection: socket.socket, path: str, **body: Any) -> Any:
+        connection.sendall(request("POST", path, body=body))
+        answer = answer_on(connection)
+        assert answer.status == 200
+        return answer.json
+
+    def run(self) -> None:
+        with suppress(OSError, http.client.HTTPException), self.service.connect() as connection:
+            for number in itertools.count():
+                body = {"page_url": f"/{number % 7}/", "content": f"{self.name}-{number}"}
+                posted = self.ask(connection, "/comments", **{**COMMENT, **body})["comment"]
+                self.posted[posted["id"]] = body["content"]
+                self.ask(connection, "/comment/like", id=posted["id"])
+                self.liked.add(posted["id"])
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
+    posted: dict[int, str] = {}
+    liked: set[int] = set()
+    with services(tmp_path) as start:
+        for cycle in range(KILLS):
+            service = start()
+            writers = [Writer(service, f"{cycle}{name}") for name in "abcdef"]
+            for writer in writers:
+                writer.start()
+            time.sleep(random.uniform(0.05, 0.4))  # the moment of the kill
+            service.process.kill()
+            service.process.wait()
+            for writer in writers:
+                writer.join()
+                posted |= writer.posted
+                liked |= writer.liked
+            assert_whole(str(service.path))
+            with closing(sqlite3.connect(service.path)) as db:
+                kept = dict(db.execute("SELECT id, content FROM comment").fetchall())
+                fans = {i for (i,) in db.execute("SELECT id FROM comment WHERE likes = 1")}
+            assert kept.items() >= posted.items()
+            assert fans >= liked
+    assert len(liked) > KILLS
+
+
+def deterministic(seed: int, outside: Outside) -> World:
+    """A world whose chance can be had again."""
+    chance = random.Random(seed)
+    return replace(outside.world, chance=chance.randbytes)
+
+
+OPERATIONS: dict[str, Callable[[webtest.TestApp, str], Any]] = {
+    "register": lambda web, code: web.post_json("/auth/register", account("new@example.com")),
+    "register again": lambda web, code: web.post_json("/auth/register", account("ann@example.com")),
+    "verify": lambda web, code: web.post_json("/auth/verify", {**account(), "token": code}),
+    "login": lambda web, code: web.post_json("/auth/login", account("ann@example.com")),
+    "comment": lambda web, code: web.post_json("/comments", {**COMMENT, "page_url": "/new/"}),
+    "reply": lambda web, code: web.post_json("/comments", {**COMMENT, "parent_id": 1}),
+    "like": lambda web, code: web.post_json("/comment/like", {"id": 2}),
+    "take a like back": lambda web, code: web.post_json("/comment/like", {"id": 1, "undo": True}),
+    "like a page": lambda web, code: web.post_json("/page/like", {"page_url": "/new/"}),
+    "view": lambda web, code: web.get("/comments?url=/new/") and web.app.tick(),
+    "send mail": lambda web, code: web.app.deliver(),
+}
+
+
+def account(email: str = "bob@example.com") -> dict[str, str]:
+    return {"email": email, "nickname": "Bob", "password": CANARY, "captcha_token": "x"}
+
+
+@pytest.fixture(scope="module")
+def lived_in(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A file with something of all, closed cleanly, and the code of a registration in it."""
+    path, outside = tmp_path_factory.mktemp("lived_in") / "commentd.db", Outside()
+    config = Config(database_path=str(path), captcha_provider="none")
+    app = make_app(config, deterministic(1, outside), rounds=1)
+    web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+    web.post_json("/auth/register", account("ann@example.com"))
+    app.deliver()
+    web.post_json("/auth/verify", {**account("ann@example.com"), "token": outside.code()})
+    for number in range(3):
+        web.post_json("/comments", {**COMMENT, "content": f"{number} " + "long " * 300})
+    web.post_json("/comment/like", {"id": 1})
+    web.post_json("/auth/register", account())
+    app.deliver()
+    outside.time += 120
+    web.post_json("/auth/register", account("cid@example.com"))
+    app.close()
+    return path, outside.code()
+
+
+def in_a_child(config: Config, name: str, code: str, dies_at: int) -> bool:
+    """Do an operation in a process that dies before its n-th statement; whether it died."""
+    child = os.fork()
+    if child == 0:
+        live_and_die(config, name, code, dies_at)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def live_and_die(config: Config, name: str, code: str, dies_at: int) -> NoReturn:
+    counted = itertools.count()
+
+    def watch(sql: str) -> None:
+        if next(counted) == dies_at:
+            os.kill(os.getpid(), 9)
+
+    def watched(path: str) -> sqlite3.Connection:
+        db = connect(path)
+        db.set_trace_callback(watch)
+        return db
+
+    try:
+        outside = Outside()
+        outside.time += 180
+        if name == "start":
+            commentd.connect = watched
+        app = make_app(config, deterministic(2, outside), rounds=1)
+        if name != "start":
+            app.house.store.writer.set_trace_callback(watch)
+            web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"})
+            OPERATIONS[name](web, code)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+@pytest.mark.parametrize("name", ["start", *OPERATIONS])
+def test_a_kill_between_any_two_statements_leaves_all_or_nothing(
+    lived_in: tuple[Path, str], config: Config, name: str
+) -> None:
+    path = Path(config.database_path)
+
+    def outcome(dies_at: int) -> tuple[bool, Any]:
+        for file in path.parent.iterdir():
+            file.unlink()
+        if name != "start":
+            shutil.copy(lived_in[0], path)
+        died = in_a_child(config, name, lived_in[1], dies_at)
+        make_app(config, deterministic(3, Outside()), rounds=1).close()
+        assert_whole(str(path))
+        with closing(sqlite3.connect(path)) as db:
+            letters = db.execute("SELECT id, recipient, message FROM outbox").fetchall()
+            # When a letter is due, and which try that will be, is a budget too.
+            return died, (schema(db), dump(str(path)) | {"outbox": letters})
+
+    died, after = outcome(-1)
+    assert not died
+    outcomes = list(itertools.takewhile(lambda o: o[0], map(outcome, itertools.count())))
+    assert len(outcomes) > 2
+    if name == "start":
+        outcomes = [(died, (schema, {})) for died, (schema, _) in outcomes]  # the key is chance
+        after = (after[0], {})
+    before = outcomes[0][1]
+    assert [o for _, o in outcomes if o not in (before, after)] == []
+
+
+# Faults of the machine
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Another program holds the lock for longer than we wait."""
+    store.writer.execute("PRAGMA busy_timeout = 1")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextmanager
+def read_only(store: Store) -> Iterator[None]:
+    store.writer.execute("PRAGMA query_only = ON")
+    yield
+    store.writer.execute("PRAGMA query_only = OFF")
+
+
+@contextmanager
+def no_room(store: Store) -> Iterator[None]:
+    """The system takes not one more byte into any file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+FAULTS: list[Callable[[Store], AbstractContextManager[None]]] = [locked, read_only, no_room]
+WRITES = {
+    "/comments": {**COMMENT, "content": "lost"},
+    "/comment/like": {"id": 1},
+    "/page/like": {"page_url": PAGE},
+    "/auth/register": account(),
+    "/auth/login": LOGIN,
+    "/auth/verify": {"email": "bob@example.com", "token": "123456"},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_refuses_writes_and_nothing_else(
+    visitor: Visitor, fault: Callable[[Store], AbstractContextManager[None]]
+) -> None:
+    visitor.say("kept")
+    visitor.faults_allowed = True
+    with fault(visitor.served.house.store):
+        for path, body in WRITES.items():
+            reply = visitor.post_json(path, body, status=503)
+            assert int(reply.headers["Retry-After"]) > 0
+            if path != "/auth/verify":
+                assert reply.json == {"error": "暂时无法保存，请稍后再试", "code": "storage"}
+        assert visitor.get("/health", status=503).json["code"] == "storage"
+        assert [c["content"] for c in visitor.listing()["comments"]] == ["kept"]
+        assert visitor.listing(url="/new/")["views"] == 1
+        with pytest.raises(Unavailable):
+            visitor.served.tick()
+    visitor.faults_allowed = False
+    assert visitor.get("/health").json == {"ok": True}
+    visitor.served.tick()
+    visitor.say("again")
+    assert [c["content"] for c in visitor.listing()["comments"]] == ["again", "kept"]
+    assert visitor.listing(url="/new/")["views"] == 2  # what could not be written was not lost
+
+
+@pytest.mark.parametrize("path", ["/comments", "/comment/like", "/page/like", "/auth/register"])
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_a_write_that_is_cut_off_anywhere_leaves_nothing(visitor: Visitor, path: str) -> None:
+    visitor.say()
+    visitor.faults_allowed = True  # and what a refusal changes, the visitor sees
+    writer = visitor.served.house.store.writer
+    for last in itertools.count(5, 25):
+        steps = itertools.count()
+        writer.set_progress_handler(lambda: next(steps) == last, 1)  # noqa: B023
+        reply = visitor.post_json(path, {**WRITES[path], "page_url": "/new/"}, expect_errors=True)
+        writer.set_progress_handler(None, 1)
+        if reply.status_int == 200:
+            break
+        assert (reply.status_int, reply.json["code"]) == (503, "storage")
+    assert last > 50
+
+
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_a_full_disk_refuses_what_needs_room(visitor: Visitor) -> None:
+    store = visitor.served.house.store
+    (pages,) = store.writer.execute("PRAGMA page_count").fetchone()
+    store.writer.execute(f"PRAGMA max_page_count = {pages}")
+    visitor.faults_allowed = True
+    for kept in range(50):
+        body = {**COMMENT, "content": f"{kept} " + "x" * 1900}
+        reply = visitor.post_json("/comments", body, expect_errors=True)
+        if reply.status_int != 200:
+            break
+    assert (reply.status_int, reply.json["code"]) == (503, "storage")
+    assert int(reply.headers["Retry-After"]) > 0
+    assert visitor.listing()["total"] == kept
+    store.writer.execute("PRAGMA max_page_count = 1000000")
+    visitor.faults_allowed = False
+    visitor.say("again")
+    assert visitor.listing()["total"] == kept + 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_letter_goes_out_once_although_that_can_not_be_written_down(
+    visitor: Visitor, outside: Outside, fault: Callable[[Store], AbstractContextManager[None]]
+) -> None:
+    visitor.register()
+    with fault(visitor.served.house.store):
+        for _ in range(5):
+            with suppress(Unavailable):
+                visitor.served.deliver()
+            outside.time += 5
+    assert len(outside.letters) <= 1
+    visitor.served.deliver()
+    assert 1 <= len(outside.letters) <= 2
+    assert len({letter.message for letter in outside.letters}) == 1
+
+
+def test_readers_are_served_while_all_writers_wait(tmp_path: Path) -> None:
+    with services(tmp_path) as start:
+        service = start()
+        service.ask("POST", "/comments", body=COMMENT)
+        with closing(sqlite3.connect(service.path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            like = request("POST", "/comment/like", body={"id": 1})
+            likes = [service.sent(like) for _ in range(20)]
+            reader = service.sent(request("GET", f"/comments?url={PAGE}"))
+            reader.settimeout(4)  # less than a writer waits for the lock
+            assert answer_on(reader).json["total"] == 1
+        assert {answer_on(each).status for each in likes} <= {200, 503}
+        assert service.ask("GET", "/health").json == {"ok": True}
+
+
+def test_closing_writes_the_last_views_and_twice_is_fine(config: Config, outside: Outside) -> None:
+    app = make_app(config, outside.world, rounds=1)
+    webtest.TestApp(app).get(f"/comments?url={PAGE}")
+    app.close()
+    app.close()
+    with closing(sqlite3.connect(config.database_path)) as db:
+        assert db.execute("SELECT page_url, views FROM page").fetchall() == [(PAGE, 1)]
+
+
+# Damage
+
+
+def noise(size: int = 4096) -> bytes:
+    return random.Random(7).randbytes(size)
+
+
+def spoil(path: str, table: str) -> None:
+    """Noise over the first page of a table of a file that is in use."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE page SET seen_at = seen_at + 1")  # so that no cache is trusted
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        (page,) = db.execute(sql, (table,)).fetchone()
+    with open(path, "r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(noise())
+
+
+@pytest.mark.parametrize("table", ["budget", "comment"])
+def test_damage_that_is_seen_ends_all_writing_and_is_told_once(
+    config: Config, outside: Outside, caplog: pytest.LogCaptureFixture, table: str
+) -> None:
+    app = make_app(config, outside.world, rounds=1)
+    web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+    web.post_json("/comments", COMMENT)
+    spoil(config.database_path, table)
+    before = Path(config.database_path).read_bytes()
+    if table == "comment":
+        assert web.get(f"/comments?url={PAGE}", status=503).json["code"] == "storage"
+    for path in ("/comments", "/page/like", "/auth/login"):
+        body = {**COMMENT, **LOGIN, "content": "other"}
+        reply = web.post_json(path, body, status=503)
+        assert reply.json["code"] == "storage"
+        assert "Retry-After" in reply.headers
+    assert web.get("/health", status=503).json["code"] == "storage"
+    assert web.get(f"/pages?url={PAGE}").json["pages"][0]["total"] == 1
+    app.close()
+    assert len([r for r in caplog.records if r.levelno == logging.CRITICAL]) == 1
+    assert Path(config.database_path).read_bytes() == before
+    with pytest.raises(SchemaFault, match="damaged"):
+        make_app(config, outside.world, rounds=1)
+
+
+# What is there at the start
+
+
+def with_version(whole: bytes, version: int) -> bytes:
+    return whole[:60] + version.to_bytes(4) + whole[64:]  # sqlite.org/fileformat.html
+
+
+SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "newer": (lambda whole: with_version(whole, len(MIGRATIONS) + 1), "newer commentd"),
+    "half": (lambda whole: whole[: len(whole) // 2], "damaged"),
+    "a page short": (lambda whole: whole[:-4096], "damaged"),
+    "a byte short": (lambda whole: whole[:-1], "damaged"),
+    "a page": (lambda whole: whole[:4096], "damaged"),
+    "a header": (lambda whole: whole[:100], "damaged"),
+    "a magic word": (lambda whole: whole[:16], "damaged"),
+    "a text": (lambda whole: b"these are my notes\n", "damaged"),
+    "a long text": (lambda whole: b"these are my notes\n" * 1000, "damaged"),
+    "noise": (lambda whole: noise(10_000), "damaged"),
+    "noise after the header": (lambda whole: whole[:100] + noise(10_000), "damaged"),
+}
+
+
+def assert_refused_untouched(path: Path, words: str) -> None:
+    def found() -> dict[str, bytes]:
+        """What lies there, but for the lock, in which is nothing."""
+        return {p.name: p.read_bytes() for p in path.parent.iterdir() if "-lock" not in p.name}
+
+    before = found()
+    with pytest.raises(SchemaFault, match=words) as refusal:
+        make_app(Config(database_path=str(path)))
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert found() == before
+
+
+@pytest.mark.parametrize("case", SPOILT)
+def test_a_spoilt_file_is_refused_untouched(
+    lived_in: tuple[Path, str], tmp_path: Path, case: str
+) -> None:
+    spoils, words = SPOILT[case]
+    path = tmp_path / "commentd.db"
+    path.write_bytes(spoils(lived_in[0].read_bytes()))
+    assert_refused_untouched(path, words)
+
+
+def test_noise_over_any_page_is_seen(lived_in: tuple[Path, str], tmp_path: Path) -> None:
+    path, whole = tmp_path / "commentd.db", lived_in[0].read_bytes()
+    for start in range(0, len(whole), 4096):
+        path.write_bytes(whole[:start] + noise() + whole[start + 4096 :])
+        assert_refused_untouched(path, "damaged")
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "commentd.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(f"PRAGMA journal_mode = {mode}")
+        db.execute("CREATE TABLE note (text)")
+    assert_refused_untouched(path, "another program")
+
+
+def test_what_is_no_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "missing" / "commentd.db"):
+        with pytest.raises(SchemaFault, match=str(tmp_path)) as refusal:
+            make_app(Config(database_path=str(path)))
+        assert "\n" not in str(refusal.value)
+    assert [p.name for p in tmp_path.rglob("*") if "-lock" not in p.name] == ["folder"]
+
+
+def test_the_command_says_so_and_fails(tmp_path: Path) -> None:
+    path = tmp_path / "commentd.db"
+    path.write_text("these are my notes")
+    path.chmod(0o600)
+    assert "commentd.db is damaged" in refused(Service(tmp_path))
+    assert path.read_text() == "these are my notes"
+
+
+def test_an_empty_file_is_a_new_one(config: Config) -> None:
+    Path(config.database_path).touch()
+    make_app(config).close()
+    assert_whole(config.database_path)
+
+
+def test_only_the_owner_can_read_the_files(config: Config) -> None:
+    umask = os.umask(0)
+    try:
+        app = make_app(config, rounds=1)
+        web = webtest.TestApp(app)
+        web.post_json("/comments", COMMENT)
+        path = Path(config.database_path)
+        modes = {p.name: p.stat().st_mode & 0o777 for p in path.parent.iterdir()}
+        app.close()
+    finally:
+        os.umask(umask)
+    assert {"commentd.db", "commentd.db-wal", "commentd.db-shm"} <= set(modes)
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_a_file_that_others_can_read_is_warned_about(
+    config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_app(config).close()
+    assert caplog.records == []
+    Path(config.database_path).chmod(0o644)
+    make_app(config).close()
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert "chmod 600" in caplog.text
+
+
+def test_accounts_without_a_key_stop_the_start(config: Config, lived_in: tuple[Path, str]) -> None:
+    shutil.copy(lived_in[0], config.database_path)
+    with closing(sqlite3.connect(config.database_path)) as db, db:
+        db.execute("DELETE FROM secret")
+    with pytest.raises(SchemaFault, match=r"accounts but no key: set \[token\] key"):
+        make_app(config)
+    make_app(replace(config, token_key="k" * 32)).close()
+
+
+# Migrations
+
+
+def schema(db: sqlite3.Connection) -> list[Any]:
+    sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2"
+    pragmas = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("user_version", "application_id")]
+    return [*pragmas, *map(tuple, db.execute(sql))]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(connect(str(tmp_path / "other.db"))) as db:
+        yield db
+
+
+BASE = "CREATE TABLE a (id INTEGER PRIMARY KEY); CREATE TABLE b (a_id REFERENCES a (id));"
+ROWS = "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1);"
+
+
+def test_a_migration_that_fails_leaves_nothing(file: sqlite3.Connection) -> None:
+    migrate(file, [BASE])
+    before = schema(file)
+    broken = "CREATE TABLE c (id); INSERT INTO a VALUES (2); INSERT INTO nowhere VALUES (1);"
+    with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        migrate(file, [BASE, ROWS, broken, "CREATE TABLE never (id)"])
+    assert schema(file) == [2, *before[1:]]
+    assert [tuple(r) for r in file.execute("SELECT * FROM a")] == [(1,)]
+    assert not file.in_transaction
+    migrate(file, [BASE, ROWS, "CREATE TABLE c (id)"])
+    assert file.execute("PRAGMA user_version").fetchone()[0] == 3
+
+
+@pytest.mark.parametrize("orphan", ["INSERT INTO b VALUES (9)", "DELETE FROM a", "DROP TABLE a"])
+def test_a_migration_that_leaves_orphans_is_refused(file: sqlite3.Connection, orphan: str) -> None:
+    migrate(file, [BASE, ROWS])
+    before = schema(file)
+    with pytest.raises(SchemaFault, match="migration 3 leaves rows that point nowhere"):
+        migrate(file, [BASE, ROWS, orphan])
+    assert schema(file) == before
+    assert [tuple(r) for r in file.execute("SELECT * FROM b")] == [(1,)]
+
+
+def test_a_table_can_be_built_anew_without_losing_what_points_to_it(
+    file: sqlite3.Connection,
+) -> None:
+    anew = """CREATE TABLE a2 (id INTEGER PRIMARY KEY, more TEXT);
+        INSERT INTO a2 (id) SELECT id FROM a; DROP TABLE a; ALTER TABLE a2 RENAME TO a;"""
+    migrate(file, [BASE.replace("a_id ", "a_id INTEGER "), ROWS, anew])
+    assert [tuple(r) for r in file.execute("SELECT * FROM b JOIN a ON id = a_id")] == [(1, 1, None)]
+    with pytest.raises(sqlite3.IntegrityError):
+        file.execute("INSERT INTO b VALUES (9)")
+
+
+def test_steps_lead_where_one_leap_does(tmp_path: Path) -> None:
+    with (
+        closing(connect(str(tmp_path / "steps.db"))) as steps,
+        closing(connect(str(tmp_path / "leap.db"))) as leap,
+    ):
+        for version in range(1, len(MIGRATIONS) + 1):
+            migrate(steps, MIGRATIONS[:version])
+        migrate(leap)
+        assert schema(steps) == schema(leap)
+        before = leap.total_changes, schema(leap)
+        migrate(leap)
+        assert (leap.total_changes, schema(leap)) == before
+
+
+def test_statements_end_where_sql_says() -> None:
+    script = """
+        CREATE TABLE a (x);  -- a comment; with a semicolon
+        /* ; */ INSERT INTO a VALUES (';'), ("it''s;"), ('--;');
+        CREATE TRIGGER t AFTER INSERT ON a BEGIN
+            DELETE FROM a WHERE x = new.x;
+            SELECT CASE WHEN 1 THEN ';' END;
+        END;
+        ;
+        DROP TRIGGER t"""
+    assert [" ".join(statement.split()) for statement in statements(script)] == [
+        "CREATE TABLE a (x);",
+        "-- a comment; with a semicolon /* ; */ INSERT INTO a VALUES (';'), (\"it''s;\"), ('--;');",
+        "CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a WHERE x = new.x; "
+        "SELECT CASE WHEN 1 THEN ';' END; END;",
+        "DROP TRIGGER t;",
+    ]
+
+
+@given(st.lists(st.text(st.sampled_from("a;'\"`-/* \n\t[]\0é"), max_size=12), max_size=6))
+@settings(deadline=None, max_examples=200)
+def test_no_text_breaks_a_statement(texts: list[str]) -> None:
+    texts = [text.replace("\0", "") for text in texts]
+    quoted = ["'" + text.replace("'", "''") + "'" for text in texts]
+    script = "CREATE TABLE a (x); " + "\n".join(f"INSERT INTO a VALUES ({q});" for q in quoted)
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in statements(script):
+            db.execute(statement)
+        assert [row[0] for row in db.execute("SELECT x FROM a ORDER BY rowid")] == texts
+
+
+# What a question costs
+
+
+class Watched(Store):
+    """Remembers what it was asked for, and the statements that it ran."""
+
+    def __init__(self, path: Path) -> None:
+        self.used: set[str] = set()
+        self.ran: dict[str, dict[str, Any]] = {}
+        super().__init__(path)
+
+    def __getattribute__(self, name: str) -> Any:
+        super().__getattribute__("__dict__").setdefault("used", set()).add(name)
+        return super().__getattribute__(name)
+
+    def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
+        self.ran[sql] = values
+        return super().run(sql, **values)
+
+
+def add(store: Store, number: int, page_id: int = 1, parent: Comment | None = None) -> Comment:
+    words = dict.fromkeys(["nickname", "email", "website", "html", "ip", "country", "location"], "")
+    return store.add_comment(
+        **{**words, "content": str(number), "page_id": page_id, "user_id": None},
+        parent_id=parent.id if parent else None,
+        thread_id=parent.id if parent else None,
+        status="visible",
+        created_at=START + number,
+    )
+
+
+def exercise(store: Store) -> None:
+    """Every question and every order."""
+    store.secret("key", lambda: "x")
+    with store.writing():
+        for _ in range(2):
+            store.take("login", "x", 1, 60, START)
+        store.give_back("login", "x")
+        store.has_room("a@b.c", "client", "", START)
+        waits = {"request_id": "r", "email": "a@b.c", "nickname": "Ann", "password": "p"}
+        times = {"created_at": START, "expires_at": START + 600}
+        number = store.add_registration(**waits, **times, code="c", client="x", older="")
+        letter = {"recipient": "a@b.c", "message": "hi", "due_at": START, "expires_at": START}
+        store.add_letter(registration_id=number, **letter)
+        (registration,) = store.tried("a@b.c", "", START)
+        store.confirm(registration, START)
+        store.add_letter(registration_id=None, **letter)
+        store.account(1), store.account_of("a@b.c"), store.admin_nicknames()
+        store.end_tokens(1), store.set_password(1, "p")
+        store.add_page("/", "/", START), store.page("/"), store.add_views("/", 1, START)
+        root = add(store, 1)
+        reply = add(store, 2, parent=root)
+        store.spend_captcha("s", START), store.bind_captcha("s", 1), store.spent_on("s")
+        place = {"page_id": 1, "parent_id": None, "user_id": None}
+        store.same_comment(START, **place, nickname="", content="1", ip="")
+        store.count_replies(1)
+        for view, sort in LISTS:
+            store.comments(view, sort, 0, 10, 1)
+            store.count_before(view, sort, reply if view == "thread" else root)
+        for undo in (False, True):
+            store.like_comment(1, "x", undo), store.like_page(1, "x", undo, START)
+        store.set_status(1, "deleted")
+        assert (store.due_letter(START), store.next_due()) != (None, None)
+        store.set_back_letter(2, START), store.fail_letter(2, "x", START), store.drop_letter(2)
+        store.purge(START)
+
+
+def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
+    with closing(Watched(tmp_path / "commentd.db")) as store:
+        exercise(store)
+        public = {name for name in vars(Store) if not name.startswith("_")}
+        assert public - store.used == {"close"}
+        explain = store.writer.execute
+        plans = {
+            sql: [row["detail"] for row in explain(f"EXPLAIN QUERY PLAN {sql}", values)]
+            for sql, values in store.ran.items()
+        }
+    assert set(LISTS.values()) | set(BEFORE.values()) < set(plans)
+    assert {d: sql for sql, details in plans.items() for d in details if "SCAN" in d} == {}
+    # What is sorted at last is one page of a list, since the index chose and cut it before.
+    sorts = {sql for sql, details in plans.items() if any("TEMP B-TREE" in d for d in details)}
+    assert sorts <= set(LISTS.values())
+
+
+def test_each_reference_can_be_found_from_its_other_end(db: sqlite3.Connection) -> None:
+    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    for table in tables:
+        for reference in db.execute(f"PRAGMA foreign_key_list({table})").fetchall():
+            sql = f"EXPLAIN QUERY PLAN SELECT 1 FROM {table} WHERE {reference[3]} = 1"
+            assert "SEARCH" in db.execute(sql).fetchone()[3], (table, reference[3])
+
+
+@pytest.mark.parametrize(("view", "sort"), LISTS)
+def test_a_first_page_costs_the_same_however_much_there_is(
+    app: App, visitor: Visitor, view: str, sort: str
+) -> None:
+    store = app.house.store
+    steps: list[int] = []
+
+    def cost() -> int:
+        """The steps of SQLite's machine for one answer."""
+        words = {"sort": sort, "view": "threads" if view == "threads" else "flat"}
+        query = {**words, **({"thread": "1", "sort": "oldest"} if view == "thread" else {})}
+        visitor.listing(**query)
+        steps.clear()
+        store.db.set_progress_handler(lambda: steps.append(1), 1)
+        visitor.listing(**query)
+        store.db.set_progress_handler(None, 1)
+        return len(steps)
+
+    def fill(numbers: range) -> None:
+        with store.writing():
+            for number in numbers:
+                add(store, number, parent=root if view == "thread" else None)
+                add(store, number, page_id=2)
+
+    with store.writing():
+        for key in (PAGE.strip("/"), "other"):
+            store.add_page(f"/{key}", f"/{key}/", START)
+        root = add(store, 0)
+    fill(range(1, 20))
+    before = cost()
+    fill(range(20, 120))
+    assert cost() == before > 0

@@ -1,0 +1,657 @@
+"""What is made of texts that strangers send: strict JSON, names, page keys, addresses, Markdown."""
+
+import ipaddress
+import json
+import re
+import unicodedata
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from commentd import (
+    BadRequest,
+    clean,
+    has_controls,
+    masked,
+    networks_of,
+    page_name,
+    plain_ip,
+    proper_email,
+    proper_nickname,
+    proper_website,
+    safe_html,
+    skeleton,
+    strict_json,
+)
+
+many = hypothesis_settings(max_examples=300, deadline=None)
+TEXT = st.text(st.characters(codec="utf-8"))
+
+# Strict JSON
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b" ", b"{", b"}", b"{}{}", b'{"a":1,}', b"{'a':1}", b'{"a":1} // b', b'{"a"}',
+        b"{a:1}",
+        b"[]", b'[{"a":1}]', b"null", b"true", b"1", b'"text"',
+        b'{"a":1,"a":1}', b'{"a":{"b":1,"b":2}}', b'[{"a":1,"\\u0061":2}]', b'{"a":1,"\\u0061":2}',
+        b'{"a":NaN}', b'{"a":Infinity}', b'{"a":-Infinity}', b'{"a":1e999}', b'{"a":[-1e999]}',
+        b'{"a":"\\ud800"}', b'{"a":"\\udc00\\ud800"}', b'{"\\udfff":1}', b'{"a":["\\ud83d x"]}',
+        b'{"a":"\xff"}', b'{"a":"\xc0\xaf"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"caf\xe9"}',
+        b'\xef\xbb\xbf{"a":1}', '{"a":1}'.encode("utf-16"), '{"a":1}'.encode("utf-16-le"),
+        b'{"a":"\n"}', b'{"a":"\x00"}', b'{"a":"\x1f"}', b'{"a":01}', b'{"a":+1}', b'{"a":.5}',
+        b'{"a":' + b"9" * 5000 + b"}",
+        json.dumps({str(n): n for n in range(65)}).encode(),
+        json.dumps({"a": [{str(n): n for n in range(65)}]}).encode(),
+        b'{"a":' * 17 + b"1" + b"}" * 17,
+        b'{"a":' + b"[" * 16 + b"]" * 16 + b"}",
+        b'{"a":"\\"[["' + b',"b":[' * 16 + b"]" * 16 + b"}",
+        b"[" * 5000 + b"]" * 5000,
+    ],
+)  # fmt: skip
+def test_json_that_is_not_strict_is_refused(body: bytes) -> None:
+    with pytest.raises(BadRequest) as refused:
+        strict_json(body)
+    assert refused.value.code == "json_invalid"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"a": [None, True, 1.5, -(2**70), 10**4000, "文😀\u0000\u2028\ufeff"]},
+        {str(n): n for n in range(64)},
+        {"a": "[" * 100 + '\\"{' * 100, '"[': ["}]" * 100]},
+        json.loads('{"a":' * 16 + "1" + "}" * 16),
+        {"a": [[]] * 1000},
+        {"a\\": "\\", "b": '\\\\"'},
+    ],
+)
+def test_json_that_is_strict_is_read(value: dict[str, Any]) -> None:
+    for ascii_only in (True, False):
+        assert strict_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
+
+
+@pytest.mark.parametrize(
+    "filler",
+    [b'"', b'\\"', b'"\\"', b'"\\', b"\\", b"[", b"]", b"{", b'{"', b'{"a":"', b'",', b'"[',
+    b"[]", b"9"],
+)  # fmt: skip
+@pytest.mark.parametrize("start", [b"", b'"', b'{"a":', b'{"a":"'])
+def test_sixty_four_kilobytes_of_anything_come_to_an_end(start: bytes, filler: bytes) -> None:
+    with pytest.raises(BadRequest):
+        strict_json((start + filler * 65536)[:65536])
+
+
+WORDS = st.text(st.characters(codec="utf-8"), max_size=5)
+NESTED = st.recursive(
+    st.none() | st.booleans() | st.integers() | WORDS | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@many
+@given(
+    value=st.dictionaries(WORDS, NESTED, max_size=4),
+    cut=st.integers(0, 60),
+    junk=st.binary(max_size=3),
+)
+def test_json_is_read_as_it_is_written_or_refused(
+    value: dict[str, Any], cut: int, junk: bytes
+) -> None:
+    body = json.dumps(value).encode()
+    for text in (body, body[:cut] + junk + body[cut:]):
+        try:
+            assert strict_json(text) == json.loads(text)
+        except BadRequest:
+            assert text != body or "Infinity" in body.decode()
+
+
+# Names of pages
+
+OWN = {"blog.example", "blog.example:8443", "localhost:4000"}
+
+SAME_PAGES: dict[str, list[str]] = {
+    "/2026/hello": [
+        "/2026/hello", "/2026/hello/", "/2026/hello//", "/2026/hello/index.html",
+        "/2026/hello/index.html/", "/2026/hello?", "/2026/hello/#comments", "/2026/hello?#x",
+        "/2026/hello/?utm_source=a&utm_medium=b", "/2026/hello/index.html?fbclid=1#top",
+        "/2026/hello?gclid=1&msclkid=2&mc_cid=3&mc_eid=4&yclid=5&igshid=6&spm=7&utm_x",
+        "/2026/hello?&", "/2026/%68%65llo", "/2026/hello?%75tm_source=a",
+        "https://blog.example/2026/hello/", "http://blog.example/2026/hello",
+        "HTTPS://BLOG.Example/2026/hello/index.html", "//blog.example/2026/hello",
+        "https://blog.example:443/2026/hello", "http://blog.example:80/2026/hello",
+        "https://blog.example:8443/2026/hello/", "http://localhost:4000/2026/hello/",
+    ],
+    "/": [
+        "/", "//", "/index.html", "#", "#top", "?", "?utm_source=a", "https://blog.example",
+        "https://blog.example/", "https://blog.example#x", "https://blog.example?fbclid=1",
+        "https://blog.example/index.html",
+    ],
+    "/文章/你好": [
+        "/文章/你好", "/文章/你好/", "/%E6%96%87%E7%AB%A0/%e4%bd%a0%E5%A5%BD",
+        "/文章/%E4%BD%A0好/index.html", "https://blog.example/%E6%96%87%E7%AB%A0/你好/",
+    ],
+    "/café": ["/café", "/cafe\u0301", "/caf%C3%A9", "/cafe%CC%81/", "/caf%c3%a9"],
+    "/a?b=1&c=2": ["/a?b=1&c=2", "/a/?b=1&c=2", "/a?b=1&utm_source=x&c=2#d",
+    "/a/index.html?b=1&&c=2"],
+    "/?p=7": ["/?p=7", "?p=7", "/index.html?p=7", "https://blog.example?p=7",
+    "//blog.example/?p=7"],
+    "/#/post/1": ["/#/post/1", "#/post/1", "/index.html#/post/1", "https://blog.example/#/post/1"],
+    "/app#!/post": ["/app#!/post", "/app/#!/post", "/app?utm_source=a#!/post"],
+    "/app#!post": ["/app#!post"],
+    "/a%2Fb": ["/a%2Fb", "/a%2fb", "/a%2fb/"],
+    "/100%25": ["/100%25", "/100%25/"],
+    "/a%3Fb%23c": ["/a%3Fb%23c", "/a%3fb%23c"],
+    "/%FF%AF": ["/%FF%AF", "/%ff%af"],
+    "//other.example": [
+        "https://other.example", "http://other.example/", "//other.example/index.html",
+        "https://OTHER.example:443/", "http://other.example:80",
+    ],
+    "//other.example/a": ["https://other.example/a", "http://other.example/a/#x"],
+    "//other.example:8443/a": ["https://other.example:8443/a"],
+    "//blog.example:9000/a": ["https://blog.example:9000/a"],
+    "//sub.blog.example/a": ["https://sub.blog.example/a"],
+    "//u@blog.example/a": ["https://u@blog.example/a"],
+    "post-17": ["post-17", "post-17/", "post-17?utm_source=a", "post-17#x", "%70ost-17"],
+    "urn:isbn:3": ["urn:isbn:3"],
+    "/a b": ["/a b", "/a%20b"],
+    "/a+b": ["/a+b"],
+    "/a%2Bb": ["/a%2Bb", "/a%2bb"],
+    "/A": ["/A", "/%41"],
+    "/a%0Ab": ["/a%0Ab", "/a%0ab"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spelling", "key"), [(text, key) for key, texts in SAME_PAGES.items() for text in texts]
+)
+def test_the_spellings_of_a_page_have_one_key(spelling: str, key: str) -> None:
+    assert page_name(spelling, OWN).key == key
+    assert page_name(key, OWN).key == key
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("/a/index.html?utm_source=x&b=%e4%bd%a0#top", "/a/index.html?b=%e4%bd%a0"),
+        ("https://Blog.example:443/a/?fbclid=1", "https://Blog.example:443/a/"),
+        ("/#/route?utm_source=x", "/#/route?utm_source=x"),
+        ("/a?utm=1&xutm_a=2&spm_=3#x", "/a?utm=1&xutm_a=2&spm_=3"),
+        ("?utm_source=x#y", "/"),
+        ("文章", "文章"),
+    ],
+)
+def test_a_page_is_named_as_it_was_sent_but_for_tracking(sent: str, kept: str) -> None:
+    assert page_name(sent, OWN).page_url == kept
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://blog.example//other.example/a", "https://other.example/a"),
+        ("/a%C2%85", "/a%85"),
+        ("/a%E2%80%A8", "/a%20%28"),
+    ],
+)
+def test_different_pages_have_different_keys(one: str, other: str) -> None:
+    assert page_name(one, OWN).key != page_name(other, OWN).key
+
+
+PIECES = st.sampled_from(
+    [
+        "/", "//", "a", "é", "e\u0301", "你", "%", "%2", "%25", "%2F", "%2f", "%41", "%E4%BD%A0",
+        "%FF",
+        "%C2%85", "%E2%80%A8", "%CD%BE", "?", "&", "=", "#", "#/", "#!", "index.html",
+        "/index.html",
+        "utm_source", "fbclid=1", "%75tm_", "http:", "https:", "HTTP:", "blog.example", "x.example",
+        ":80", ":443", ":8443", "@", "\\", " ", "\u212a", "\u037e", "[", "]",
+    ]
+)  # fmt: skip
+URLS = st.lists(PIECES | st.text(st.characters(codec="utf-8"), max_size=2), min_size=1).map("".join)
+
+
+@many
+@given(text=URLS)
+def test_the_key_of_a_key_is_itself(text: str) -> None:
+    if has_controls(text):
+        return
+    name = page_name(text, OWN)
+    assert name.key
+    assert not has_controls(name.key)
+    assert page_name(name.key, OWN).key == name.key
+    assert page_name(name.page_url, OWN) == name
+
+
+# Nicknames
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("Ann", "Ann"), (" Ann\u3000\n", "Ann"), ("Ann-Marie O'Neil", "Ann-Marie O'Neil"),
+        ("李雷", "李雷"), ("e\u0301", "é"), ("Ａnn", "Ａnn"), ("أحمد", "أحمد"), ("नमस्ते", "नमस्ते"),
+        ("x" * 64, "x" * 64), ("👩" * 64, "👩" * 64), (" " + "x" * 64 + " ", "x" * 64), ("7", "7"),
+        ("👩‍💻", "👩‍💻"), ("👩🏽‍🚀", "👩🏽‍🚀"), ("❤️‍🔥 Ann", "❤️‍🔥 Ann"), ("🏳️‍🌈", "🏳️‍🌈"),
+        ("👨‍👩‍👧‍👦", "👨‍👩‍👧‍👦"),
+        ("🇨🇳", "🇨🇳"), ("🤷‍♂️", "🤷‍♂️"), ("1️⃣", "1️⃣"), ("a\u0323\u0302\u0307", "ậ\u0307"),
+        ("Z\u0301\u0302\u0303", "Ź\u0302\u0303"), ("x\u0301\u0302\u0303", "x\u0301\u0302\u0303"),
+        ("a\u00a0b", "a\u00a0b"), ("<b>&{0}%s", "<b>&{0}%s"),
+    ],
+)  # fmt: skip
+def test_a_nickname_is_kept_composed_and_trimmed(typed: str, kept: str) -> None:
+    assert proper_nickname(typed) == kept
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "", " ", "\u3000\n", "x" * 65, "👩" * 65, "a\nb", "a\0b", "a\x7fb", "a\x85b", "a\u2028b",
+        "a\u2029b", "a\u202eb", "a\u202db", "a\u2066b", "a\u2069b", "a\u200eb", "a\u200fb",
+        "a\u061cb",
+        "a\u200bb", "a\u200cb", "a\u200db", "a\u2060b", "a\ufeffb", "a\u00adb", "a\u180eb",
+        "\u200d",
+        "👩\u200d", "\u200d👩", "👩\u200da", "a\u200d👩", "👩\u200d\u200d💻", "\u3164",
+        "\u115f\u1160",
+        "\u2800\u2800", "\uffa0", "\u0301", "\ufe0f", "x\u0301\u0302\u0303\u0304",
+        "\u0301" * 5 + "x",
+        "x\u0301\ufe0f\u0302\ufe0f\u0303\ufe0f\u0304", "\ue000x", "\U000e0041x", "x\ufff9",
+        "\ufdd0x",
+        "\ud800x", "x\u0378",
+    ],
+)  # fmt: skip
+def test_a_nickname_hides_turns_and_piles_up_nothing(typed: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        proper_nickname(typed)
+
+
+@pytest.mark.parametrize("hidden", "\ufe0f\ufe00\u034f\u180b\u17b5\u1160\u3164\uffa0\u2800")
+def test_no_two_nicknames_differ_by_what_nobody_sees(hidden: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        proper_nickname(f"An{hidden}n")
+
+
+@many
+@given(
+    text=TEXT
+    | st.text(st.sampled_from("ae\u0301\u0323\u200d\ufe0f👩🏽💻 \u202e\u3164李"), max_size=70)
+)
+def test_a_nickname_that_passes_passes_again(text: str) -> None:
+    try:
+        name = proper_nickname(text)
+    except ValueError:
+        return
+    assert proper_nickname(name) == name
+    assert 1 <= len(name) <= 64
+    assert name == unicodedata.normalize("NFC", name).strip()
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        "admin 100", "ADMIN100", " A-d.m_i n 1 0 0 ", "аdmin100", "аԁмin100", "αdmin100",
+        "Аdmin1ОО",
+        "adm1nl00", "admln|oo", "ａｄｍｉｎ１００", "𝐚𝐝𝐦𝐢𝐧𝟏𝟎𝟎", "ⓐⓓⓜⓘⓝ100", "ádmïn100",
+        "admın100", "admіn100",
+        "admin100️", "ADMİN100", "admΙnΙOΟ",
+    ],
+)  # fmt: skip
+def test_what_looks_alike_has_one_skeleton(alike: str) -> None:
+    assert skeleton(alike) == skeleton("admin100")
+
+
+@pytest.mark.parametrize("other", ["admin", "admin10", "admin1000", "badmin100", "管理员"])
+def test_what_looks_different_has_another_skeleton(other: str) -> None:
+    assert skeleton(other) != skeleton("admin100")
+
+
+def test_names_of_signs_alone_are_told_apart() -> None:
+    assert skeleton("🦊") != skeleton("🐼")
+
+
+# Addresses of mail and web
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("ann@example.com", "ann@example.com"), (" Ann@Example.COM ", "ann@example.com"),
+        ("a.b+tag@sub.example.co", "a.b+tag@sub.example.co"), ("o'neil@a-b.cd", "o'neil@a-b.cd"),
+        ("a@xn--fsqu00a.cn", "a@xn--fsqu00a.cn"), ("a" * 64 + "@b.cd", "a" * 64 + "@b.cd"),
+        ("a@" + "b." * 125 + "c", "a@" + "b." * 125 + "c"), ("{a}%s@b.cd", "{a}%s@b.cd"),
+    ],
+)  # fmt: skip
+def test_an_address_has_one_spelling(typed: str, kept: str) -> None:
+    assert proper_email(typed) == kept
+    assert proper_email(kept.upper()) == kept
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "", "@", "ann", "ann@", "@b.cd", "ann@localhost", "a@b@c.de", "a b@c.de", "a@b c.de",
+        ".a@b.cd",
+        "a.@b.cd", "a..b@c.de", "a@.b.cd", "a@b..cd", "a@b.cd.", "a@-b.cd", "a@b-.cd", "a@b_c.de",
+        "a" * 65 + "@b.cd", "a@" + "b." * 126 + "c", "a@" + "b" * 64 + ".cd", '"a b"@c.de',
+        "a@[1.2.3.4]",
+        "Ann <ann@b.cd>", "ann@b.cd,bob@b.cd", "ann@b.cd;", "a\n@b.cd", "a@b.cd\n",
+        "a@b.cd\r\nBcc: x@y.zz",
+        "a\0@b.cd", "a\t@b.cd", "(a)a@b.cd", "a@b.cd(a)", "a\\@b.cd", "a:b@c.de",
+        "\u00a0ann@example.com",
+        "аnn@example.com", "ann@exаmple.com", "ａnn@example.com", "ann＠example.com",
+        "ann@example。com",
+        "ann@example.ⅽom", "ann@\u212aexample.com", "annı@example.com", "an\u200bn@example.com",
+        "ann@exam\u00adple.com", "é@b.cd", "a@é.cd", "=?utf-8?q?x?=@b.cd",
+        "=?us-ascii?b?YQ==?=@b.cd",
+    ],
+)  # fmt: skip
+def test_a_look_alike_of_an_address_is_no_address(typed: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        proper_email(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("https://ann.example", "https://ann.example"), (" http://a/ ", "http://a/"),
+        ("HTTPS://Ann.Example:8443/é?a=b&c#d", "HTTPS://Ann.Example:8443/é?a=b&c#d"),
+        ("http://[2001:db8::1]:80/", "http://[2001:db8::1]:80/"), ("http://李.cn", "http://李.cn"),
+        ("https://a/?next=http://b@c", "https://a/?next=http://b@c"),
+    ],
+)  # fmt: skip
+def test_a_website_is_kept_as_typed(typed: str, kept: str) -> None:
+    assert proper_website(typed) == kept
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "ann.example", "//ann.example", "/path", "ftp://a.b", "javascript:alert(1)",
+        "data:text/html,x",
+        "JaVaScript://a.b/%0aalert(1)", "vbscript:x", "mailto:a@b.cd", "file:///etc/passwd",
+        "http:", "http://",
+        "http:///x", "http:a.b", "http:/a.b", "https://u@a.b", "https://u:p@a.b", "https://@a.b",
+        "http://a b/",
+        "http://a.b/x y", 'http://a.b/"onload=', "http://a.b/'x", "http://a.b/<b>", "http://a.b\\@c.d",
+        "http:\\\\a.b", "http://a.b/`", "http://a\t.b", "java\nscript:x", "http://a\0.b",
+        "http://a.b:99999/", "http://a.b:x/", "http://[::1", "http://[x]/", "http://?x",
+        "http://#x", "\u2028http://a.b/\u2028x",
+    ],
+)  # fmt: skip
+def test_what_is_no_plain_web_address_is_no_website(typed: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        proper_website(typed)
+
+
+# Addresses of clients
+
+
+@pytest.mark.parametrize(
+    ("text", "ip", "seen", "networks"),
+    [
+        ("203.0.113.7", "203.0.113.7", "203.0.113.0", [("203.0.113.7", 1)]),
+        (" 203.0.113.7:4711 ", "203.0.113.7", "203.0.113.0", [("203.0.113.7", 1)]),
+        ("::ffff:203.0.113.7", "203.0.113.7", "203.0.113.0", [("203.0.113.7", 1)]),
+        ("[::FFFF:CB00:7107]:80", "203.0.113.7", "203.0.113.0", [("203.0.113.7", 1)]),
+        (
+            "2001:DB8:12:34:0::1", "2001:db8:12:34::1", "2001:db8:12::",
+            [("2001:db8:12:34::/64", 1), ("2001:db8:12::/48", 10)],
+        ),
+        ("[2001:db8::1]", "2001:db8::1", "2001:db8::",
+        [("2001:db8::/64", 1), ("2001:db8::/48", 10)]),
+        ("fe80::1%eth0", "fe80::1", "fe80::", [("fe80::/64", 1), ("fe80::/48", 10)]),
+        ("::1", "::1", "::", [("::/64", 1), ("::/48", 10)]),
+        *[
+            (junk, "", "", [("", 1)])
+            for junk in ("", "localhost", "junk", "1.2.3", "1.2.3.4.5", "256.1.1.1", "01.2.3.4",
+            "1.2.3.4:",
+                         "1.2.3.4:x", "[::1", "::1]", "1:2", "7", "0x7f000001", "１.2.3.4",
+                         "1.2.3.4/8",
+                         "1.2.3.4, 5.6.7.8", "unix:", "<script>", "\0", "9" * 9999, ":::",
+                         "1.2.3.4\n5.6.7.8")
+        ],
+    ],
+)  # fmt: skip
+def test_an_address_is_read_masked_and_counted(
+    text: str, ip: str, seen: str, networks: list[tuple[str, int]]
+) -> None:
+    assert (plain_ip(text), masked(plain_ip(text)), networks_of(plain_ip(text))) == (
+        ip,
+        seen,
+        networks,
+    )
+
+
+@pytest.mark.parametrize("junk", ["junk", "localhost", "1.2.3", ":", "\0", "x" * 999])
+def test_what_is_unreadable_is_masked_to_nothing(junk: str) -> None:
+    assert masked(junk) == ""
+
+
+def test_a_mapped_address_is_masked_as_what_it_is() -> None:
+    assert masked("::ffff:203.0.113.7") == "203.0.113.0"
+
+
+@many
+@given(ip=st.ip_addresses() | st.ip_addresses(v=6))
+def test_a_mask_tells_the_network_and_no_more(ip: ipaddress.IPv4Address) -> None:
+    plain = ipaddress.ip_address(plain_ip(str(ip)))
+    network = ipaddress.ip_address(masked(str(plain)))
+    kept = 8 if plain.version == 4 else 80
+    assert int(network) == int(plain) >> kept << kept
+
+
+@many
+@given(text=TEXT | st.text("0123456789abcdef.:[]%/ ", max_size=30))
+def test_no_text_breaks_the_reading_of_addresses(text: str) -> None:
+    assert networks_of(plain_ip(text))
+    assert plain_ip(plain_ip(text)) == plain_ip(text)
+
+
+# Markdown to safe HTML
+
+TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
+REL = "nofollow ugc noopener noreferrer"
+VOID = {"br", "hr"}
+
+
+class Judge(HTMLParser):
+    """Raises for any markup beyond the allow-list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        assert tag in TAGS, tag
+        assert len(given) == len(attrs)
+        assert given.pop("rel", None) == (REL if tag == "a" else None)
+        target = given.pop("href", "mailto:" if tag == "a" else None)
+        assert not given, given
+        assert (
+            target is None if tag != "a" else re.match(r"(?i)https?://[^/\\]|mailto:", target or "")
+        )
+        if tag not in VOID:
+            self.opened.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.opened.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def refuse(self, data: str) -> None:
+        raise AssertionError(data)
+
+    handle_comment = handle_decl = handle_pi = unknown_decl = refuse
+
+
+def judged(markup: str) -> str:
+    """The text of the markup, which must be within the allow-list and closed."""
+    judge = Judge()
+    judge.feed(markup)
+    judge.close()
+    assert judge.opened == []
+    return judge.text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<script>x</script>", "<p onclick=x>a</p>", "<a href='javascript:x'>a</a>", "<!-- x -->",
+        "<?x?>",
+        f'<a href="//x" rel="{REL}">a</a>', '<a href="http://x">a</a>', "<p>", "<img src=x>",
+        "<!DOCTYPE x>",
+        f'<a href="http://x" title="t" rel="{REL}">a</a>', "<p style=x>a</p>", "<p id=x>a</p>",
+        "</p>",
+    ],
+)  # fmt: skip
+def test_the_judge_finds_what_it_is_there_to_find(markup: str) -> None:
+    with pytest.raises((AssertionError, IndexError)):
+        judged(markup)
+
+
+ATTACKS = [
+    "<script>alert(1)</script>", "<ScRiPt src=//x></sCrIpT>", "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><script>alert(1)</script></svg>", "<iframe src=javascript:alert(1)>",
+    "<body onload=alert(1)>",
+    "<a href=javascript:alert(1)>x</a>", "<a href='http://x' onclick=alert(1)>x</a>",
+    "<style>*{}</style>",
+    "<math><mtext><table><mglyph><style><!--</style>"
+    '<img title="--&gt;&lt;img src=1 onerror=alert(1)&gt;">',
+    "<noscript><p title=\"</noscript><img src=x onerror=alert(1)>\">",
+    "<form action=//x><input></form>",
+    "<object data=x>", "<embed src=x>", "<link rel=stylesheet href=//x>",
+    "<meta http-equiv=refresh content=0>",
+    "<base href=//x>", "<details open ontoggle=alert(1)>",
+    "<template><script>x</script></template>",
+    "<!--><img src=x onerror=alert(1)>-->", "<![CDATA[<img src=x onerror=alert(1)>]]>",
+    "<?xml version='1'?>",
+    "<p><style><!--</style><img src=x onerror=alert(1)>", "<<script>alert(1)//<</script>",
+    "<img src=x:x onerror\n=alert(1)//",
+    "[x](javascript:alert(1))", "[x](JaVaScRiPt:alert(1))", "[x]( javascript:alert(1))",
+    "[x](<javascript:alert(1)>)",
+    "[x](javascript&colon;alert(1))", "[x](&#106;avascript:alert(1))",
+    "[x](java\tscript:alert(1))", "[x](\x01javascript:alert(1))",
+    "[x](vbscript:x)", "[x](data:text/html;base64,PHNjcmlwdD4=)", "[x](file:///etc/passwd)",
+    "[x](//evil.example)",
+    "[x](/relative)", "[x](?q)", "[x](#id)", "[x](\\\\evil.example)", "[x](http:relative)",
+    "[x](https:/relative)",
+    "[x](https:\\evil)", "[x](http://a\" onmouseover=\"alert(1))",
+    "[x](http://a 'ti\"tle onload=x')", '[x](http://a "title")',
+    "[x]: javascript:alert(1)\n\n[x]", '[x]: http://a "<b>"\n\n[x][x]', "<javascript:alert(1)>", "<http://a\"onload=x>",
+    "![x](javascript:alert(1))", '![x"onerror="alert(1)](http://x)', "![<img src=x onerror=alert(1)>](http://x)",
+    "[![x](http://a)](javascript:alert(1))", "![x](http://a \"onload\")",
+    "`<script>alert(1)</script>`",
+    "```html\n<script>alert(1)</script>\n```", "```\"onload=alert(1)\nx\n```",
+    "    <script>alert(1)</script>",
+    "# <script>alert(1)</script>", "# x {#id .class onload=x}", "> <script>alert(1)</script>",
+    "* <img src=x onerror=alert(1)>",
+    "http://a.b/<script>alert(1)</script>", "http://a.b/\"onmouseover=alert(1)//",
+    "javascript:alert(1)", "www.a.b\"><img src=x>",
+    "**<b onmouseover=alert(1)>x**", "~~<svg onload=x>~~",
+    "&lt;script&gt;alert(1)&lt;/script&gt;", "\\<script>alert(1)\\</script>",
+    "<a href=\"http://a\" style=\"x\" id=x class=x name=x target=_top>",
+    "<x onclick=alert(1) y='", "</p></div><script>", "<\0script>",
+    "{{constructor.constructor('alert(1)')()}}", "a\u2028<script>\u2029",
+    "＜script＞alert(1)＜/script＞", "%3Cscript%3E",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_attack_leaves_more_than_text(attack: str) -> None:
+    for text in (attack, f"a {attack} b", f"> * {attack}\n\n{attack}"):
+        markup = safe_html(text)
+        judged(markup)
+        assert clean(markup) == markup
+        judged(clean(attack))
+        assert clean(clean(attack)) == clean(attack)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "[", "](", ")", "![", "<", ">", "</", "`", "```", "\n", "\n\n", "    ", "> ", "* ",
+        "1. ", "# ", "**", "_", "~~",
+        "|", "\\", "&", "&#x6a;", "&lt;", "&#0;", '"', "'", "=", "javascript:", "http://a.b",
+        "https:", "//", "mailto:a@b.cd",
+        "<script>", "<img src=x onerror=y>", "<!--", "-->", "<svg>", "<a href=", " onload=",
+        "data:", "[x]: ", "www.", "---",
+        "<http://a>", "]]>", "<?", "你", "\u202e", "\t", "a", " ",
+    ]
+)  # fmt: skip
+
+
+@many
+@given(text=st.lists(FRAGMENTS, max_size=40).map("".join) | TEXT)
+def test_whatever_is_written_stays_within_the_allow_list(text: str) -> None:
+    markup = safe_html(text)
+    judged(markup)
+    assert clean(markup) == markup
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("a\nb\n\nc", "<p>a<br>\nb</p>\n<p>c</p>\n"),
+        ("a\\\nb", "<p>a<br>\nb</p>\n"),
+        ("# Title #\n\n## Two", "<p><strong>Title</strong></p>\n<p><strong>Two</strong></p>\n"),
+        ("**b** _i_ ~~s~~ `<c>`",
+        "<p><strong>b</strong> <em>i</em> <del>s</del> <code>&lt;c&gt;</code></p>\n"),
+        ("```python\nif a < b:\n    c\n```", "<pre><code>if a &lt; b:\n    c\n</code></pre>\n"),
+        ("> a\n> b", "<blockquote>\n<p>a<br>\nb</p>\n</blockquote>\n"),
+        ("* a\n* b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n"),
+        ("a < b & c > d \"'", "<p>a &lt; b &amp; c &gt; d \"'</p>\n"),
+        ("[x](https://a.b/?c&d 'title')",
+        f'<p><a href="https://a.b/?c&amp;d" rel="{REL}">x</a></p>\n'),
+        ("http://a.b/c", f'<p><a href="http://a.b/c" rel="{REL}">http://a.b/c</a></p>\n'),
+        ("<mailto:a@b.cd>", f'<p><a href="mailto:a@b.cd" rel="{REL}">mailto:a@b.cd</a></p>\n'),
+        ("![a cat](https://a.b/c.png)",
+        f'<p><a href="https://a.b/c.png" rel="{REL}">a cat</a></p>\n'),
+        ("![](https://a.b/c.png)", f'<p><a href="https://a.b/c.png" rel="{REL}">https://a.b/c.png</a></p>\n'),
+        ("<b>bold</b>", "<p>&lt;b&gt;bold&lt;/b&gt;</p>\n"),
+    ],
+)  # fmt: skip
+def test_markdown_reads_well(written: str, shown: str) -> None:
+    assert safe_html(written) == shown
+
+
+def test_an_image_in_a_link_leaves_one_link_with_a_text() -> None:
+    markup = safe_html("[![build](https://a.b/c.png)](https://d.e)")
+    assert markup == f'<p><a href="https://d.e" rel="{REL}">build</a></p>\n'
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[", "![", "*", "**a", "_", "_a", "`", "`a``", "~", "~~a", "> ", "> - ", "- ", "- \n",
+        "* a\n  ", "1. ", "<", "</",
+        "<!--", "<a ", "&", "&#", "\\", "|", "[a](", "[a](b", "![a](", "[](<", "[a][",
+        "[x]: y\n", "[a]: b '", "[[]]", "]",
+        "***a", "*a _", "a\n=\n", "#", "\n", "```\n", "    a\n\n", "http://a.b/(", "http://",
+        "a@b.cd ", "\t", '"',
+    ],
+)  # fmt: skip
+def test_ten_thousand_characters_of_anything_are_rendered(piece: str) -> None:
+    markup = safe_html((piece * 10_000)[:10_000])
+    judged(markup)
+    assert clean(markup) == markup
+
+
+def test_what_the_renderer_chokes_on_is_shown_as_text(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def choke(text: str) -> str:
+        raise RecursionError(text)
+
+    monkeypatch.setattr("commentd.markdown", lambda: choke)
+    assert safe_html("a <b>\nc & \"d'") == "a &lt;b&gt;<br>c &amp; &quot;d&#x27;"
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
