@@ -51,7 +51,7 @@ import time
 import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
@@ -2298,6 +2298,12 @@ def budget(house: House, now: int, *shares: tuple[str, str, int]) -> int:
     return 0
 
 
+def within(cx: Context, name: str) -> bool:
+    """Whether this client is within a limit that is counted in memory."""
+    networks = cx.client.networks if cx.config.limits_enabled else []
+    return not networks or cx.tally.take(name, networks[0][0], cx.now)
+
+
 def client_shares(cx: Context, name: str, *words: object) -> list[tuple[str, str, int]]:
     networks = cx.client.networks
     return [(name, mac(cx.key, "client", network, *words), factor) for network, factor in networks]
@@ -2354,9 +2360,8 @@ def get_captcha(cx: Context) -> Json:
     provider = cx.config.captcha_provider
     if provider == "none":
         return {"provider": provider}
-    for network, _ in cx.client.networks:
-        if not cx.tally.take("challenge", network, cx.now):
-            raise TooMany("操作太频繁，请稍后再试")
+    if not within(cx, "challenge"):
+        raise TooMany("操作太频繁，请稍后再试")
     return {"provider": provider, **new_challenge(cx.key, cx.now, cx.world.chance)}
 
 
@@ -2549,39 +2554,40 @@ def get_comments(cx: Context) -> Json:
     name = page_of(cx, {"url": word_of(cx, "url")}, "url")
     ask = listing_of(cx)
 
-    page = cx.store.page(name.key)
-    number = page_around(cx, ask, page) if ask.around else ask.page
-    skip = (number - 1) * ask.limit
-    if page is None:
-        comments = []
-    elif ask.view == "thread":
+    page = cx.store.page(name.key) or NO_PAGE
+    if ask.thread and page is not NO_PAGE:
         check_thread(cx, ask.thread, page)
-        found = cx.store.comments("thread", "oldest", skip, ask.limit, ask.thread)
-        comments = [listed(cx, comment) for comment in found]
-    else:
-        found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, page.id)
-        show_one = with_replies if ask.view == "threads" else listed
-        comments = [show_one(cx, comment) for comment in found]
+    number = page_around(cx, ask, page) if ask.around else ask.page
+    skip, of = (number - 1) * ask.limit, ask.thread or page.id
+    found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, of if page.id else 0)
     if number == 1 and not ask.thread and not ask.around:
         count_view(cx, name)
 
+    show_one = with_replies if ask.view == "threads" else listed
     answer = {
-        "comments": comments,
-        "total": page.total if page else 0,
+        "comments": [show_one(cx, comment) for comment in found],
+        **sums_of(cx, name, page),
         "max_comment_length": cx.config.comments_max_length,
-        "views": (page.views if page else 0) + cx.views.waiting(name.key),
-        "page_likes": page.page_likes if page else 0,
         "page": number,
     }
     if ask.view == "threads":
-        answer |= {"threads": page.threads if page else 0, "settings": settings_for(cx)}
+        answer |= {"threads": page.threads, "settings": settings_for(cx)}
     return answer
 
 
-def page_around(cx: Context, ask: Listing, page: Page | None) -> int:
+# What is known of a page that nobody has written on or seen.
+NO_PAGE = Page(0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0)
+
+
+def sums_of(cx: Context, name: PageName, page: Page) -> Json:
+    views = page.views + cx.views.waiting(name.key)
+    return {"total": page.total, "views": views, "page_likes": page.page_likes}
+
+
+def page_around(cx: Context, ask: Listing, page: Page) -> int:
     """The number of the page that holds the comment; 1 where it is not in the list."""
     comment = cx.store.comment(ask.around)
-    if not comment or not page or comment.page_id != page.id or not comment.shown:
+    if not comment or comment.page_id != page.id or not comment.shown:
         return 1
     if ask.view == "flat" and comment.status != "visible":
         return 1
@@ -2608,7 +2614,7 @@ def with_replies(cx: Context, root: Comment) -> Json:
 
 
 def listed(cx: Context, comment: Comment) -> Json:
-    return show(cx, comment) if comment.status == "visible" else tombstone(comment)
+    return show(cx, comment) if comment.status == "visible" else tombstone(cx, comment)
 
 
 def show(cx: Context, comment: Comment) -> Json:
@@ -2631,19 +2637,11 @@ def show(cx: Context, comment: Comment) -> Json:
     }
 
 
-def tombstone(comment: Comment) -> Json:
+def tombstone(cx: Context, comment: Comment) -> Json:
     """What holds the place of a comment that is gone, for the sake of its replies."""
     texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
-    return {
-        "id": comment.id,
-        "page_url": comment.page_url,
-        "parent_id": comment.parent_id,
-        "user_id": None,
-        "likes": 0,
-        "created_at": beijing_time(comment.created_at),
-        "deleted": True,
-        **dict.fromkeys(texts, ""),
-    }
+    gone: Json = {"user_id": None, "likes": 0, **dict.fromkeys(texts, "")}
+    return {**show(cx, replace(comment, **gone)), "deleted": True}
 
 
 def ip_for(cx: Context, ip: str) -> str:
@@ -2653,7 +2651,8 @@ def ip_for(cx: Context, ip: str) -> str:
 
 
 def beijing_time(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds, BEIJING):%Y-%m-%d %H:%M:%S}"
+    last = 253_402_214_400  # in the year 9999: one impossible row must not break a list
+    return f"{datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING):%Y-%m-%d %H:%M:%S}"
 
 
 def settings_for(cx: Context) -> Json:
@@ -2679,13 +2678,10 @@ ROBOTS = re.compile(
 def count_view(cx: Context, name: PageName) -> None:
     """One more view, unless no person looked."""
     purpose = cx.header("Sec-Purpose") + cx.header("Purpose") + cx.header("X-Moz")
-    if cx.environ["REQUEST_METHOD"] != "GET" or ROBOTS.search(cx.header("User-Agent")):
-        return
-    networks = [network for network, _ in cx.client.networks]
-    if re.search("prefetch|preview", purpose):
-        return
-    if all(cx.tally.take("view", network, cx.now) for network in networks[:1]):
-        cx.views.add(name, mac(cx.key, "client", networks[0]) if networks else "")
+    robot = ROBOTS.search(cx.header("User-Agent")) or re.search("prefetch|preview", purpose)
+    if cx.environ["REQUEST_METHOD"] == "GET" and not robot and within(cx, "view"):
+        networks = cx.client.networks
+        cx.views.add(name, mac(cx.key, "client", networks[0][0]) if networks else "")
 
 
 @route("GET", "/pages", rank=Rank.ANYONE)
@@ -2695,16 +2691,9 @@ def get_pages(cx: Context) -> Json:
     if not 1 <= len(urls) <= 100:
         raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
     names = [page_of(cx, {"url": url}, "url") for url in urls]
-    return {"pages": [sums_of(cx, name) for name in names]}
-
-
-def sums_of(cx: Context, name: PageName) -> Json:
-    page = cx.store.page(name.key)
+    pages = [(name, cx.store.page(name.key) or NO_PAGE) for name in names]
     return {
-        "page_url": name.page_url,
-        "total": page.total if page else 0,
-        "views": (page.views if page else 0) + cx.views.waiting(name.key),
-        "page_likes": page.page_likes if page else 0,
+        "pages": [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
     }
 
 
@@ -2864,27 +2853,19 @@ def home(cx: Context) -> Reply:
     config = cx.config
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")
-    state = {
+    state = {  # nothing but booleans, so that nothing can leave the element it stands in
         "mail": bool(config.mail_host),
         "origins": bool(config.site_origins),
         "public_url": bool(config.server_public_url),
         "unnamed_proxy": cx.clients.unnamed_proxy,
     }
-    text = cx.assets["home.html"].body.decode().replace("{{state}}", data_block(state))
+    text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cache-Control": "no-store",
     }
     return Reply(text.encode(), "text/html; charset=utf-8", headers)
-
-
-def data_block(value: Json) -> str:
-    """JSON that can't leave the script element it stands in."""
-    text = json.dumps(value)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 @route("GET", "/<name>", rank=Rank.NOBODY)
