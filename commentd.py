@@ -27,7 +27,6 @@ import email
 import email.headerregistry
 import email.message
 import email.policy
-import email.utils
 import enum
 import functools
 import gzip
@@ -186,8 +185,9 @@ def mailbox(text: str) -> str:
     return text
 
 
-def address_in(text: str) -> str:
-    return email.utils.parseaddr(text)[1]
+def name_and_address(mailbox: str) -> tuple[str, str]:
+    name, _, address = mailbox.rpartition("<")
+    return name.strip('" '), address.rstrip("> ")
 
 
 def setting(
@@ -1702,7 +1702,7 @@ def send_letter(config: Config, letter: Letter) -> None:
         ends_at.start()
         try:
             begin_mail(client, config, line)
-            sender = address_in(config.mail_sender or config.mail_user)
+            _, sender = name_and_address(config.mail_sender or config.mail_user)
             client.sendmail(sender, [letter.recipient], letter.message.encode())
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 client.quit()  # the letter is theirs already
@@ -1768,10 +1768,8 @@ def compose(
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
-    sender = config.mail_sender or config.mail_user or "commentd@localhost"
-    address = email.headerregistry.Address(
-        email.utils.parseaddr(sender)[0] or site_name(config), addr_spec=address_in(sender)
-    )
+    name, sender = name_and_address(config.mail_sender or config.mail_user or "commentd@localhost")
+    address = email.headerregistry.Address(name or site_name(config), addr_spec=sender)
     now = int(world.now())
     message["From"] = address
     message["To"] = email.headerregistry.Address(addr_spec=recipient)
@@ -3207,11 +3205,12 @@ def drain(server: Any, seconds: float = 10) -> None:
     server.asyncore.loop(timeout=0, count=256, map=server._map, use_poll=True)
     server.del_channel(server._map)
     server.socket.close()
-    ends_at = time.monotonic() + seconds
-    while any(c.requests or c.total_outbufs_len for c in list(server.active_channels.values())):
-        if time.monotonic() > ends_at:
-            break
-        server.asyncore.loop(timeout=0.1, count=1, map=server._map, use_poll=True)
+    ends_at, quiet = time.monotonic() + seconds, 0
+    # A worker may have just answered: its connection can hold one more request, not read yet.
+    while quiet < 3 and time.monotonic() < ends_at:
+        server.asyncore.loop(timeout=0.02, count=1, map=server._map, use_poll=True)
+        channels = list(server.active_channels.values())
+        quiet = 0 if any(c.requests or c.total_outbufs_len for c in channels) else quiet + 1
     for channel in list(server.active_channels.values()):
         channel.handle_close()
     server.task_dispatcher.shutdown(timeout=1)

@@ -1012,8 +1012,11 @@ def test_an_address_gets_a_letter_a_minute_five_an_hour_ten_a_day(
 
 def test_a_letter_that_is_not_sent_is_not_counted(app: App, outside: Outside) -> None:
     assert letters_in(app, outside, 6, 5, ANN) == 1
-    outside.time = START + 10 * MINUTE  # nothing waits any more
+    outside.time = START + 11 * MINUTE
     assert letters_in(app, outside, 4, 11 * MINUTE, ANN) == 4
+    outside.time = START + HOUR - 1
+    assert letters_in(app, outside, 1, 1, ANN) == 0
+    assert letters_in(app, outside, 1, 1, ANN) == 1
 
 
 def test_all_together_get_two_hundred_letters_an_hour(app: App, outside: Outside) -> None:
