@@ -1288,8 +1288,9 @@ def strict_json(body: bytes) -> Json:
         text = body.decode("utf-8")
         if too_deep(text):
             raise ValueError
-        value = json.loads(text, parse_constant=refuse, object_pairs_hook=without_doubles)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")  # no lone surrogate
+        value = json.loads(text, object_pairs_hook=without_doubles)
+        # Neither NaN and its like nor lone surrogates, which Python reads, can be written again.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except (ValueError, OverflowError):
         raise BadRequest("请求内容不是有效的 JSON", "json_invalid") from None
     if not isinstance(value, dict):
@@ -1306,10 +1307,6 @@ def too_deep(text: str, most: int = 16) -> bool:
         if depth > most:
             return True
     return False
-
-
-def refuse(constant: str) -> Any:
-    raise ValueError(constant)
 
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
@@ -1502,6 +1499,9 @@ class CommentRenderer(mistune.HTMLRenderer):
     def heading(self, text: str, level: int, **attrs: Any) -> str:
         return f"<p><strong>{text}</strong></p>\n"
 
+    def softbreak(self) -> str:
+        return "<br>\n"  # people press Enter where they mean it
+
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link became a link in a link.
         return str(super().link(re.sub(r"</?a\b[^>]*>", "", text), url))
@@ -1513,9 +1513,7 @@ class CommentRenderer(mistune.HTMLRenderer):
 @functools.cache
 def markdown() -> mistune.Markdown:
     renderer = CommentRenderer(escape=True)
-    return mistune.create_markdown(
-        renderer=renderer, hard_wrap=True, plugins=["url", "strikethrough"]
-    )
+    return mistune.create_markdown(renderer=renderer, plugins=["url", "strikethrough"])
 
 
 def safe_html(content: str) -> str:

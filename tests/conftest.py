@@ -21,7 +21,7 @@ import webtest
 import commentd
 from commentd import App, Config, Letter, World, make_app
 
-START = 1_795_000_000  # 2026-11-18 17:46:40 UTC
+START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
 PAGE = "/2026/hello/"
 
