@@ -31,7 +31,7 @@ sys.path.insert(0, str(HOME))
 
 from commentd import Config, Store, make_server, safe_html  # noqa: E402
 
-TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say. " * 3
+TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
 PAGES, BIG = 1000, 10_000  # the first page is the big one
 
 SEED = f"""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -992,7 +993,7 @@ def letters_in(app: App, outside: Outside, times: int, seconds: int, email: str)
     """How many letters come of so many registrations, each of another client."""
     before = len(outside.letters)
     for number in range(times):
-        client = Visitor(app, f"10.{len(outside.letters)}.{number // 250}.{number % 250}")
+        client = Visitor(app, str(ip_address(10 << 24 | int(outside.time) % 2**24)))
         assert client.register(email.format(number))["success"]
         app.deliver()
         outside.time += seconds
