@@ -1419,13 +1419,13 @@ def plain_ip(text: str) -> str:
     return str(getattr(ip, "ipv4_mapped", None) or ip)
 
 
-@functools.lru_cache(maxsize=4096)  # a third of what a list costs
 def masked(ip: str) -> str:
     """The network of an address: `203.0.113.0`, `2001:db8:12::`; "" for none."""
-    ip = plain_ip(ip)
-    if ":" not in ip:
-        return ip and ip.rpartition(".")[0] + ".0"
-    return str(ipaddress.ip_network(f"{ip}/48", strict=False).network_address)
+    if not re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}", ip):  # else ipaddress is a third of a list's cost
+        ip = plain_ip(ip)
+    if ":" in ip:
+        return str(ipaddress.ip_network(f"{ip}/48", strict=False).network_address)
+    return ip and ip.rpartition(".")[0] + ".0"
 
 
 def networks_of(ip: str) -> list[tuple[str, int]]:
