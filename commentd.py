@@ -690,7 +690,13 @@ def alone(path: Path) -> sqlite3.Connection:
 
     SQLite's own locking on an empty file beside the database: it works wherever SQLite
     does, and the system lets go of it when the process dies."""
-    os.close(os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT, 0o600))
+    try:
+        os.close(os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        where = path.absolute().parent
+        raise SchemaFault(
+            f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
+        ) from None
     db = sqlite3.connect(f"{path}-lock", timeout=0, check_same_thread=False, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = MEMORY")
@@ -840,11 +846,14 @@ class Store:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             if path.stat().st_mode & 0o077:
                 log.warning("%s can be read by others: run chmod 600 on it", path)
-            self.writer = connect(self.path)
+            self.opened.append(connect(self.path))
+            self.writer = self.opened[0]
             migrate(self.writer)
-        except (OSError, sqlite3.Error) as error:
-            self.lockfile.close()
-            raise SchemaFault(f"{path} can't be written: {error}") from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, OSError | sqlite3.Error):
+                raise SchemaFault(f"{path} can't be written: {error}") from None
+            raise
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -909,9 +918,9 @@ class Store:
             raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
 
     def close(self) -> None:
-        """Ends all connections; the last one empties the -wal into the file."""
+        """Ends all connections, the writer last: it empties the -wal into the file."""
         with self.lock:
-            for db in [*self.opened, self.writer, self.lockfile]:
+            for db in [*reversed(self.opened), self.lockfile]:
                 db.close()
             self.opened.clear()
 
@@ -1029,6 +1038,14 @@ class Store:
             RETURNING id"""
         return self.number(sql, **values) or 0
 
+    def revise(self, email: str, request_id: str, nickname: str, password: str) -> bool:
+        """Change what a waiting registration will make, its code unchanged."""
+        sql = """
+            UPDATE registration SET nickname = :nickname, password = :password
+             WHERE email = :email AND request_id = :request_id"""
+        values = {"nickname": nickname, "password": password}
+        return self.run(sql, email=email, request_id=request_id, **values).rowcount == 1
+
     def tried(self, email: str, request_id: str, now: int) -> list[Registration]:
         """Take a try from each code that a guess is judged by, and tell which those are. Tries
         that name the request are counted apart: else strangers could use them up.
@@ -1102,16 +1119,16 @@ class Store:
         sql = "SELECT count(*) FROM comment WHERE thread_id = :id AND shown = 1"
         return self.number(sql, id=thread_id) or 0
 
-    def same_comment(self, since: int, **values: Any) -> Comment | None:
+    def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
         """A comment of the same author with the same text in the same place."""
         sql = """
              WHERE comment.page_id = :page_id AND comment.status IN ('visible', 'waiting')
-               AND comment.created_at >= :since AND comment.content = :content
+               AND comment.created_at BETWEEN :since AND :now AND comment.content = :content
                AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
                AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
                AND comment.nickname = :nickname
                AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
-        return self.one(Comment, COMMENT + sql, since=since, **values)
+        return self.one(Comment, COMMENT + sql, since=since, now=now, **values)
 
     def spent_on(self, signature: str) -> Comment | None:
         """The comment that the captcha was spent on."""
@@ -1230,7 +1247,7 @@ PURGES = [
     """UPDATE registration SET code = '', expires_at = 0
         WHERE expires_at BETWEEN 1 AND :now OR created_at > :now""",
     f"DELETE FROM registration WHERE created_at < :now - {DAY}",
-    "DELETE FROM spent_captcha WHERE expires_at <= :now",
+    f"DELETE FROM spent_captcha WHERE expires_at <= :now - {DAY}",  # the clock may be set back
     "DELETE FROM budget WHERE ends_at <= :now",
     "DELETE FROM outbox WHERE expires_at <= :now AND failure <> ''",
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
@@ -1475,9 +1492,12 @@ def without_tracking(url: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Percent-decoded where that gives UTF-8; what is reserved or a control stays encoded."""
+    """Percent-decoded where that gives UTF-8; what is reserved or a control stays encoded, and
+    so becomes a `%` that encodes nothing: else it could, with what is decoded behind it."""
 
     def decoded(match: re.Match[str]) -> str:
+        if match[0] == "%":
+            return "%25"
         try:
             run = bytes.fromhex(match[0].replace("%", "")).decode()
         except UnicodeDecodeError:
@@ -1486,7 +1506,7 @@ def unquoted(text: str) -> str:
             urllib.parse.quote(c, safe="") if c in RESERVED or has_controls(c) else c for c in run
         )
 
-    return re.sub(r"(?:%[0-9A-Fa-f]{2})+", decoded, text)
+    return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decoded, text)
 
 
 RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
@@ -1793,8 +1813,8 @@ CODE_LETTER = """\
 
     {code}
 
-请在{site}的评论区输入，10 分钟内有效（北京时间 {until} 之前）。
-Enter it in the comments of {site} within 10 minutes.
+请在 {site} 的评论区输入，10 分钟内有效（北京时间 {until} 之前）。
+Enter it in the comments of {site} within 10 minutes (before {until}, Beijing time).
 {warning}
 不是你本人操作？忽略这封邮件即可，什么都不会改变。
 Was it not you? Ignore this letter, and nothing changes.
@@ -1806,7 +1826,7 @@ This address has an account: the code changes its password and nickname to those
 """
 
 CHANGED_LETTER = """\
-你在{site}的评论账号刚刚修改了密码和昵称，其他设备上的登录已全部失效。
+你在 {site} 的评论账号刚刚修改了密码和昵称，其他设备上的登录已全部失效。
 The password and nickname of your comment account at {site} were just changed, and all other
 logins have ended.
 
@@ -1820,7 +1840,7 @@ def code_letter(config: Config, world: World, recipient: str, code: str, known: 
     site, until = site_name(config), datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
     warning = CHANGE_WARNING if known else ""
     text = CODE_LETTER.format(code=code, site=site, until=f"{until:%H:%M}", warning=warning)
-    subject = f"{code} 是你在 {site} 的验证码 / is your code"
+    subject = f"{code} · {site} 验证码 / your code"
     return compose(config, world, recipient, subject, text, CODE_LIFE)
 
 
@@ -1867,8 +1887,10 @@ def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
 
 def failure_of(error: Exception) -> str:
     """What went wrong, without the words of the server, which may name addresses."""
-    code = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""
-    return f"{type(error).__name__} {code}".strip()
+    said = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""
+    if isinstance(error, smtplib.SMTPNotSupportedError):
+        said = f"{error} See [mail] security and user."  # smtplib's own words
+    return f"{type(error).__name__} {said}".strip()
 
 
 def is_final(error: Exception) -> bool:
@@ -1901,6 +1923,7 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "likes": ((2000, HOUR),),  # all
     "page": ((20, HOUR),),  # new ones
 }
+Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
 MEMORY_LIMITS = {"challenge": 120, "view": 60}  # a minute
 
 
@@ -1928,37 +1951,37 @@ class Tally:
         self.lock, self.minute = threading.Lock(), 0
         self.counts: dict[tuple[str, str], int] = {}
 
-    def take(self, name: str, subject: str, now: int) -> bool:
+    def take(self, name: str, subject: str, factor: int, now: int) -> bool:
         with self.lock:
             if now // MINUTE != self.minute:
                 self.minute, self.counts = now // MINUTE, {}
             count = self.counts.get((name, subject), 0)
-            if count >= MEMORY_LIMITS[name]:
+            if count >= MEMORY_LIMITS[name] * factor:
                 return False
             self.counts[name, subject] = count + 1
             return True
 
 
 class Views:
-    """The views of the last moment: page key to their number, the page's URL, and the client
-    who came first."""
+    """The views of the last moment: page key to their number, the page's URL, and the shares in
+    new pages of the client who came first."""
 
     MOST = 10_000  # pages between two flushes: more is a flood, and is not counted
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pending: dict[str, tuple[int, str, str]] = {}
+        self.pending: dict[str, tuple[int, str, list[Share]]] = {}
 
-    def add(self, name: PageName, client: str) -> None:
+    def add(self, name: PageName, shares: list[Share]) -> None:
         with self.lock:
             if name.key in self.pending or len(self.pending) < self.MOST:
-                views, page_url, first = self.pending.get(name.key, (0, name.page_url, client))
+                views, page_url, first = self.pending.get(name.key, (0, name.page_url, shares))
                 self.pending[name.key] = views + 1, page_url, first
 
     def waiting(self, key: str) -> int:
         return self.pending.get(key, (0,))[0]
 
-    def flush(self, store: Store, now: int, may_begin: Callable[[str], bool]) -> None:
+    def flush(self, store: Store, now: int, may_begin: Callable[[list[Share]], bool]) -> None:
         """Write all views; a page that is not known yet begins if its client may begin one.
         When the disk refuses, they are kept for the next time."""
         with self.lock:
@@ -1966,15 +1989,15 @@ class Views:
         if not taken:
             return
         with store.writing():
-            for key, (views, page_url, client) in taken.items():
-                if not store.add_views(key, views, now) and may_begin(client):
+            for key, (views, page_url, shares) in taken.items():
+                if not store.add_views(key, views, now) and may_begin(shares):
                     store.add_page(key, page_url, now)
                     store.add_views(key, views, now)
         with self.lock:
-            for key, (views, page_url, client) in taken.items():
+            for key, (views, page_url, shares) in taken.items():
                 left = self.pending.pop(key)[0] - views
                 if left:
-                    self.pending[key] = left, page_url, client
+                    self.pending[key] = left, page_url, shares
 
 
 @dataclass(frozen=True)
@@ -2009,7 +2032,8 @@ class Clients:
                 if not self.trusts(ip):
                     return self.client(ip or (peer if not forwarded else ""))
             return self.client(peer)
-        near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
+        named = self.trusted or self.unix
+        near = not named and (through_file or (peer and ipaddress.ip_address(peer).is_loopback))
         if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
             self.notice()
             return Client(peer, [])
@@ -2174,7 +2198,12 @@ def form_of(environ: Json) -> Json:
     kind = [word.strip().lower() for word in environ.get("CONTENT_TYPE", "").split(";")]
     if not body and not kind[0]:
         return {}
-    plain = kind[0] == "application/json" and kind[1:] in ([], ["charset=utf-8"], [""])
+    plain = kind[0] == "application/json" and kind[1:] in (
+        [],
+        ["charset=utf-8"],
+        ['charset="utf-8"'],
+        [""],
+    )
     if not plain or environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         raise Unsupported("请求必须是 application/json，UTF-8 编码，不压缩")
     return strict_json(body)
@@ -2287,7 +2316,7 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
     return page_name(text, own)
 
 
-def budget(house: House, now: int, *shares: tuple[str, str, int]) -> int:
+def budget(house: House, now: int, *shares: Share) -> int:
     """Take one of each share (limit, subject, factor) or none of any: 0, or the seconds to
     wait."""
     taken: list[tuple[str, str]] = []
@@ -2305,10 +2334,10 @@ def budget(house: House, now: int, *shares: tuple[str, str, int]) -> int:
 def within(cx: Context, name: str) -> bool:
     """Whether this client is within a limit that is counted in memory."""
     networks = cx.client.networks if cx.config.limits_enabled else []
-    return not networks or cx.tally.take(name, networks[0][0], cx.now)
+    return all(cx.tally.take(name, network, factor, cx.now) for network, factor in networks)
 
 
-def client_shares(cx: Context, name: str, *words: object) -> list[tuple[str, str, int]]:
+def client_shares(cx: Context, name: str, *words: object) -> list[Share]:
     networks = cx.client.networks
     return [(name, mac(cx.key, "client", network, *words), factor) for network, factor in networks]
 
@@ -2319,7 +2348,7 @@ def limit_client(cx: Context, name: str, *words: object) -> None:
         raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
 
 
-def give_back(cx: Context, *shares: tuple[str, str, int]) -> None:
+def give_back(cx: Context, *shares: Share) -> None:
     """What was taken in advance was not needed."""
     for name, subject, _ in shares if cx.config.limits_enabled else ():
         for _, window in LIMITS[name]:
@@ -2398,6 +2427,8 @@ def register(cx: Context) -> Json:
             known = cx.store.account_of(email) is not None
             letter = code_letter(cx.config, cx.world, email, code, known)
             cx.store.add_letter(registration_id=registration_id, **letter)
+        elif cx.store.revise(email, older, nickname, stored):
+            request_id = older  # no further letter may go, but the code of the last one holds
     cx.posted.set()
 
     return {"success": True, "request_id": request_id}
@@ -2560,7 +2591,7 @@ def get_comments(cx: Context) -> Json:
     ask = listing_of(cx)
 
     page = cx.store.page(name.key) or NO_PAGE
-    if ask.thread and page is not NO_PAGE:
+    if ask.thread:
         check_thread(cx, ask.thread, page)
     number = page_around(cx, ask, page) if ask.around else ask.page
     skip, of = (number - 1) * ask.limit, ask.thread or page.id
@@ -2569,9 +2600,9 @@ def get_comments(cx: Context) -> Json:
     if number == 1 and not ask.thread and not ask.around:
         count_view(cx, name)
 
-    show_one = with_replies if ask.view == "threads" else listed
+    show_one = with_replies if ask.view == "threads" else lambda cx, comment, _: listed(cx, comment)
     answer = {
-        "comments": [show_one(cx, comment) for comment in found],
+        "comments": [show_one(cx, comment, ask.limit) for comment in found],
         **sums_of(cx, name, page),
         "max_comment_length": cx.config.comments_max_length,
         "page": number,
@@ -2606,13 +2637,14 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
 
 def check_thread(cx: Context, thread_id: int, page: Page) -> None:
     root = cx.store.comment(thread_id)
-    if root is None or root.page_id != page.id or root.parent_id is not None:
+    if not root or root.page_id != page.id or root.parent_id or not root.shown:
         raise NotFound("评论不存在", "comment_gone")
 
 
-def with_replies(cx: Context, root: Comment) -> Json:
-    """A top-level comment with its descendants, flat, the first hundred of them."""
-    most = 100
+def with_replies(cx: Context, root: Comment, limit: int) -> Json:
+    """A top-level comment with its descendants, flat: the first hundred of them, or fewer where
+    so many threads are asked for that the answer could grow beyond a thousand replies."""
+    most = min(100, 1000 // limit)
     replies = cx.store.comments("thread", "oldest", 0, most + 1, root.id)
     more = cx.store.count_replies(root.id) - most if len(replies) > most else 0
     shown = [listed(cx, reply) for reply in replies[:most]]
@@ -2686,8 +2718,7 @@ def count_view(cx: Context, name: PageName) -> None:
     purpose = cx.header("Sec-Purpose") + cx.header("Purpose") + cx.header("X-Moz")
     robot = ROBOTS.search(cx.header("User-Agent")) or re.search("prefetch|preview", purpose)
     if cx.environ["REQUEST_METHOD"] == "GET" and not robot and within(cx, "view"):
-        networks = cx.client.networks
-        cx.views.add(name, mac(cx.key, "client", networks[0][0]) if networks else "")
+        cx.views.add(name, client_shares(cx, "page"))
 
 
 @route("GET", "/pages", rank=Rank.ANYONE)
@@ -2741,7 +2772,6 @@ def post_comment(cx: Context) -> Json:
         "ip": cx.client.ip,
     }
     captcha = captcha_of(cx)
-    html = safe_html(said["content"])
 
     with cx.store.writing():
         check_nickname(cx, said["nickname"])
@@ -2750,7 +2780,7 @@ def post_comment(cx: Context) -> Json:
         parent = parent_of(cx, said["parent_id"], page)
         comment = earlier_comment(cx, captcha, said)
         if comment is None:
-            comment = add_comment(cx, parent, captcha, {**said, "html": html})
+            comment = add_comment(cx, parent, captcha, said)
 
     # What moderators make of it is not the author's to know.
     status = comment.status if comment.status == "visible" else "waiting"
@@ -2784,7 +2814,9 @@ def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
 def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment | None:
     """The comment that this request asks for once more: a double click, or the retry of a
     request whose answer was lost. Else the captcha is spent."""
-    if cx.config.limits_enabled and (double := cx.store.same_comment(cx.now - MINUTE, **said)):
+    if cx.config.limits_enabled and (
+        double := cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
+    ):
         return double
     if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
         return None
@@ -2805,11 +2837,14 @@ def add_comment(
         # A flood waits for approval, whoever it comes from.
         status="waiting" if budget(cx, cx.now, ("comments", "", 1)) else "visible",
         thread_id=(parent.thread_id or parent.id) if parent else None,
+        html=safe_html(said["content"]),  # not before the limits: it is what costs most
         country=country,
         location=location,
         created_at=cx.now,
         **said,
     )
+    if comment.status == "waiting":
+        log.warning("comment %d waits for approval: too many in an hour", comment.id)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
@@ -2832,7 +2867,7 @@ def like_comment(cx: Context) -> Json:
 @route("POST", "/page/like", rank=Rank.ANYONE)
 def like_page(cx: Context) -> Json:
     """`{page_url, undo?}` to `{success, page_likes, liked}`."""
-    name = page_of(cx, cx.form, "url" if "url" in cx.form else "page_url")
+    name = page_of(cx, cx.form, "url" if cx.form.get("url") else "page_url")
     undo = flag_of(cx.form, "undo")
     with cx.store.writing():
         limit_likes(cx)
@@ -2859,12 +2894,16 @@ def home(cx: Context) -> Reply:
     config = cx.config
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")
-    state = {  # nothing but booleans, so that nothing can leave the element it stands in
-        "mail": bool(config.mail_host),
-        "origins": bool(config.site_origins),
-        "public_url": bool(config.server_public_url),
-        "unnamed_proxy": cx.clients.unnamed_proxy,
-    }
+    state = (
+        {"public": True}
+        if config.server_public_url
+        else {  # nothing but booleans, so that nothing can leave the element it stands in
+            "mail": bool(config.mail_host),
+            "origins": bool(config.site_origins),
+            "public_url": False,
+            "unnamed_proxy": cx.clients.unnamed_proxy,
+        }
+    )
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
@@ -2909,11 +2948,7 @@ class App:
     def tick(self) -> float:
         """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
-        house.views.flush(
-            house.store,
-            now,
-            lambda client: not client or not budget(house, now, ("page", client, 1)),
-        )
+        house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
         with house.store.writing():
             if not house.store.take("purge", "", 1, MINUTE, now):
                 house.store.purge(now)
@@ -3095,6 +3130,9 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         self.write(reply.body)
 
 
+PIPELINE = 8
+
+
 class CalmChannel(HTTPChannel):  # type: ignore[misc]
     """The I/O thread stays quiet while a worker owns the channel: the worker flushes its own
     output. Else the I/O thread spins in its poll and keeps taking the interpreter's lock from
@@ -3102,6 +3140,16 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
 
     task_class = OneSendTask
     error_task_class = RefusalTask
+
+    def received(self, data: bytes) -> bool:
+        """A pipeline is cut after a few requests, so that no reply waits for a peer that does not
+        read: the last one is answered with `Connection: close`."""
+        taken = bool(super().received(data))
+        with self.requests_lock:
+            if len(self.requests) > PIPELINE:
+                del self.requests[PIPELINE:]
+                self.requests[-1].headers["CONNECTION"] = "close"
+        return taken
 
     def writable(self) -> bool:
         if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
@@ -3147,6 +3195,7 @@ def make_server(app: App) -> Any:
         "cleanup_interval": 5,
         "asyncore_use_poll": True,
         "channel_request_lookahead": 0,  # CVE-2024-49768
+        "outbuf_high_watermark": 128 * 1024 * 1024,  # more than a pipeline's replies: no one waits
         "max_request_header_size": 16 * 1024,
         "max_request_body_size": 2 * BODY_LIMIT,
         "clear_untrusted_proxy_headers": False,  # `Clients` reads them
@@ -3181,16 +3230,17 @@ def greet(config: Config, server: Any) -> None:
     if not config.mail_host:
         print("  no [mail] host: letters, with their codes, are printed here", flush=True)
         if config.server_public_url:
-            log.warning("without [mail] host no reader can register: his code is printed here")
+            log.warning("without [mail] host no reader can register: codes are printed here")
 
 
 def serve_until_stopped(app: App, server: Any) -> None:
     """Runs until SIGTERM or Ctrl-C; then answers what is in flight, writes, and closes."""
-    stopping = threading.Event()
+    stopping = False
 
     # Not by an exception: it could end the I/O thread in the middle of a request it reads.
     def stop(number: int, frame: FrameType | None) -> None:
-        stopping.set()
+        nonlocal stopping
+        stopping = True
         server.pull_trigger()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -3199,12 +3249,13 @@ def serve_until_stopped(app: App, server: Any) -> None:
     for worker in workers:
         worker.start()
     greet(app.house.config, server)
-    while not stopping.is_set():
+    while not stopping:
         server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
     drain(server)
     for worker in workers:
         worker.stop()
     app.close()
+    print("stopped; all that was acknowledged is kept", flush=True)
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -3253,7 +3304,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     parser = argparse.ArgumentParser(
         prog="commentd",
-        description="Comments for a static site: one module, one SQLite file, one script tag.",
+        description="Comments for a static site: one module, one SQLite file, no third party.",
         epilog="\n".join(f"{name:10} {help}" for name, (_, help) in COMMANDS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

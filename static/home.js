@@ -22,6 +22,8 @@
       offline: 'The service does not answer. Is it still running? Your text is safe here; try again.',
       often: 'That was a lot in a short time. Please wait {n} seconds.',
       long: 'The comment is too long: {n} characters are allowed.',
+      empty: 'Please write something first.',
+      naming: 'Please choose another name: 1 to 64 letters, nothing hidden.',
       failed: 'The check for robots failed. Please press the button again.',
       setup: 'What is still to be set',
       where: 'Copy these lines to commentd.ini and start again. “commentd example” prints every setting.',
@@ -48,6 +50,8 @@
       offline: '服务没有响应，是不是已经停了？内容还在，稍后再试。',
       often: '操作太频繁，请等 {n} 秒再试。',
       long: '评论太长了，最多 {n} 个字。',
+      empty: '请先写点什么。',
+      naming: '请换一个昵称：1 到 64 个字，不含看不见的字符。',
       failed: '人机验证没有通过，请再点一次。',
       setup: '还需要设置什么',
       where: '把下面的行写进 commentd.ini 后重新启动。运行 commentd example 会列出全部设置。',
@@ -157,13 +161,15 @@
     const when = new Date(comment.created_at.replace(' ', 'T') + '+08:00')
     const time = h('time', {dateTime: when.toISOString()}, when.toLocaleString(lang))
     const meta = h('div', {className: 'meta'}, h('bdi', {}, comment.nickname), comment.location, time)
-    return h('li', {}, meta, h('p', {className: 'content', dir: 'auto'}, comment.content))
+    return h('li', {tabIndex: -1}, meta, h('p', {className: 'content', dir: 'auto'}, comment.content))
   }
 
   async function load() {
     const {comments, total, max_comment_length} = await ask(`comments?url=${encodeURIComponent(page_url)}&page=${next}`)
     if (next === 1) $('comments').replaceChildren()
-    $('comments').append(...comments.map(article))
+    const items = comments.map(article)
+    $('comments').append(...items)
+    if (next > 1) items[0]?.focus()
     $('count').textContent = total ? say(total === 1 ? 'one' : 'many', total) : say('none')
     $('more').hidden = $('comments').childElementCount >= total || !comments.length
     longest = max_comment_length
@@ -175,14 +181,19 @@
   let proof = null
 
   function explain({code, error, retry}) {
-    const known = {offline: 'offline', too_many: 'often', content_too_long: 'long', captcha_failed: 'failed'}
+    const known = {
+      offline: 'offline', too_many: 'often', content_too_long: 'long', content_missing: 'empty',
+      nickname_invalid: 'naming', nickname_taken: 'naming', captcha_failed: 'failed',
+    }
     $('status').textContent = known[code] ? say(known[code], retry || longest) : error || say('offline')
   }
 
   async function post(event) {
     event.preventDefault()
     const form = event.target, button = form.querySelector('button')
-    button.disabled = true
+    // Not `disabled`, which would drop the focus.
+    if (button.ariaDisabled === 'true') return
+    button.ariaDisabled = 'true'
     $('status').textContent = say('posting')
     try {
       const captcha_token = await proof || await prove()
@@ -192,11 +203,12 @@
       $('status').textContent = say(comment.status === 'visible' ? 'posted' : 'waiting')
       next = 1
       await load()
+      $('count').focus()
     } catch (refusal) {
       explain(refusal)
     }
     proof = null
-    button.disabled = false
+    button.ariaDisabled = 'false'
   }
 
   // -- Setup ------------------------------------------------------------------
@@ -204,7 +216,7 @@
   const LINES = {
     mail: '[mail]\nhost = smtp.example.com\nuser = comments@example.com\npassword = …',
     origins: '[site]\norigins = https://blog.example',
-    public_url: '[server]\npublic_url = https://comments.example',
+    public_url: '[server]\npublic_url = https://comments.example\ntrusted_proxy = 127.0.0.1',
     unnamed_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
   }
 
@@ -219,7 +231,9 @@
 
   document.documentElement.lang = lang
   for (const node of document.querySelectorAll('[data-word]')) node.textContent = say(node.dataset.word)
-  $('todo').append(...todo(JSON.parse($('state').textContent)))
+  const state = JSON.parse($('state').textContent)
+  if (state.public) $('setup').parentElement.remove()
+  else $('todo').append(...todo(state))
   $('form').addEventListener('input', () => { proof ??= prove().catch(() => proof = null) }, {once: true})
   $('form').addEventListener('submit', post)
   $('more').addEventListener('click', () => load().catch(explain))

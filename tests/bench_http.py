@@ -1,6 +1,5 @@
-"""How fast the service is, beside a constant answer of the same server; run by hand:
-
-    python tests/bench_http.py --comments 100000 1000000 --rows list
+"""How fast the service is, beside a constant answer of the same server; run by hand, such as
+`python tests/bench_http.py --comments 100000 1000000 --rows list`.
 
 Each size gets a file of its own: 10 000 comments on one page, the others spread over 999, one in
 four a reply. The real service runs in its own process and is driven by wrk with one thread; both
@@ -32,7 +31,7 @@ sys.path.insert(0, str(HOME))
 from commentd import Config, Store, make_server, safe_html  # noqa: E402
 
 TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
-PAGES, BIG = 1000, 10_000  # the first page is the big one
+PAGES, BIG = 1000, 10_000  # the first page is the big one; its middle is what lies deepest
 
 SEED = f"""
     INSERT INTO page (id, key, page_url, seen_at)
@@ -85,7 +84,7 @@ ROWS = {
     "constant, this server": ANY,
     "list, small page": ANY,
     "list, big page": '"GET", "/comments?limit=10&url=/p/1"',
-    "list, big page, deep": f'"GET", "/comments?limit=10&url=/p/1&page={BIG // 10}"',
+    "list, big page, deep": f'"GET", "/comments?limit=10&url=/p/1&page={BIG // 20}"',
     "list in threads, small page": f'{ANY} .. "&view=threads"',
     "list in threads, big page": '"GET", "/comments?limit=10&view=threads&url=/p/1"',
     "post a comment": f'"POST", "/comments", nil, string.format([[{BODY}]],'
@@ -120,7 +119,7 @@ def process(folder: Path, *command: str) -> Iterator[tuple[int, str]]:
 def constant(kind: str) -> None:
     """Serves one answer to everything."""
     body = Path("answer").read_bytes()
-    logging.getLogger("waitress.queue").addHandler(logging.NullHandler())  # said, but not printed
+    logging.getLogger("waitress").addHandler(logging.NullHandler())  # said, but not printed
 
     class App:
         house = SimpleNamespace(config=Config(server_listen="127.0.0.1:0"))

@@ -165,9 +165,9 @@ def services(folder: Path) -> Iterator[Start]:
     """Starts services and waits for their greeting; at the end all that still run are stopped."""
     begun: list[Service] = []
 
-    def start(where: Path = folder, **how: Any) -> Service:
+    def start(where: Path = folder, waits: bool = True, **how: Any) -> Service:
         begun.append(Service(where, **how))
-        return begun[-1].greeted()
+        return begun[-1].greeted() if waits else begun[-1]
 
     try:
         yield start
@@ -673,8 +673,9 @@ def refused(service: Service) -> str:
     return service.said
 
 
-def test_a_second_service_is_kept_from_the_same_file(service: Service, tmp_path: Path) -> None:
-    second = Service(tmp_path / "second", database={"path": str(service.path)})
+def test_a_second_service_is_kept_from_the_same_file(start: Start, tmp_path: Path) -> None:
+    service = start()
+    second = start(tmp_path / "second", waits=False, database={"path": str(service.path)})
     assert f"another commentd is running on {service.path}" in refused(second)
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
 
@@ -684,7 +685,7 @@ def test_of_two_that_start_at_once_one_serves(start: Start, tmp_path: Path, ther
     path = str(tmp_path / "commentd.db")
     if there:
         assert start().stop() == 0
-    both = [Service(tmp_path / name, database={"path": path}) for name in "abcd"]
+    both = [start(tmp_path / name, waits=False, database={"path": path}) for name in "abcd"]
     until(lambda: sum(each.process.poll() is not None for each in both) == 3)
     served = [each for each in both if each.process.poll() is None]
     for each in both:
@@ -695,17 +696,17 @@ def test_of_two_that_start_at_once_one_serves(start: Start, tmp_path: Path, ther
     assert_whole(path)
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_named(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        said = refused(Service(tmp_path, server={"listen": listen}))
+        said = refused(start(waits=False, server={"listen": listen}))
     assert f"can't listen on {listen}" in said
     assert "Address already in use" in said
 
 
-def test_a_socket_file_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+def test_a_socket_file_that_can_not_be_made_is_named(start: Start, tmp_path: Path) -> None:
     listen = f"unix:{tmp_path}/no/folder"
-    said = refused(Service(tmp_path, server={"listen": listen}))
+    said = refused(start(waits=False, server={"listen": listen}))
     assert f"can't listen on {listen}" in said
     assert "No such file or directory" in said
 

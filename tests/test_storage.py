@@ -474,7 +474,8 @@ def test_the_command_says_so_and_fails(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     path.write_text("these are my notes")
     path.chmod(0o600)
-    assert "commentd.db is damaged" in refused(Service(tmp_path))
+    with services(tmp_path) as start:
+        assert "commentd.db is damaged" in refused(start(waits=False))
     assert path.read_text() == "these are my notes"
 
 
@@ -671,7 +672,7 @@ def exercise(store: Store) -> None:
         reply = add(store, 2, parent=root)
         store.spend_captcha("s", START), store.bind_captcha("s", 1), store.spent_on("s")
         place = {"page_id": 1, "parent_id": None, "user_id": None}
-        store.same_comment(START, **place, nickname="", content="1", ip="")
+        store.same_comment(START, START, **place, nickname="", content="1", ip="")
         store.count_replies(1)
         for view, sort in LISTS:
             store.comments(view, sort, 0, 10, 1)
