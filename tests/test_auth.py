@@ -1156,3 +1156,17 @@ def test_codes_tokens_and_limits_outlive_a_restart(config: Config, outside: Outs
     assert said["comment"]["user_id"] == 1
     assert visitor.verify(code, "bob@example.com", request_id=request_id) == SUCCESS
     app.close()
+
+
+def test_asking_again_when_no_letter_may_go_keeps_the_code_that_was_sent(
+    visitor: Visitor, outside: Outside
+) -> None:
+    code, request_id = "", ""
+    for _ in range(5):  # all that an address gets in an hour
+        code, request_id = code_for(visitor, outside)
+        outside.time += 61
+    late = Visitor(visitor.served, "198.51.100.9")
+    again = late.register(request_id=request_id, nickname="Anna", password="newer")
+    assert again == {"success": True, "request_id": request_id}
+    assert late.verify(code, request_id=request_id) == SUCCESS
+    assert late.login(password="newer")["nickname"] == "Anna"

@@ -649,3 +649,9 @@ def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app:
     replies = at_once([poster(app, content=str(i)) for i in range(20)])
     assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}
     assert visitor.listing()["total"] == 5
+
+
+def test_a_clock_set_back_makes_no_doubles(visitor: Visitor, outside: Outside) -> None:
+    first = visitor.say()["comment"]["id"]
+    outside.time -= 3600
+    assert visitor.say()["comment"]["id"] != first

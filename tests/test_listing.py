@@ -367,7 +367,7 @@ def test_around_on_a_page_without_comments_is_the_first_page(visitor: Visitor) -
 
 def work(app: App, visitor: Visitor, **query: Any) -> tuple[list[str], list[str], int]:
     """Statements, query plans and steps of SQLite's machine that a list takes."""
-    (reader,) = app.house.store.opened
+    _writer, reader = app.house.store.opened
     statements: list[str] = []
     steps = 0
 
@@ -729,3 +729,19 @@ def test_lists_and_sums_are_those_of_a_simple_model(
     for order in orders:
         walk.go(*order)
     walk.compare()
+
+
+def test_many_threads_carry_fewer_replies_each(visitor: Visitor, app: App) -> None:
+    grow(app, [None, *[1] * 25])
+    (root,) = visitor.listing(view="threads", limit=100)["comments"]
+    assert (len(root["replies"]), root["more_replies"]) == (10, 15)
+    (root,) = visitor.listing(view="threads", limit=10)["comments"]
+    assert (len(root["replies"]), root["more_replies"]) == (25, 0)
+
+
+def test_a_hidden_thread_is_as_missing(visitor: Visitor, app: App) -> None:
+    grow(app, [None, None])
+    hide(app, 1)
+    gone = visitor.get("/comments", {"url": PAGE, "thread": 1}, status=404).json
+    assert gone == visitor.get("/comments", {"url": PAGE, "thread": 99}, status=404).json
+    assert gone == visitor.get("/comments", {"url": "/other", "thread": 2}, status=404).json

@@ -799,3 +799,11 @@ def test_a_channel_whose_peer_reads_slowly_is_flushed_by_the_loop(server: Any) -
             seen.append(bool(channel.writable()))
         channel.requests, channel.total_outbufs_len = [], 0
     assert seen == [False, True, False, False, True, True]
+
+
+def test_a_pipeline_is_cut_and_holds_no_thread(quiet: Service) -> None:
+    ask = request("GET", f"/comments?url={PAGE}&limit=100")
+    with quiet.sent(ask * 100) as connection:
+        answered = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answered.count(b"HTTP/1.1 200 OK") == commentd.PIPELINE
+    assert answered.count(b"Connection: close") == 1

@@ -660,6 +660,7 @@ def exercise(store: Store) -> None:
         waits = {"request_id": "r", "email": "a@b.c", "nickname": "Ann", "password": "p"}
         times = {"created_at": START, "expires_at": START + 600}
         number = store.add_registration(**waits, **times, code="c", client="x", older="")
+        assert store.revise("a@b.c", "r", "Bob", "q")
         letter = {"recipient": "a@b.c", "message": "hi", "due_at": START, "expires_at": START}
         store.add_letter(registration_id=number, **letter)
         (registration,) = store.tried("a@b.c", "", START)

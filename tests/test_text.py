@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -220,6 +220,7 @@ URLS = st.lists(PIECES | st.text(st.characters(codec="utf-8"), max_size=2), min_
 
 @many
 @given(text=URLS)
+@example(text="///%%41a")
 def test_the_key_of_a_key_is_itself(text: str) -> None:
     if has_controls(text):
         return
