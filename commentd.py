@@ -840,7 +840,7 @@ class Store:
         self.lockfile = alone(path)
         self.path, self.damaged = str(path), False
         self.lock, self.local = threading.Lock(), threading.local()
-        self.seats = threading.Semaphore(12)
+        self.reading, self.seats = threading.Lock(), threading.Semaphore(12)
         self.opened: list[sqlite3.Connection] = []
         try:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -927,18 +927,24 @@ class Store:
     def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
         return self.db.execute(sql, values)
 
+    def rows(self, sql: str, **values: Any) -> list[sqlite3.Row]:
+        """All rows of a statement; to the end, since an open cursor holds back the checkpoint."""
+        # sqlite3 lets go of the interpreter's lock at each row: readers at one time would mostly
+        # take it from each other (tests/bench_http.py, lists at 16 connections).
+        with self.reading:
+            return self.run(sql, **values).fetchall()
+
     def number(self, sql: str, **values: Any) -> int | None:
         """The one number that a statement gives, None where it gives no row."""
-        row = self.run(sql, **values).fetchone()
-        return row[0] if row else None
+        rows = self.rows(sql, **values)
+        return rows[0][0] if rows else None
 
     def one(self, kind: type[Row], sql: str, **values: Any) -> Row | None:
-        row = self.run(sql, **values).fetchone()
-        return kind(**dict(row)) if row else None
+        rows = self.all(kind, sql, **values)
+        return rows[0] if rows else None
 
     def all(self, kind: type[Row], sql: str, **values: Any) -> list[Row]:
-        # To the end: an open cursor holds back the checkpoint.
-        return [kind(**dict(row)) for row in self.run(sql, **values).fetchall()]
+        return [kind(**dict(row)) for row in self.rows(sql, **values)]
 
     # Secrets, budgets, captchas
 
@@ -3255,7 +3261,7 @@ def serve_until_stopped(app: App, server: Any) -> None:
     for worker in workers:
         worker.stop()
     app.close()
-    print("stopped; all that was acknowledged is kept", flush=True)
+    log.info("stopped; all that was acknowledged is kept")
 
 
 def drain(server: Any, seconds: float = 10) -> None:
