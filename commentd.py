@@ -1287,6 +1287,8 @@ class Places:
             except sqlite3.Error as error:
                 name = f"places{address.version}.db"
                 log.warning("addresses have no place, since %s can't be read: %s", name, error)
+                if broken := self.tables.get(address.version):
+                    broken.close()
                 self.tables[address.version] = row = None
         return row or ("", "")
 
