@@ -1007,8 +1007,8 @@ class Store:
         return self.one(Account, "SELECT * FROM account WHERE email = :email", email=email)
 
     def admin_nicknames(self) -> list[str]:
-        rows = self.run("SELECT nickname FROM account WHERE role = 'admin'").fetchall()
-        return [row["nickname"] for row in rows]
+        sql = "SELECT nickname FROM account WHERE role = 'admin'"
+        return [row["nickname"] for row in self.rows(sql)]
 
     def end_tokens(self, user_id: int) -> None:
         """Every token that was given out for the account is void from now on."""
@@ -1174,8 +1174,8 @@ class Store:
              WHERE id = :id
                AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
-        while comment_id and (changed := self.run(flip, id=comment_id).fetchone()):
-            page_id, comment_id, more = changed
+        while comment_id and (changed := self.rows(flip, id=comment_id)):
+            page_id, comment_id, more = changed[0]
             if comment_id is None:
                 sql = "UPDATE page SET threads = threads + :more WHERE id = :id"
             else:
@@ -2604,18 +2604,21 @@ def get_comments(cx: Context) -> Json:
     number = page_around(cx, ask, page) if ask.around else ask.page
     skip, of = (number - 1) * ask.limit, ask.thread or page.id
     total = {"flat": page.total, "threads": page.threads}.get(ask.view, 0)
-    found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, of if page.id else 0, total)
+    found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, of, total)
     if number == 1 and not ask.thread and not ask.around:
         count_view(cx, name)
 
-    show_one = with_replies if ask.view == "threads" else lambda cx, comment, _: listed(cx, comment)
+    threads = ask.view == "threads"
     answer = {
-        "comments": [show_one(cx, comment, ask.limit) for comment in found],
+        "comments": [
+            with_replies(cx, comment, ask.limit) if threads else listed(cx, comment)
+            for comment in found
+        ],
         **sums_of(cx, name, page),
         "max_comment_length": cx.config.comments_max_length,
         "page": number,
     }
-    if ask.view == "threads":
+    if threads:
         answer |= {"threads": page.threads, "settings": settings_for(cx)}
     return answer
 
