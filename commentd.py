@@ -29,10 +29,12 @@ import email.message
 import email.policy
 import enum
 import functools
+import glob
 import gzip
 import hashlib
 import hmac
 import html
+import http.client
 import ipaddress
 import json
 import logging
@@ -196,6 +198,14 @@ def setting(
     return field(default=default, metadata={"help": help, "parse": parse, "secret": secret})
 
 
+# The captchas of others, and where they tell whether a token is good.
+SITEVERIFY = {
+    "turnstile": "https://challenges.cloudflare.com/turnstile/v0/siteverify",
+    "hcaptcha": "https://api.hcaptcha.com/siteverify",
+    "recaptcha": "https://www.google.com/recaptcha/api/siteverify",
+}
+
+
 @dataclass(frozen=True)
 class Config:
     """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins."""
@@ -255,9 +265,18 @@ class Config:
     )
     captcha_provider: str = setting(
         "altcha",
-        "What keeps robots out: altcha (a proof of work that this service checks by itself), or\n"
-        "none (any non-empty token passes).",
-        one_of("altcha", "none"),
+        "What keeps robots out: altcha (a proof of work that this service checks by itself);\n"
+        "turnstile, hcaptcha or recaptcha (v2 and v3; readers and this service then talk to that\n"
+        "company); or none (any non-empty token passes).",
+        one_of("altcha", *SITEVERIFY, "none"),
+    )
+    captcha_site_key: str = setting("", "The site key that the captcha's provider gave you.")
+    captcha_secret: str = setting("", "The secret key that belongs to it.", secret=True)
+    captcha_verify_url: str = setting(
+        "",
+        "Where tokens are checked. Empty: the provider's usual address. In China, reCAPTCHA is at\n"
+        "https://www.recaptcha.net/recaptcha/api/siteverify.",
+        web_page,
     )
     comments_max_length: int = setting(
         2000, "The longest comment, in characters.", whole(1, 10_000)
@@ -274,11 +293,31 @@ class Config:
     privacy_show_location: bool = setting(
         True, "Look up and show the place of an author (country; in China the city).", yes_or_no
     )
+    privacy_keep_ip_days: int = setting(
+        30,
+        "Days after which addresses are masked in the database too, and likes forget whose they\n"
+        "are. 0: after an hour.",
+        whole(0, 36_500),
+    )
     privacy_policy_url: str = setting(
         "", "The address of your privacy policy, shown where comments are written.", web_page
     )
+    geo_file: str = setting(
+        "",
+        "A file of your own that knows places better: .mmdb (MaxMind and others) or .xdb\n"
+        "(ip2region). It needs `pip install 'commentd[geo]'`.",
+    )
     limits_enabled: bool = setting(
         True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
+    )
+    backup_folder: str = setting(
+        "backups", "Where copies of the database are kept; relative to the folder of this file."
+    )
+    backup_every: int = setting(
+        24, "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760)
+    )
+    backup_keep: int = setting(
+        7, "How many of those copies are kept; the oldest go first.", whole(1, 1000)
     )
 
 
@@ -311,7 +350,9 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
         raise SettingsFault("\n".join(faults))
     config = Config(**values)
     folder = path.parent if path else Path()
-    return Config(**{**vars(config), "database_path": str(folder / config.database_path)})
+    files = ("database_path", "backup_folder", "geo_file")
+    placed = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
+    return Config(**{**vars(config), **placed})
 
 
 def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -381,6 +422,11 @@ def contradictions(values: Json) -> list[str]:
     here = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
     if config.mail_user and config.mail_security == "none" and not here:
         faults.append("[mail] security = none would send [mail] password in clear: use starttls")
+    if config.captcha_provider in SITEVERIFY:
+        for key in ("captcha_site_key", "captcha_secret", "site_origins"):
+            if not getattr(config, key):
+                name = "[{}] {}".format(*key.split("_", 1))
+                faults.append(f"[captcha] provider = {config.captcha_provider} needs {name}")
     everyone = [n for n in config.server_trusted_proxy if n in ("0.0.0.0/0", "::/0")]
     local = config.server_listen.startswith(("127.", "localhost:", "[::1]:", "unix:"))
     if everyone and not local:
@@ -599,7 +645,23 @@ MIGRATIONS = [
     CREATE INDEX outbox_due ON outbox (due_at);
     CREATE INDEX outbox_expires ON outbox (expires_at);
     CREATE INDEX outbox_registration ON outbox (registration_id);
+    """,
+    # What is known of a person is forgotten after a time. `liked_at` is null where a like is an
+    # account's, or forgot whose it is.
     """
+    ALTER TABLE comment ADD COLUMN masked INTEGER NOT NULL DEFAULT 0 CHECK (masked IN (0, 1));
+    CREATE INDEX comment_unmasked ON comment (created_at) WHERE masked = 0;
+
+    ALTER TABLE comment_liker ADD COLUMN liked_at INTEGER;
+    UPDATE comment_liker SET liked_at = CAST(strftime('%s', 'now') AS INTEGER)
+     WHERE visitor NOT LIKE 'user %';
+    CREATE INDEX comment_liker_time ON comment_liker (liked_at) WHERE liked_at IS NOT NULL;
+
+    ALTER TABLE page_liker ADD COLUMN liked_at INTEGER;
+    UPDATE page_liker SET liked_at = CAST(strftime('%s', 'now') AS INTEGER)
+     WHERE visitor NOT LIKE 'user %';
+    CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
+    """,
 ]
 
 
@@ -627,31 +689,38 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def inspect(path: Path) -> None:
+@contextlib.contextmanager
+def peek(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that leaves the file as it is; a `SchemaFault` where it can't be read."""
+    wal = Path(f"{path}-wal")
+    # Immutable leaves no trace beside the file, but does not see what is in the -wal only.
+    how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+    try:
+        uri = f"{path.absolute().as_uri()}?{how}"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+            yield db
+    except sqlite3.OperationalError as error:
+        raise SchemaFault(f"{path} can't be opened: {error}") from None
+    except sqlite3.DatabaseError as error:
+        raise SchemaFault(f"{path} is damaged ({error}): put a backup in its place") from None
+
+
+def inspect(path: Path, check: str = "quick_check") -> None:
     """Refuse, untouched, a file that is not ours, damaged, or of a newer program."""
     if not path.parent.is_dir():
         raise SchemaFault(f"{path.parent}: there is no such folder for the database")
     if not path.exists() or path.stat().st_size == 0:
         return
-    wal = Path(f"{path}-wal")
-    # Immutable leaves no trace beside the file, but does not see what is in the -wal only.
-    how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
-    try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True)
-        with contextlib.closing(db):
-            ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-            if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-                raise SchemaFault(f"{path} is a database of another program: name another file")
-            if path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
-                raise sqlite3.DatabaseError("its last page is cut")
-            if version_of(db) > len(MIGRATIONS):
-                raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
-            if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-                raise sqlite3.DatabaseError(" ".join(verdict.split()))
-    except sqlite3.OperationalError as error:
-        raise SchemaFault(f"{path} can't be opened: {error}") from None
-    except sqlite3.DatabaseError as error:
-        raise SchemaFault(f"{path} is damaged ({error}): put a backup in its place") from None
+    with peek(path) as db:
+        ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+            raise SchemaFault(f"{path} is a database of another program: name another file")
+        if path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
+            raise sqlite3.DatabaseError("its last page is cut")
+        if version_of(db) > len(MIGRATIONS):
+            raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
+        if (verdict := db.execute(f"PRAGMA {check}(1)").fetchone()[0]) != "ok":
+            raise sqlite3.DatabaseError(" ".join(verdict.split()))
 
 
 def statements(script: str) -> Iterator[str]:
@@ -685,26 +754,140 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
     db.execute("PRAGMA foreign_keys = ON")
 
 
-def alone(path: Path) -> sqlite3.Connection:
-    """The lock that keeps a second service from the same file; held until it is closed.
-
-    SQLite's own locking on an empty file beside the database: it works wherever SQLite
-    does, and the system lets go of it when the process dies."""
+def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
+    """An empty file beside the database, for SQLite to lock with BEGIN EXCLUSIVE: that works
+    wherever SQLite does, and the system lets go of it when the process dies."""
     try:
-        os.close(os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         where = path.absolute().parent
         raise SchemaFault(
             f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
         ) from None
-    db = sqlite3.connect(f"{path}-lock", timeout=0, check_same_thread=False, isolation_level=None)
+    db = sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
+    db.execute("PRAGMA journal_mode = MEMORY")
+    return db
+
+
+def alone(path: Path) -> sqlite3.Connection:
+    """The lock that keeps a second service from the same file; held until it is closed."""
+    db = lock_beside(path, "-lock")
     try:
-        db.execute("PRAGMA journal_mode = MEMORY")
+        db.execute("PRAGMA busy_timeout = 0")
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
         raise SchemaFault(f"another commentd is running on {path}: stop it first") from None
     return db
+
+
+Progress = Callable[[int, int], None]  # pages that are left, and in all
+
+
+def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | None = None) -> None:
+    """A copy of one moment, of a database in use too. It is written aside, checked, synced, and
+    only then gets its name; nobody else can read it."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
+            copy.execute("PRAGMA synchronous = OFF")  # synced below, as a whole
+            copy.execute("PRAGMA journal_mode = OFF")
+            db.execute("BEGIN")
+            db.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # from here on: one moment
+            pages = 4096 if progress else -1
+            db.backup(copy, pages=pages, progress=progress and (lambda _, *of: progress(*of)))
+            db.execute("COMMIT")
+        inspect(part, "integrity_check")
+        sync(part)
+        part.replace(target)
+        sync(target.parent)
+    except (OSError, sqlite3.Error) as error:
+        raise Fault(f"{target} could not be written: {error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or the names in a folder, are on the disk after this."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def back_up(path: Path, folder: Path, now: float, label: str = "", **how: Any) -> Path:
+    """A copy in the folder, named for its time (UTC)."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Fault(f"{folder} can't be made: {error.strerror}") from None
+    target = folder / f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
+    with contextlib.closing(connect(str(path))) as db:
+        copy_database(db, target, **how)
+    return target
+
+
+STAMP = "%Y%m%d-%H%M%S"
+
+
+def backups_of(path: Path, folder: Path) -> dict[Path, float]:
+    """The copies that are in the folder, and their times, the oldest first. Those that were made
+    before a migration are not among them: they are the owner's to delete."""
+    found = {}
+    for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-*.db")):
+        with contextlib.suppress(ValueError):
+            text = copy.stem.removeprefix(f"{path.stem}-") + "+0000"
+            found[copy] = datetime.strptime(text, f"{STAMP}%z").timestamp()
+    return found
+
+
+def rotate(path: Path, folder: Path, keep: int) -> None:
+    for copy in list(backups_of(path, folder))[:-keep]:
+        copy.unlink(missing_ok=True)
+
+
+def restore(path: Path, source: Path, now: int) -> Path | None:
+    """Put a copy in the place of the database; what was there is kept under the name that is
+    returned. Tokens end: else those that were revoked since the copy was made would live again."""
+    if not source.is_file() or (path.exists() and source.samefile(path)):
+        raise Fault(f"{source} is no backup: name a file that `commentd backup` made")
+    inspect(source, "integrity_check")
+    fresh, kept = path.with_name(f"{path.name}.restored"), None
+    with contextlib.closing(alone(path)):
+        try:
+            with peek(source) as db:
+                if not version_of(db):
+                    raise Fault(f"{source} is empty")
+                copy_database(db, fresh)
+            with contextlib.closing(connect(str(fresh))) as db:
+                # Versions grow by one at a time: none that was given out is above the time.
+                sql = "UPDATE account SET version = max(version + 1, :now)"
+                db.execute(sql, {"now": now})
+            sync(fresh)
+            if path.exists():
+                kept = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
+                set_aside(path, kept)
+            fresh.replace(path)
+            sync(path.parent)
+        except OSError as error:
+            raise Fault(f"{path} could not be replaced: {error}") from None
+        finally:
+            fresh.unlink(missing_ok=True)
+    return kept
+
+
+def set_aside(path: Path, kept: Path) -> None:
+    """Give a database another name too. Its -wal must be gone before another file takes its
+    place: SQLite would write the old pages into the new file."""
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(str(path))) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for suffix in ("-wal", "-shm"):  # still there when the file is damaged
+        with contextlib.suppress(FileNotFoundError):
+            Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+    kept.hardlink_to(path)
 
 
 # -- Store --------------------------------------------------------------------
@@ -835,25 +1018,41 @@ DAMAGE = {11, 26}
 class Store:
     """All that is kept. Questions are nouns, orders are verbs; orders need `writing()`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, backups: Path, now: float, *, beside: bool = False) -> None:
+        """`backups`: where a copy goes before a migration. `beside`: for a command, which may
+        work on the file while the service does."""
         inspect(path)
-        self.lockfile = alone(path)
+        if beside and not path.exists():
+            raise SchemaFault(f"{path}: there is no such database yet; the first start makes it")
         self.path, self.damaged = str(path), False
         self.lock, self.local = threading.Lock(), threading.local()
         self.reading, self.seats = threading.Lock(), threading.Semaphore(12)
         self.opened: list[sqlite3.Connection] = []
+        self.turns = lock_beside(path, "-turn")
+        self.locks = [self.turns]
         try:
+            if not beside:
+                self.locks.append(alone(path))
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             if path.stat().st_mode & 0o077:
                 log.warning("%s can be read by others: run chmod 600 on it", path)
             self.opened.append(connect(self.path))
             self.writer = self.opened[0]
-            migrate(self.writer)
+            self.bring_up_to_date(path, backups, now, beside)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
                 raise SchemaFault(f"{path} can't be written: {error}") from None
             raise
+
+    def bring_up_to_date(self, path: Path, backups: Path, now: float, beside: bool) -> None:
+        version = version_of(self.writer)
+        if beside and version < len(MIGRATIONS):
+            raise SchemaFault(f"{path} is of an older commentd: start the service once")
+        if 0 < version < len(MIGRATIONS):
+            copy = back_up(path, backups, now, f"-schema{version}")
+            log.info("the database is brought up to date; as it was, it is kept in %s", copy)
+        migrate(self.writer)
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -896,7 +1095,14 @@ class Store:
             if not self.lock.acquire(timeout=5):
                 raise late
             try:
-                yield
+                with self.machine_faults():
+                    # Commands may write beside the service: two writers at one moment can spoil a
+                    # WAL database before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug).
+                    self.turns.execute("BEGIN EXCLUSIVE")
+                try:
+                    yield
+                finally:
+                    self.turns.rollback()
             finally:
                 self.lock.release()
         finally:
@@ -920,7 +1126,9 @@ class Store:
     def close(self) -> None:
         """Ends all connections, the writer last: it empties the -wal into the file."""
         with self.lock:
-            for db in [*reversed(self.opened), self.lockfile]:
+            with contextlib.suppress(sqlite3.Error):  # it was closed, or a command takes its time
+                self.turns.execute("BEGIN EXCLUSIVE")
+            for db in [*reversed(self.opened), *self.locks]:
                 db.close()
             self.opened.clear()
 
@@ -992,6 +1200,10 @@ class Store:
             INSERT INTO spent_captcha (signature, expires_at) VALUES (:signature, :expires_at)
                 ON CONFLICT (signature) DO NOTHING"""
         return self.run(sql, signature=signature, expires_at=expires_at).rowcount == 1
+
+    def is_spent(self, signature: str) -> bool:
+        sql = "SELECT 1 FROM spent_captcha WHERE signature = :signature"
+        return self.number(sql, signature=signature) == 1
 
     def bind_captcha(self, signature: str, comment_id: int) -> None:
         """Remember on which comment it was spent."""
@@ -1184,25 +1396,29 @@ class Store:
 
     # Likes
 
-    def like_comment(self, comment_id: int, visitor: str, undo: bool) -> int:
-        """The number of likes, with this visitor's or without."""
+    def like_comment(self, comment_id: int, visitor: str, liked_at: int | None, undo: bool) -> int:
+        """The number of likes, with this visitor's or without. With a time, the like will forget
+        whose it is."""
         sql = """
-            INSERT INTO comment_liker (comment_id, visitor) VALUES (:id, :visitor)
+            INSERT INTO comment_liker (comment_id, visitor, liked_at)
+            VALUES (:id, :visitor, :liked_at)
                 ON CONFLICT DO NOTHING"""
         if undo:
             sql = "DELETE FROM comment_liker WHERE comment_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=comment_id, visitor=visitor).rowcount
+        changed = self.run(sql, id=comment_id, visitor=visitor, liked_at=liked_at).rowcount
         sql = "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes"
         return self.number(sql, more=-changed if undo else changed, id=comment_id) or 0
 
-    def like_page(self, page_id: int, visitor: str, undo: bool, now: int) -> int:
-        """The number of likes, with this visitor's or without."""
+    def like_page(
+        self, page_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
+    ) -> int:
+        """The number of likes, with this visitor's or without; `liked_at` as above."""
         sql = """
-            INSERT INTO page_liker (page_id, visitor) VALUES (:id, :visitor)
+            INSERT INTO page_liker (page_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
                 ON CONFLICT DO NOTHING"""
         if undo:
             sql = "DELETE FROM page_liker WHERE page_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=page_id, visitor=visitor).rowcount
+        changed = self.run(sql, id=page_id, visitor=visitor, liked_at=liked_at).rowcount
         sql = """
             UPDATE page SET page_likes = page_likes + :more, seen_at = :now
              WHERE id = :id RETURNING page_likes"""
@@ -1241,10 +1457,37 @@ class Store:
              WHERE id = :id"""
         self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
 
+    # Keeping house
+
     def purge(self, now: int) -> None:
         """Forget what has had its time."""
         for sql in PURGES:
             self.run(sql, now=now)
+
+    def forget(self, before: int, mask: Callable[[str], str], stranger: Callable[[], str]) -> None:
+        """Of what is older, mask some of the addresses and let some likes forget whose they
+        are; their numbers stay."""
+        for row in self.rows(UNMASKED, before=before):
+            sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
+            self.run(sql, ip=mask(row["ip"]), id=row["id"])
+        for known, forgotten in LIKERS:
+            for row in self.rows(known, before=before):
+                self.run(forgotten, stranger=stranger(), **dict(row))
+
+    def miscounts(self) -> int:
+        """How many counters are not what a recount gives."""
+        return sum(self.number(sql) or 0 for sql in MISCOUNTS)
+
+    def recount(self) -> int:
+        """Mend the counters; how many were wrong. A parent is right when its answers are."""
+        mended = 0
+        while now := sum(self.run(sql).rowcount for sql in RECOUNTS):
+            mended += now
+        return mended
+
+    def figures(self, now: int) -> Json:
+        """What the doctor looks at: rows, and what is wrong about them. No text of anyone."""
+        return dict(self.rows(FIGURES, now=now)[0])
 
 
 # A code is wiped when it expires. The registration stays for a day, so that a login with its
@@ -1262,13 +1505,122 @@ PURGES = [
 ]
 
 
-class Places:
-    """Where addresses are, by the two tables that ship; a table that can't be read is named
-    once and its addresses are unknown."""
+UNMASKED = """
+    SELECT id, ip FROM comment
+     WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
+LIKERS = [
+    (
+        f"""SELECT {of}, visitor FROM {table} WHERE liked_at < :before LIMIT 500""",
+        f"""UPDATE {table} SET visitor = :stranger, liked_at = NULL
+             WHERE {of} = :{of} AND visitor = :visitor""",
+    )
+    for table, of in (("comment_liker", "comment_id"), ("page_liker", "page_id"))
+]
 
-    def __init__(self, folder: Path) -> None:
+# What each counter counts, answers before those whom they answer.
+COUNTERS = {
+    ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
+    ("comment", "replies"): """SELECT count(*) FROM comment AS reply
+        WHERE reply.parent_id = comment.id AND reply.shown = 1""",
+    ("comment", "shown"): "CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END",
+    ("page", "total"): """SELECT count(*) FROM comment
+        WHERE page_id = page.id AND status = 'visible'""",
+    ("page", "threads"): """SELECT count(*) FROM comment
+        WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
+    ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
+}
+MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()]
+RECOUNTS = [
+    f"UPDATE {t} SET {c} = ({is_}) WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()
+]
+FIGURES = """
+    SELECT (SELECT count(*) FROM comment) AS comments,
+           (SELECT count(*) FROM account) AS accounts,
+           (SELECT max(created_at) FROM comment) AS newest,
+           (SELECT count(*) FROM outbox WHERE failure <> '') AS failed,
+           (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
+           (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
+           (SELECT count(*) FROM budget WHERE name = 'unnamed_proxy') AS unnamed_proxy"""
+
+
+# What is known of a place: country (ISO 3166) and its Chinese name, of which one may be missing;
+# province and city in Chinese.
+Found = tuple[str, str, list[str]]
+LookUp = Callable[[str], Found | None]
+
+
+def open_places(file: Path) -> LookUp:
+    """The owner's own file of places; a `Fault` says what is wrong with it."""
+    try:
+        look_up = open_mmdb(file) if file.suffix == ".mmdb" else open_xdb(file)
+        for byte in range(1, 224, 4):  # a file that was cut fails somewhere
+            look_up(f"{byte}.1.1.1")
+            look_up(f"2{byte:03x}::1")
+    except ModuleNotFoundError as missing:
+        raise Fault(f"[geo] file needs {missing.name}: pip install 'commentd[geo]'") from None
+    except Exception as error:
+        raise Fault(f"[geo] file {file} can't be read ({error})") from None
+    return look_up
+
+
+def open_mmdb(file: Path) -> LookUp:
+    """Places as MaxMind, DB-IP and IPinfo write them."""
+    import maxminddb
+
+    # Not mapped into memory: a file that is replaced in place would kill the process.
+    reader = maxminddb.open_database(file, maxminddb.MODE_FILE)
+    only_4 = reader.metadata().ip_version == 4
+
+    def look_up(ip: str) -> Found | None:
+        record: Any = None if only_4 and ":" in ip else reader.get(ip)
+        country = record and record.get("country")
+        if not country:
+            return None
+        if isinstance(country, str):  # IPinfo's is flat
+            return record.get("country_code", country), "", []
+        parts = [country, *record.get("subdivisions", [])[:1], record.get("city", {})]
+        names = [part.get("names", {}).get("zh-CN", "") for part in parts]
+        return country.get("iso_code", ""), names[0], names[1:]
+
+    return look_up
+
+
+def open_xdb(file: Path) -> LookUp:
+    """Places as ip2region writes them: 中国|0|浙江省|杭州市|电信 or 中国|浙江省|杭州市|电信|CN."""
+    from ip2region import searcher, util
+
+    version = util.version_from_header(util.load_header_from_file(str(file))) or util.IPv4
+    util.verify_from_file(str(file))
+    regions = searcher.new_with_file_only(version, str(file))
+    only_6 = version.byte_num == 16
+
+    def look_up(ip: str) -> Found | None:
+        region = regions.search(ip) if only_6 == (":" in ip) else ""
+        country, *parts = ["" if text == "0" else text for text in region.split("|")]
+        newer = len(parts) == 4 and re.fullmatch("[A-Z]{2}", parts[3])
+        return (parts[3] if newer else "", country, parts[not newer :][:2]) if country else None
+
+    return look_up
+
+
+# Endings that the shipped tables leave away too; what ip2region calls a province.
+ENDING = re.compile("(?<=..)(省|市|地区|盟|特别行政区|((壮|回|藏|羌)族|维吾尔)*自治[区州])$")
+REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
+
+
+class Places:
+    """Where addresses are, by the owner's file or the two tables that ship; what can't be read is
+    named once, and the next best answers."""
+
+    def __init__(self, folder: Path, file: str = "") -> None:
         self.lock, self.folder = threading.Lock(), folder
         self.tables: dict[int, sqlite3.Connection | None] = {}
+        self.own: LookUp = lambda ip: None
+        if file:
+            try:
+                self.own = open_places(Path(file))
+            except Fault as fault:
+                log.warning("%s; the tables that ship are used", fault)
         self.of("192.0.2.1")  # so that a bad table is named at the start
         self.of("2001:db8::")
 
@@ -1277,20 +1629,43 @@ class Places:
         where they are unknown."""
         if not ip:
             return "", ""
-        address = ipaddress.ip_address(ip)
-        # IPv6 is known by its upper half, moved into the range of a signed number.
-        start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
         with self.lock:
-            try:
-                table = self.table(address.version)
-                row = table and table.execute(PLACE, (start,)).fetchone()
-            except sqlite3.Error as error:
-                name = f"places{address.version}.db"
-                log.warning("addresses have no place, since %s can't be read: %s", name, error)
-                if broken := self.tables.get(address.version):
-                    broken.close()
-                self.tables[address.version] = row = None
-        return row or ("", "")
+            if (address := ipaddress.ip_address(ip)).is_global and (found := self.owners(ip)):
+                return found
+            # IPv6 is known by its upper half, moved into the range of a signed number.
+            start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
+            return self.ask(address.version, PLACE, start) or ("", "")
+
+    def owners(self, ip: str) -> tuple[str, str] | None:
+        """What the owner's file says, in the words of the tables that ship."""
+        try:
+            found = self.own(ip)
+        except Exception as error:
+            log.warning("[geo] file fails, so the tables that ship are used: %s", error)
+            self.own, found = lambda ip: None, None
+        if found is None:
+            return None
+        code, name, parts = found
+        parts = list(dict.fromkeys(ENDING.sub("", part) for part in parts if part))
+        code = code or (self.ask(4, COUNTRY_CALLED, name) or ("",))[0]
+        if code == "CN" and parts and parts[0] in REGIONS:
+            code, parts = REGIONS[parts[0]], []
+        if code == "CN":
+            return code, " ".join(parts) or "中国"
+        return code, (self.ask(4, NAME_OF_COUNTRY, code) or (name,))[0]
+
+    def ask(self, version: int, sql: str, value: int | str) -> Any:
+        """A row of the table of that IP version; None where there is none."""
+        try:
+            table = self.table(version)
+            return table and table.execute(sql, (value,)).fetchone()
+        except sqlite3.Error as error:
+            name = f"places{version}.db"
+            log.warning("addresses have no place, since %s can't be read: %s", name, error)
+            if broken := self.tables.get(version):
+                broken.close()
+            self.tables[version] = None
+            return None
 
     def table(self, version: int) -> sqlite3.Connection | None:
         if version not in self.tables:
@@ -1309,6 +1684,8 @@ class Places:
 PLACE = """
     SELECT country, location FROM range JOIN place ON place.id = range.place
      WHERE start <= ? ORDER BY start DESC LIMIT 1"""
+COUNTRY_CALLED = "SELECT country FROM place WHERE location = ?"
+NAME_OF_COUNTRY = "SELECT location FROM place WHERE country = ?"
 
 
 # -- Text ---------------------------------------------------------------------
@@ -1717,9 +2094,109 @@ def solved_captcha(token: str, key: bytes, now: int) -> Captcha:
     return Captcha(challenge["signature"], parameters["expiresAt"])
 
 
+class CaptchaDown(Unavailable):
+    """The provider of the captcha gives no verdict; the text is for the log."""
+
+    code, retry_after = "captcha_down", 30
+
+
+CAPTCHA_ACTION = "commentd"  # what a widget names as its action, where the provider has such
+# Secrets that providers publish for trials; with them every token passes, wherever it is from.
+TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
+TRIAL_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
+
+
+def captcha_passed(config: Config, status: int, body: bytes) -> bool:
+    """What a provider's answer to siteverify says; `CaptchaDown` when that is nothing, or a
+    complaint about what is not the visitor's."""
+    try:
+        answer = strict_json(body)
+    except BadRequest:
+        answer = {}
+    errors = str(answer.get("error-codes"))
+    if re.search("(missing|invalid)-input-secret", errors):
+        raise CaptchaDown("it refuses [captcha] secret")
+    if status != 200 or type(answer.get("success")) is not bool or "internal-error" in errors:
+        raise CaptchaDown(f"status {status}, and no verdict")
+    return answer["success"] and (config.captcha_secret in TRIAL_SECRETS or is_ours(config, answer))
+
+
+def is_ours(config: Config, answer: Json) -> bool:
+    """Whether a captcha was solved on a page of the blog, for this, and not by a machine."""
+    pages = (*config.site_origins, config.server_public_url)
+    here = answer.get("hostname") in {
+        urllib.parse.urlsplit(page).hostname for page in pages if page
+    }
+    scored = config.captcha_provider == "recaptcha" and "score" in answer
+    score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
+    action = answer.get("action") or ("" if scored else CAPTCHA_ACTION)
+    human = isinstance(score, int | float) and score >= 0.5  # reCAPTCHA v3 suggests 0.5
+    return here and human and action == CAPTCHA_ACTION
+
+
 # -- World --------------------------------------------------------------------
 
-SMTP_PATIENCE = 30  # seconds for one letter, however slowly the server drips
+
+@contextlib.contextmanager
+def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[socket.socket]:
+    """A connection that ends after `patience` seconds, however slowly the other side drips."""
+    line = socket.create_connection((host, port), timeout=wait)
+    # A copy of the socket is watched, since TLS takes the socket itself over.
+    with line, line.dup() as watched:
+        ends_at = threading.Timer(patience, hang_up, [watched])
+        ends_at.start()
+        try:
+            yield line
+        finally:
+            ends_at.cancel()
+
+
+def hang_up(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+ANSWER_LIMIT = 64 * 1024
+
+
+def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+    """GET, or POST of a form, to an address that the owner set: status and body, `OSError` for
+    everything else. Five seconds, 64 KiB, no redirect, no proxy of the environment; TLS is
+    verified."""
+    place = urllib.parse.urlsplit(url)
+    host, secure = place.hostname or "", place.scheme == "https"
+    target = urllib.parse.urlunsplit(("", "", place.path or "/", place.query, ""))
+    headers = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    body = None
+    if form is not None:
+        body = urllib.parse.urlencode(form).encode()
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+    with dialled(host, place.port or (443 if secure else 80), wait=2, patience=5) as line:
+        client = http.client.HTTPConnection(place.netloc)
+        with contextlib.closing(client):
+            context = ssl.create_default_context()
+            client.sock = context.wrap_socket(line, server_hostname=host) if secure else line
+            try:
+                client.request("GET" if body is None else "POST", target, body, headers)
+                reply = client.getresponse()
+                text = reply.read(ANSWER_LIMIT + 1)
+            except http.client.HTTPException as error:
+                raise OSError(type(error).__name__) from None
+    if len(text) > ANSWER_LIMIT:
+        raise OSError("the answer is too long")
+    return reply.status, text
+
+
+@contextlib.contextmanager
+def post_office(config: Config) -> Iterator[smtplib.SMTP]:
+    """The mail server, logged in, for 30 seconds."""
+    port = config.mail_port or MAIL_PORTS[config.mail_security]
+    client = smtplib.SMTP(timeout=10)
+    with dialled(config.mail_host, port, 10, 30) as line, contextlib.closing(client):
+        begin_mail(client, config, line)
+        yield client
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # what was said before holds
 
 
 def send_letter(config: Config, letter: Letter) -> None:
@@ -1727,21 +2204,9 @@ def send_letter(config: Config, letter: Letter) -> None:
     if not config.mail_host:
         print_letter(letter)
         return
-    port = config.mail_port or MAIL_PORTS[config.mail_security]
-    client = smtplib.SMTP(timeout=10)
-    line = socket.create_connection((config.mail_host, port), timeout=10)
-    # A copy of the socket is watched, since TLS takes the socket itself over.
-    with contextlib.closing(client), line, line.dup() as watched:
-        ends_at = threading.Timer(SMTP_PATIENCE, hang_up, [watched])
-        ends_at.start()
-        try:
-            begin_mail(client, config, line)
-            _, sender = name_and_address(config.mail_sender or config.mail_user)
-            client.sendmail(sender, [letter.recipient], letter.message.encode())
-            with contextlib.suppress(smtplib.SMTPException, OSError):
-                client.quit()  # the letter is theirs already
-        finally:
-            ends_at.cancel()
+    with post_office(config) as client:
+        _, sender = name_and_address(config.mail_sender or config.mail_user)
+        client.sendmail(sender, [letter.recipient], letter.message.encode())
 
 
 MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -1764,11 +2229,6 @@ def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> Non
         client.login(config.mail_user, config.mail_password)
 
 
-def hang_up(line: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        line.shutdown(socket.SHUT_RDWR)
-
-
 def print_letter(letter: Letter) -> None:
     message = email.message_from_string(letter.message, policy=email.policy.SMTP)
     text = message.get_content().replace("\r\n", "\n")
@@ -1785,6 +2245,7 @@ class World:
     now: Callable[[], float] = time.time
     chance: Callable[[int], bytes] = secrets.token_bytes
     send: Callable[[Config, Letter], None] = send_letter
+    fetch: Callable[..., tuple[int, bytes]] = fetch
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -1932,7 +2393,7 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
-MEMORY_LIMITS = {"challenge": 120, "view": 60}  # a minute
+MEMORY_LIMITS = {"challenge": 120, "siteverify": 20, "view": 60}  # a minute
 
 
 class Hashing:
@@ -1950,6 +2411,34 @@ class Hashing:
             yield
         finally:
             self.seats.release()
+
+
+class Provider:
+    """Where hosted captchas are checked. Four ask at a time; after five failures in a row nobody
+    asks for half a minute, so that no one waits for what does not answer."""
+
+    def __init__(self) -> None:
+        self.seats, self.failures, self.failed_at = threading.Semaphore(4), 0, 0
+
+    def passes(self, config: Config, world: World, token: str) -> bool:
+        now, url = int(world.now()), config.captcha_verify_url
+        resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
+        if resting or not self.seats.acquire(timeout=1):
+            raise CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
+        form = {"secret": config.captcha_secret, "response": token}
+        if config.captcha_provider == "hcaptcha":
+            form["sitekey"] = config.captcha_site_key
+        try:
+            answer = world.fetch(url or SITEVERIFY[config.captcha_provider], form)
+            passed = captcha_passed(config, *answer)
+        except (OSError, CaptchaDown) as error:
+            self.failures, self.failed_at = self.failures + 1, now
+            log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
+            raise CaptchaDown("人机验证服务暂时没有响应，请稍后再试") from None
+        finally:
+            self.seats.release()
+        self.failures = 0
+        return passed
 
 
 class Tally:
@@ -2074,6 +2563,7 @@ class House:
     key: bytes
     rounds: int
     hashing: Hashing
+    provider: Provider
     tally: Tally
     views: Views
     clients: Clients
@@ -2368,7 +2858,16 @@ def captcha_of(cx: Context) -> Captcha | None:
     token = text_of(cx.form, "captcha_token", 4096)
     if cx.config.captcha_provider == "none":
         return None
-    return solved_captcha(token, cx.key, cx.now)
+    if cx.config.captcha_provider == "altcha":
+        return solved_captcha(token, cx.key, cx.now)
+    captcha = Captcha(hashlib.sha256(token.encode()).hexdigest(), cx.now + HOUR)
+    # A provider says yes once. Whoever comes with a token again is judged by what it was spent on.
+    if not cx.store.is_spent(captcha.signature):
+        if not within(cx, "siteverify"):
+            raise TooMany("操作太频繁，请稍后再试")
+        if not cx.provider.passes(cx.config, cx.world, token):
+            raise Forbidden("人机验证失败，请重试", "captcha_failed")
+    return captcha
 
 
 def spend(cx: Context, captcha: Captcha | None) -> None:
@@ -2376,12 +2875,14 @@ def spend(cx: Context, captcha: Captcha | None) -> None:
         raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def visitor_of(cx: Context) -> str:
-    """Who likes: an account, or whoever comes from this network with this browser."""
+def visitor_of(cx: Context) -> Json:
+    """Who likes: an account, or whoever comes from this network with this browser; the latter
+    only for a time."""
     if cx.caller:
-        return f"user {cx.caller.id}"
+        return {"visitor": f"user {cx.caller.id}", "liked_at": None}
     network = cx.client.networks[0][0] if cx.client.networks else ""
-    return mac(cx.key, "visitor", network, cx.header("User-Agent")[:512])[:32]
+    visitor = mac(cx.key, "visitor", network, cx.header("User-Agent")[:512])[:32]
+    return {"visitor": visitor, "liked_at": cx.now}
 
 
 # -- Readers ------------------------------------------------------------------
@@ -2401,6 +2902,9 @@ def get_captcha(cx: Context) -> Json:
     provider = cx.config.captcha_provider
     if provider == "none":
         return {"provider": provider}
+    if provider != "altcha":
+        key = cx.config.captcha_site_key
+        return {"provider": provider, "site_key": key, "action": CAPTCHA_ACTION}
     if not within(cx, "challenge"):
         raise TooMany("操作太频繁，请稍后再试")
     return {"provider": provider, **new_challenge(cx.key, cx.now, cx.world.chance)}
@@ -2709,7 +3213,7 @@ def settings_for(cx: Context) -> Json:
     config = cx.config
     return {
         "captcha": config.captcha_provider,
-        "site_key": "",
+        "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
         "hold": "none",
@@ -2782,7 +3286,10 @@ def post_comment(cx: Context) -> Json:
         "parent_id": id_of(cx.form, "parent_id", optional=True),
         "ip": cx.client.ip,
     }
-    captcha = captcha_of(cx)
+    try:
+        captcha, held = captcha_of(cx), ""
+    except CaptchaDown:
+        captcha, held = None, "its captcha could not be checked"
 
     with cx.store.writing():
         check_nickname(cx, said["nickname"])
@@ -2791,7 +3298,7 @@ def post_comment(cx: Context) -> Json:
         parent = parent_of(cx, said["parent_id"], page)
         comment = earlier_comment(cx, captcha, said)
         if comment is None:
-            comment = add_comment(cx, parent, captcha, said)
+            comment = add_comment(cx, parent, captcha, said, held)
 
     # What moderators make of it is not the author's to know.
     status = comment.status if comment.status == "visible" else "waiting"
@@ -2839,14 +3346,16 @@ def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment
 
 
 def add_comment(
-    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json
+    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json, held: str
 ) -> Comment:
+    """`held`: why it waits for approval, if it does."""
     limit_client(cx, "comment")
+    if budget(cx, cx.now, ("comments", "", 1)):
+        held = "too many in an hour"  # a flood waits, whoever it comes from
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
     comment = cx.store.add_comment(
-        # A flood waits for approval, whoever it comes from.
-        status="waiting" if budget(cx, cx.now, ("comments", "", 1)) else "visible",
+        status="waiting" if held else "visible",
         thread_id=(parent.thread_id or parent.id) if parent else None,
         html=safe_html(said["content"]),  # not before the limits: it is what costs most
         country=country,
@@ -2854,8 +3363,8 @@ def add_comment(
         created_at=cx.now,
         **said,
     )
-    if comment.status == "waiting":
-        log.warning("comment %d waits for approval: too many in an hour", comment.id)
+    if held:
+        log.warning("comment %d waits for approval: %s", comment.id, held)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
@@ -2871,7 +3380,7 @@ def like_comment(cx: Context) -> Json:
             raise NotFound("评论不存在", "comment_gone")
         limit_client(cx, "like_one", comment_id)
         limit_likes(cx)
-        likes = cx.store.like_comment(comment_id, visitor_of(cx), undo)
+        likes = cx.store.like_comment(comment_id, undo=undo, **visitor_of(cx))
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -2883,7 +3392,8 @@ def like_page(cx: Context) -> Json:
     with cx.store.writing():
         limit_likes(cx)
         page = cx.store.page(name.key) if undo else page_for(cx, name)
-        likes = cx.store.like_page(page.id, visitor_of(cx), undo, cx.now) if page else 0
+        who = visitor_of(cx)
+        likes = cx.store.like_page(page.id, undo=undo, now=cx.now, **who) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -2980,7 +3490,7 @@ class App:
 def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
     """The whole service as a WSGI application; a `Fault` when the database can't be served."""
     world = world or World()
-    store = Store(Path(config.database_path))
+    store = Store(Path(config.database_path), Path(config.backup_folder), world.now())
     try:
         key = config.token_key or store.secret("token_key", lambda: world.chance(32).hex())
     except BaseException:
@@ -2991,11 +3501,12 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         config=config,
         world=world,
         store=store,
-        places=Places(folder),
+        places=Places(folder, config.geo_file),
         assets=assets_in(folder),
         key=key.encode(),
         rounds=rounds,
         hashing=Hashing(),
+        provider=Provider(),
         tally=Tally(),
         views=Views(),
         clients=Clients(config),
