@@ -5,17 +5,18 @@ uses only what stands above it.
 
     Settings      every setting, its default, its help; the loader; the sample file
     Problems      the refusals that a caller may read, a class a status
-    Schema        the migrations, the connection, what a file must be to be ours
+    Schema        the migrations, the connection, what a file must be to be ours, its copies
     Store         all SQL: one writer behind a lock, a reader a thread
     Text          pure: strict JSON, names, addresses, page keys, Markdown to safe HTML
     Keys          pure: passwords, codes, tokens, the proof of work
     World         the clock, chance and the post office; tests bring their own
     Mail          the letters, and the work of the postman
     Plumbing      what a handler is given: routes, ranks, limits, forms, replies
+    Doctor        what is wrong with settings, files and the world around
     Readers       the handlers for those who read and write comments
     Application   `make_app`: the routes, mounted; headers for every reply
     Serving       waitress, calm under load; the workers; stopping without loss
-    Commands      `serve`, `example`; `main`
+    Commands      `serve`, `check`, `backup`, `restore`, `recount`, `example`; `main`
 """
 
 import argparse
@@ -35,12 +36,15 @@ import hashlib
 import hmac
 import html
 import http.client
+import importlib.metadata
 import ipaddress
 import json
 import logging
 import os
 import re
 import secrets
+import shlex
+import shutil
 import signal
 import smtplib
 import socket
@@ -66,6 +70,7 @@ try:
     import nh3
     import waitress
     from waitress.channel import HTTPChannel
+    from waitress.parser import HTTPRequestParser, ParsingError
     from waitress.task import ErrorTask, WSGITask
 except ModuleNotFoundError as missing:
     if __name__ != "__main__":
@@ -705,7 +710,7 @@ def peek(path: Path) -> Iterator[sqlite3.Connection]:
         raise SchemaFault(f"{path} is damaged ({error}): put a backup in its place") from None
 
 
-def inspect(path: Path, check: str = "quick_check") -> None:
+def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
     """Refuse, untouched, a file that is not ours, damaged, or of a newer program."""
     if not path.parent.is_dir():
         raise SchemaFault(f"{path.parent}: there is no such folder for the database")
@@ -719,8 +724,11 @@ def inspect(path: Path, check: str = "quick_check") -> None:
             raise sqlite3.DatabaseError("its last page is cut")
         if version_of(db) > len(MIGRATIONS):
             raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
-        if (verdict := db.execute(f"PRAGMA {check}(1)").fetchone()[0]) != "ok":
+        if (verdict := db.execute(sql).fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(" ".join(verdict.split()))
+
+
+WHOLE_CHECK = "PRAGMA integrity_check(1)"  # slow: indexes are held against their tables
 
 
 def statements(script: str) -> Iterator[str]:
@@ -764,9 +772,7 @@ def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
         raise SchemaFault(
             f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
         ) from None
-    db = sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
-    db.execute("PRAGMA journal_mode = MEMORY")
-    return db
+    return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
 
 
 def alone(path: Path) -> sqlite3.Connection:
@@ -774,6 +780,7 @@ def alone(path: Path) -> sqlite3.Connection:
     db = lock_beside(path, "-lock")
     try:
         db.execute("PRAGMA busy_timeout = 0")
+        db.execute("PRAGMA journal_mode = MEMORY")
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -799,7 +806,7 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
             pages = 4096 if progress else -1
             db.backup(copy, pages=pages, progress=progress and (lambda _, *of: progress(*of)))
             db.execute("COMMIT")
-        inspect(part, "integrity_check")
+        inspect(part, WHOLE_CHECK)
         sync(part)
         part.replace(target)
         sync(target.parent)
@@ -854,7 +861,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     returned. Tokens end: else those that were revoked since the copy was made would live again."""
     if not source.is_file() or (path.exists() and source.samefile(path)):
         raise Fault(f"{source} is no backup: name a file that `commentd backup` made")
-    inspect(source, "integrity_check")
+    inspect(source, WHOLE_CHECK)
     fresh, kept = path.with_name(f"{path.name}.restored"), None
     with contextlib.closing(alone(path)):
         try:
@@ -1018,9 +1025,11 @@ DAMAGE = {11, 26}
 class Store:
     """All that is kept. Questions are nouns, orders are verbs; orders need `writing()`."""
 
-    def __init__(self, path: Path, backups: Path, now: float, *, beside: bool = False) -> None:
-        """`backups`: where a copy goes before a migration. `beside`: for a command, which may
-        work on the file while the service does."""
+    def __init__(
+        self, path: Path, keep: Callable[[str], Path] | None = None, *, beside: bool = False
+    ) -> None:
+        """`keep` makes a copy before a migration. `beside`: for a command, which may work on the
+        file while the service does."""
         inspect(path)
         if beside and not path.exists():
             raise SchemaFault(f"{path}: there is no such database yet; the first start makes it")
@@ -1034,23 +1043,21 @@ class Store:
             if not beside:
                 self.locks.append(alone(path))
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            if path.stat().st_mode & 0o077:
-                log.warning("%s can be read by others: run chmod 600 on it", path)
             self.opened.append(connect(self.path))
             self.writer = self.opened[0]
-            self.bring_up_to_date(path, backups, now, beside)
+            self.bring_up_to_date(keep, beside)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
                 raise SchemaFault(f"{path} can't be written: {error}") from None
             raise
 
-    def bring_up_to_date(self, path: Path, backups: Path, now: float, beside: bool) -> None:
+    def bring_up_to_date(self, keep: Callable[[str], Path] | None, beside: bool) -> None:
         version = version_of(self.writer)
         if beside and version < len(MIGRATIONS):
-            raise SchemaFault(f"{path} is of an older commentd: start the service once")
-        if 0 < version < len(MIGRATIONS):
-            copy = back_up(path, backups, now, f"-schema{version}")
+            raise SchemaFault(f"{self.path} is of an older commentd: start the service once")
+        if keep and 0 < version < len(MIGRATIONS):
+            copy = keep(f"-schema{version}")
             log.info("the database is brought up to date; as it was, it is kept in %s", copy)
         migrate(self.writer)
 
@@ -1203,7 +1210,7 @@ class Store:
 
     def is_spent(self, signature: str) -> bool:
         sql = "SELECT 1 FROM spent_captcha WHERE signature = :signature"
-        return self.number(sql, signature=signature) == 1
+        return bool(self.number(sql, signature=signature))
 
     def bind_captcha(self, signature: str, comment_id: int) -> None:
         """Remember on which comment it was spent."""
@@ -1470,9 +1477,9 @@ class Store:
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"]), id=row["id"])
-        for known, forgotten in LIKERS:
+        for known, sql in LIKERS:
             for row in self.rows(known, before=before):
-                self.run(forgotten, stranger=stranger(), **dict(row))
+                self.run(sql, stranger=stranger(), **dict(row))
 
     def miscounts(self) -> int:
         """How many counters are not what a recount gives."""
@@ -1645,14 +1652,14 @@ class Places:
             self.own, found = lambda ip: None, None
         if found is None:
             return None
-        code, name, parts = found
+        country, name, parts = found
         parts = list(dict.fromkeys(ENDING.sub("", part) for part in parts if part))
-        code = code or (self.ask(4, COUNTRY_CALLED, name) or ("",))[0]
-        if code == "CN" and parts and parts[0] in REGIONS:
-            code, parts = REGIONS[parts[0]], []
-        if code == "CN":
-            return code, " ".join(parts) or "中国"
-        return code, (self.ask(4, NAME_OF_COUNTRY, code) or (name,))[0]
+        country = country or (self.ask(4, COUNTRY_CALLED, name) or ("",))[0]
+        if country == "CN" and parts and parts[0] in REGIONS:
+            country, parts = REGIONS[parts[0]], []
+        if country == "CN":
+            return country, " ".join(parts) or "中国"
+        return country, (self.ask(4, NAME_OF_COUNTRY, country) or (name,))[0]
 
     def ask(self, version: int, sql: str, value: int | str) -> Any:
         """A row of the table of that IP version; None where there is none."""
@@ -2187,12 +2194,15 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     return reply.status, text
 
 
+SMTP_PATIENCE = 30  # seconds for one letter
+
+
 @contextlib.contextmanager
 def post_office(config: Config) -> Iterator[smtplib.SMTP]:
-    """The mail server, logged in, for 30 seconds."""
+    """The mail server, logged in."""
     port = config.mail_port or MAIL_PORTS[config.mail_security]
     client = smtplib.SMTP(timeout=10)
-    with dialled(config.mail_host, port, 10, 30) as line, contextlib.closing(client):
+    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
         begin_mail(client, config, line)
         yield client
         with contextlib.suppress(smtplib.SMTPException, OSError):
@@ -2238,6 +2248,12 @@ def print_letter(letter: Letter) -> None:
     )
 
 
+def try_mail(config: Config) -> None:
+    """Connect, protect and log in as for a letter."""
+    with post_office(config):
+        pass
+
+
 @dataclass(frozen=True)
 class World:
     """What lies outside the process; a test hands in its own."""
@@ -2246,6 +2262,7 @@ class World:
     chance: Callable[[int], bytes] = secrets.token_bytes
     send: Callable[[Config, Letter], None] = send_letter
     fetch: Callable[..., tuple[int, bytes]] = fetch
+    knock: Callable[[Config], None] = try_mail
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -2529,21 +2546,20 @@ class Clients:
                 if not self.trusts(ip):
                     return self.client(ip or (peer if not forwarded else ""))
             return self.client(peer)
-        named = self.trusted or self.unix
-        near = not named and (through_file or (peer and ipaddress.ip_address(peer).is_loopback))
+        near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
         if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
-            self.notice()
-            return Client(peer, [])
+            self.notice("unix" if through_file else peer)
+            if not self.trusted and not self.unix:
+                return Client(peer, [])
         return self.client(peer)
 
     @staticmethod
     def client(ip: str) -> Client:
         return Client(ip, networks_of(ip))
 
-    def notice(self) -> None:
+    def notice(self, name: str) -> None:
         if not self.unnamed_proxy:
             self.unnamed_proxy = True
-            name = "unix" if self.by_socket_file else "127.0.0.1"
             log.warning(
                 "a proxy that is not named passes requests on, so visitors can't be told apart: "
                 "set [server] trusted_proxy = %s",
@@ -2883,6 +2899,159 @@ def visitor_of(cx: Context) -> Json:
     network = cx.client.networks[0][0] if cx.client.networks else ""
     visitor = mac(cx.key, "visitor", network, cx.header("User-Agent")[:512])[:32]
     return {"visitor": visitor, "liked_at": cx.now}
+
+
+# -- Doctor -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`level` is ok; note: good to know; warn: to be mended; fail: something does not work."""
+
+    level: str
+    topic: str
+    text: str
+
+
+def examine_settings(config: Config) -> Iterator[Finding]:
+    """What a service that the world sees should not leave as it is."""
+    public = config.server_public_url
+    warn = "warn" if public else "note"
+    if not config.mail_host:
+        yield Finding(warn, "mail", "set [mail] host: until then letters are printed")
+    if not config.site_origins:
+        yield Finding(warn, "origins", "set [site] origins: now any site may show and post here")
+    if not public:
+        yield Finding("note", "public_url", "set [server] public_url when readers shall reach it")
+    elif not public.startswith("https:"):
+        yield Finding("warn", "public_url", "it is not https: passwords travel in clear")
+    near = config.server_listen.startswith(("127.", "localhost:", "[::1]:", "unix:"))
+    if public and near and not config.server_trusted_proxy:
+        name = "unix" if config.server_listen.startswith("unix:") else "127.0.0.1"
+        text = f"set [server] trusted_proxy = {name}: else all readers look like one"
+        yield Finding("warn", "unnamed_proxy", text)
+    if config.captcha_provider == "none":
+        yield Finding(warn, "captcha", "[captcha] provider = none lets every robot in")
+    elif config.captcha_secret in TRIAL_SECRETS:
+        yield Finding("warn", "captcha", "[captcha] secret is the public one for trials")
+    if config.captcha_verify_url.startswith("http:"):
+        yield Finding("warn", "captcha", "[captcha] verify_url is not https: secrets go in clear")
+    if not config.limits_enabled:
+        yield Finding(warn, "limits", "[limits] enabled = no lets anyone write without end")
+
+
+def examine_files(config: Config) -> Iterator[Finding]:
+    """Room, rights and copies."""
+    path = Path(config.database_path).absolute()
+    if path.parent.is_dir():
+        free, size = shutil.disk_usage(path.parent).free, sum(map(size_of, with_wal(path)))
+        level = "fail" if free < 16 * MEGA else "warn" if free < max(64 * MEGA, 2 * size) else "ok"
+        yield Finding(
+            level, "disk", f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}"
+        )
+        if not os.access(path.parent, os.W_OK):
+            yield Finding("fail", "rights", f"{path.parent} can't be written by this user")
+    for each in [*with_wal(path), *backups_of(path, Path(config.backup_folder))]:
+        if each.exists() and each.stat().st_mode & 0o077:
+            yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
+    if config.geo_file:
+        try:
+            open_places(Path(config.geo_file))
+        except Fault as fault:
+            yield Finding("warn", "places", f"{fault}; the tables that ship are used")
+
+
+MEGA = 1024 * 1024
+
+
+def with_wal(path: Path) -> list[Path]:
+    return [path, Path(f"{path}-wal")]
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def examine_store(config: Config, store: Store, now: float) -> Iterator[Finding]:
+    """What the database tells of the past."""
+    seen = store.figures(int(now))
+    rows = f"{seen['comments']} comments, {seen['accounts']} accounts"
+    yield Finding("ok", "database", f"{config.database_path}: {rows}")
+    if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
+        yield Finding("fail", "clock", "it is behind what was written or released before")
+    if seen["unnamed_proxy"] and not config.server_trusted_proxy:
+        text = "one that is not named passes requests on: set [server] trusted_proxy"
+        yield Finding("warn", "unnamed_proxy", text)
+    if seen["failed"] or seen["late"]:
+        text = f"{seen['failed']} letters could not be delivered, {seen['late']} wait"
+        yield Finding("warn", "outbox", text)
+    times = backups_of(Path(config.database_path), Path(config.backup_folder)).values()
+    if config.backup_every and seen["comments"]:
+        hours = int((now - max(times, default=0)) // HOUR)
+        level = "ok" if hours < 2 * config.backup_every else "warn"
+        text = f"the last copy is {hours} hours old" if times else "there is none yet"
+        yield Finding(level if times else "note", "backup", text)
+    elif not config.backup_every:
+        yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
+
+
+RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
+
+# Below these have known holes, see the README; Python by its minor version.
+FLOORS = {
+    "bottle": "0.13.4",
+    "waitress": "3.0.2",
+    "pyjwt": "2.13",
+    "mistune": "3.4",
+    "nh3": "0.3.7",
+}
+PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
+
+
+def examine_versions() -> Iterator[Finding]:
+    for name, floor in FLOORS.items():
+        found = importlib.metadata.version(name)
+        if numbers_of(found) < numbers_of(floor):
+            yield Finding("warn", "versions", f"{name} {found} has known holes: install {floor}")
+    minor, micro = sys.version_info[1:3]
+    if micro < PYTHON_FLOORS.get(minor, 0):
+        least = f"3.{minor}.{PYTHON_FLOORS[minor]}"
+        text = f"Python 3.{minor}.{micro} is older than {least}: fine if your system patches it"
+        yield Finding("note", "versions", text)
+    if sqlite3.sqlite_version_info < (3, 51, 3):
+        text = f"SQLite {sqlite3.sqlite_version}: fine as long as only commentd writes to its file"
+        yield Finding("note", "versions", text)
+
+
+def numbers_of(version: str) -> list[int]:
+    return [int(digits) for digits in re.findall("[0-9]+", version)]
+
+
+def examine_outside(config: Config, world: World) -> Iterator[Finding]:
+    """What only a try can tell: the mail server, the captcha's provider, the way in."""
+    if config.mail_host:
+        yield tried("mail", f"{config.mail_host} lets us in", lambda: world.knock(config))
+    if config.captcha_provider in SITEVERIFY:
+        text = f"{config.captcha_provider} takes the secret"
+        yield tried("captcha", text, lambda: Provider().passes(config, world, "commentd-check"))
+    if config.server_public_url:
+        url = f"{config.server_public_url}/health"
+        yield tried("public_url", f"{url} answers", lambda: answers(world, url))
+
+
+def answers(world: World, url: str) -> None:
+    status, body = world.fetch(url)
+    if status != 200 or b'"ok"' not in body:
+        raise OSError(f"{url} answers {status}, which is not this service")
+
+
+def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
+    try:
+        work()
+    except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
+        said = one_line(str(error)) or type(error).__name__
+        return Finding("fail", topic, f"{said} ({type(error).__name__})")
+    return Finding("ok", topic, good)
 
 
 # -- Readers ------------------------------------------------------------------
@@ -3415,16 +3584,15 @@ def home(cx: Context) -> Reply:
     config = cx.config
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")
-    state = (
-        {"public": True}
-        if config.server_public_url
-        else {  # nothing but booleans, so that nothing can leave the element it stands in
-            "mail": bool(config.mail_host),
-            "origins": bool(config.site_origins),
-            "public_url": False,
-            "unnamed_proxy": cx.clients.unnamed_proxy,
-        }
-    )
+    # Only levels and topics: nothing that tells of the machine, nothing that could leave the
+    # element it stands in.
+    state: Json = {"public": True}
+    if not config.server_public_url and not cx.store.figures(cx.now)["admins"]:
+        found = [*examine_settings(config), *examine_files(config), *examine_versions()]
+        found += examine_store(config, cx.store, cx.now)
+        if cx.clients.unnamed_proxy:
+            found.append(Finding("warn", "unnamed_proxy", ""))
+        state = {f.topic: f.level for f in found if f.level != "ok"}
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
@@ -3470,10 +3638,32 @@ class App:
         """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
         house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
+        oldest = now - max(HOUR, house.config.privacy_keep_ip_days * DAY)
         with house.store.writing():
             if not house.store.take("purge", "", 1, MINUTE, now):
                 house.store.purge(now)
+            if house.clients.unnamed_proxy:
+                house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
+            house.store.forget(oldest, masked, lambda: house.world.chance(16).hex())
         return 1
+
+    def keep(self) -> float:
+        """Make a copy when the last one is old, and let the oldest go."""
+        config, now = self.house.config, self.house.world.now()
+        path, folder = Path(config.database_path), Path(config.backup_folder)
+        recent = [
+            t
+            for t in backups_of(path, folder).values()
+            if 0 <= now - t < config.backup_every * HOUR
+        ]
+        if config.backup_every and not recent and self.house.store.figures(int(now))["comments"]:
+            try:
+                back_up(path, folder, now)
+            except Fault as fault:
+                log.error("no backup: %s", fault)
+                return 10 * MINUTE
+            rotate(path, folder, config.backup_keep)
+        return MINUTE
 
     def deliver(self) -> float:
         """Send the letters that are due."""
@@ -3490,19 +3680,20 @@ class App:
 def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
     """The whole service as a WSGI application; a `Fault` when the database can't be served."""
     world = world or World()
-    store = Store(Path(config.database_path), Path(config.backup_folder), world.now())
+    path, folder = Path(config.database_path), Path(config.backup_folder)
+    store = Store(path, lambda label: back_up(path, folder, world.now(), label))
     try:
         key = config.token_key or store.secret("token_key", lambda: world.chance(32).hex())
     except BaseException:
         store.close()
         raise
-    folder = assets_folder()
+    static = assets_folder()
     house = House(
         config=config,
         world=world,
         store=store,
-        places=Places(folder, config.geo_file),
-        assets=assets_in(folder),
+        places=Places(static, config.geo_file),
+        assets=assets_in(static),
         key=key.encode(),
         rounds=rounds,
         hashing=Hashing(),
@@ -3652,7 +3843,28 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         self.write(reply.body)
 
 
+class StrictParser(HTTPRequestParser):  # type: ignore[misc]
+    """Refuses what a proxy could read as another request, or as two (RFC 9112, 3.2, 5.2, 6.1)."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        super().parse_header(header_plus)
+        lines = header_plus.split(b"\r\n")[1:]
+        names = [line.partition(b":")[0].lower() for line in lines]
+        chunked = names.count(b"transfer-encoding")
+        framings = chunked + names.count(b"content-length")
+        hosts, modern = names.count(b"host"), self.version == "1.1"
+        if framings > 1 or (chunked and not modern) or hosts > 1 or (modern and not hosts):
+            raise ParsingError("ambiguous")
+        if any(line[:1] in (b" ", b"\t") for line in lines):
+            raise ParsingError("a header on two lines")
+
+
 PIPELINE = 8
+# Seconds for a whole request, and for a whole reply to be taken.
+REQUEST_TIME, REPLY_TIME = 20, 60
+# Beyond so many connections those that were silent longest are closed; beyond so many bytes of
+# replies that nobody takes, those that wait longest.
+CONNECTIONS, CROWD, UNTAKEN = 1000, 900, 256 * 1024 * 1024
 
 
 class CalmChannel(HTTPChannel):  # type: ignore[misc]
@@ -3662,6 +3874,9 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
 
     task_class = OneSendTask
     error_task_class = RefusalTask
+    parser_class = StrictParser
+    held: Any = None  # the request that comes in, or the replies that go out, since `since`
+    since = 0.0
 
     def received(self, data: bytes) -> bool:
         """A pipeline is cut after a few requests, so that no reply waits for a peer that does not
@@ -3707,12 +3922,47 @@ class Worker(threading.Thread):
         self.join(2)
 
 
+def sweep(server: Any, now: float) -> None:
+    """Close the connections whose request or reply comes to no end, and make room for others.
+
+    waitress only sees silence, and closes what it can write to; a peer that drips, or that never
+    reads, would stay."""
+    resting = [channel for channel in server.active_channels.values() if not channel.requests]
+    for channel in resting:
+        held = channel.request or (channel.outbufs if channel.total_outbufs_len else None)
+        if held is not channel.held or not held:
+            channel.held, channel.since = held, now
+    resting.sort(key=lambda channel: (channel.held is not None, channel.last_activity))
+    crowd = len(server.active_channels) - CROWD
+    untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
+    for channel in resting:
+        waits = channel.total_outbufs_len
+        late = channel.held and now - channel.since > (REPLY_TIME if waits else REQUEST_TIME)
+        if late or crowd > 0 or (waits and untaken > 0):
+            crowd, untaken = crowd - 1, untaken - waits
+            channel.handle_close()
+
+
+def spare_descriptors() -> int:
+    """How many files and sockets the process may open, after asking for enough of them."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 2 * CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 4 * CONNECTIONS)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
 def make_server(app: App) -> Any:
     """The waitress server, bound to its address and listening."""
     listen = app.house.config.server_listen
     common = {
         "threads": 16,
-        "connection_limit": 1000,
+        # The rest is for the database, three files a thread, and for replies on the disk.
+        "connection_limit": max(16, min(CONNECTIONS, spare_descriptors() - 128)),
         "channel_timeout": 30,
         "cleanup_interval": 5,
         "asyncore_use_poll": True,
@@ -3767,12 +4017,20 @@ def serve_until_stopped(app: App, server: Any) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    workers = [Worker("postman", app.deliver, app.house.posted), Worker("ticker", app.tick)]
+    workers = [
+        Worker("postman", app.deliver, app.house.posted),
+        Worker("ticker", app.tick),
+        Worker("keeper", app.keep),
+    ]
     for worker in workers:
         worker.start()
     greet(app.house.config, server)
+    swept = 0.0
     while not stopping:
         server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
+        if time.monotonic() - swept >= 1:
+            swept = time.monotonic()
+            sweep(server, swept)
     drain(server)
     for worker in workers:
         worker.stop()
@@ -3800,25 +4058,199 @@ def drain(server: Any, seconds: float = 10) -> None:
 # -- Commands -----------------------------------------------------------------
 
 
-def serve(config: Config) -> int:
+def serve(config: Config, asked: argparse.Namespace) -> int:
     app = make_app(config)
     try:
         server = make_server(app)
     except BaseException:
         app.close()
         raise
+    for finding in (*examine_settings(config), *examine_files(config)):
+        if finding.level in ("warn", "fail") and finding.topic != "places":  # said already
+            log.warning("%s: %s", finding.topic, finding.text)
     serve_until_stopped(app, server)
     return 0
 
 
-def example(config: Config) -> int:
-    print(example_config(), end="")
+def check(config: Config, asked: argparse.Namespace) -> int:
+    """Settings and findings on the terminal; 1 when something does not work."""
+    world, path = World(), Path(config.database_path)
+    sources = {}
+    for name, _, source in [*from_file(asked.file, []), *from_environment(os.environ, [])]:
+        sources[name] = source.partition(": ")[0]
+    print(f"commentd {__version__} would run with these settings:\n")
+    for (section, key), each in SETTINGS.items():
+        value = ini_text(getattr(config, each.name))
+        shown = "(hidden)" if value and each.metadata["secret"] else value
+        print(f"  [{section}] {key:16} {shown:32} {sources.get(each.name, 'default')}")
+    print("\nand this is what was found:\n")
+    found = [*examine_settings(config), *examine_files(config), *examine_versions()]
+    found += [*examine_database(config, path, world), *examine_outside(config, world)]
+    if asked.mail:
+        found.append(
+            tried(
+                "mail",
+                f"a letter is on its way to {asked.mail}",
+                lambda: greet_by_mail(config, world, asked.mail),
+            )
+        )
+    for finding in sorted(found, key=lambda f: LEVELS.index(f.level)):
+        print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
+    faults = sum(finding.level == "fail" for finding in found)
+    print(f"\n{faults} to mend before it works" if faults else "\nIt works.")
+    return 1 if faults else 0
+
+
+LEVELS = ("ok", "note", "warn", "fail")
+
+
+def examine_database(config: Config, path: Path, world: World) -> Iterator[Finding]:
+    if not path.exists():
+        yield Finding("note", "database", f"{path} is made by the first start")
+        return
+    try:
+        with contextlib.closing(Store(path, beside=True)) as store:
+            yield from examine_store(config, store, world.now())
+            if wrong := store.miscounts():
+                yield Finding("fail", "counters", f"{wrong} are wrong: run `commentd recount`")
+    except Fault as fault:
+        yield Finding("fail", "database", str(fault))
+
+
+def greet_by_mail(config: Config, world: World, address: str) -> None:
+    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send mail.\n"
+    letter = compose(config, world, proper_email(address), "commentd", text, HOUR)
+    world.send(config, Letter(0, letter["recipient"], letter["message"], 0, 0))
+
+
+def backup(config: Config, asked: argparse.Namespace) -> int:
+    path, now = Path(config.database_path), World().now()
+    if not path.exists():
+        raise Fault(f"{path}: there is no database to copy")
+    inspect(path)
+    target = Path(asked.what or config.backup_folder)
+    if asked.what and not target.is_dir():
+        if target.exists():
+            raise Fault(f"{target} is there already: name another file")
+        with contextlib.closing(connect(str(path))) as db:
+            copy_database(db, target, progress("copied"))
+    else:
+        target = back_up(path, target, now, progress=progress("copied"))
+    print(f"{target}: {size_of(target) / MEGA:.1f} MB, whole")
     return 0
 
 
-COMMANDS = {
-    "serve": (serve, "run the service (what happens without a command)"),
-    "example": (example, "print every setting with its default, for commentd.ini"),
+def progress(done: str) -> Progress | None:
+    """A line that counts up, where somebody sees it."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(left: int, pages: int) -> None:
+        end = "\n" if not left else ""
+        print(f"\r{100 * (pages - left) // max(1, pages)} % {done}", end=end, file=sys.stderr)
+
+    return show
+
+
+def restore_command(config: Config, asked: argparse.Namespace) -> int:
+    path = Path(config.database_path)
+    kept = restore(path, Path(asked.what), int(World().now()))
+    print(f"{path} is what {asked.what} was; all logins have ended")
+    if kept:
+        print(f"what it replaces is kept in {kept}")
+    return 0
+
+
+def recount(config: Config, asked: argparse.Namespace) -> int:
+    store = Store(Path(config.database_path), beside=True)
+    with contextlib.closing(store), store.writing():
+        mended = store.recount()
+    print(f"{mended} counters mended" if mended else "every counter was right")
+    return 0
+
+
+def example(config: Config, asked: argparse.Namespace) -> int:
+    """The sample settings, or what systemd or a proxy needs to run this service."""
+    if not asked.what:
+        print(example_config(), end="")
+        return 0
+    templates = {
+        "systemd": "commentd.service",
+        "systemd@": "commentd.service",
+        "caddy": "Caddyfile",
+        "nginx": "nginx.conf",
+    }
+    if asked.what not in templates:
+        raise SettingsFault(
+            f"there is no example {asked.what}: it is one of {', '.join(templates)}"
+        )
+    text = (assets_folder() / templates[asked.what]).read_text("utf-8")
+    words = unit_words(asked) if "systemd" in asked.what else proxy_words(config, asked.what)
+    for name, value in words.items():
+        text = text.replace("{{" + name + "}}", value)
+    print(text, end="")
+    return 0
+
+
+def proxy_words(config: Config, kind: str) -> dict[str, str]:
+    """The address that readers use and the one that the proxy talks to."""
+    url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
+    host, listen = url.hostname or "", config.server_listen
+    if listen.startswith("unix:"):
+        upstream = f"unix:{listen[5:]}:" if kind == "nginx" else f"unix/{listen[5:]}"
+    else:
+        upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
+    ports = [f"listen {url.port or 80};", f"listen [::]:{url.port or 80};"]
+    if url.scheme == "https":
+        folder = f"/etc/letsencrypt/live/{host}"
+        ports = [f"listen {url.port or 443} ssl;", f"listen [::]:{url.port or 443} ssl;"]
+        ports += [f"ssl_certificate {folder}/fullchain.pem;"]
+        ports += [f"ssl_certificate_key {folder}/privkey.pem;"]
+    return {
+        "address": f"{url.scheme}://{url.netloc}",
+        "host": host,
+        "path": url.path,
+        "upstream": upstream,
+        "listen": "\n".join(f"    {line}" for line in ports),
+    }
+
+
+def unit_words(asked: argparse.Namespace) -> dict[str, str]:
+    """Where this program is, and the folder of its settings; of many blogs, a folder each."""
+    many, program = asked.what == "systemd@", Path(sys.argv[0]).absolute()
+    command = [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
+    folder = "/srv/commentd/%i" if many else str((asked.file or Path("x")).absolute().parent)
+    if asked.config and not many:
+        command += ["--config", str(asked.config.absolute())]
+    homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in (folder, program))
+    return {
+        "kind": asked.what,
+        "unit": "commentd@" if many else "commentd",
+        "start": "commentd@blog, where /srv/commentd/blog holds commentd.ini"
+        if many
+        else "commentd",
+        "title": "Comments of %i" if many else "Comments",
+        "folder": folder,
+        "command": shlex.join(command),
+        "runtime": "commentd/%i" if many else "commentd",
+        "home": "read-only" if homes else "yes",
+    }
+
+
+# What it does, the word it takes, and its help.
+COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]] = {
+    "serve": (serve, "", "run the service (what happens without a command)"),
+    "check": (check, "", "say what is set, what works and what does not"),
+    "backup": (backup, "[FILE]", "copy the database while it is in use, to [backup] folder"),
+    "restore": (restore_command, "FILE", "put a copy in its place; the service must be stopped"),
+    "recount": (recount, "", "mend the counters of comments, replies and likes"),
+    "example": (
+        example,
+        "[KIND]",
+        "print all settings; or the set-up for systemd, systemd@ (many\n"
+        + " " * 27
+        + "blogs), caddy or nginx",
+    ),
 }
 
 
@@ -3827,23 +4259,30 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
-        epilog="\n".join(f"{name:10} {help}" for name, (_, help) in COMMANDS.items()),
+        epilog="\n".join(
+            f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items()
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
+    parser.add_argument("what", nargs="?", default="", help="what the command takes")
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any"
     )
+    parser.add_argument("--mail", metavar="ADDRESS", help="with check: send a letter there")
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
+    run, word, _ = COMMANDS[asked.command]
+    if (asked.what and not word) or (word == "FILE" and not asked.what):
+        parser.error(f"use: commentd {asked.command} {word}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     usual = Path("commentd.ini")
-    if asked.command == "example":
-        return example(Config())  # the way out of wrong settings
+    asked.file = asked.config or (usual if usual.exists() else None)
     try:
-        config = load_config(asked.config or (usual if usual.exists() else None), os.environ)
-        return COMMANDS[asked.command][0](config)
+        if asked.command == "example" and not asked.what:
+            return example(Config(), asked)  # the way out of wrong settings
+        return run(load_config(asked.file, os.environ), asked)
     except Fault as fault:
         print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return fault.exit_code

@@ -26,11 +26,20 @@
       naming: 'Please choose another name: 1 to 64 letters, nothing hidden.',
       failed: 'The check for robots failed. Please press the button again.',
       setup: 'What is still to be set',
-      where: 'Copy these lines to commentd.ini and start again. “commentd example” prints every setting.',
+      where: 'Copy these lines to commentd.ini and start again. “commentd check” says more.',
       mail: 'No mail server: letters, with the codes of new accounts, are printed to the terminal.',
       origins: 'Any site may show and post comments here. Name your blog, so that only it may.',
       public_url: 'The service answers on this machine only. Put Caddy or nginx before it and say its address.',
       unnamed_proxy: 'A proxy passes requests on and is not named, so all visitors look like one.',
+      captcha: 'Robots are not kept out, or by a key for trials. The default, altcha, needs no key.',
+      limits: 'Anyone may write without end. Take “enabled = no” away from [limits].',
+      disk: 'The disk is nearly full.',
+      rights: 'The rights of files or of their folder are not as they should be.',
+      places: 'Your own file of places can’t be read, so the tables that ship are used.',
+      clock: 'The clock of this machine is wrong.',
+      outbox: 'Letters could not be delivered.',
+      backup: 'There is no recent copy of the database.',
+      versions: 'Python, SQLite or a package is older than it should be.',
       done: 'Nothing: all is set.',
     },
     zh: {
@@ -54,11 +63,20 @@
       naming: '请换一个昵称：1 到 64 个字，不含看不见的字符。',
       failed: '人机验证没有通过，请再点一次。',
       setup: '还需要设置什么',
-      where: '把下面的行写进 commentd.ini 后重新启动。运行 commentd example 会列出全部设置。',
+      where: '把下面的行写进 commentd.ini 后重新启动。运行 commentd check 可以看到详情。',
       mail: '没有邮件服务器：信件（包括注册验证码）会打印在终端里。',
       origins: '现在任何网站都能嵌入并发表评论。写上你的博客，就只有它可以。',
       public_url: '服务只在本机可用。在前面放上 Caddy 或 nginx，并写上它的地址。',
       unnamed_proxy: '有代理在转发请求，但没有登记，所有访客看起来都是同一个人。',
+      captcha: '没有人机验证，或者用的是公开的测试密钥。默认的 altcha 不需要密钥。',
+      limits: '任何人都可以无限发表。请去掉 [limits] 里的 enabled = no。',
+      disk: '磁盘快满了。',
+      rights: '数据库文件或所在文件夹的权限不对。',
+      places: '你的地址库文件无法读取，现在用的是自带的。',
+      clock: '这台机器的时钟不对。',
+      outbox: '有邮件没能送达。',
+      backup: '数据库没有最近的备份。',
+      versions: 'Python、SQLite 或某个软件包的版本偏旧。',
       done: '没有了，全部设置好了。',
     },
   }
@@ -220,10 +238,13 @@
     unnamed_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
   }
 
+  /** What is not in order, by topic; notes on the machine are for the terminal. */
   function todo(state) {
-    const missing = Object.keys(LINES).filter(key => key === 'unnamed_proxy' ? state[key] : !state[key])
-    return missing.length
-      ? missing.flatMap(key => [h('dt', {}, say(key)), h('dd', {}, h('pre', {}, LINES[key]))])
+    const topics = Object.keys(state).filter(key => words[key] && (key in LINES || state[key] !== 'note'))
+    return topics.length
+      ? topics.flatMap(key => [
+        h('dt', {}, say(key)), ...LINES[key] ? [h('dd', {}, h('pre', {}, LINES[key]))] : [],
+      ])
       : [h('dt', {}, say('done'))]
   }
 

@@ -174,7 +174,11 @@ def outside() -> Outside:
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """The defaults, with a database of its own and no captcha to solve."""
-    return Config(database_path=str(tmp_path / "commentd.db"), captcha_provider="none")
+    return Config(
+        database_path=str(tmp_path / "commentd.db"),
+        backup_folder=str(tmp_path / "backups"),
+        captcha_provider="none",
+    )
 
 
 @pytest.fixture

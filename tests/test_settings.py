@@ -110,7 +110,7 @@ BAD = [
         for text in ("a@b@c", "a@b..c", "评@b.c", "a@例.c")
     ],
     *[("mail_sender", text, "such as comments@") for text in ("a@b.c, d@e.f", "a@b c.d")],
-    ("captcha_provider", "recaptcha", "altcha, none"),
+    ("captcha_provider", "cusdis", "altcha, turnstile, hcaptcha, recaptcha, none"),
     *[("comments_max_length", text, "from 1 to 10000") for text in ("0", "10001", "1e3")],
     *[("comments_page_size", text, "from 1 to 100") for text in ("0", "101")],
     ("privacy_show_ip", "some", "masked, full, none"),
@@ -320,7 +320,9 @@ def test_a_file_with_a_secret_that_others_can_read_is_warned_about(
 
 def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
     marked = {f.name for f in fields(Config) if f.metadata["secret"]}
-    assert marked == {f.name for f in fields(Config) if re.search("password|_key$", f.name)}
+    assert marked == {
+        f.name for f in fields(Config) if re.search("password|secret|token_key", f.name)
+    }
 
 
 def test_the_example_file_is_the_one_that_the_program_prints() -> None:

@@ -29,8 +29,11 @@ from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, se
 import commentd
 from commentd import (
     BEFORE,
+    FIGURES,
     LISTS,
     MIGRATIONS,
+    MISCOUNTS,
+    RECOUNTS,
     App,
     Comment,
     Config,
@@ -190,8 +193,8 @@ def test_a_kill_between_any_two_statements_leaves_all_or_nothing(
     path = Path(config.database_path)
 
     def outcome(dies_at: int) -> tuple[bool, Any]:
-        for file in path.parent.iterdir():
-            file.unlink()
+        shutil.rmtree(path.parent)
+        path.parent.mkdir()
         if name != "start":
             shutil.copy(lived_in[0], path)
         died = in_a_child(config, name, lived_in[1], dies_at)
@@ -672,6 +675,7 @@ def exercise(store: Store) -> None:
         root = add(store, 1)
         reply = add(store, 2, parent=root)
         store.spend_captcha("s", START), store.bind_captcha("s", 1), store.spent_on("s")
+        assert store.is_spent("s")
         place = {"page_id": 1, "parent_id": None, "user_id": None}
         store.same_comment(START, START, **place, nickname="", content="1", ip="")
         store.count_replies(1)
@@ -679,11 +683,19 @@ def exercise(store: Store) -> None:
             store.comments(view, sort, 0, 10, 1)
             store.count_before(view, sort, reply if view == "thread" else root)
         for undo in (False, True):
-            store.like_comment(1, "x", undo), store.like_page(1, "x", undo, START)
+            store.like_comment(1, "x", START, undo), store.like_page(1, "x", START, undo, START)
+        store.like_comment(1, "x", START, False), store.like_page(1, "x", START, False, START)
+        store.forget(START + 9, lambda ip: ip, lambda: "y")
         store.set_status(1, "deleted")
         assert (store.due_letter(START), store.next_due()) != (None, None)
         store.set_back_letter(2, START), store.fail_letter(2, "x", START), store.drop_letter(2)
         store.purge(START)
+        # These may read all there is: they are asked for by hand, or seldom.
+        assert (store.miscounts(), store.recount()) == (0, 0)
+        assert store.figures(START)["comments"] == 2
+
+
+SLOW = {*MISCOUNTS, *RECOUNTS, FIGURES}
 
 
 def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
@@ -697,7 +709,9 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
             for sql, values in store.ran.items()
         }
     assert set(LISTS.values()) | set(BEFORE.values()) < set(plans)
-    assert {d: sql for sql, details in plans.items() for d in details if "SCAN" in d} == {}
+    assert {
+        d: sql for sql, details in plans.items() for d in details if "SCAN" in d and sql not in SLOW
+    } == {}
     # What is sorted at last is one page of a list, since the index chose and cut it before.
     sorts = {sql for sql, details in plans.items() if any("TEMP B-TREE" in d for d in details)}
     assert sorts <= set(LISTS.values())
