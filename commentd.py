@@ -813,7 +813,8 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
     except (OSError, sqlite3.Error) as error:
         raise Fault(f"{target} could not be written: {error}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            part.unlink()
 
 
 def sync(path: Path) -> None:
@@ -851,8 +852,10 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     return found
 
 
-def rotate(path: Path, folder: Path, keep: int) -> None:
-    for copy in list(backups_of(path, folder))[:-keep]:
+def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
+    """Let go of all but the newest copies, and of what a copy that was cut off left."""
+    cut_off = [p for p in folder.glob(".*.part") if now - p.stat().st_mtime > DAY]
+    for copy in [*list(backups_of(path, folder))[:-keep], *cut_off]:
         copy.unlink(missing_ok=True)
 
 
@@ -2432,28 +2435,33 @@ class Hashing:
             self.seats.release()
 
 
+def siteverify(config: Config, world: World, token: str) -> bool:
+    """What the provider of the captcha says of a token; `CaptchaDown` or `OSError` for no verdict."""
+    form = {"secret": config.captcha_secret, "response": token}
+    if config.captcha_provider == "hcaptcha":
+        form["sitekey"] = config.captcha_site_key
+    url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
+    return captcha_passed(config, *world.fetch(url, form))
+
+
 class Provider:
-    """Where hosted captchas are checked. Four ask at a time; after five failures in a row nobody
-    asks for half a minute, so that no one waits for what does not answer."""
+    """Keeps requests from waiting for a provider that does not answer: four ask at a time, and
+    after five failures in a row nobody does for half a minute."""
 
     def __init__(self) -> None:
         self.seats, self.failures, self.failed_at = threading.Semaphore(4), 0, 0
 
     def passes(self, config: Config, world: World, token: str) -> bool:
-        now, url = int(world.now()), config.captcha_verify_url
+        now, down = int(world.now()), CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
         resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
         if resting or not self.seats.acquire(timeout=1):
-            raise CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-        form = {"secret": config.captcha_secret, "response": token}
-        if config.captcha_provider == "hcaptcha":
-            form["sitekey"] = config.captcha_site_key
+            raise down
         try:
-            answer = world.fetch(url or SITEVERIFY[config.captcha_provider], form)
-            passed = captcha_passed(config, *answer)
+            passed = siteverify(config, world, token)
         except (OSError, CaptchaDown) as error:
             self.failures, self.failed_at = self.failures + 1, now
             log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
-            raise CaptchaDown("人机验证服务暂时没有响应，请稍后再试") from None
+            raise down from None
         finally:
             self.seats.release()
         self.failures = 0
@@ -3035,7 +3043,7 @@ def examine_outside(config: Config, world: World, running: bool) -> Iterator[Fin
         yield tried("mail", f"{config.mail_host} lets us in", lambda: world.knock(config))
     if config.captcha_provider in SITEVERIFY:
         text = f"{config.captcha_provider} takes the secret"
-        yield tried("captcha", text, lambda: Provider().passes(config, world, "commentd-check"))
+        yield tried("captcha", text, lambda: siteverify(config, world, "check"))
     if not running:
         yield Finding("note", "service", "it does not run now")
     elif config.server_public_url:
@@ -3655,18 +3663,15 @@ class App:
         """Make a copy when the last one is old, and let the oldest go."""
         config, now = self.house.config, self.house.world.now()
         path, folder = Path(config.database_path), Path(config.backup_folder)
-        recent = [
-            t
-            for t in backups_of(path, folder).values()
-            if 0 <= now - t < config.backup_every * HOUR
-        ]
-        if config.backup_every and not recent and self.house.store.figures(int(now))["comments"]:
+        every = config.backup_every * HOUR
+        recent = any(0 <= now - t < every for t in backups_of(path, folder).values())
+        if every and not recent and self.house.store.figures(int(now))["comments"]:
             try:
                 back_up(path, folder, now)
             except Fault as fault:
                 log.error("no backup: %s", fault)
                 return 10 * MINUTE
-            rotate(path, folder, config.backup_keep)
+            rotate(path, folder, config.backup_keep, now)
         return MINUTE
 
     def deliver(self) -> float:
