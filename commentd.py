@@ -1476,15 +1476,14 @@ class Store:
         for sql in PURGES:
             self.run(sql, now=now)
 
-    def forget(self, before: int, mask: Callable[[str], str], stranger: Callable[[], str]) -> None:
+    def forget(self, before: int, mask: Callable[[str], str]) -> None:
         """Of what is older, mask some of the addresses and let some likes forget whose they
         are; their numbers stay."""
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
-            self.run(sql, ip=mask(row["ip"]), id=row["id"])
-        for known, sql in LIKERS:
-            for row in self.rows(known, before=before):
-                self.run(sql, stranger=stranger(), **dict(row))
+            self.run(sql, ip=mask(row["ip"].decode("utf-8", "replace")), id=row["id"])
+        for sql in LIKERS:
+            self.run(sql, before=before)
 
     def miscounts(self) -> int:
         """How many counters are not what a recount gives."""
@@ -1518,14 +1517,12 @@ PURGES = [
 
 
 UNMASKED = """
-    SELECT id, ip FROM comment
+    SELECT id, CAST(ip AS BLOB) AS ip FROM comment
      WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
 LIKERS = [
-    (
-        f"""SELECT {of}, visitor FROM {table} WHERE liked_at < :before LIMIT 500""",
-        f"""UPDATE {table} SET visitor = :stranger, liked_at = NULL
-             WHERE {of} = :{of} AND visitor = :visitor""",
-    )
+    f"""UPDATE {table} SET visitor = 'past ' || random(), liked_at = NULL
+         WHERE ({of}, visitor) IN
+               (SELECT {of}, visitor FROM {table} WHERE liked_at < :before LIMIT 500)"""
     for table, of in (("comment_liker", "comment_id"), ("page_liker", "page_id"))
 ]
 
@@ -1561,26 +1558,28 @@ Found = tuple[str, str, list[str]]
 LookUp = Callable[[str], Found | None]
 
 
-def open_places(file: Path) -> LookUp:
+@contextlib.contextmanager
+def open_places(file: Path) -> Iterator[LookUp]:
     """The owner's own file of places; a `Fault` says what is wrong with it."""
-    try:
-        look_up = open_mmdb(file) if file.suffix == ".mmdb" else open_xdb(file)
-        for byte in range(1, 224, 4):  # a file that was cut fails somewhere
-            look_up(f"{byte}.1.1.1")
-            look_up(f"2{byte:03x}::1")
-    except ModuleNotFoundError as missing:
-        raise Fault(f"[geo] file needs {missing.name}: pip install 'commentd[geo]'") from None
-    except Exception as error:
-        raise Fault(f"[geo] file {file} can't be read ({error})") from None
-    return look_up
+    with contextlib.ExitStack() as held:
+        try:
+            look_up = (open_mmdb if file.suffix == ".mmdb" else open_xdb)(file, held)
+            for byte in range(1, 224, 4):  # a file that was damaged fails somewhere
+                look_up(f"{byte}.1.1.1")
+                look_up(f"2{byte:03x}::1")
+        except ModuleNotFoundError as missing:
+            raise Fault(f"[geo] file needs {missing.name}: pip install 'commentd[geo]'") from None
+        except Exception as error:
+            raise Fault(f"[geo] file {file} can't be read ({error})") from None
+        yield look_up
 
 
-def open_mmdb(file: Path) -> LookUp:
+def open_mmdb(file: Path, held: contextlib.ExitStack) -> LookUp:
     """Places as MaxMind, DB-IP and IPinfo write them."""
     import maxminddb
 
     # Not mapped into memory: a file that is replaced in place would kill the process.
-    reader = maxminddb.open_database(file, maxminddb.MODE_FILE)
+    reader = held.enter_context(maxminddb.open_database(file, maxminddb.MODE_FILE))
     only_4 = reader.metadata().ip_version == 4
 
     def look_up(ip: str) -> Found | None:
@@ -1589,7 +1588,7 @@ def open_mmdb(file: Path) -> LookUp:
         if not country:
             return None
         if isinstance(country, str):  # IPinfo's is flat
-            return record.get("country_code", country), "", []
+            return record.get("country_code", country), country, []
         parts = [country, *record.get("subdivisions", [])[:1], record.get("city", {})]
         names = [part.get("names", {}).get("zh-CN", "") for part in parts]
         return country.get("iso_code", ""), names[0], names[1:]
@@ -1597,26 +1596,35 @@ def open_mmdb(file: Path) -> LookUp:
     return look_up
 
 
-def open_xdb(file: Path) -> LookUp:
-    """Places as ip2region writes them: 中国|0|浙江省|杭州市|电信 or 中国|浙江省|杭州市|电信|CN."""
+def open_xdb(file: Path, held: contextlib.ExitStack) -> LookUp:
+    """Places as ip2region writes them: 中国|浙江省|杭州市|电信, with the code |CN at its
+    end or, before 2025, a region: 中国|0|浙江省|杭州市|电信."""
     from ip2region import searcher, util
 
-    version = util.version_from_header(util.load_header_from_file(str(file))) or util.IPv4
-    util.verify_from_file(str(file))
+    with file.open("rb") as handle:
+        header = util.load_header(handle)
+        util.verify(handle)
+    version = util.version_from_header(header) or util.IPv4
+    if file.stat().st_size < header.endIndexPtr + version.index_size:
+        raise ValueError("it was cut")
     regions = searcher.new_with_file_only(version, str(file))
+    held.callback(regions.close)
     only_6 = version.byte_num == 16
 
     def look_up(ip: str) -> Found | None:
         region = regions.search(ip) if only_6 == (":" in ip) else ""
         country, *parts = ["" if text == "0" else text for text in region.split("|")]
         newer = len(parts) == 4 and re.fullmatch("[A-Z]{2}", parts[3])
-        return (parts[3] if newer else "", country, parts[not newer :][:2]) if country else None
+        older = len(parts) == 4 and not newer  # a region comes before the province
+        return (parts[3] if newer else "", country, parts[older:][:2]) if country else None
 
     return look_up
 
 
 # Endings that the shipped tables leave away too; what ip2region calls a province.
-ENDING = re.compile("(?<=..)(省|市|地区|盟|特别行政区|((壮|回|藏|羌)族|维吾尔)*自治[区州])$")
+PEOPLES = "壮|回|藏|羌|彝|苗|侗|布依|土家|蒙古|傣|白|朝鲜|哈尼|傈僳|景颇|哈萨克|柯尔克孜|维吾尔"
+ENDING = re.compile(f"(?<=..)(省|市|地区|盟|特别行政区|(({PEOPLES})族?)*自治[区州])$")
+MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 
 
@@ -1628,9 +1636,10 @@ class Places:
         self.lock, self.folder = threading.Lock(), folder
         self.tables: dict[int, sqlite3.Connection | None] = {}
         self.own: LookUp = lambda ip: None
+        self.held = contextlib.ExitStack()
         if file:
             try:
-                self.own = open_places(Path(file))
+                self.own = self.held.enter_context(open_places(Path(file)))
             except Fault as fault:
                 log.warning("%s; the tables that ship are used", fault)
         self.of("192.0.2.1")  # so that a bad table is named at the start
@@ -1642,7 +1651,9 @@ class Places:
         if not ip:
             return "", ""
         with self.lock:
-            if (address := ipaddress.ip_address(ip)).is_global and (found := self.owners(ip)):
+            address = ipaddress.ip_address(ip)
+            public = address.is_global and not address.is_multicast
+            if public and (found := self.owners(ip)):
                 return found
             # IPv6 is known by its upper half, moved into the range of a signed number.
             start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
@@ -1653,15 +1664,26 @@ class Places:
         try:
             found = self.own(ip)
         except Exception as error:
-            log.warning("[geo] file fails, so the tables that ship are used: %s", error)
+            log.warning(
+                "[geo] file can't be read any more (%s); the tables that ship are used", error
+            )
             self.own, found = lambda ip: None, None
+            self.held.close()
         if found is None:
             return None
         country, name, parts = found
-        parts = list(dict.fromkeys(ENDING.sub("", part) for part in parts if part))
-        country = country or (self.ask(4, COUNTRY_CALLED, name) or ("",))[0]
+        texts = (country, name, *parts)
+        if not all(isinstance(t, str) and t.isprintable() and len(t) < 50 for t in texts):
+            return None
+        parts = [ENDING.sub("", part) for part in parts if part]
+        # The name first: an older .xdb may have another word of two letters where the code is.
+        country = (self.ask(4, COUNTRY_CALLED, name or country) or (country,))[0]
+        if not re.fullmatch("[A-Z]{2}", country):
+            return None
         if country == "CN" and parts and parts[0] in REGIONS:
             country, parts = REGIONS[parts[0]], []
+        if parts and parts[0] in MUNICIPALITIES:
+            parts = parts[:1]
         if country == "CN":
             return country, " ".join(parts) or "中国"
         return country, (self.ask(4, NAME_OF_COUNTRY, country) or (name,))[0]
@@ -1688,6 +1710,7 @@ class Places:
         return self.tables[version]
 
     def close(self) -> None:
+        self.held.close()
         for table in self.tables.values():
             if table:
                 table.close()
@@ -2436,7 +2459,7 @@ class Hashing:
 
 
 def siteverify(config: Config, world: World, token: str) -> bool:
-    """What the provider of the captcha says of a token; `CaptchaDown` or `OSError` for no verdict."""
+    """What the captcha's provider says of a token; `CaptchaDown` or `OSError` for no verdict."""
     form = {"secret": config.captcha_secret, "response": token}
     if config.captcha_provider == "hcaptcha":
         form["sitekey"] = config.captcha_site_key
@@ -2966,7 +2989,8 @@ def examine_files(config: Config) -> Iterator[Finding]:
             yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
     if config.geo_file:
         try:
-            open_places(Path(config.geo_file))
+            with open_places(Path(config.geo_file)):
+                pass
         except Fault as fault:
             yield Finding("warn", "places", f"{fault}; the tables that ship are used")
 
@@ -3656,7 +3680,7 @@ class App:
                 house.store.purge(now)
             if house.clients.unnamed_proxy:
                 house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
-            house.store.forget(oldest, masked, lambda: house.world.chance(16).hex())
+            house.store.forget(oldest, masked)
         return 1
 
     def keep(self) -> float:
@@ -3680,10 +3704,12 @@ class App:
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
-        with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
-            self.tick()
-        self.house.store.close()
-        self.house.places.close()
+        try:
+            with contextlib.suppress(Unavailable, sqlite3.ProgrammingError):
+                self.tick()
+        finally:
+            self.house.store.close()
+            self.house.places.close()
 
 
 def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
@@ -4218,7 +4244,7 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
     host, listen = url.hostname or "", config.server_listen
     if listen.startswith("unix:"):
-        upstream = f"unix:{listen[5:]}:" if kind == "nginx" else f"unix/{listen[5:]}"
+        upstream = listen if kind == "nginx" else f"unix/{listen[5:]}"
     else:
         upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     ports = [f"listen {url.port or 80};", f"listen [::]:{url.port or 80};"]
@@ -4226,7 +4252,7 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
         folder = f"/etc/letsencrypt/live/{host}"
         ports = [f"listen {url.port or 443} ssl;", f"listen [::]:{url.port or 443} ssl;"]
         ports += [f"ssl_certificate {folder}/fullchain.pem;"]
-        ports += [f"ssl_certificate_key {folder}/privkey.pem;"]
+        ports += [f"ssl_certificate_key {folder}/privkey.pem;", "ssl_protocols TLSv1.2 TLSv1.3;"]
     return {
         "address": f"{url.scheme}://{url.netloc}",
         "host": host,

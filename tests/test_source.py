@@ -114,7 +114,7 @@ def test_bottle_is_only_in_plumbing_and_application() -> None:
         (r"\bsmtplib\.(?!SMTP(Exception|\w+Refused|\w+Error|ResponseException)\b)", {"World"}),
         (r"\btime\.(?!monotonic\(\))", {"World"}),  # Serving waits, whatever the clock says
         (r"\bsecrets\.", {"World"}),
-        (r"\brandom\b|urandom|uuid", set()),
+        (r"\brandom\.|urandom|uuid", set()),
         (r"\bdatetime\.(now|utcnow|today)\b", set()),
         (r"urllib\.request|http\.client|requests\.", {"World"}),
         (r"\bsubprocess\b|os\.(system|popen|exec)", set()),
@@ -210,7 +210,7 @@ def test_sql_is_constants_with_placeholders() -> None:
         for node in ast.walk(TREE)
         if isinstance(node, ast.For) and ast.unparse(node.target) in ("sql", "statement")
     ]
-    assert sorted(loops) == ["PURGES", "statements(migrations[version])"]
+    assert sorted(loops) == ["LIKERS", "PURGES", "statements(migrations[version])"]
 
 
 @pytest.mark.parametrize(

@@ -503,17 +503,6 @@ def test_only_the_owner_can_read_the_files(config: Config) -> None:
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_a_file_that_others_can_read_is_warned_about(
-    config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_app(config).close()
-    assert caplog.records == []
-    Path(config.database_path).chmod(0o644)
-    make_app(config).close()
-    assert [r.levelname for r in caplog.records] == ["WARNING"]
-    assert "chmod 600" in caplog.text
-
-
 def test_accounts_without_a_key_stop_the_start(config: Config, lived_in: tuple[Path, str]) -> None:
     shutil.copy(lived_in[0], config.database_path)
     with closing(sqlite3.connect(config.database_path)) as db, db:
@@ -685,7 +674,7 @@ def exercise(store: Store) -> None:
         for undo in (False, True):
             store.like_comment(1, "x", START, undo), store.like_page(1, "x", START, undo, START)
         store.like_comment(1, "x", START, False), store.like_page(1, "x", START, False, START)
-        store.forget(START + 9, lambda ip: ip, lambda: "y")
+        store.forget(START + 9, lambda ip: ip)
         store.set_status(1, "deleted")
         assert (store.due_letter(START), store.next_due()) != (None, None)
         store.set_back_letter(2, START), store.fail_letter(2, "x", START), store.drop_letter(2)

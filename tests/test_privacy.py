@@ -1,0 +1,467 @@
+"""What is known of a reader is forgotten in time: addresses are masked in the file, likes forget
+whose they are, and all sums stay."""
+
+import random
+import re
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import webtest
+from conftest import PAGE, START, Outside, Visitor, assert_whole
+from test_server import COMMENT, services, until
+
+from commentd import MIGRATIONS, App, Config, connect, make_app, masked, migrate
+
+HOUR, DAY = 3600, 86400
+KEPT = [  # what an author's connection says, what is stored of it, and what is left in the end
+    ("45.33.32.156", "45.33.32.156", "45.33.32.0"),
+    ("::ffff:45.33.32.157", "45.33.32.157", "45.33.32.0"),
+    ("2a00:1450:4001:81b::200e", "2a00:1450:4001:81b::200e", "2a00:1450:4001::"),
+    ("[2a00:1450:4001:81c::200e]:443", "2a00:1450:4001:81c::200e", "2a00:1450:4001::"),
+    ("unknown", "", ""),
+]
+ODD = {  # what an import or another program may have left in the column
+    "": "",
+    "unknown": "",
+    "::ffff:1.2.3.4": "1.2.3.0",
+    "1.2.3.4:80": "1.2.3.0",
+    "[2001:db8:1:2::3]:80": "2001:db8:1::",
+    "fe80::1%eth0": "fe80::",
+    "1.2.3.4, 5.6.7.8": "",
+    "1.2.3": "",
+    "1.2.3.4/32": "",
+    "1.2.3.4\0": "",
+    "a\nb": "",
+    "::" * 5000: "",
+    "'; DROP TABLE comment; --": "",
+}
+NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+LEFT = """SELECT (SELECT count(*) FROM comment WHERE masked = 0),
+                 (SELECT count(*) FROM comment_liker WHERE liked_at IS NOT NULL),
+                 (SELECT count(*) FROM page_liker WHERE liked_at IS NOT NULL)"""
+
+
+def ips(db: sqlite3.Connection) -> list[str]:
+    return [ip for (ip,) in db.execute("SELECT ip FROM comment ORDER BY id")]
+
+
+def age(app: App, outside: Outside, seconds: float, ticks: int = 1) -> None:
+    outside.time += seconds
+    for _ in range(ticks):
+        app.tick()
+
+
+def fill(db: sqlite3.Connection, number: int, ip: str = "45.{0}.{1}.{2}", step: int = 1) -> None:
+    """A page with many comments, each of another address, some of one moment."""
+    db.execute("INSERT INTO page (key, page_url, seen_at) VALUES ('/', '/', ?)", (START,))
+    rows = [
+        (ip.format(n // 65536, n // 256 % 256, n % 256), START + n // step) for n in range(number)
+    ]
+    db.execute("BEGIN")
+    db.executemany(
+        """INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+                                location, shown, status, created_at)
+           VALUES (1, 'Ann', '', '', 'hi', '<p>hi</p>', ?, '', '', 1, 'visible', ?)""",
+        rows,
+    )
+    db.execute("UPDATE page SET total = ?, threads = ?", (number, number))
+    db.execute("COMMIT")
+
+
+@pytest.fixture
+def admin(ann: Visitor, db: sqlite3.Connection) -> Visitor:
+    db.execute("UPDATE account SET role = 'admin'")
+    return ann
+
+
+# Addresses
+
+
+@pytest.mark.parametrize("settings", [{"privacy_keep_ip_days": d} for d in (0, 1, 30, 365)])
+def test_after_its_days_an_address_is_masked_and_not_before(
+    app: App, outside: Outside, db: sqlite3.Connection, settings: dict[str, int]
+) -> None:
+    for peer, _, _ in KEPT:
+        Visitor(app, ip=peer).say(f"from {peer}")
+    span = max(HOUR, settings["privacy_keep_ip_days"] * DAY)
+    age(app, outside, span)
+    assert ips(db) == [whole for _, whole, _ in KEPT]
+    age(app, outside, 1)
+    assert ips(db) == [short for _, _, short in KEPT]
+    age(app, outside, span)
+    assert ips(db) == [short for _, _, short in KEPT]
+
+
+@NO_LIMITS
+@pytest.mark.parametrize("status", ["visible", "waiting", "spam", "deleted"])
+def test_whatever_became_of_a_comment_its_address_is_masked(
+    app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection, status: str
+) -> None:
+    ann.say("of an account")
+    Visitor(app).say("of a guest")
+    ann.say("an answer", parent_id=2)
+    with app.house.store.writing():
+        for number in (1, 2, 3):
+            app.house.store.set_status(number, status)
+    age(app, outside, 30 * DAY + 1)
+    assert ips(db) == ["203.0.113.0"] * 3
+
+
+def test_readers_see_the_same_before_and_after_and_admins_what_is_left(
+    app: App, admin: Visitor, outside: Outside
+) -> None:
+    reader = Visitor(app)
+    for peer, _, _ in KEPT:
+        Visitor(app, ip=peer).say(f"from {peer}", nickname="Bob")
+    before, known = reader.listing(sort="oldest"), admin.listing(sort="oldest")
+    age(app, outside, 30 * DAY + 1)
+    admin.authorization = ("Bearer", admin.login()["token"])
+    after, left = reader.listing(sort="oldest"), admin.listing(sort="oldest")
+    assert after["comments"] == before["comments"]
+    assert {c["ip"] for c in known["comments"]} == {whole for _, whole, _ in KEPT}
+    assert [c["ip"] for c in left["comments"]] == [c["ip"] for c in after["comments"]]
+    assert {c["ip"] for c in left["comments"]} == {short for _, _, short in KEPT}
+
+
+@pytest.mark.parametrize("settings", [{"privacy_show_ip": "full"}])
+def test_where_readers_see_full_addresses_they_see_no_more_than_is_left(
+    app: App, outside: Outside
+) -> None:
+    visitor = Visitor(app, ip="45.33.32.156")
+    visitor.say()
+    assert visitor.listing()["comments"][0]["ip"] == "45.33.32.156"
+    age(app, outside, 30 * DAY + 1)
+    assert visitor.listing()["comments"][0]["ip"] == "45.33.32.0"
+
+
+@pytest.mark.parametrize("settings", [{"privacy_keep_ip_days": 0}])
+def test_with_no_days_a_double_is_still_known(app: App, outside: Outside) -> None:
+    visitor = Visitor(app, ip="45.33.32.156")
+    first = visitor.say()["comment"]["id"]
+    age(app, outside, 59)
+    assert visitor.say()["comment"]["id"] == first
+    assert Visitor(app, ip="45.33.32.157").say()["comment"]["id"] != first
+
+
+def test_what_does_not_look_like_an_address_stops_nothing(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    fill(db, len(ODD) + 1)
+    for number, text in enumerate(ODD, 1):
+        db.execute("UPDATE comment SET ip = ? WHERE id = ?", (text, number))
+    age(app, outside, 31 * DAY)
+    assert ips(db) == [*ODD.values(), "45.0.0.0"]
+    listed = Visitor(app).listing(url="/", sort="oldest", limit=100)["comments"]
+    assert [comment["ip"] for comment in listed] == ips(db)
+
+
+def test_a_row_that_no_text_can_be_made_of_does_not_keep_the_others(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    fill(db, 3)
+    db.execute("UPDATE comment SET likes = 1 WHERE id < 3")
+    db.execute("INSERT INTO comment_liker SELECT id, 'a', created_at FROM comment WHERE id < 3")
+    for row in (
+        "comment SET ip = CAST(x'ff00fe' AS TEXT) WHERE id = 1",
+        "comment_liker SET visitor = CAST(x'ff00fe' AS TEXT) WHERE comment_id = 1",
+    ):
+        db.execute(f"UPDATE {row}")
+    age(app, outside, 31 * DAY, ticks=3)
+    assert db.execute(LEFT).fetchone() == (0, 0, 0)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_to_mask_is_to_mask_for_good(odd: str) -> None:
+    assert masked(odd) == ODD[odd]
+    assert masked(masked(odd)) == masked(odd)
+
+
+# Likes
+
+
+def likes(visitor: webtest.TestApp, undo: bool = False) -> list[int]:
+    """Of the comment and of the page, after this visitor liked both."""
+    comment = visitor.post_json("/comment/like", {"id": 1, "undo": undo}).json
+    page = visitor.post_json("/page/like", {"page_url": PAGE, "undo": undo}).json
+    return [comment["likes"], page["page_likes"]]
+
+
+def likers(db: sqlite3.Connection) -> set[str]:
+    both = "SELECT visitor FROM comment_liker UNION SELECT visitor FROM page_liker"
+    return {visitor for (visitor,) in db.execute(both)}
+
+
+def test_a_like_forgets_whose_it_was_and_still_counts(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    visitor, other = Visitor(app), Visitor(app, ip="203.0.113.8")
+    visitor.say()
+    assert (likes(visitor), likes(other)) == ([1, 1], [2, 2])
+    known = likers(db)
+    age(app, outside, 30 * DAY)
+    assert likers(db) == known
+    age(app, outside, 1)
+    left = likers(db)
+    assert not left & known
+    assert len(left) == 4  # each like stands for itself
+    assert_whole(app.house.store.path)
+    # Nobody's now: the visitor may like again, and take back that one alone.
+    assert likes(visitor, undo=True) == [2, 2]
+    assert likes(visitor) == likes(visitor) == [3, 3]
+    assert likes(visitor, undo=True) == likes(visitor, undo=True) == [2, 2]
+    age(app, outside, 31 * DAY)
+    assert likers(db) == left
+
+
+def test_a_like_of_an_account_can_be_taken_back_years_later(
+    app: App, ann: Visitor, outside: Outside, db: sqlite3.Connection
+) -> None:
+    ann.say()
+    assert likes(ann) == [1, 1]
+    age(app, outside, 900 * DAY, ticks=3)
+    ann.authorization = ("Bearer", ann.login()["token"])
+    assert likers(db) == {"user 1"}
+    assert likes(ann) == [1, 1]
+    assert likes(ann, undo=True) == [0, 0]
+
+
+def test_a_like_that_is_given_again_does_not_grow_younger(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    visitor = Visitor(app)
+    visitor.say()
+    likes(visitor)
+    known = likers(db)
+    age(app, outside, 29 * DAY)
+    assert likes(visitor) == [1, 1]
+    age(app, outside, DAY + 1)
+    assert not likers(db) & known
+
+
+def test_of_a_file_of_before_all_is_forgotten_in_time(tmp_path: Path, outside: Outside) -> None:
+    path = tmp_path / "commentd.db"
+    with closing(connect(str(path))) as db:
+        migrate(db, MIGRATIONS[:1])
+        fill(db, 3)
+        db.execute("INSERT INTO account VALUES (1, 'a@example.com', 'Ann', '', 'user', 1, 0)")
+        for who in ("user 1", "00ff" * 8, "11ee" * 8):
+            db.execute("INSERT INTO comment_liker VALUES (1, ?)", (who,))
+            db.execute("INSERT INTO page_liker VALUES (1, ?)", (who,))
+        db.execute("UPDATE comment SET likes = 3 WHERE id = 1")
+        db.execute("UPDATE page SET page_likes = 3")
+        (now,) = db.execute("SELECT CAST(strftime('%s', 'now') AS INTEGER)").fetchone()
+    outside.time = now
+    config = Config(
+        database_path=str(path), backup_folder=str(tmp_path / "backups"), token_key="k" * 32
+    )
+    app = make_app(config, outside.world, rounds=1)
+    with closing(app), closing(sqlite3.connect(path)) as db:
+        before = likers(db)
+        age(app, outside, 29 * DAY)
+        assert likers(db) == before
+        age(app, outside, 2 * DAY)
+        assert likers(db) & before == {"user 1"}
+        kept = (
+            "SELECT 1 FROM comment_liker JOIN page_liker USING (visitor) WHERE visitor = 'user 1'"
+        )
+        assert db.execute(kept).fetchall() == [(1,)]
+        outside.time = START + 31 * DAY
+        app.tick()
+        assert set(ips(db)) == {"45.0.0.0"}
+    assert_whole(str(path))
+
+
+# The file
+
+
+def traces(path: Path, texts: set[str]) -> set[str]:
+    """Those of the texts whose bytes are in the file, or in one beside it."""
+    files = [file for file in path.parent.rglob("*") if file.is_file() and file.suffix != ".ini"]
+    held = b"".join(file.read_bytes() for file in files)
+    pieces = set(re.findall(rb"[0-9a-f.:]{7,}", held))
+    return {text for text in texts if any(text.encode() in piece for piece in pieces)}
+
+
+def test_after_a_stop_no_byte_tells_what_was_forgotten(tmp_path: Path, outside: Outside) -> None:
+    path, chance = tmp_path / "commentd.db", random.Random(1)
+    config = Config(database_path=str(path), captcha_provider="none", limits_enabled=False)
+    app = make_app(config, outside.world, rounds=1)
+    addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 200)}
+    for n in range(4096, 4146):
+        addresses.add(f"2a00:1450:4001:{n:x}::{chance.randint(4096, 65535):x}")
+    ids: list[int] = []
+    for ip in sorted(addresses):  # texts of many lengths, answers, likes: rows grow and move
+        outside.time += 1
+        text = f"hello {'x' * chance.randrange(900)}"
+        parent = {"parent_id": chance.choice(ids)} if ids and chance.random() < 0.4 else {}
+        web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
+        posted = web.post_json("/comments", {**COMMENT, "content": text, **parent}).json
+        ids.append(posted["comment"]["id"])
+        for _ in range(2):
+            web.post_json("/comment/like", {"id": chance.choice(ids)})
+        web.post_json("/page/like", {"page_url": PAGE})
+    with closing(sqlite3.connect(path)) as db:
+        visitors = likers(db)
+    secret = addresses | visitors
+    assert traces(path, secret) == secret  # so that the test knows how to look
+    age(app, outside, 31 * DAY)
+    app.close()
+    assert not Path(f"{path}-wal").exists()
+    assert traces(path, secret) == set()
+    assert_whole(str(path))
+
+
+# The work
+
+
+@pytest.mark.parametrize("step", [1, 1300])
+def test_many_are_done_in_several_turns_the_oldest_first(
+    app: App, outside: Outside, db: sqlite3.Connection, step: int
+) -> None:
+    fill(db, 1300, step=step)
+    db.execute("UPDATE comment SET likes = 1")
+    db.execute("UPDATE page SET page_likes = 1300")
+    for table in ("comment_liker (comment_id", "page_liker (page_id"):
+        of = "id" if table.startswith("comment") else "1"
+        db.execute(
+            f"INSERT INTO {table}, visitor, liked_at)"
+            f" SELECT {of}, 'v' || id, created_at FROM comment"
+        )
+    outside.time += 31 * DAY
+    rest = []
+    for _ in range(4):
+        app.tick()
+        rest.append(db.execute(LEFT).fetchone())
+        newest = "SELECT max(created_at) FROM comment WHERE masked = 1"
+        oldest = "SELECT min(created_at) FROM comment WHERE masked = 0"
+        (a,), (b,) = db.execute(newest).fetchone(), db.execute(oldest).fetchone()
+        assert b is None or a <= b
+    assert rest == sorted(rest, reverse=True)
+    assert all(rest[0])  # a turn is short
+    assert rest[-1] == (0, 0, 0)
+    assert len(likers(db)) == 2600
+    assert_whole(app.house.store.path)
+
+
+def test_comments_go_in_while_many_are_masked(tmp_path: Path) -> None:
+    with closing(connect(str(tmp_path / "commentd.db"))) as db:
+        migrate(db, MIGRATIONS)
+        fill(db, 1200)
+        db.execute("UPDATE comment SET created_at = created_at - ?", (START,))
+    with services(tmp_path) as start:
+        service = start()
+        answers: list[int] = []
+        done = threading.Event()
+
+        def write(name: str) -> None:
+            number = 0
+            while not done.is_set() or number < 15:
+                number += 1
+                body = {**COMMENT, "content": f"{name} {number}"}
+                answers.append(service.ask("POST", "/comments", body=body).status)
+
+        tabs = [threading.Thread(target=write, args=(name,)) for name in "ab"]
+        for tab in tabs:
+            tab.start()
+        with closing(sqlite3.connect(service.path)) as db:
+            try:
+                old = "SELECT count(*) FROM comment WHERE masked = 0 AND created_at < 2000"
+                until(lambda: db.execute(old).fetchone() == (0,))
+            finally:
+                done.set()
+                for tab in tabs:
+                    tab.join()
+            assert db.execute(LEFT).fetchone()[0] == len(answers)
+        assert set(answers) == {200}
+
+
+@NO_LIMITS
+def test_one_visitor_in_two_tabs_while_all_is_forgotten(app: App, outside: Outside) -> None:
+    """Comments and likes of one moment, a clock that runs away meanwhile: all are kept, all sums
+    are right."""
+    body = {**COMMENT, "page_url": PAGE}
+    faults: list[str] = []
+    done = threading.Event()
+
+    def write(name: str) -> None:
+        web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "45.33.32.156"})
+        for number in range(20):
+            comment = web.post_json("/comments", {**body, "content": f"{name} {number}"}).json
+            web.post_json("/comment/like", {"id": comment["comment"]["id"]})
+            web.post_json("/page/like", {"page_url": PAGE, "undo": number % 3 == 0})
+
+    def forget() -> None:
+        while not done.is_set():
+            outside.time += DAY
+            app.tick()
+
+    def guarded(work: Any, *args: str) -> None:
+        try:
+            work(*args)
+        except BaseException as error:
+            faults.append(repr(error))
+
+    tabs = [threading.Thread(target=guarded, args=(write, name)) for name in "ab"]
+    keeper = threading.Thread(target=guarded, args=(forget,))
+    for thread in (*tabs, keeper):
+        thread.start()
+    for thread in tabs:
+        thread.join()
+    done.set()
+    keeper.join()
+    assert faults == []
+    assert Visitor(app).listing()["total"] == 40
+    assert_whole(app.house.store.path)
+
+
+def test_a_clock_that_jumps_a_year_and_back_fails_nothing(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    visitor = Visitor(app, ip="45.33.32.156")
+    visitor.say("before")
+    likes(visitor)
+    age(app, outside, 365 * DAY)
+    assert ips(db) == ["45.33.32.0"]
+    visitor.say("in the future")
+    likes(visitor)
+    age(app, outside, -365 * DAY)
+    visitor.say("after")
+    assert ips(db) == ["45.33.32.0", "45.33.32.156", "45.33.32.156"]
+    assert likes(visitor) == [2, 2]
+    age(app, outside, 31 * DAY)
+    assert ips(db)[0::2] == ["45.33.32.0"] * 2
+    age(app, outside, 365 * DAY)
+    assert ips(db) == ["45.33.32.0"] * 3
+    assert db.execute(LEFT).fetchone() == (0, 0, 0)
+
+
+def test_where_nothing_is_due_nothing_is_written_and_nothing_scanned(
+    app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    fill(db, 1000)
+    app.tick()
+    asked: list[str] = []
+    app.house.store.writer.set_trace_callback(asked.append)
+    wal = Path(f"{app.house.store.path}-wal")
+    size, version = wal.stat().st_size, db.execute("PRAGMA data_version").fetchone()
+    for _ in range(50):
+        age(app, outside, 1)
+    app.house.store.writer.set_trace_callback(None)
+    assert wal.stat().st_size == size
+    assert db.execute("PRAGMA data_version").fetchone() == version
+    asked = [sql for sql in set(asked) if re.match(r"\s*(SELECT|UPDATE)", sql)]
+    for table in ("comment", "comment_liker", "page_liker"):
+        plans = [
+            step
+            for sql in asked
+            for *_, step in db.execute(f"EXPLAIN QUERY PLAN {sql}")
+            if re.search(rf"\b{table}\b", step)
+        ]
+        assert plans
+        assert all(
+            re.match(r"SEARCH \w+ USING (COVERING )?INDEX|SEARCH.*PRIMARY KEY", p) for p in plans
+        )

@@ -1,0 +1,493 @@
+"""The service behind real proxies, nginx and Caddy, each set up by what `commentd example` prints:
+over TCP and through a socket file, at / and under a prefix."""
+
+import contextlib
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_home
+from conftest import PAGE
+from playwright.sync_api import Page
+from test_commands import run
+from test_server import (
+    AS_JSON,
+    BLOG,
+    CHUNKED,
+    COMMENT,
+    FOREIGN,
+    Answer,
+    Service,
+    answer_on,
+    chunked,
+    padded,
+    request,
+    rows,
+    services,
+    until,
+)
+
+from commentd import BODY_LIMIT, LINE_LIMIT
+
+HOST = "comments.example"  # as `request` says
+PLACES = ":".join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin"))
+NGINX = """
+daemon off;
+master_process off;  # as the user of the test, so that it may open the socket file
+pid {0}/nginx.pid;
+events {{}}
+http {{
+    gzip on;  # as Debian has it
+    access_log off;
+    client_body_temp_path {0}/bodies;
+    proxy_temp_path {0}/replies;
+    fastcgi_temp_path {0}/fastcgi;
+    uwsgi_temp_path {0}/uwsgi;
+    scgi_temp_path {0}/scgi;
+    include {0}/printed.conf;
+}}
+"""
+CADDY = """
+{{
+    admin off
+    auto_https disable_redirects
+    skip_install_trust
+}}
+import {0}/printed.conf
+"""
+PROXIES = {
+    "nginx": (NGINX, "nginx -e {0}/proxy.log -c {0}/proxy.conf"),
+    "caddy": (CADDY, "caddy run --adapter caddyfile --config {0}/proxy.conf"),
+}
+ME = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Front:
+    """A proxy, and how readers reach it. Each test is other clients, whose limits are apart."""
+
+    service: Service
+    port: int
+    prefix: str
+    authority: ssl.SSLContext | None
+
+    @contextlib.contextmanager
+    def connect(self, client: str = ME) -> Iterator[socket.socket]:
+        with contextlib.ExitStack() as stack:
+            line = socket.create_connection((ME, self.port), 20, source_address=(client, 0))
+            stack.enter_context(line)
+            if self.authority:
+                line = self.authority.wrap_socket(line, server_hostname=HOST)
+                stack.enter_context(line)
+            yield line
+
+    def ask(self, method: str, target: str, *words: str, client: str = ME, **body: Any) -> Answer:
+        with self.connect(client) as line:
+            line.sendall(request(method, self.prefix + target, *words, **body))
+            return answer_on(line, method)
+
+    def say(self, content: str, *words: str, client: str = ME) -> Answer:
+        body = {**COMMENT, "content": content}
+        return self.ask("POST", "/comments", *words, client=client, body=body)
+
+
+@contextlib.contextmanager
+def free_port() -> Iterator[int]:
+    """A port that nobody else is given meanwhile; whoever is told it may listen there."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("", 0))
+        yield holder.getsockname()[1]
+
+
+class Site:
+    """What a service and its proxy have to know of each other."""
+
+    def __init__(self, folder: Path, kind: str, way: str, port: int, inner: int) -> None:
+        self.folder, self.kind, self.port = folder, kind, port
+        self.through = "unix" if way == "unix" else ME
+        self.listen = f"unix:{folder}/s" if way == "unix" else f"{ME}:{inner}"
+
+    def settings(self, url: str, trusted: str | None = None) -> dict[str, dict[str, str]]:
+        named = self.through if trusted is None else trusted
+        server = {"listen": self.listen, "public_url": url, "trusted_proxy": named}
+        return {"server": server, "limits": {"enabled": "yes"}, "privacy": {"show_ip": "full"}}
+
+    @contextlib.contextmanager
+    def proxy(
+        self,
+        service: Service,
+        prefix: str = "",
+        edit: Callable[[str], str] = str,
+        authority: ssl.SSLContext | None = None,
+    ) -> Iterator[Front]:
+        """The proxy as the program sets it up."""
+        code, printed, said = run(self.folder, "example", self.kind)
+        assert (code, said) == (0, "")
+        main, command = (text.format(self.folder) for text in PROXIES[self.kind])
+        (self.folder / "printed.conf").write_text(edit(printed))
+        (self.folder / "proxy.conf").write_text(main)
+        own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(self.folder))
+        front = Front(service, self.port, prefix, authority)
+        path = self.folder / "proxy.out"
+        with path.open("w") as out:
+            process = subprocess.Popen(
+                command.split(), env={**os.environ, **own, "PATH": PLACES}, stdout=out, stderr=out
+            )
+
+        def opened() -> bool:
+            with contextlib.suppress(ConnectionError), front.connect():
+                return True
+            return process.poll() is not None
+
+        try:
+            until(opened)
+            assert process.poll() is None, path.read_text()
+            assert not re.search(r"\[(warn|error|emerg)\]|deprecated", path.read_text())
+            yield front
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+@contextlib.contextmanager
+def site(folder: Path, kind: str, way: str) -> Iterator[Site]:
+    if shutil.which(kind, path=PLACES) is None:
+        pytest.skip(f"there is no {kind}: install Debian's package {kind}")
+    with free_port() as port, free_port() as inner:
+        yield Site(folder, kind, way, port, inner)
+
+
+MATRIX = list(product(PROXIES, ("tcp", "unix"), ("/", "/comments-of/")))
+
+
+@pytest.fixture(scope="module", params=MATRIX, ids="-".join)
+def front(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Front]:
+    """One of each kind, for all tests that leave it as it is."""
+    kind, way, path = request.param
+    prefix = path.rstrip("/")
+    folder = tmp_path_factory.mktemp("front")
+    with site(folder, kind, way) as here, services(folder) as start:
+        settings = here.settings(f"http://{HOST}:{here.port}{prefix}")
+        longest = {"max_length": "10000"}
+        service = start(**settings, comments=longest, site={"origins": BLOG})
+        with here.proxy(service, prefix) as front:
+            yield front
+
+
+def assert_single(answer: Answer) -> None:
+    """No header is there twice."""
+    times = Counter(name.lower() for name in answer.headers)
+    assert {name: n for name, n in times.items() if n > 1} == {}
+
+
+# Who asks
+
+FORGED = [
+    ["X-Forwarded-For: 6.6.6.6"],
+    ["X-Forwarded-For: 6.6.6.6", "X-Forwarded-For: 7.7.7.7"],
+    ["X-Forwarded-For: 127.0.0.1"],
+    ["X-Forwarded-For: unix, 127.0.0.1, ::1"],
+    ["X-Forwarded-For: " + ", ".join(["6.6.6.6"] * 700)],
+    ['X-Forwarded-For: ,,;"<x>" [::1, for=_a, 6.6.6.6:80, 999.1.1.1, %'],
+    ["X-Forwarded-For:"],
+    ["X_Forwarded_For: 6.6.6.6"],
+    ["Connection: X-Forwarded-For", "X-Forwarded-For: 6.6.6.6"],
+    ["X-Real-IP: 6.6.6.6", "X-Client-IP: 6.6.6.6", "CF-Connecting-IP: 6.6.6.6"],
+    ["Forwarded: for=6.6.6.6;proto=https;host=evil.example"],
+    ["X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example", "X-Forwarded-Port: 1"],
+]
+
+
+def test_a_client_has_its_own_address_whatever_it_says(front: Front) -> None:
+    for number, words in enumerate(FORGED, 1):
+        answer = front.say(f"{number}", *words, client=f"127.0.2.{number}")
+        assert (answer.status, answer.json["comment"]["ip"]) == (200, f"127.0.2.{number}"), words
+
+
+def test_limits_are_a_clients_own(front: Front) -> None:
+    said = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
+    refused = front.say("5", client="127.0.0.9")
+    forged = front.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+    assert said == [200] * 5
+    assert (refused.status, refused.json["code"], forged.status) == (429, "too_many", 429)
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert front.say("7", client="127.0.0.10").status == 200
+    assert_single(refused)
+
+
+# What arrives
+
+
+def test_pages_of_the_blog_may_read_and_are_told_so_once(front: Front) -> None:
+    own = {f"http://{HOST}:{front.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
+    for origin, status in {BLOG: 200, FOREIGN: 403, **own}.items():
+        allowed = BLOG if origin == BLOG else None
+        asks = [f"Origin: {origin}", "Access-Control-Request-Method: POST"]
+        preflight = front.ask("OPTIONS", "/comments", *asks, "Content-Length: 0")
+        written = front.say(f"by {origin}", asks[0], client="127.0.0.11")
+        read = front.ask("GET", f"/comments?url={PAGE}", asks[0])
+        lost = front.ask("GET", "/nothing/here", asks[0])
+        answers = [preflight, written, read, lost]
+        assert [answer.status for answer in answers] == [204, status, 200, 404]
+        for answer in answers:
+            assert answer.headers["Access-Control-Allow-Origin"] == allowed
+            assert_single(answer)
+        assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST"
+
+
+@pytest.mark.parametrize("how", [(), (CHUNKED,)], ids=["", "chunks"])
+@pytest.mark.parametrize(
+    ("size", "status", "code"),
+    [
+        (BODY_LIMIT, 200, None),
+        (BODY_LIMIT + 1, 413, "body_too_large"),
+        (2 * BODY_LIMIT + 1, 413, None),
+        (4 * BODY_LIMIT, 413, None),
+    ],
+)
+def test_bodies_are_as_large_as_without_a_proxy(
+    front: Front, size: int, status: int, code: str | None, how: tuple[str, ...]
+) -> None:
+    body = chunked(padded(size)) if how else padded(size)
+    with front.connect("127.0.0.12") as line:
+        # Above its limit the proxy may answer, and close, before all has been sent.
+        with contextlib.suppress(ConnectionError):
+            line.sendall(request("POST", front.prefix + "/comments", AS_JSON, *how, body=body))
+        answer = answer_on(line)
+    assert answer.status == status
+    assert code is None or answer.json["code"] == code
+
+
+def test_a_line_may_have_8_kib(front: Front) -> None:
+    target = "/comments?limit=1&url=/&x=".ljust(
+        LINE_LIMIT - len(f"GET {front.prefix} HTTP/1.1\r\n"), "a"
+    )
+    assert front.ask("GET", target).status == 200
+    assert front.ask("GET", target + "a" * 200).status == 414
+
+
+def test_a_long_list_arrives_whole(front: Front) -> None:
+    body = {**COMMENT, "page_url": "/long/"}
+    for n in range(10):
+        body["content"] = f"{n}".ljust(10_000, "长")
+        answer = front.ask("POST", "/comments", client=f"127.0.3.{n // 5 + 1}", body=body)
+        assert answer.status == 200
+    target = "/comments?url=/long/&limit=100"
+    there, here = front.ask("GET", target), front.service.ask("GET", target)
+    assert len(there.body) > 500_000
+    assert there.json["comments"] == here.json["comments"]
+
+
+def test_a_file_arrives_zipped_and_once(front: Front) -> None:
+    plain = front.ask("GET", "/home.js")
+    zipped = front.ask("GET", "/home.js", "Accept-Encoding: gzip")
+    assert zipped.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(zipped.body) == plain.body
+    for etag in (plain.headers["ETag"], f"W/{plain.headers['ETag']}"):
+        again = front.ask("GET", "/home.js", f"If-None-Match: {etag}")
+        assert (again.status, again.body) == (304, b"")
+    assert_single(zipped)
+
+
+def test_a_connection_serves_many_requests(front: Front) -> None:
+    asked = [("GET", "/health", 200), ("HEAD", "/home.js", 200), ("POST", "/comments", 415)]
+    with front.connect() as line:
+        for method, target, status in asked * 40:
+            body = b"{}" if method == "POST" else b""
+            line.sendall(request(method, front.prefix + target, body=body))
+            assert answer_on(line, method).status == status
+
+
+# One request, one answer
+
+SEEN = json.dumps({**COMMENT, "content": "seen"}).encode()
+HIDDEN = request("POST", "/comments", body={**COMMENT, "content": "hidden"})
+LAST = request("GET", "/health", "Connection: close")
+PLAIN = SEEN + HIDDEN
+ENDED = chunked(SEEN) + HIDDEN  # for whoever counts chunks, the hidden one is a request
+WHOLE = chunked(PLAIN)  # for whoever counts chunks, it is not
+POST, OLD = "POST {0}/comments HTTP/1.1", "POST {0}/comments HTTP/1.0"
+SIZE = f"{len(SEEN):x}".encode()
+TE, CL = "Transfer-Encoding: ", "Content-Length: "
+BOTH = CL + "4\r\n" + CHUNKED  # which RFC 9112 lets a server refuse, or read by the chunks
+# {0} is the prefix, {1} the length of the body, {2} that of its first part.
+AMBIGUOUS: dict[str, tuple[str, str, bytes]] = {
+    "length and chunks": (POST, BOTH, WHOLE),
+    "chunks and length": (POST, CHUNKED + "\r\n" + CL + "4", WHOLE),
+    "chunked twice": (POST, CHUNKED + "\r\n" + CHUNKED, ENDED),
+    "identity, then chunked": (POST, TE + "identity\r\n" + CHUNKED, ENDED),
+    **{
+        f"coding {odd!r}": (POST, f"{TE}{odd}\r\n{CL}{{1}}", ENDED)
+        for odd in (
+            *("xchunked", "chunked, identity", "identity, chunked", "gzip, chunked", ",chunked"),
+            *("identity", '"chunked"', "chunked;x=y", "\x0bchunked", "chunked\x0b", "chun\0ked"),
+        )
+    },
+    **{
+        f"spelling {odd!r}": (POST, f"{odd}\r\n{CL}4", WHOLE)
+        for odd in (TE + "\tchunked", TE + " CHUNKED ", TE + "\r\n chunked", "x: y\n" + CHUNKED)
+    },
+    **{
+        f"no header {odd!r}": (POST, f"{odd}\r\n{CL}{{1}}", ENDED)
+        for odd in (
+            *("Transfer-Encoding : chunked", "Transfer_Encoding: chunked"),
+            *("x: y\r\n " + CHUNKED, "x: y\r" + CHUNKED, "x: y\0\r\n" + CHUNKED),
+        )
+    },
+    **{
+        f"length {odd!r}": (POST, CL + odd, PLAIN)
+        for odd in ("+{2}", "-{2}", "0x{2}", "{2}_0", "{2}.0", "{2} 0", "{2}\x0b", "{2}, {1}")
+    },
+    "lengths, first less": (POST, CL + "{2}\r\n" + CL + "{1}", PLAIN),
+    "lengths, last less": (POST, CL + "{1}\r\n" + CL + "{2}", PLAIN),
+    "length with a space": (POST, "Content-Length : {2}", PLAIN),
+    "length with a low line": (POST, "Content_Length: {2}\r\n" + CL + "{1}", PLAIN),
+    "a host too many": (POST, "Host: evil.example\r\n" + CL + "{2}", PLAIN),
+    "chunks of old": (OLD, CHUNKED, ENDED),
+    "length and chunks of old": (OLD, BOTH, WHOLE),
+    "a version to come": ("POST {0}/comments HTTP/2.0", CL + "{2}", PLAIN),
+    **{
+        f"chunk of {odd!r}": (
+            POST, CHUNKED, ENDED.replace(SIZE, odd.replace("{}", SIZE.decode()).encode(), 1),
+        )
+        for odd in ("zz", "", "-1", "+{}", "0x{}", " {}", "{}_", "1" + "0" * 14 + "{}", "f" * 20)
+    },
+    "chunk shorter than it is": (POST, CHUNKED, b"1\r\n" + SEEN + b"\r\n0\r\n\r\n" + HIDDEN),
+    "chunk with a comment": (POST, CHUNKED, WHOLE.replace(b"\r\n", b';x="\n"\r\n', 1)),
+    "length after the chunks": (POST, CHUNKED, WHOLE[:-2] + b"Content-Length: 4\r\n\r\n"),
+    **{
+        f"{method} with a body": (method + " {0}" + target + " HTTP/1.1", CL + "{1}", HIDDEN)
+        for method, target in (
+            *(("GET", f"/comments?url={PAGE}"), ("HEAD", "/health"), ("OPTIONS", "/comments")),
+            *(("DELETE", "/comments"), ("POST", "/nothing/here")),
+        )
+    },
+    "a target on two lines": ("GET {0}/%0d%0a%0d%0aGET%20/health HTTP/1.1", "x: y", b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_no_request_hides_another(front: Front, case: str) -> None:
+    line, headers, body = AMBIGUOUS[case]
+    head = "\r\n".join((line, f"Host: {HOST}", AS_JSON, headers, "", ""))
+    raw = head.format(front.prefix, len(body), len(SEEN)).encode("latin-1") + body
+    client, got = f"127.0.1.{list(AMBIGUOUS).index(case) + 1}", b""
+    with front.connect(client) as connection, contextlib.suppress(ConnectionError):
+        connection.sendall(raw + LAST.replace(b" /", b" " + front.prefix.encode() + b"/", 1))
+        while piece := connection.recv(65536):
+            got += piece
+    answers = re.findall(rb"HTTP/1\.[01] (\d{3}) ", got)
+    assert len(answers) - got.count(b'{"ok":true}') == 1, got
+    assert rows(front.service, "SELECT ip FROM comment WHERE content = 'hidden'") == []
+
+
+# What the owner sees
+
+
+@pytest.mark.parametrize(("kind", "way"), [("nginx", "unix"), ("caddy", "tcp")])
+def test_a_proxy_is_noticed_until_it_is_named_and_a_service_is_missed_until_it_is_back(
+    tmp_path: Path, kind: str, way: str
+) -> None:
+    with site(tmp_path, kind, way) as here, services(tmp_path) as start:
+        url = f"http://{HOST}:{here.port}"
+        service = start(**here.settings(url, trusted=""))
+        with here.proxy(service) as front:
+            said = [front.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
+            assert said == [200] * 12  # whoever looks like all others is not limited as one
+            noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.said)
+            assert noticed == [f"set [server] trusted_proxy = {here.through}"]
+            until(lambda: "one that is not named passes requests on" in run(tmp_path, "check")[1])
+            service.stop(signal.SIGKILL)
+            assert front.say("lost", client="127.0.0.9").status == 502
+            service = start(**here.settings(url))
+            answer = front.say("back", client="127.0.0.9")
+        assert (answer.status, answer.json["comment"]["ip"]) == (200, "127.0.0.9")
+        assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
+        assert "not named" not in run(tmp_path, "check")[1] + service.said
+
+
+# With a certificate
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate")
+    names = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+    rest = ["-out", str(names[0]), "-keyout", str(names[1]), "-subj", f"/CN={HOST}"]
+    alternative = ["-addext", f"subjectAltName=DNS:{HOST}"]
+    subprocess.run([*command.split(), *rest, *alternative], check=True, capture_output=True)
+    return names
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+def test_https_is_as_good(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
+    def edit(printed: str) -> str:
+        if kind == "caddy":  # which gets one by itself, where the world can see it
+            return printed.replace(" {\n", " {{\n    tls {} {}\n".format(*certificate), 1)
+        for name, path in zip(("fullchain", "privkey"), certificate, strict=True):
+            printed, times = re.subn(
+                rf"/etc/letsencrypt/live/{HOST}/{name}\.pem", f"{path}", printed
+            )
+            assert times == 1
+        return printed
+
+    authority = ssl.create_default_context(cafile=str(certificate[0]))
+    with site(tmp_path, kind, "unix") as here, services(tmp_path) as start:
+        service = start(**here.settings(f"https://{HOST}:{here.port}/of"))
+        with here.proxy(service, "/of", edit, authority) as front:
+            answer = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+    assert (answer.status, answer.json["comment"]["ip"]) == (200, "127.0.0.9")
+    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert_single(answer)
+
+
+# In a browser
+
+browser_page = test_home.browser_page
+
+
+def own_address() -> str:
+    """The address of this machine that others would see; no packet is sent."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.connect(("192.0.2.200", 9))
+        address: str = line.getsockname()[0]
+        if not address.startswith("127."):
+            return address
+    pytest.skip("this machine has no address but its loopback")
+
+
+@pytest.mark.parametrize("way", ["tcp", "unix"])
+def test_a_browser_is_known_by_its_address(tmp_path: Path, way: str, browser_page: Page) -> None:
+    address, faults = own_address(), list[str]()
+    browser_page.on("pageerror", lambda error: faults.append(str(error)))
+    with site(tmp_path, "nginx", way) as here, services(tmp_path) as start:
+        url = f"http://{address}:{here.port}"
+        more = {"site": {"demo": "yes", "origins": BLOG}, "captcha": {"provider": "altcha"}}
+        service = start(**here.settings(url), **more)
+        with here.proxy(service):
+            browser_page.goto(url)
+            browser_page.on("console", lambda message: faults.append(message.text))
+            browser_page.get_by_label("昵称").fill("陈立")
+            browser_page.get_by_role("textbox", name="评论").fill("经过代理")
+            browser_page.get_by_role("button", name="发表评论").click()
+            browser_page.get_by_role("status").filter(has_text="已发表").wait_for()
+        assert rows(service, "SELECT content, ip FROM comment") == [("经过代理", address)]
+    assert faults == []
