@@ -142,6 +142,8 @@ def web_address(text: str) -> str:
 def web_page(text: str) -> str:
     if not re.fullmatch(r"(https?://[^\s/?#@\[\]]+([/?#]\S*)?)?", text):
         raise ValueError("must be a web address such as https://blog.example/privacy/")
+    place = urllib.parse.urlsplit(text)
+    place.port, (place.hostname or "").encode("idna")  # either raises a ValueError
     return text
 
 
@@ -796,6 +798,8 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
     only then gets its name; nobody else can read it."""
     part = target.with_name(f".{target.name}.part")
     try:
+        if not version_of(db):
+            raise Fault(f"{target} is not made: there is nothing to copy")
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
@@ -810,6 +814,8 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
         sync(part)
         part.replace(target)
         sync(target.parent)
+    except SchemaFault:
+        raise Fault(f"{target} is not made: what it copies is damaged") from None
     except (OSError, sqlite3.Error) as error:
         raise Fault(f"{target} could not be written: {error}") from None
     finally:
@@ -839,13 +845,14 @@ def back_up(path: Path, folder: Path, now: float, label: str = "", **how: Any) -
 
 
 STAMP = "%Y%m%d-%H%M%S"
+MADE = f"{'[0-9]' * 8}-{'[0-9]' * 6}"  # a stamp, for glob
 
 
 def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     """The copies that are in the folder, and their times, the oldest first. Those that were made
     before a migration are not among them: they are the owner's to delete."""
     found = {}
-    for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-*.db")):
+    for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-{MADE}.db")):
         with contextlib.suppress(ValueError):
             text = copy.stem.removeprefix(f"{path.stem}-") + "+0000"
             found[copy] = datetime.strptime(text, f"{STAMP}%z").timestamp()
@@ -854,8 +861,12 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
 
 def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
     """Let go of all but the newest copies, and of what a copy that was cut off left."""
-    cut_off = [p for p in folder.glob(".*.part") if now - p.stat().st_mtime > DAY]
-    for copy in [*list(backups_of(path, folder))[:-keep], *cut_off]:
+    left = folder.glob(f".{glob.escape(path.stem)}-{MADE}*.db.part")
+    cut_off = [p for p in left if now - p.stat().st_mtime > DAY]
+    times = backups_of(path, folder)
+    # First those of a time to come: a clock was wrong.
+    oldest = sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))
+    for copy in [*oldest[:-keep], *cut_off]:
         copy.unlink(missing_ok=True)
 
 
@@ -865,39 +876,40 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     if not source.is_file() or (path.exists() and source.samefile(path)):
         raise Fault(f"{source} is no backup: name a file that `commentd backup` made")
     inspect(source, WHOLE_CHECK)
-    fresh, kept = path.with_name(f"{path.name}.restored"), None
+    fresh = path.with_name(f"{path.name}.restored")
+    kept = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
     with contextlib.closing(alone(path)):
         try:
+            for suffix in ("-wal", "-shm"):  # of a restore that was cut off
+                Path(f"{fresh}{suffix}").unlink(missing_ok=True)
             with peek(source) as db:
-                if not version_of(db):
-                    raise Fault(f"{source} is empty")
                 copy_database(db, fresh)
             with contextlib.closing(connect(str(fresh))) as db:
                 # Versions grow by one at a time: none that was given out is above the time.
-                sql = "UPDATE account SET version = max(version + 1, :now)"
+                sql = "UPDATE account SET version = max(version + 1, 1000 * :now)"
                 db.execute(sql, {"now": now})
             sync(fresh)
-            if path.exists():
-                kept = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
-                set_aside(path, kept)
+            set_aside(path, kept)
             fresh.replace(path)
             sync(path.parent)
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
             raise Fault(f"{path} could not be replaced: {error}") from None
         finally:
             fresh.unlink(missing_ok=True)
-    return kept
+    return kept if kept.exists() else None
 
 
 def set_aside(path: Path, kept: Path) -> None:
     """Give a database another name too. Its -wal must be gone before another file takes its
     place: SQLite would write the old pages into the new file."""
-    with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(str(path))) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    for suffix in ("-wal", "-shm"):  # still there when the file is damaged
+    if path.exists():
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(str(path))) as db:
+            if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                raise Fault(f"another program reads {path}: stop it first")
+        kept.hardlink_to(path)
+    for suffix in ("-wal", "-shm"):  # still there when the file is damaged or gone
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
-    kept.hardlink_to(path)
 
 
 # -- Store --------------------------------------------------------------------
@@ -1492,8 +1504,11 @@ class Store:
     def recount(self) -> int:
         """Mend the counters; how many were wrong. A parent is right when its answers are."""
         mended = 0
-        while now := sum(self.run(sql).rowcount for sql in RECOUNTS):
-            mended += now
+        for _ in range(1000):  # not for ever: parents that answer each other would never be right
+            wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
+            mended += wrong
+            if not wrong:
+                break
         return mended
 
     def figures(self, now: int) -> Json:
@@ -2159,14 +2174,15 @@ def captcha_passed(config: Config, status: int, body: bytes) -> bool:
 def is_ours(config: Config, answer: Json) -> bool:
     """Whether a captcha was solved on a page of the blog, for this, and not by a machine."""
     pages = (*config.site_origins, config.server_public_url)
-    here = answer.get("hostname") in {
+    here = answer.get("hostname") in [
         urllib.parse.urlsplit(page).hostname for page in pages if page
-    }
+    ]
     scored = config.captcha_provider == "recaptcha" and "score" in answer
     score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
-    action = answer.get("action") or ("" if scored else CAPTCHA_ACTION)
-    human = isinstance(score, int | float) and score >= 0.5  # reCAPTCHA v3 suggests 0.5
-    return here and human and action == CAPTCHA_ACTION
+    # reCAPTCHA v3 suggests 0.5.
+    human = isinstance(score, int | float) and score is not True and score >= 0.5
+    named = scored or config.captcha_provider == "turnstile" or "action" in answer
+    return here and human and (not named or answer.get("action") == CAPTCHA_ACTION)
 
 
 # -- World --------------------------------------------------------------------
@@ -2175,10 +2191,11 @@ def is_ours(config: Config, answer: Json) -> bool:
 @contextlib.contextmanager
 def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[socket.socket]:
     """A connection that ends after `patience` seconds, however slowly the other side drips."""
+    ends = time.monotonic() + patience
     line = socket.create_connection((host, port), timeout=wait)
     # A copy of the socket is watched, since TLS takes the socket itself over.
     with line, line.dup() as watched:
-        ends_at = threading.Timer(patience, hang_up, [watched])
+        ends_at = threading.Timer(max(0, ends - time.monotonic()), hang_up, [watched])
         ends_at.start()
         try:
             yield line
@@ -2202,24 +2219,27 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     host, secure = place.hostname or "", place.scheme == "https"
     target = urllib.parse.urlunsplit(("", "", place.path or "/", place.query, ""))
     headers = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
-    body = None
+    body, text = None, bytearray(ANSWER_LIMIT + 1)
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     with dialled(host, place.port or (443 if secure else 80), wait=2, patience=5) as line:
         client = http.client.HTTPConnection(place.netloc)
         with contextlib.closing(client):
-            context = ssl.create_default_context()
-            client.sock = context.wrap_socket(line, server_hostname=host) if secure else line
+            client.sock = line
+            if secure:
+                context = ssl.create_default_context()
+                client.sock = context.wrap_socket(line, server_hostname=host)
             try:
                 client.request("GET" if body is None else "POST", target, body, headers)
-                reply = client.getresponse()
-                text = reply.read(ANSWER_LIMIT + 1)
+                # Not by read(), which a chunk of -1 bytes makes read without end.
+                with client.getresponse() as reply:
+                    size = reply.readinto(text)
             except http.client.HTTPException as error:
                 raise OSError(type(error).__name__) from None
-    if len(text) > ANSWER_LIMIT:
+    if size > ANSWER_LIMIT:
         raise OSError("the answer is too long")
-    return reply.status, text
+    return reply.status, bytes(text[:size])
 
 
 SMTP_PATIENCE = 30  # seconds for one letter
@@ -2473,9 +2493,13 @@ class Provider:
 
     def __init__(self) -> None:
         self.seats, self.failures, self.failed_at = threading.Semaphore(4), 0, 0
+        self.passed: dict[str, int] = {}  # when a token did, as a provider says yes only once
 
     def passes(self, config: Config, world: World, token: str) -> bool:
         now, down = int(world.now()), CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
+        self.passed = {t: at for t, at in self.passed.copy().items() if 0 <= now - at < 5 * MINUTE}
+        if token in self.passed:
+            return True
         resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
         if resting or not self.seats.acquire(timeout=1):
             raise down
@@ -2488,7 +2512,9 @@ class Provider:
         finally:
             self.seats.release()
         self.failures = 0
-        return passed
+        if passed:
+            self.passed[token] = now
+        return passed or token in self.passed  # its twin, of a double click, was faster
 
 
 class Tally:
@@ -3121,9 +3147,9 @@ def register(cx: Context) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?}` to `{success, request_id}`. The
     reply and the work are the same whatever is known of the address."""
-    email, password, captcha = credentials_of(cx)
     nickname = proper(cx.form, "nickname", 256, proper_nickname)
     older = text_of(cx.form, "request_id", 64, optional=True)
+    email, password, captcha = credentials_of(cx)
     request_id, code = cx.world.chance(16).hex(), new_code(cx.world.chance)
 
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
@@ -4336,6 +4362,9 @@ def main(argv: list[str] | None = None) -> int:
     except Fault as fault:
         print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return fault.exit_code
+    except Unavailable:  # the store has said why
+        print("commentd: the database can't be written now: try again", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":
