@@ -347,7 +347,11 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment; a `SettingsFault` names all that is wrong."""
     faults: list[str] = []
     values: Json = {}
-    for name, text, source in [*from_file(path, faults), *from_environment(environ, faults)]:
+    told = [*from_file(path, faults)]
+    secret = any(SETTINGS[tuple(n.split("_", 1))].metadata["secret"] for n, _, _ in told)
+    if path and secret and path.stat().st_mode & 0o077:
+        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
+    for name, text, source in [*told, *from_environment(environ, faults)]:
         try:
             values[name] = SETTINGS[tuple(name.split("_", 1))].metadata["parse"](text)
         except ValueError as error:
@@ -379,9 +383,6 @@ def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, 
                 yield f"{section}_{key}", text, where
             else:
                 faults.append(f"{where}: there is no such setting{hint(section, key)}")
-    secret = any(SETTINGS[s, k].metadata["secret"] for s, k in SETTINGS if parser.has_option(s, k))
-    if secret and path.stat().st_mode & 0o077:
-        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
 
 
 def misread(error: Exception) -> str:
@@ -769,12 +770,31 @@ def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
     wherever SQLite does, and the system lets go of it when the process dies."""
     try:
         os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
+        hand_over(Path(f"{path}{suffix}"), path.absolute().parent)
     except OSError as error:
         where = path.absolute().parent
         raise SchemaFault(
             f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
         ) from None
     return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
+
+
+def hand_over(file: Path, folder: Path) -> None:
+    """What root makes belongs to the owner of the folder: else the service could not open it."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        owner = folder.stat()
+        os.chown(file, owner.st_uid, owner.st_gid)
+
+
+def is_running(path: Path) -> bool:
+    """Whether a service holds the lock; it is neither made nor taken."""
+    uri = f"{path.absolute().as_uri()}-lock?mode=ro"
+    try:
+        with contextlib.closing(sqlite3.connect(uri, timeout=0, uri=True)) as db:
+            db.execute("SELECT 1 FROM sqlite_schema")
+    except sqlite3.OperationalError as error:
+        return "locked" in str(error)
+    return False
 
 
 def alone(path: Path) -> sqlite3.Connection:
@@ -802,6 +822,7 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
             raise Fault(f"{target} is not made: there is nothing to copy")
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        hand_over(part, target.absolute().parent)
         with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
             copy.execute("PRAGMA synchronous = OFF")  # synced below, as a whole
             copy.execute("PRAGMA journal_mode = OFF")
@@ -835,7 +856,9 @@ def sync(path: Path) -> None:
 def back_up(path: Path, folder: Path, now: float, label: str = "", **how: Any) -> Path:
     """A copy in the folder, named for its time (UTC)."""
     try:
-        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700)
+            hand_over(folder, path.absolute().parent)
     except OSError as error:
         raise Fault(f"{folder} can't be made: {error.strerror}") from None
     target = folder / f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
@@ -873,7 +896,8 @@ def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
 def restore(path: Path, source: Path, now: int) -> Path | None:
     """Put a copy in the place of the database; what was there is kept under the name that is
     returned. Tokens end: else those that were revoked since the copy was made would live again."""
-    if not source.is_file() or (path.exists() and source.samefile(path)):
+    other = source.is_file() and source.stat().st_size
+    if not other or (path.exists() and source.samefile(path)):
         raise Fault(f"{source} is no backup: name a file that `commentd backup` made")
     inspect(source, WHOLE_CHECK)
     fresh = path.with_name(f"{path.name}.restored")
@@ -1497,10 +1521,6 @@ class Store:
         for sql in LIKERS:
             self.run(sql, before=before)
 
-    def miscounts(self) -> int:
-        """How many counters are not what a recount gives."""
-        return sum(self.number(sql) or 0 for sql in MISCOUNTS)
-
     def recount(self) -> int:
         """Mend the counters; how many were wrong. A parent is right when its answers are."""
         mended = 0
@@ -1512,7 +1532,7 @@ class Store:
         return mended
 
     def figures(self, now: int) -> Json:
-        """What the doctor looks at: rows, and what is wrong about them. No text of anyone."""
+        """What the doctor looks at, which is no text of anyone."""
         return dict(self.rows(FIGURES, now=now)[0])
 
 
@@ -1565,6 +1585,16 @@ FIGURES = """
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
            (SELECT count(*) FROM budget WHERE name = 'unnamed_proxy') AS unnamed_proxy"""
+
+
+def figures_of(path: Path, now: int) -> Json:
+    """The same of a file that is left as it is, and `wrong`: how many counters need a recount."""
+    with peek(path) as db:
+        if version_of(db) < len(MIGRATIONS):
+            raise SchemaFault(f"{path} is of an older commentd: start the service once")
+        db.row_factory = sqlite3.Row
+        wrong = sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
+        return {**db.execute(FIGURES, {"now": now}).fetchone(), "wrong": wrong}
 
 
 # What is known of a place: country (ISO 3166) and its Chinese name, of which one may be missing;
@@ -1845,7 +1875,7 @@ def proper_email(text: str) -> str:
     address = text.strip(" ").lower()
     # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
     if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
-        raise ValueError
+        raise ValueError("this is no address, such as ann@example.com")
     return address
 
 
@@ -2972,6 +3002,13 @@ class Finding:
     text: str
 
 
+LEVELS = ("ok", "note", "warn", "fail")
+
+
+def by_level(finding: Finding) -> int:
+    return LEVELS.index(finding.level)
+
+
 def examine_settings(config: Config) -> Iterator[Finding]:
     """What a service that the world sees should not leave as it is."""
     public = config.server_public_url
@@ -3032,10 +3069,9 @@ def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def examine_store(config: Config, store: Store, now: float) -> Iterator[Finding]:
-    """What the database tells of the past."""
-    seen = store.figures(int(now))
-    rows = f"{seen['comments']} comments, {seen['accounts']} accounts"
+def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
+    """What the figures of the database tell."""
+    rows = f"comments: {seen['comments']}, accounts: {seen['accounts']}"
     yield Finding("ok", "database", f"{config.database_path}: {rows}")
     if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
         yield Finding("fail", "clock", "it is behind what was written or released before")
@@ -3043,13 +3079,13 @@ def examine_store(config: Config, store: Store, now: float) -> Iterator[Finding]
         text = "one that is not named passes requests on: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
     if seen["failed"] or seen["late"]:
-        text = f"{seen['failed']} letters could not be delivered, {seen['late']} wait"
+        text = f"letters that could not be delivered: {seen['failed']}, that wait: {seen['late']}"
         yield Finding("warn", "outbox", text)
     times = backups_of(Path(config.database_path), Path(config.backup_folder)).values()
     if config.backup_every and seen["comments"]:
         hours = int((now - max(times, default=0)) // HOUR)
         level = "ok" if hours < 2 * config.backup_every else "warn"
-        text = f"the last copy is {hours} hours old" if times else "there is none yet"
+        text = f"the last copy was made {hours} h ago" if times else "there is none yet"
         yield Finding(level if times else "note", "backup", text)
     elif not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
@@ -3070,7 +3106,10 @@ PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
 
 def examine_versions() -> Iterator[Finding]:
     for name, floor in FLOORS.items():
-        found = importlib.metadata.version(name)
+        try:
+            found = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
         if numbers_of(found) < numbers_of(floor):
             yield Finding("warn", "versions", f"{name} {found} has known holes: install {floor}")
     minor, micro = sys.version_info[1:3]
@@ -3103,16 +3142,17 @@ def examine_outside(config: Config, world: World, running: bool) -> Iterator[Fin
 
 def answers(world: World, url: str) -> None:
     status, body = world.fetch(url)
-    if status != 200 or b'"ok"' not in body:
-        raise OSError(f"{url} answers {status}, which is not this service")
+    if (status, body) != (200, b'{"ok":true}'):
+        raise OSError(f"{url} answers {status}, and not as this service does")
 
 
 def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
     try:
         work()
     except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
-        said = one_line(str(error)) or type(error).__name__
-        return Finding("fail", topic, f"{said} ({type(error).__name__})")
+        words = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
+        code = getattr(error, "smtp_code", "") or type(error).__name__
+        return Finding("fail", topic, one_line(f"{words} ({code})"))
     return Finding("ok", topic, good)
 
 
@@ -3651,10 +3691,11 @@ def home(cx: Context) -> Reply:
     state: Json = {"public": True}
     if not config.server_public_url and not cx.store.figures(cx.now)["admins"]:
         found = [*examine_settings(config), *examine_files(config), *examine_versions()]
-        found += examine_store(config, cx.store, cx.now)
+        found += examine_past(config, cx.store.figures(cx.now), cx.now)
         if cx.clients.unnamed_proxy:
             found.append(Finding("warn", "unnamed_proxy", ""))
-        state = {f.topic: f.level for f in found if f.level != "ok"}
+        worst_last = sorted(found, key=by_level)
+        state = {f.topic: f.level for f in worst_last if f.level != "ok"}
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
@@ -4152,38 +4193,27 @@ def check(config: Config, asked: argparse.Namespace) -> int:
         found.append(
             tried(
                 "mail",
-                f"a letter is on its way to {asked.mail}",
+                f"a letter to {asked.mail} is {'handed over' if config.mail_host else 'printed'}",
                 lambda: greet_by_mail(config, world, asked.mail),
             )
         )
-    for finding in sorted(found, key=lambda f: LEVELS.index(f.level)):
+    for finding in sorted(found, key=by_level):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
     faults = sum(finding.level == "fail" for finding in found)
     print("\nIt works." if not faults else f"\nTo be mended: {faults}.")
     return 1 if faults else 0
 
 
-LEVELS = ("ok", "note", "warn", "fail")
-
-
-def is_running(path: Path) -> bool:
-    try:
-        if path.exists():
-            alone(path).close()
-    except SchemaFault:
-        return True
-    return False
-
-
 def examine_database(config: Config, path: Path, world: World) -> Iterator[Finding]:
-    if not path.exists():
-        yield Finding("note", "database", f"{path} is made by the first start")
-        return
     try:
-        with contextlib.closing(Store(path, beside=True)) as store:
-            yield from examine_store(config, store, world.now())
-            if wrong := store.miscounts():
-                yield Finding("fail", "counters", f"{wrong} are wrong: run `commentd recount`")
+        inspect(path)
+        if not size_of(path):
+            yield Finding("note", "database", f"{path} is made by the first start")
+            return
+        seen = figures_of(path, int(world.now()))
+        yield from examine_past(config, seen, world.now())
+        if seen["wrong"]:
+            yield Finding("fail", "counters", f"wrong: {seen['wrong']}; run `commentd recount`")
     except Fault as fault:
         yield Finding("fail", "database", str(fault))
 
@@ -4295,19 +4325,25 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     folder = "/srv/commentd/%i" if many else str((asked.file or Path("x")).absolute().parent)
     if asked.config and not many:
         command += ["--config", str(asked.config.absolute())]
-    written = [str(Path(config.database_path).absolute().parent), config.backup_folder]
-    outside = [] if many else [w for w in written if not Path(folder, w).is_relative_to(folder)]
-    homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in (folder, program))
-    return {
+    written = [os.path.abspath(Path(config.database_path).parent)]
+    written += [os.path.abspath(config.backup_folder)]
+    outside = [] if many else [w for w in written if not Path(w).is_relative_to(folder)]
+    places = (folder, program, sys.base_prefix)
+    homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
+    words = {
+        "folder": folder,
+        "written": " ".join(f'"{w}"' for w in dict.fromkeys([folder, *outside])),
+        "command": shlex.join(command),
+    }
+    if not many:  # systemd reads % as the beginning of a word of its own
+        words = {name: text.replace("%", "%%") for name, text in words.items()}
+    return words | {
         "kind": asked.what,
         "unit": "commentd@" if many else "commentd",
         "start": "commentd@blog, where /srv/commentd/blog holds commentd.ini"
         if many
         else "commentd",
         "title": "Comments of %i" if many else "Comments",
-        "folder": folder,
-        "written": " ".join(dict.fromkeys([folder, *outside])),
-        "command": shlex.join(command),
         "runtime": "commentd/%i" if many else "commentd",
         "home": "read-only" if homes else "yes",
     }
@@ -4349,6 +4385,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
     run, word, _ = COMMANDS[asked.command]
+    if asked.mail and asked.command != "check":
+        parser.error("--mail goes with check")
     if (asked.what and not word) or (word == "FILE" and not asked.what):
         parser.error(f"use: commentd {asked.command} {word}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)

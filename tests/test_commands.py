@@ -58,15 +58,30 @@ def test_version_and_help_are_told_whatever_the_settings(folder: Path) -> None:
     assert run(folder, "--version") == (0, f"commentd {__version__}\n", "")
     code, text, errors = run(folder, "--help")
     assert (code, errors) == (0, "")
-    assert set(re.findall(r"^(\w+) {2,}\S", text, re.M)) == set(COMMANDS)
-    assert {"--config", "--version"} <= set(re.findall(r"--\w+", text))
+    listed = re.findall(r"^  (\w+) +(\[?[A-Z]+\]?|) +\S", text.rpartition("\n\n")[2], re.M)
+    assert listed == [(name, word) for name, (_, word, _) in COMMANDS.items()]
+    assert {"--config", "--mail", "--version"} <= set(re.findall(r"--\w+", text))
 
 
-@pytest.mark.parametrize("words", [["dance"], ["--dance"], ["example", "twice"], ["--config"]])
-def test_wrong_use_is_2(folder: Path, words: list[str]) -> None:
-    code, text, errors = run(folder, *words)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("dance", "usage: commentd "),
+        ("--dance", "usage: commentd "),
+        ("--config", "usage: commentd "),
+        ("serve twice", "usage: commentd "),
+        ("check twice", "usage: commentd "),
+        ("recount twice", "usage: commentd "),
+        ("backup once twice", "usage: commentd "),
+        ("restore", "usage: commentd "),
+        ("recount --mail a@example.com", "usage: commentd "),
+        ("example twice", "commentd: there is no example twice: it is one of systemd, "),
+    ],
+)
+def test_wrong_use_is_2(folder: Path, words: str, said: str) -> None:
+    code, text, errors = run(folder, *words.split())
     assert (code, text) == (2, "")
-    assert errors.startswith("usage: commentd ")
+    assert errors.startswith(said)
     assert not list(folder.iterdir())
 
 

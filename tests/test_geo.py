@@ -411,17 +411,6 @@ def test_a_file_that_can_not_be_read_is_named_once_and_the_tables_that_ship_answ
     assert len(caplog.records) == 1
 
 
-def test_a_file_that_may_not_be_read_is_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = france(mmdb, tmp_path / "own.mmdb")
-    file.chmod(0)
-    if os.access(file, os.R_OK):
-        pytest.skip("this user may read every file")
-    assert found(file, HERE) == [US]
-    assert str(file) in caplog.text
-
-
 @pytest.mark.parametrize(("make", "ip_version"), [(mmdb, 6), (mmdb, 4), (xdb, 4), (xdb, 6)])
 def test_a_file_that_was_cut_anywhere_is_named_or_serves_as_before(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, make: Make, ip_version: int

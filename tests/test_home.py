@@ -3,10 +3,12 @@
 import gzip
 import re
 import shutil
+import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import webob
@@ -80,12 +82,27 @@ def test_a_refusal_is_said_in_words_and_the_text_stays(app: App, browser_page: P
         assert browser_page.get_by_role("textbox", name="评论").input_value() == "长" * 2001
 
 
-def test_the_page_names_what_is_still_to_be_set(app: App, browser_page: Page) -> None:
+def test_the_page_names_what_is_still_to_be_set_while_there_is_no_admin(
+    app: App, browser_page: Page
+) -> None:
+    database = Path(app.house.store.path)
+    database.chmod(0o644)
     with served(app) as address:
         browser_page.goto(address)
         browser_page.get_by_text("没有邮件服务器").wait_for()
         lines = browser_page.locator("pre").all_inner_texts()
+        said = browser_page.locator("dt").all_inner_texts()
+        with closing(sqlite3.connect(database)) as db, db:
+            db.execute(
+                "INSERT INTO account (email, nickname, password, role, created_at)"
+                " VALUES ('owner@example.com', 'Owner', 'x', 'admin', 0)"
+            )
+        browser_page.reload()
+        browser_page.get_by_role("heading", name="还没有评论").wait_for()
+        assert browser_page.get_by_role("heading", name="还需要设置什么").count() == 0
     assert [line.split("\n")[0] for line in lines] == ["[mail]", "[site]", "[server]"]
+    assert [text for text in said if "权限" in text]
+    assert not [text for text in said if "偏旧" in text]  # a note: for the terminal
 
 
 def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) -> None:

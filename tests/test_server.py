@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
 from waitress.server import BaseWSGIServer
 from waitress.task import ErrorTask, Task, ThreadedTaskDispatcher, WSGITask
 
@@ -722,6 +723,10 @@ BORROWED = [
     HTTPChannel.write_soon,
     HTTPChannel.handle_close,
     HTTPChannel.service,
+    HTTPChannel.handle_read,
+    HTTPChannel.send_continue,
+    HTTPRequestParser.received,
+    HTTPRequestParser.parse_header,
     Task.has_body.fget,
     Task.set_close_on_finish,
     Task.build_response_header,
@@ -741,7 +746,7 @@ BORROWED = [
 def test_the_inside_of_waitress_is_what_serving_was_written_for() -> None:
     source = "".join(inspect.getsource(function) for function in BORROWED)
     # Another digest: read again what changed, and what Serving takes from it; then write it here.
-    assert hashlib.sha256(source.encode()).hexdigest()[:16] == "d89e72d49888f4ed"
+    assert hashlib.sha256(source.encode()).hexdigest()[:16] == "2486938200cfd2d8"
 
 
 @pytest.fixture

@@ -1,0 +1,284 @@
+"""What people install: the wheel, the sdist, the one-file program, the unit for systemd."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_server import COMMENT, Service, services
+
+from commentd import __version__, main
+
+ROOT = Path(__file__).parent.parent
+NAME = f"commentd-{__version__}"
+STATIC = {path.name for path in (ROOT / "static").iterdir()}
+
+
+def done(*command: str | Path, **how: str | Path) -> str:
+    """The output of a command that succeeds."""
+    environ = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    environ |= {name: str(text) for name, text in how.items() if name.isupper()}
+    ended = subprocess.run(
+        list(map(str, command)), cwd=how.get("cwd"), env=environ, capture_output=True, text=True
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def build(source: Path, into: Path, *kinds: str) -> None:
+    done(sys.executable, "-m", "build", "--no-isolation", *kinds, "-o", into, source)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist of this checkout."""
+    for package in ("build", "hatchling"):
+        pytest.importorskip(package)
+    folder = tmp_path_factory.mktemp("built")
+    build(ROOT, folder, "--wheel", "--sdist")
+    assert len(list(folder.iterdir())) == 2
+    return folder
+
+
+def wheel_in(folder: Path) -> Path:
+    return folder / f"{NAME}-py3-none-any.whl"
+
+
+def test_the_wheel_holds_the_module_its_files_and_nothing_else(built: Path) -> None:
+    with zipfile.ZipFile(wheel_in(built)) as wheel:
+        names = wheel.namelist()
+        assert wheel.read("commentd.py") == (ROOT / "commentd.py").read_bytes()
+        for name in STATIC:
+            data = wheel.read(f"commentd_static/{name}")
+            assert data == (ROOT / "static" / name).read_bytes()
+    about = ["METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"]
+    assert sorted(names) == sorted(
+        ["commentd.py", *(f"commentd_static/{name}" for name in STATIC)]
+        + [f"{NAME}.dist-info/{name}" for name in about]
+    )
+    assert {"places4.db", "places6.db", "home.html", "nginx.conf", "commentd.service"} <= STATIC
+
+
+def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(built / f"{NAME}.tar.gz") as sdist:
+        names = {name.removeprefix(f"{NAME}/") for name in sdist.getnames()}
+        sdist.extractall(tmp_path, filter="data")
+    top = ["commentd.py", "commentd.example.ini", "pyproject.toml", "README.md", "LICENSE"]
+    tests = [f"tests/{path.name}" for path in (ROOT / "tests").glob("*.py")]
+    needed = {*top, *tests, *(f"static/{name}" for name in STATIC)}
+    assert needed <= names
+    others = names - needed - {"PKG-INFO", ".gitignore"}
+    assert [name for name in others if not name.startswith((".ci/", "tests/"))] == []
+    assert [name for name in others if re.search(r"\.(pyc|ini|db\S*)$|__pycache__", name)] == []
+    build(tmp_path / NAME, tmp_path, "--wheel")
+    assert wheel_in(tmp_path).read_bytes() == wheel_in(built).read_bytes()
+
+
+# Installed
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command in an environment of its own, which borrows the packages that we need."""
+    folder = tmp_path_factory.mktemp("installed")
+    done(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin/python"
+    done(
+        *(sys.executable, "-m", "pip", "--python", python, "install", "--quiet"),
+        *("--no-deps", "--no-index", wheel_in(built)),
+    )
+    site = done(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+    borrowed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    Path(site, "borrowed.pth").write_text("\n".join(borrowed))
+    where = done(python, "-c", "import commentd; print(commentd.__file__)", cwd=folder)
+    assert where.strip() == str(Path(site, "commentd.py"))
+    return folder / "bin/commentd"
+
+
+def assert_serves(folder: Path, *command: str | Path, **environ: str | Path) -> None:
+    """The page, a file of it, an example, and a comment that knows where it comes from."""
+    words = list(map(str, command))
+    program = f"""import os, sys
+del os.environ["PYTHONPATH"]
+os.environ.update({ {name: str(text) for name, text in environ.items()} })
+os.execv({words[0]!r}, {words} + sys.argv[1:])"""
+    with services(folder) as start:
+        service: Service = start(program=program, server={"trusted_proxy": "127.0.0.1"})
+        assert service.ask("GET", "/").status == 200
+        assert service.ask("GET", "/home.js").body == (ROOT / "static/home.js").read_bytes()
+        far = "X-Forwarded-For: 114.114.114.114"
+        posted = service.ask("POST", "/comments", far, body=COMMENT)
+        assert (posted.status, posted.json["comment"]["location"]) == (200, "江苏 南京")
+    assert "Traceback" not in service.said
+    assert done(*command, "--version", **environ) == f"commentd {__version__}\n"
+    assert "server 127.0.0.1:8080;" in done(*command, "example", "nginx", **environ)
+
+
+def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path) -> None:
+    assert_serves(tmp_path, installed)
+
+
+OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
+
+
+def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("shiv")
+    file = tmp_path / "commentd.pyz"
+    environ = os.environ | {"PYTHON": sys.executable}
+    made = subprocess.run([ROOT / ".ci/pyz", file], env=environ, capture_output=True, text=True)
+    if made.returncode and re.search(OFFLINE, made.stdout + made.stderr):
+        pytest.skip(f"pip reaches no index: {made.stderr.strip().splitlines()[-1]}")
+    assert made.returncode == 0, made.stdout + made.stderr
+    assert file.read_bytes().startswith(b"#!/usr/bin/env python3\n")
+    assert os.access(file, os.X_OK)
+    bare = (sys.executable, "-I", "-S")
+    assert subprocess.run([*bare, "-c", "import bottle"], capture_output=True).returncode == 1
+    unpacked = tmp_path / "unpacked"
+    assert_serves(tmp_path, *bare, file, SHIV_ROOT=unpacked)
+    (site,) = unpacked.glob("commentd*/site-packages")
+    assert {path.name for path in (site / "commentd_static").iterdir()} >= STATIC
+    (site / "bottle.py").unlink()  # it is these that were used
+    with pytest.raises(AssertionError, match="bottle"):
+        done(*bare, file, "--version", SHIV_ROOT=unpacked)
+
+
+def test_nothing_that_is_built_here_is_kept_in_git() -> None:
+    if not (ROOT / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("this is no git checkout, or there is no git to ask")
+    names = ["dist/commentd.pyz", f"dist/{NAME}.tar.gz", ".venv/bin/python", "commentd.db-turn"]
+    command = ["git", "-c", "safe.directory=*", "check-ignore", *names]
+    assert done(*command, cwd=ROOT).split() == names
+
+
+# systemd
+
+Unit = Callable[..., str]
+
+
+@pytest.fixture
+def unit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Unit:
+    """What `commentd example systemd` prints for a program and a Python, run in a folder."""
+
+    def printed(program: str, *words: str, folder: Path = tmp_path, python: str = "/usr") -> str:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", [program])
+        monkeypatch.setattr(sys, "base_prefix", python)
+        assert main(["example", *words]) == 0
+        return capsys.readouterr().out
+
+    return printed
+
+
+def values(unit: str, name: str) -> list[str]:
+    return re.findall(rf"^{name}=(.*)$", unit, re.M)
+
+
+def systemd_analyze(*words: str | Path) -> str:
+    """What it says, without the lines on what this machine lacks."""
+    tool = shutil.which("systemd-analyze")
+    if tool is None:
+        pytest.skip("there is no systemd-analyze: install Debian's package systemd")
+    ended = subprocess.run([tool, *map(str, words)], capture_output=True, text=True)
+    lines = (ended.stdout + ended.stderr).splitlines()
+    said = "\n".join(line for line in lines if "is not executable: No such file" not in line)
+    return said + f"\nexit code {ended.returncode}" if ended.returncode and said else said
+
+
+def assert_sound(unit: str, file: Path) -> None:
+    """systemd understands all of it, and its score is 2.0 (OK) or better."""
+    assert "{{" not in unit
+    assert values(unit, "ProtectSystem") == ["strict"]  # else ReadWritePaths means nothing
+    file.write_text(unit)
+    assert systemd_analyze("verify", file) == ""
+    scored = systemd_analyze("security", "--offline=true", "--threshold=20", file)
+    assert "exit code" not in scored, scored
+    assert re.search(r"exposure level for \S+: [01]\.\d OK", scored)
+
+
+def test_a_unit_starts_the_program_in_the_folder_of_its_settings(
+    unit: Unit, tmp_path: Path
+) -> None:
+    program = tmp_path / "srv/bin/commentd"
+    program.parent.mkdir(parents=True)
+    program.touch(0o755)
+    folder = tmp_path / "blog"
+    folder.mkdir()
+    (folder / "commentd.ini").touch()
+    text = unit(str(program), "systemd", folder=folder)
+    assert values(text, "ExecStart") == [str(program)]
+    assert values(text, "WorkingDirectory") == [str(folder)]
+    named = unit(str(program), "systemd", "--config", "blog/commentd.ini")
+    assert values(named, "ExecStart") == [f"{program} --config {folder}/commentd.ini"]
+    for each in (text, named):
+        assert shlex.split(values(each, "ReadWritePaths")[0]) == [str(folder)]
+        assert values(each, "ProtectHome") == ["yes"]
+        assert_sound(each, tmp_path / "commentd.service")
+
+
+def test_a_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) -> None:
+    text = unit("/srv/commentd/bin/commentd", "systemd@")
+    assert values(text, "WorkingDirectory") == ["/srv/commentd/%i"]
+    assert "/srv/commentd/%i" in values(text, "ReadWritePaths")[0]
+    assert values(text, "RuntimeDirectory") == ["commentd/%i"]
+    assert values(text, "ExecStart")[0].endswith("/srv/commentd/bin/commentd")
+    assert_sound(text, tmp_path / "commentd@.service")
+
+
+@pytest.mark.parametrize("name", ["commentd.pyz", "commentd.py"])
+def test_a_program_that_is_no_command_is_started_by_this_python(
+    unit: Unit, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).touch(0o644)
+    text = unit(name, "systemd")
+    assert values(text, "ExecStart") == [f"{sys.executable} {tmp_path / name}"]
+    assert_sound(text, tmp_path / "commentd.service")
+
+
+def test_one_file_is_unpacked_where_the_unit_may_write(unit: Unit) -> None:
+    text = unit("/srv/commentd/commentd.pyz", "systemd")
+    (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)
+    assert "CacheDirectory" in text or place.startswith(values(text, "WorkingDirectory")[0])
+
+
+@pytest.mark.parametrize("home", ["/home/ann", "/root"])
+def test_homes_are_readable_where_the_program_or_its_python_lives_in_one(
+    unit: Unit, home: str
+) -> None:
+    for kind in ("systemd", "systemd@"):
+        away, at_home = "/srv/commentd.py", f"{home}/commentd.py"
+        assert values(unit(away, kind), "ProtectHome") == ["yes"]
+        assert values(unit(at_home, kind), "ProtectHome") == ["read-only"]
+        assert values(unit(away, kind, python=f"{home}/python"), "ProtectHome") == ["read-only"]
+
+
+def test_the_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path) -> None:
+    folder = tmp_path / "blog"
+    folder.mkdir()
+    (folder / "commentd.ini").write_text(
+        f"[database]\npath = {tmp_path}/data/c.db\n[backup]\nfolder = ../copies\n"
+    )
+    for how in ({"folder": folder}, {}):
+        words = [] if how else ["--config", "blog/commentd.ini"]
+        text = unit("/srv/c.py", "systemd", *words, **how)
+        assert set(shlex.split(values(text, "ReadWritePaths")[0])) == {
+            str(tmp_path / name) for name in ("blog", "data", "copies")
+        }
+
+
+def test_any_name_of_a_folder_is_taken_as_it_is(unit: Unit, tmp_path: Path) -> None:
+    folder = tmp_path / "my blog 100%b"
+    folder.mkdir()
+    (folder / "commentd.ini").touch()
+    text = unit("/srv/c.py", "systemd", "--config", str(folder / "commentd.ini"))
+    assert values(text, "WorkingDirectory") == [str(folder).replace("%", "%%")]
+    assert_sound(text, tmp_path / "commentd.service")
