@@ -71,7 +71,9 @@ try:
     import waitress
     from waitress.channel import HTTPChannel
     from waitress.parser import HTTPRequestParser, ParsingError
+    from waitress.receiver import ChunkedReceiver
     from waitress.task import ErrorTask, WSGITask
+    from waitress.utilities import BadRequest as WrongRequest
 except ModuleNotFoundError as missing:
     if __name__ != "__main__":
         raise
@@ -3945,20 +3947,73 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         self.write(reply.body)
 
 
+class Chunks(ChunkedReceiver):  # type: ignore[misc]
+    """A body in chunks, its lines ended by CR LF alone, without trailers (RFC 9112, 7.1)."""
+
+    SIZE = re.compile(rb"([0-9A-Fa-f]{1,6})(;[\t -~]*)?\r\n")
+    completed: bool
+    error: Any
+
+    def __init__(self, buf: Any) -> None:
+        super().__init__(buf)
+        self.raw = bytearray()
+
+    def received(self, s: bytes) -> int:
+        self.raw += s
+        while not self.completed:
+            if size := self.SIZE.match(self.raw):
+                start, end = size.end(), size.end() + int(size[1], 16)
+                after = bytes(self.raw[end : end + 2])
+                if after == b"\r\n":
+                    self.buf.append(bytes(self.raw[start:end]))
+                    del self.raw[: end + 2]
+                    self.completed = start == end
+                    continue
+                wrong = after not in (b"", b"\r")
+            else:
+                wrong = len(self.raw) > 256 or b"\n" in self.raw
+            if wrong:
+                self.error = WrongRequest("chunks")
+            return len(s)
+        return len(s) - len(self.raw)  # the rest is the next request
+
+
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses what a proxy could read as another request, or as two (RFC 9112, 3.2, 5.2, 6.1)."""
+    """Refuses what a proxy could read as another request, or as two (RFC 9112, 3, 5.2, 6.1)."""
+
+    body_rcv: Any
+    completed: bool
+    empty: bool
+    error: Any
+
+    def received(self, data: bytes) -> int:
+        taken = int(super().received(data))
+        if self.empty:
+            self.empty, self.error = False, WrongRequest("blank lines alone")
+        if self.completed:
+            self.expect_continue = False  # it is whole, or refused: nobody is asked for more
+        return taken
 
     def parse_header(self, header_plus: bytes) -> None:
-        super().parse_header(header_plus)
-        lines = header_plus.split(b"\r\n")[1:]
-        names = [line.partition(b":")[0].lower() for line in lines]
-        chunked = names.count(b"transfer-encoding")
-        framings = chunked + names.count(b"content-length")
+        lines = header_plus.split(b"\r\n")
+        if not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", lines[0]):
+            raise ParsingError("no request line")
+        try:
+            super().parse_header(header_plus)
+        except ValueError as error:  # of an odd address, or a number too long
+            raise ParsingError("unreadable") from error
+        fields = [line.lower().partition(b":") for line in lines[1:]]
+        names = [name for name, _, _ in fields]
+        codings = [value.strip(b" \t") for name, _, value in fields if name == b"transfer-encoding"]
         hosts, modern = names.count(b"host"), self.version == "1.1"
-        if framings > 1 or (chunked and not modern) or hosts > 1 or (modern and not hosts):
+        if len(codings) + names.count(b"content-length") > 1 or hosts > 1 or hosts < modern:
             raise ParsingError("ambiguous")
+        if codings not in ([], [b"chunked"]) or (codings and not modern):
+            raise ParsingError("another coding")
         if any(line[:1] in (b" ", b"\t") for line in lines):
             raise ParsingError("a header on two lines")
+        if codings:
+            self.body_rcv = Chunks(self.body_rcv.buf)
 
 
 PIPELINE = 8
@@ -3977,7 +4032,7 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
     task_class = OneSendTask
     error_task_class = RefusalTask
     parser_class = StrictParser
-    held: Any = None  # the request that comes in, or the replies that go out, since `since`
+    held: Any = None  # the reply that goes out, or the request that comes in, since `since`
     since = 0.0
 
     def received(self, data: bytes) -> bool:
@@ -4031,15 +4086,15 @@ def sweep(server: Any, now: float) -> None:
     reads, would stay."""
     resting = [channel for channel in server.active_channels.values() if not channel.requests]
     for channel in resting:
-        held = channel.request or (channel.outbufs if channel.total_outbufs_len else None)
-        if held is not channel.held or not held:
+        held = channel.outbufs[0] if channel.total_outbufs_len else channel.request
+        if held is not channel.held or held is None:
             channel.held, channel.since = held, now
-    resting.sort(key=lambda channel: (channel.held is not None, channel.last_activity))
-    crowd = len(server.active_channels) - CROWD
+    resting.sort(key=lambda channel: channel.last_activity)
+    crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
     for channel in resting:
         waits = channel.total_outbufs_len
-        late = channel.held and now - channel.since > (REPLY_TIME if waits else REQUEST_TIME)
+        late = now - channel.since > (REPLY_TIME if waits else REQUEST_TIME)
         if late or crowd > 0 or (waits and untaken > 0):
             crowd, untaken = crowd - 1, untaken - waits
             channel.handle_close()
@@ -4064,12 +4119,12 @@ def make_server(app: App) -> Any:
     common = {
         "threads": 16,
         # The rest is for the database, three files a thread, and for replies on the disk.
-        "connection_limit": max(16, min(CONNECTIONS, spare_descriptors() - 128)),
+        "connection_limit": max(64, min(CONNECTIONS, spare_descriptors() - 400)),
         "channel_timeout": 30,
         "cleanup_interval": 5,
         "asyncore_use_poll": True,
         "channel_request_lookahead": 0,  # CVE-2024-49768
-        "outbuf_high_watermark": 128 * 1024 * 1024,  # more than a pipeline's replies: no one waits
+        "outbuf_high_watermark": 1 << 40,  # more than a pipeline's replies: no one waits
         "max_request_header_size": 16 * 1024,
         "max_request_body_size": 2 * BODY_LIMIT,
         "clear_untrusted_proxy_headers": False,  # `Clients` reads them
@@ -4130,7 +4185,8 @@ def serve_until_stopped(app: App, server: Any) -> None:
     swept = 0.0
     while not stopping:
         server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
-        if time.monotonic() - swept >= 1:
+        full = len(server._map) >= server.adj.connection_limit
+        if full or time.monotonic() - swept >= 1:
             swept = time.monotonic()
             sweep(server, swept)
     drain(server)
@@ -4390,7 +4446,7 @@ def main(argv: list[str] | None = None) -> int:
     if (asked.what and not word) or (word == "FILE" and not asked.what):
         parser.error(f"use: commentd {asked.command} {word}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     usual = Path("commentd.ini")
     asked.file = asked.config or (usual if usual.exists() else None)
     try:

@@ -1,0 +1,598 @@
+"""Hostile peers: those that say nothing, drip, never read, come in crowds, or send what two
+readers could take for two requests. None holds a thread, a descriptor or the log for long."""
+
+import contextlib
+import os
+import re
+import socket
+import sqlite3
+import ssl
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PAGE, Outside
+from test_server import LOGIN, Service, Start, answer_on, request, services, until
+
+import commentd
+from commentd import CONNECTIONS, REPLY_TIME, REQUEST_TIME, Config, drain, make_app, make_server
+
+resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
+
+HEALTH, LIST = request("GET", "/health"), request("GET", f"/comments?url={PAGE}&limit=100")
+LIKE = b'{"page_url": "/liked/"}'
+LIKED = request("POST", "/page/like", "Content-Type: application/json", body=LIKE)
+CHUNKS = b"%x\r\n%s\r\n0\r\n\r\n" % (len(LIKE), LIKE)
+
+
+def with_comments(path: str | Path, size: int) -> None:
+    """A page whose list is a hundred comments of this size."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(
+            "INSERT INTO page (key, page_url, total, threads, seen_at) VALUES (?, ?, 100, 100, 1)",
+            (commentd.page_name(PAGE, []).key, PAGE),
+        )
+        db.execute(
+            """INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+                      location, shown, status, created_at)
+               WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+               SELECT 1, 'Ann', '', '', 'x', ?, '', '', '', 1, 'visible', 1700000000 + i FROM n""",
+            ("x" * size,),
+        )
+
+
+def gone(peer: socket.socket) -> bool:
+    """Whether the other side has closed, whatever it sent before."""
+    peer.setblocking(False)
+    try:
+        while peer.recv(1 << 20):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+# The sweep, with a clock of our own
+
+
+class Ground:
+    """The server in this process; nothing moves unless it is told to."""
+
+    def __init__(self, server: Any) -> None:
+        self.server, self.peers = server, []
+
+    def until(self, ready: Callable[[], object]) -> None:
+        def turned() -> object:
+            self.server.asyncore.loop(timeout=0.005, count=1, map=self.server._map, use_poll=True)
+            return ready()
+
+        until(turned)
+
+    def come(self, raw: bytes = b"") -> socket.socket:
+        """A peer that has sent this, and was heard."""
+        known = set(self.server.active_channels)
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.peers.append(peer)
+        peer.connect(("127.0.0.1", int(self.server.effective_port)))
+        self.until(lambda: self.server.active_channels.keys() - known)
+        self.say(peer, raw)
+        return peer
+
+    def channel(self, peer: socket.socket) -> Any:
+        name = peer.getsockname()
+        return next(c for c in self.server.active_channels.values() if c.addr == name)
+
+    def say(self, peer: socket.socket, raw: bytes) -> None:
+        if raw:
+            channel = self.channel(peer)
+            channel.last_activity = 0
+            peer.sendall(raw)
+            self.until(lambda: channel.last_activity and not channel.requests)
+
+    def take(self, peer: socket.socket) -> None:
+        """The peer reads all that is there for it."""
+        channel = self.channel(peer)
+        self.until(lambda: not gone(peer) and not channel.total_outbufs_len)
+
+    def sweep(self, now: float) -> list[bool]:
+        """Who is still there."""
+        commentd.sweep(self.server, now)
+        names = {channel.addr for channel in self.server.active_channels.values()}
+        return [peer.getsockname() in names for peer in self.peers]
+
+
+@pytest.fixture
+def ground(config: Config, outside: Outside) -> Iterator[Ground]:
+    app = make_app(replace(config, server_listen="127.0.0.1:0"), outside.world, rounds=1)
+    with_comments(app.house.store.path, 40_000)
+    server = make_server(app)
+    ground = Ground(server)
+    yield ground
+    for peer in ground.peers:
+        peer.close()
+    drain(server)
+    server.trigger.close()
+    app.close()
+
+
+HEAD = LIKED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+CHUNKED = b"POST /page/like HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+CHUNKED += b"Transfer-Encoding: chunked\r\n"
+PARTS = {
+    "request line": b"GET /comm",
+    "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX: ",
+    "body": HEAD,
+    "size of a chunk": CHUNKED + b"\r\n",
+    "chunk": CHUNKED + b"\r\nff\r\n",
+    "body it was asked for": HEAD[:-2] + b"Expect: 100-continue\r\n\r\n",
+    "a second request": HEALTH + b"GET /comm",
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_request_that_drips_is_cut_at_the_deadline(ground: Ground, part: str) -> None:
+    peer = ground.come(PARTS[part])
+    for second in range(0, REQUEST_TIME + 1, 2):
+        ground.say(peer, b"1")
+        assert ground.sweep(1000 + second) == [True]
+    assert ground.sweep(1001 + REQUEST_TIME) == [False]
+    assert gone(peer)
+
+
+@pytest.mark.parametrize("raw", [LIKED, CHUNKED + b"\r\n" + CHUNKS])
+def test_slow_but_honest_uploads_pass_each_with_a_time_of_its_own(
+    ground: Ground, raw: bytes
+) -> None:
+    peer, now, stream = ground.come(), 1000.0, raw * 3
+    for start in range(0, len(stream), 7):  # the end of one comes with the beginning of the next
+        ground.say(peer, stream[start : start + 7])
+        assert ground.sweep(now := now + (REQUEST_TIME - 2) * 7 / len(raw)) == [True]
+    peer.settimeout(20)
+    received = b""
+    while received.count(b"HTTP/1.1 200 OK") < 3:
+        data = peer.recv(65536)
+        assert data, received
+        received += data
+
+
+def test_the_deadlines_leave_a_connection_alone_that_rests(ground: Ground) -> None:
+    new, used = ground.come(), ground.come(HEALTH)
+    ground.sweep(1000)
+    assert ground.sweep(1000 + 10 * (REQUEST_TIME + REPLY_TIME)) == [True, True]
+    for peer in (new, used):
+        ground.say(peer, HEALTH)
+        assert not gone(peer)
+
+
+def test_silence_is_cut_by_its_own_time(ground: Ground) -> None:
+    peer = ground.come()
+    ground.server.maintenance(time.time() + 29)
+    ground.server.asyncore.loop(timeout=0, count=3, map=ground.server._map, use_poll=True)
+    assert not gone(peer)
+    ground.server.maintenance(time.time() + 31)
+    ground.until(lambda: gone(peer))
+
+
+@pytest.mark.parametrize("bite", [0, 1])
+def test_a_reply_that_is_not_taken_is_dropped(ground: Ground, bite: int) -> None:
+    peer = ground.come(LIST)
+    channel = ground.channel(peer)
+    for second in range(0, REPLY_TIME + 1, 5):
+        peer.recv(bite)
+        ground.server.asyncore.loop(timeout=0, count=1, map=ground.server._map, use_poll=True)
+        assert ground.sweep(1000 + second) == [True]
+    files = [buffer.getfile() for buffer in channel.outbufs if buffer.overflowed]
+    assert files
+    assert ground.sweep(1001 + REPLY_TIME) == [False]
+    assert all(file.closed for file in files)
+
+
+def test_each_reply_of_a_connection_has_a_time_of_its_own(ground: Ground) -> None:
+    peer = ground.come(LIST)
+    for now in range(0, 5 * REPLY_TIME, REPLY_TIME // 2):
+        assert ground.sweep(1000 + now) == [True]
+        ground.take(peer)
+        ground.say(peer, LIST)
+
+
+def test_of_too_much_that_nobody_takes_the_oldest_is_dropped(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ground.come()
+    for _ in range(3):
+        ground.come(LIST)
+    waiting = [ground.channel(peer).total_outbufs_len for peer in ground.peers]
+    monkeypatch.setattr(commentd, "UNTAKEN", sum(waiting))
+    assert ground.sweep(1000) == [True] * 4
+    monkeypatch.setattr(commentd, "UNTAKEN", sum(waiting) - waiting[1] - 1)
+    assert ground.sweep(1000) == [True, False, False, True]
+
+
+def test_of_too_many_those_silent_longest_make_room(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "CROWD", 4)
+    for _ in range(6):
+        ground.come()
+    ground.say(ground.peers[0], HEALTH)
+    assert ground.sweep(1000) == [True, False, False, True, True, True]
+
+
+def test_a_newcomer_is_not_taken_for_the_oldest(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "CROWD", 4)
+    for _ in range(4):
+        ground.come(b"GET /comm")
+    ground.sweep(1000)
+    ground.come()
+    assert ground.sweep(1001) == [False, True, True, True, True]
+
+
+# What could be read as two requests
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    with services(tmp_path) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for all tests that leave it as it was."""
+    with services(tmp_path_factory.mktemp("peers")) as start:
+        yield start()
+
+
+def head(*lines: bytes, first: bytes = b"POST /page/like HTTP/1.1") -> bytes:
+    return b"\r\n".join([first, b"Host: x", b"Content-Type: application/json", *lines, b"", b""])
+
+
+def get(line: bytes, *headers: bytes) -> bytes:
+    return b"\r\n".join([line, b"Host: x", *headers, b"", b""])
+
+
+def chunks(body: bytes) -> bytes:
+    return head(b"Transfer-Encoding: chunked") + body
+
+
+TE, CL, ASK = (
+    b"Transfer-Encoding: chunked",
+    b"Content-Length: %d" % len(LIKE),
+    b"Expect: 100-continue",
+)
+SIZE, ABSOLUTE = b"%x" % len(LIKE), b"GET http://other.example/health HTTP/1.1"
+AMBIGUOUS = {
+    "both lengths": head(CL, TE) + CHUNKS,
+    "both lengths, other order": head(TE, CL) + CHUNKS,
+    "two lengths": head(CL, CL) + LIKE,
+    "two lengths in one": head(CL + b", %d" % len(LIKE)) + LIKE,
+    "chunked twice": head(TE, TE) + CHUNKS,
+    "chunked twice in one": head(TE + b", chunked") + CHUNKS,
+    "chunked and more": head(TE + b",") + CHUNKS,
+    "not chunked": head(b"Transfer-Encoding: xchunked") + CHUNKS,
+    "identity": head(b"Transfer-Encoding: identity", CL) + LIKE,
+    "no coding": head(b"Transfer-Encoding:"),
+    "no coding, a length": head(b"Transfer-Encoding:", CL) + LIKE,
+    "tabbed coding": head(b"Transfer-Encoding:\x0bchunked") + CHUNKS,
+    "chunked in 1.0": head(TE, first=b"POST /page/like HTTP/1.0") + CHUNKS,
+    "no host": b"GET /health HTTP/1.1\r\n\r\n",
+    "no host, absolute": ABSOLUTE + b"\r\n\r\n",
+    "two hosts": get(b"GET /health HTTP/1.1", b"Host: x"),
+    "folded": get(b"GET /health HTTP/1.1", b"X: a", b" b"),
+    "folded by a tab": get(b"GET /health HTTP/1.1", b"X: a", b"\tHost: b"),
+    "folded at once": b"GET /health HTTP/1.1\r\n Host: x\r\nHost: x\r\n\r\n",
+    "bare LF": b"GET /health HTTP/1.1\nHost: x\r\n\r\n",
+    "bare LF in headers": get(b"GET /health HTTP/1.1", b"X: a\nY: b"),
+    "bare CR in headers": get(b"GET /health HTTP/1.1", b"X: a\rY: b"),
+    "blank before the colon": head(CL.replace(b":", b" :")) + LIKE,
+    "negative length": head(b"Content-Length: -1"),
+    "signed length": head(CL.replace(b" ", b" +")) + LIKE,
+    "hexadecimal length": head(b"Content-Length: 0x17") + LIKE,
+    "parted length": head(b"Content-Length: 2_3") + LIKE,
+    "empty length": head(b"Content-Length:"),
+    "length beyond all": head(b"Content-Length: " + b"9" * 5000),
+    "negative chunk": chunks(b"-" + CHUNKS),
+    "signed chunk": chunks(b"+" + CHUNKS),
+    "chunk by 0x": chunks(b"0x" + CHUNKS),
+    "blank after the size": chunks(SIZE + b" \r\n" + LIKE + b"\r\n0\r\n\r\n"),
+    "bare LF after the size": chunks(SIZE + b"\n\r\n" + LIKE + b"\r\n0\r\n\r\n"),
+    "bare LF after the last size": chunks(CHUNKS[:-5] + b"0\n\r\n\r\n"),
+    "bare LF after an extension": chunks(SIZE + b";a=b\n\r\n" + LIKE + b"\r\n0\r\n\r\n"),
+    "broken extension": chunks(SIZE + b";a=\x01\r\n" + LIKE + b"\r\n0\r\n\r\n"),
+    "empty line before a chunk": chunks(b"\r\n" + CHUNKS),
+    "chunk longer than it says": chunks(SIZE + b"\r\n" + LIKE + b"x\r\n0\r\n\r\n"),
+    "broken trailer": chunks(CHUNKS[:-2] + b"no colon\n\0\r\n\r\n"),
+    "trailer": chunks(CHUNKS[:-2] + b"X: y\r\n\r\n"),
+    "trailer with a length": chunks(CHUNKS[:-2] + b"Content-Length: 99\r\n\r\n"),
+    "two blanks": get(b"GET  /health HTTP/1.1"),
+    "tabs": get(b"GET\t/health\tHTTP/1.1"),
+    "end of line blank": get(b"GET /health HTTP/1.1\x0b"),
+    "small method": get(b"get /health HTTP/1.1"),
+    "small version": get(b"GET /health http/1.1"),
+    "no target": get(b"GET HTTP/1.1"),
+    "only blank lines": b"\r\n\r\n",
+    "open bracket": get(b"GET http://[x/health HTTP/1.1"),
+    "NUL in the target": get(b"GET /hea\0lth HTTP/1.1"),
+    "obs-text in the target": get(b"GET /hea\xfflth HTTP/1.1"),
+    "NUL in a value": get(b"GET /health HTTP/1.1", b"X: \0"),
+    "NUL in a name": get(b"GET /health HTTP/1.1", b"X\0: a"),
+    "obs-text in a name": get(b"GET /health HTTP/1.1", b"\xff: a"),
+    "no name": get(b"GET /health HTTP/1.1", b": a"),
+    "HTTP/0.9": b"GET /health\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "asks, both lengths": head(ASK, CL, TE) + CHUNKS,
+    "asks, wrong length": head(ASK, b"Content-Length: -1"),
+    "asks, two hosts": head(ASK, b"Host: x") + b"\r\n\r\n",
+}  # fmt: skip
+
+
+def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
+    """All that comes, until it is closed or a second answer has begun; and its statuses."""
+    received, found = b"", []
+    with service.sent(raw) as peer:
+        peer.settimeout(5)
+        with contextlib.suppress(ConnectionResetError, TimeoutError):
+            while len(found) < 2 and (data := peer.recv(65536)):
+                received += data
+                found = [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3}) ", received)]
+            else:
+                found += [0] * (len(found) < 2)  # closed
+    return received, found
+
+
+@pytest.mark.parametrize("case", AMBIGUOUS)
+def test_what_two_could_read_in_two_ways_is_refused_once(quiet: Service, case: str) -> None:
+    said = quiet.said
+    received, statuses = answers(quiet, AMBIGUOUS[case] + HEALTH)
+    assert statuses == [400, 0], received
+    assert b'"http_invalid"' in received
+    assert b"\r\nConnection: close\r\n" in received
+    assert quiet.said == said, "a stranger writes the log"
+
+
+PLAIN = {
+    "a line before": b"\r\n" + HEALTH,
+    "absolute": get(ABSOLUTE),
+    "obs-text in a value": get(b"GET /health HTTP/1.1", b"X: \xff"),
+    "empty value": get(b"GET /health HTTP/1.1", b"X:"),
+    "no host in 1.0": b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+    "extension": chunks(SIZE + b';a=b;c="d"\r\n' + LIKE + b"\r\n0\r\n\r\n"),
+    "large letters": chunks(SIZE.upper() + CHUNKS[len(SIZE) :]),
+    "a body nobody wants": request("GET", "/health", body=b"{}"),
+    "many headers": get(b"GET /health HTTP/1.1", *[b"X-%d: y" % i for i in range(700)]),
+}
+
+
+@pytest.mark.parametrize("case", PLAIN)
+def test_what_is_unusual_but_plain_is_answered_and_the_next_too(quiet: Service, case: str) -> None:
+    assert answers(quiet, PLAIN[case] + HEALTH)[1] == [200, 200]
+
+
+@pytest.mark.parametrize("headers", [(ASK,), (ASK, b"Content-Length: 0")])
+def test_nobody_is_asked_for_a_body_that_there_is_not(
+    quiet: Service, headers: tuple[bytes, ...]
+) -> None:
+    assert answers(quiet, get(b"GET /health HTTP/1.1", *headers) + HEALTH)[1] == [200, 200]
+
+
+def test_nobody_is_asked_for_a_body_that_is_too_large(quiet: Service) -> None:
+    assert answers(quiet, head(ASK, b"Content-Length: 99999999"))[1] == [413, 0]
+
+
+@pytest.mark.parametrize(("size", "status"), [(16 * 1024 - 1, 200), (16 * 1024, 431)])
+def test_headers_may_have_16_kib(quiet: Service, size: int, status: int) -> None:
+    lines = [b"X-%d: y" % i for i in range(500)]
+    padding = size - len(get(b"GET /health HTTP/1.1", *lines, b"P: "))
+    with quiet.sent(get(b"GET /health HTTP/1.1", *lines, b"P: " + b"p" * padding)) as peer:
+        assert answer_on(peer).status == status
+
+
+# Peers that leave
+
+
+@pytest.mark.parametrize(
+    ("raw", "statuses"),
+    [
+        (HEALTH, [200, 0]),
+        (LIKED, [200, 0]),
+        (HEALTH * 2, [200, 200]),
+        (b"", [0]),
+        (HEALTH[:-2], [0]),
+        (LIKED[:-2], [0]),
+        (HEALTH + HEALTH[:-2], [200, 0]),
+    ],
+)
+def test_whoever_only_listens_gets_what_was_asked_in_whole(
+    quiet: Service, raw: bytes, statuses: list[int]
+) -> None:
+    with quiet.sent(raw) as peer:
+        peer.shutdown(socket.SHUT_WR)
+        received = b"".join(iter(lambda: peer.recv(65536), b""))
+    found = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", received)]
+    assert [*found, 0][:2] == statuses
+
+
+def held(service: Service) -> tuple[int, int]:
+    """Its sockets and temporary files, and its threads."""
+    process = Path(f"/proc/{service.process.pid}")
+    if not process.exists():
+        pytest.skip("this system has no /proc")
+    links = []
+    for link in (process / "fd").iterdir():
+        with contextlib.suppress(OSError):
+            links.append(os.readlink(link))
+    threads = len(list((process / "task").iterdir()))
+    return sum("socket:" in link or "(deleted)" in link for link in links), threads
+
+
+def memory(service: Service) -> int:
+    """In MiB."""
+    status = Path(f"/proc/{service.process.pid}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0]) // 1024
+
+
+def reset(peer: socket.socket) -> None:
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+
+
+def test_whoever_leaves_while_it_is_worked_for_leaves_nothing(start: Start) -> None:
+    service = start()
+    before = held(service)
+    for raw in [request("POST", "/auth/login", body=LOGIN), LIKED, LIST] * 20:
+        reset(service.sent(raw))
+    until(lambda: held(service) == before)
+    assert service.ask("GET", "/health").status == 200
+    assert "Traceback" not in service.said
+
+
+# Crowds, over the wire
+
+
+def program(lines: str) -> str:
+    return f"import resource, sys, commentd, waitress\n{lines}\nsys.exit(commentd.main())"
+
+
+IMPATIENT = program("commentd.REQUEST_TIME = commentd.REPLY_TIME = 1")
+ONE_THREAD = program(
+    "create = waitress.create_server\n"
+    "waitress.create_server = lambda app, **how: create(app, **{**how, 'threads': 1})"
+)
+LIMITED = "resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}))"
+
+
+@pytest.fixture
+def many() -> Iterator[None]:
+    """May this process open so many sockets?"""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < 2000:
+        pytest.skip("this process may not open 2000 files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def hello() -> bytes:
+    """What a browser says first where it expects TLS."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ssl.create_default_context().wrap_bio(
+            incoming, outgoing, server_hostname="x"
+        ).do_handshake()
+    return outgoing.read()
+
+
+def unwilling(service: Service) -> socket.socket:
+    """A peer that asks for much and does not read."""
+    peer = service.connect()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    peer.sendall(LIST * commentd.PIPELINE)
+    return peer
+
+
+def cut(peers: list[socket.socket]) -> bool:
+    """Whether all were closed, after one more byte of each."""
+    for peer in peers:
+        with contextlib.suppress(OSError):
+            peer.send(b"1")
+    return all(map(gone, peers))
+
+
+def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> None:
+    service = start(program=IMPATIENT)
+    before = held(service)
+    with_comments(service.path, 12_000)
+    until(lambda: service.ask("GET", "/health").status == 200)
+    idle = service.sent(HEALTH)
+    assert answer_on(idle).status == 200
+    readers = [service.sent(LIST) for _ in range(64)]
+    assert {answer_on(reader).status for reader in readers} == {200}
+    for reader in readers:
+        reader.close()
+    used = memory(service)  # every thread has had a long list in its hands
+    for _ in range(2):
+        dripping = [service.sent(raw) for raw in [*PARTS.values(), hello()]]
+        unread = [unwilling(service) for _ in range(3)]
+        until(lambda: cut(dripping))  # noqa: B023
+        until(lambda: held(service) == (before[0] + 1, before[1]))
+        for peer in unread:
+            peer.close()
+    idle.sendall(HEALTH)
+    assert answer_on(idle).status == 200
+    assert memory(service) <= used + 20
+
+
+def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start) -> None:
+    service = start(program=ONE_THREAD)
+    with_comments(service.path, 200_000)
+    with unwilling(service):
+        # Each one comes between two requests of the pipeline.
+        for _ in range(2 * commentd.PIPELINE):
+            assert service.ask("GET", "/health").status == 200
+
+
+@pytest.mark.usefixtures("many")
+def test_a_crowd_of_silent_ones_makes_room(start: Start) -> None:
+    service = start()
+    before = held(service)
+    for raw in (b"", b"GET /comm"):
+        crowd = [service.sent(raw) for _ in range(CONNECTIONS + 200)]
+        assert service.ask("GET", "/health").status == 200
+        until(lambda: gone(crowd[0]))  # noqa: B023
+        assert not gone(crowd[-1])
+        for peer in crowd:
+            peer.close()
+        until(lambda: held(service) == before)
+    assert service.said.count("\n") < 50, service.said
+
+
+@pytest.mark.parametrize("limit", [256, 1024])
+@pytest.mark.usefixtures("many")
+def test_where_descriptors_are_few_a_newcomer_is_served(start: Start, limit: int) -> None:
+    service = start(program=program(LIMITED.format(limit)))
+    for _ in range(limit + 50):
+        service.connect()
+    assert service.ask("GET", f"/comments?url={PAGE}").status == 200
+    assert service.said.count("\n") < 50, service.said
+
+
+@pytest.mark.usefixtures("many")
+def test_as_many_descriptors_are_asked_for_as_may_be_had(start: Start) -> None:
+    raised = program("resource.setrlimit(resource.RLIMIT_NOFILE, (256, 4000))")
+    service = start(program=raised)
+    crowd = [service.sent(HEALTH) for _ in range(600)]
+    assert {answer_on(peer).status for peer in crowd} == {200}
+    assert not any(map(gone, crowd))
+
+
+@pytest.mark.usefixtures("many")
+def test_where_descriptors_are_few_replies_do_not_use_them_up(start: Start) -> None:
+    service = start(program=program(LIMITED.format(1024)))
+    with_comments(service.path, 12_000)
+    silent = [service.connect() for _ in range(830)]
+    unread = [unwilling(service) for _ in range(40)]
+    for _ in range(100):  # while more and more is kept for those who do not read
+        assert service.ask("GET", "/health").status == 200
+    assert service.said.count("\n") < 50, service.said[-3000:]
+    for peer in silent + unread:
+        peer.close()
+
+
+def test_connections_that_come_and_go_at_the_limit_do_not_fill_the_log(start: Start) -> None:
+    service = start(program=program(LIMITED.format(256)))
+    crowd = [service.connect() for _ in range(126)]
+    for peer in crowd[:100]:
+        peer.close()
+        crowd.append(service.sent(HEALTH))
+        assert answer_on(crowd[-1]).status == 200
+    assert service.said.count("\n") < 50, service.said
