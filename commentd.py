@@ -4,7 +4,7 @@ Run it with `python commentd.py`. The whole service is this file, read from the 
 uses only what stands above it.
 
     Settings      every setting, its default, its help; the loader; the sample file
-    Problems      the refusals that a caller may read, a class a status
+    Problems      the refusals that a caller may read
     Schema        the migrations, the connection, what a file must be to be ours, its copies
     Store         all SQL: one writer behind a lock, a reader a thread
     Text          pure: strict JSON, names, addresses, page keys, Markdown to safe HTML
@@ -51,6 +51,7 @@ import socket
 import sqlite3
 import ssl
 import sys
+import textwrap
 import threading
 import time
 import unicodedata
@@ -136,17 +137,18 @@ def host_of(origin: str) -> str:
 
 
 def web_address(text: str) -> str:
-    if not re.fullmatch(r"(https?://[^\s/?#@\[\]]+(/[^\s?#]*)?)?", text):
+    if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", text):
         raise ValueError("must be a web address such as https://comments.example")
-    return text.rstrip("/")
+    return web_page(text).rstrip("/")
 
 
 def web_page(text: str) -> str:
-    if not re.fullmatch(r"(https?://[^\s/?#@\[\]]+([/?#]\S*)?)?", text):
-        raise ValueError("must be a web address such as https://blog.example/privacy/")
-    place = urllib.parse.urlsplit(text)
-    place.port, (place.hostname or "").encode("idna")  # either raises a ValueError
-    return text
+    with contextlib.suppress(ValueError):  # of an odd port or host
+        place = urllib.parse.urlsplit(text)
+        place.port, (place.hostname or "").encode("idna")
+        if re.fullmatch(r"(https?://[^\s/?#@]+([/?#][!-~]*)?)?", text):
+            return text
+    raise ValueError("must be a web address such as https://blog.example/privacy/")
 
 
 def networks(text: str) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ def networks(text: str) -> tuple[str, ...]:
 
 
 def listening(text: str) -> str:
-    if not re.fullmatch(r"unix:/.+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
+    if not re.fullmatch(r"unix:/[\w./@+-]+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
         raise ValueError("must be host:port, such as 127.0.0.1:8080, or unix:/path")
     if not text.startswith("unix:") and int(text.rpartition(":")[2]) > 65535:
         raise ValueError("the port must be from 0 to 65535")
@@ -320,7 +322,9 @@ class Config:
         True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
     )
     backup_folder: str = setting(
-        "backups", "Where copies of the database are kept; relative to the folder of this file."
+        "backups",
+        "Where copies of the database are kept; relative to the folder of this file.\n"
+        "Each blog needs one of its own.",
     )
     backup_every: int = setting(
         24, "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760)
@@ -412,6 +416,8 @@ def from_environment(
 
 def hint(section: str, key: str) -> str:
     """The setting that was meant, if one is near."""
+    if key in ("http", "https"):
+        return "; does it go on from the line before? Then indent it"
     same = [name for part, name in SETTINGS if part == section]
     near = difflib.get_close_matches(key, same, 1, 0.5)
     if near:
@@ -437,10 +443,12 @@ def contradictions(values: Json) -> list[str]:
             if not getattr(config, key):
                 name = "[{}] {}".format(*key.split("_", 1))
                 faults.append(f"[captcha] provider = {config.captcha_provider} needs {name}")
-    everyone = [n for n in config.server_trusted_proxy if n in ("0.0.0.0/0", "::/0")]
-    local = config.server_listen.startswith(("127.", "localhost:", "[::1]:", "unix:"))
-    if everyone and not local:
-        faults.append("[server] trusted_proxy trusts everyone on an open port: name the proxy")
+    proxies = config.server_trusted_proxy
+    if {"0.0.0.0/0", "::/0"} & {*proxies}:
+        faults.append("[server] trusted_proxy trusts everyone: name the proxy")
+    file = config.server_listen.startswith("unix:")
+    if proxies and ("unix" not in proxies if file else {*proxies} == {"unix"}):
+        faults.append("[server] trusted_proxy must be unix where listen is unix:…, and only there")
     return faults
 
 
@@ -472,9 +480,9 @@ class Problem(Exception):
     status, code = 400, "bad_request"
     retry_after = 0
 
-    def __init__(self, text: str, code: str = "", retry_after: int = 0) -> None:
+    def __init__(self, text: str, code: str = "", status: int = 0, retry_after: int = 0) -> None:
         super().__init__(text)
-        self.code = code or self.code
+        self.code, self.status = code or self.code, status or self.status
         self.retry_after = retry_after or self.retry_after
 
 
@@ -492,26 +500,6 @@ class Forbidden(Problem):
 
 class NotFound(Problem):
     status, code = 404, "not_found"
-
-
-class Conflict(Problem):
-    status, code = 409, "conflict"
-
-
-class TooLarge(Problem):
-    status, code = 413, "body_too_large"
-
-
-class UriTooLong(Problem):
-    status, code = 414, "uri_too_long"
-
-
-class Unsupported(Problem):
-    status, code = 415, "content_type"
-
-
-class HeadersTooLarge(Problem):
-    status, code = 431, "headers_too_large"
 
 
 class TooMany(Problem):
@@ -712,7 +700,9 @@ def peek(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         raise SchemaFault(f"{path} can't be opened: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise SchemaFault(f"{path} is damaged ({error}): put a backup in its place") from None
+        raise SchemaFault(
+            f"{path} is damaged, or of another program ({error}): restore a backup, or name another"
+        ) from None
 
 
 def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
@@ -730,7 +720,17 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
         if version_of(db) > len(MIGRATIONS):
             raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
         if (verdict := db.execute(sql).fetchone()[0]) != "ok":
-            raise sqlite3.DatabaseError(" ".join(verdict.split()))
+            raise sqlite3.DatabaseError(one_line(verdict))
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of ours. SQLite has to look: a process that opens and closes
+    the file by itself drops all its locks on it (sqlite.org/howtocorrupt.html, 2.2)."""
+    try:
+        with peek(path) as db:
+            return bool(db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
+    except SchemaFault:
+        return False
 
 
 WHOLE_CHECK = "PRAGMA integrity_check(1)"  # slow: indexes are held against their tables
@@ -772,20 +772,12 @@ def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
     wherever SQLite does, and the system lets go of it when the process dies."""
     try:
         os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
-        hand_over(Path(f"{path}{suffix}"), path.absolute().parent)
     except OSError as error:
         where = path.absolute().parent
         raise SchemaFault(
             f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
         ) from None
     return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
-
-
-def hand_over(file: Path, folder: Path) -> None:
-    """What root makes belongs to the owner of the folder: else the service could not open it."""
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        owner = folder.stat()
-        os.chown(file, owner.st_uid, owner.st_gid)
 
 
 def is_running(path: Path) -> bool:
@@ -815,17 +807,18 @@ def alone(path: Path) -> sqlite3.Connection:
 Progress = Callable[[int, int], None]  # pages that are left, and in all
 
 
-def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | None = None) -> None:
-    """A copy of one moment, of a database in use too. It is written aside, checked, synced, and
-    only then gets its name; nobody else can read it."""
-    part = target.with_name(f".{target.name}.part")
+def copy_database(
+    db: sqlite3.Connection, target: Path, progress: Progress | None = None, part: str = ""
+) -> None:
+    """A copy of one moment, of a database in use too. It is written aside (to `part`), checked,
+    synced, and only then gets its name; nobody else can read it."""
+    aside = target.with_name(part or f".{target.name}.part")
     try:
         if not version_of(db):
             raise Fault(f"{target} is not made: there is nothing to copy")
-        part.unlink(missing_ok=True)
-        os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        hand_over(part, target.absolute().parent)
-        with contextlib.closing(sqlite3.connect(part, isolation_level=None)) as copy:
+        aside.unlink(missing_ok=True)
+        os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
             copy.execute("PRAGMA synchronous = OFF")  # synced below, as a whole
             copy.execute("PRAGMA journal_mode = OFF")
             db.execute("BEGIN")
@@ -833,9 +826,9 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
             pages = 4096 if progress else -1
             db.backup(copy, pages=pages, progress=progress and (lambda _, *of: progress(*of)))
             db.execute("COMMIT")
-        inspect(part, WHOLE_CHECK)
-        sync(part)
-        part.replace(target)
+        inspect(aside, WHOLE_CHECK)
+        sync(aside)
+        aside.replace(target)
         sync(target.parent)
     except SchemaFault:
         raise Fault(f"{target} is not made: what it copies is damaged") from None
@@ -843,7 +836,7 @@ def copy_database(db: sqlite3.Connection, target: Path, progress: Progress | Non
         raise Fault(f"{target} could not be written: {error}") from None
     finally:
         with contextlib.suppress(OSError):
-            part.unlink()
+            aside.unlink()
 
 
 def sync(path: Path) -> None:
@@ -858,14 +851,15 @@ def sync(path: Path) -> None:
 def back_up(path: Path, folder: Path, now: float, label: str = "", **how: Any) -> Path:
     """A copy in the folder, named for its time (UTC)."""
     try:
-        if not folder.is_dir():
-            folder.mkdir(mode=0o700)
-            hand_over(folder, path.absolute().parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise Fault(f"{folder} can't be made: {error.strerror}") from None
     target = folder / f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
-    with contextlib.closing(connect(str(path))) as db:
-        copy_database(db, target, **how)
+    try:
+        with contextlib.closing(connect(str(path))) as db:
+            copy_database(db, target, **how)
+    except sqlite3.Error as error:
+        raise Fault(f"{path} can't be read: {error}") from None
     return target
 
 
@@ -879,27 +873,26 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     found = {}
     for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-{MADE}.db")):
         with contextlib.suppress(ValueError):
-            text = copy.stem.removeprefix(f"{path.stem}-") + "+0000"
-            found[copy] = datetime.strptime(text, f"{STAMP}%z").timestamp()
+            day, time_ = copy.stem.split("-")[-2:]
+            found[copy] = datetime.fromisoformat(f"{day}T{time_}Z").timestamp()
     return found
 
 
 def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
-    """Let go of all but the newest copies, and of what a copy that was cut off left."""
-    left = folder.glob(f".{glob.escape(path.stem)}-{MADE}*.db.part")
-    cut_off = [p for p in left if now - p.stat().st_mtime > DAY]
+    """Let go of all but the newest copies."""
     times = backups_of(path, folder)
     # First those of a time to come: a clock was wrong.
     oldest = sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))
-    for copy in [*oldest[:-keep], *cut_off]:
+    for copy in oldest[:-keep]:
         copy.unlink(missing_ok=True)
 
 
 def restore(path: Path, source: Path, now: int) -> Path | None:
     """Put a copy in the place of the database; what was there is kept under the name that is
     returned. Tokens end: else those that were revoked since the copy was made would live again."""
-    other = source.is_file() and source.stat().st_size
-    if not other or (path.exists() and source.samefile(path)):
+    if not source.is_file():
+        raise Fault(f"{source}: there is no such file")
+    if not source.stat().st_size or (path.exists() and source.samefile(path)):
         raise Fault(f"{source} is no backup: name a file that `commentd backup` made")
     inspect(source, WHOLE_CHECK)
     fresh = path.with_name(f"{path.name}.restored")
@@ -1085,7 +1078,8 @@ class Store:
             self.turns.execute("PRAGMA journal_mode = MEMORY")
             if not beside:
                 self.locks.append(alone(path))
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            if not path.exists():
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self.opened.append(connect(self.path))
             self.writer = self.opened[0]
             self.bring_up_to_date(keep, beside)
@@ -1176,8 +1170,11 @@ class Store:
     def close(self) -> None:
         """Ends all connections, the writer last: it empties the -wal into the file."""
         with self.lock:
-            with contextlib.suppress(sqlite3.Error):  # it was closed, or a command takes its time
+            # It may be closed already, or never have been opened.
+            with contextlib.suppress(sqlite3.Error, IndexError):
                 self.turns.execute("BEGIN EXCLUSIVE")
+                # Not by the last close alone: a command may have the file open.
+                self.opened[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
             for db in [*reversed(self.opened), *self.locks]:
                 db.close()
             self.opened.clear()
@@ -2198,6 +2195,8 @@ def captcha_passed(config: Config, status: int, body: bytes) -> bool:
     errors = str(answer.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
         raise CaptchaDown("it refuses [captcha] secret")
+    if 400 <= status < 500 and "input-response" in errors:
+        return False  # the token is to blame: else a bad one would shut the others out
     if status != 200 or type(answer.get("success")) is not bool or "internal-error" in errors:
         raise CaptchaDown(f"status {status}, and no verdict")
     return answer["success"] and (config.captcha_secret in TRIAL_SECRETS or is_ours(config, answer))
@@ -2289,14 +2288,16 @@ def post_office(config: Config) -> Iterator[smtplib.SMTP]:
             client.quit()  # what was said before holds
 
 
-def send_letter(config: Config, letter: Letter) -> None:
-    """Hand a letter to the mail server, or print it where none is named."""
-    if not config.mail_host:
+def send_letter(config: Config, letter: Letter | None) -> None:
+    """Hand a letter to the mail server, or print it where none is named; without a letter, only
+    connect and log in."""
+    if letter and not config.mail_host:
         print_letter(letter)
         return
     with post_office(config) as client:
         _, sender = name_and_address(config.mail_sender or config.mail_user)
-        client.sendmail(sender, [letter.recipient], letter.message.encode())
+        if letter:
+            client.sendmail(sender, [letter.recipient], letter.message.encode())
 
 
 MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -2328,21 +2329,14 @@ def print_letter(letter: Letter) -> None:
     )
 
 
-def try_mail(config: Config) -> None:
-    """Connect, protect and log in as for a letter."""
-    with post_office(config):
-        pass
-
-
 @dataclass(frozen=True)
 class World:
     """What lies outside the process; a test hands in its own."""
 
     now: Callable[[], float] = time.time
     chance: Callable[[int], bytes] = secrets.token_bytes
-    send: Callable[[Config, Letter], None] = send_letter
+    send: Callable[[Config, Letter | None], None] = send_letter
     fetch: Callable[..., tuple[int, bytes]] = fetch
-    knock: Callable[[Config], None] = try_mail
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -2529,11 +2523,12 @@ class Provider:
 
     def passes(self, config: Config, world: World, token: str) -> bool:
         now, down = int(world.now()), CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
-        self.passed = {t: at for t, at in self.passed.copy().items() if 0 <= now - at < 5 * MINUTE}
+        for old in [t for t, at in [*self.passed.items()] if not 0 <= now - at < 5 * MINUTE]:
+            self.passed.pop(old, None)
         if token in self.passed:
             return True
         resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
-        if resting or not self.seats.acquire(timeout=1):
+        if resting or not self.seats.acquire(timeout=0.2):
             raise down
         try:
             passed = siteverify(config, world, token)
@@ -2639,7 +2634,13 @@ class Clients:
             return self.client(peer)
         near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
         if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
-            self.notice("unix" if through_file else peer)
+            if not self.unnamed_proxy:
+                said = (
+                    "a proxy that is not named passes requests on, so visitors can't be told apart"
+                )
+                name = "unix" if through_file else peer
+                log.warning("%s: set [server] trusted_proxy = %s", said, name)
+            self.unnamed_proxy = True
             if not self.trusted and not self.unix:
                 return Client(peer, [])
         return self.client(peer)
@@ -2647,15 +2648,6 @@ class Clients:
     @staticmethod
     def client(ip: str) -> Client:
         return Client(ip, networks_of(ip))
-
-    def notice(self, name: str) -> None:
-        if not self.unnamed_proxy:
-            self.unnamed_proxy = True
-            log.warning(
-                "a proxy that is not named passes requests on, so visitors can't be told apart: "
-                "set [server] trusted_proxy = %s",
-                name,
-            )
 
 
 @dataclass(frozen=True)
@@ -2766,7 +2758,7 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
 def context_of(route: Route, house: House) -> Context:
     environ = bottle.request.environ
     if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
-        raise UriTooLong("网址太长")
+        raise Problem("网址太长", "uri_too_long", status=414)
     if route.method != "GET":
         check_origin(house.config, environ)
     now = int(house.world.now())
@@ -2798,7 +2790,7 @@ def form_of(environ: Json) -> Json:
     """The JSON object of the body; none at all is an empty one."""
     length = environ.get("CONTENT_LENGTH") or "0"
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
-        raise TooLarge("请求内容太大")
+        raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
     kind = [word.strip().lower() for word in environ.get("CONTENT_TYPE", "").split(";")]
     if not body and not kind[0]:
@@ -2810,7 +2802,8 @@ def form_of(environ: Json) -> Json:
         [""],
     )
     if not plain or environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
-        raise Unsupported("请求必须是 application/json，UTF-8 编码，不压缩")
+        text = "请求必须是 application/json，UTF-8 编码，不压缩"
+        raise Problem(text, "content_type", status=415)
     return strict_json(body)
 
 
@@ -2962,7 +2955,9 @@ def give_back(cx: Context, *shares: Share) -> None:
 
 def captcha_of(cx: Context) -> Captcha | None:
     """The captcha that came with the form, solved; None where none is asked for."""
-    token = text_of(cx.form, "captcha_token", 4096)
+    # Cloudflare's longest; more would be refused there.
+    most = 2048 if cx.config.captcha_provider == "turnstile" else 4096
+    token = text_of(cx.form, "captcha_token", most)
     if cx.config.captcha_provider == "none":
         return None
     if cx.config.captcha_provider == "altcha":
@@ -2999,16 +2994,13 @@ def visitor_of(cx: Context) -> Json:
 class Finding:
     """`level` is ok; note: good to know; warn: to be mended; fail: something does not work."""
 
+    LEVELS: ClassVar = ("ok", "note", "warn", "fail")
     level: str
     topic: str
     text: str
 
-
-LEVELS = ("ok", "note", "warn", "fail")
-
-
-def by_level(finding: Finding) -> int:
-    return LEVELS.index(finding.level)
+    def __lt__(self, other: "Finding") -> bool:
+        return self.LEVELS.index(self.level) < self.LEVELS.index(other.level)
 
 
 def examine_settings(config: Config) -> Iterator[Finding]:
@@ -3049,15 +3041,14 @@ def examine_files(config: Config) -> Iterator[Finding]:
         )
         if not os.access(path.parent, os.W_OK):
             yield Finding("fail", "rights", f"{path.parent} can't be written by this user")
-    for each in [*with_wal(path), *backups_of(path, Path(config.backup_folder))]:
+    # Of another program's file nothing is said: nobody shall be told to chmod /etc/passwd.
+    mine = with_wal(path) if is_database(path) else []
+    for each in [*mine, *backups_of(path, Path(config.backup_folder))]:
         if each.exists() and each.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
-    if config.geo_file:
-        try:
-            with open_places(Path(config.geo_file)):
-                pass
-        except Fault as fault:
-            yield Finding("warn", "places", f"{fault}; the tables that ship are used")
+    copies = Path(config.backup_folder).absolute()
+    if config.backup_every and not os.access(copies if copies.is_dir() else copies.parent, os.W_OK):
+        yield Finding("fail", "backup", f"{copies} can't be written: make the folder, or own it")
 
 
 MEGA = 1024 * 1024
@@ -3108,12 +3099,11 @@ PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
 
 def examine_versions() -> Iterator[Finding]:
     for name, floor in FLOORS.items():
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        if numbers_of(found) < numbers_of(floor):
-            yield Finding("warn", "versions", f"{name} {found} has known holes: install {floor}")
+            if numbers_of(found) < numbers_of(floor):
+                text = f"{name} {found} has known holes: install {floor}"
+                yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
     if micro < PYTHON_FLOORS.get(minor, 0):
         least = f"3.{minor}.{PYTHON_FLOORS[minor]}"
@@ -3128,10 +3118,24 @@ def numbers_of(version: str) -> list[int]:
     return [int(digits) for digits in re.findall("[0-9]+", version)]
 
 
-def examine_outside(config: Config, world: World, running: bool) -> Iterator[Finding]:
-    """What only a try can tell: the mail server, the captcha's provider, the way in."""
+def examine_outside(
+    config: Config, world: World, running: bool, address: str = ""
+) -> Iterator[Finding]:
+    """What only a try can tell: the mail server, a letter to the address if there is one, the
+    captcha's provider, the way in."""
     if config.mail_host:
-        yield tried("mail", f"{config.mail_host} lets us in", lambda: world.knock(config))
+        mail = tried("mail", f"{config.mail_host} lets us in", lambda: world.send(config, None))
+        yield mail
+        address = address if mail.level == "ok" else ""
+    if address:
+        good = f"{address} is sent a letter" + ("" if config.mail_host else ", printed here")
+        yield tried("mail", good, lambda: greet_by_mail(config, world, address))
+    if config.geo_file:
+        try:
+            with open_places(Path(config.geo_file)):
+                yield Finding("ok", "places", f"{config.geo_file} can be read")
+        except Fault as fault:
+            yield Finding("warn", "places", f"{fault}; the tables that ship are used")
     if config.captcha_provider in SITEVERIFY:
         text = f"{config.captcha_provider} takes the secret"
         yield tried("captcha", text, lambda: siteverify(config, world, "check"))
@@ -3142,20 +3146,38 @@ def examine_outside(config: Config, world: World, running: bool) -> Iterator[Fin
         yield tried("public_url", f"{url} answers", lambda: answers(world, url))
 
 
+def greet_by_mail(config: Config, world: World, address: str) -> None:
+    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send mail.\n"
+    letter = compose(config, world, proper_email(address), "commentd", text, HOUR)
+    world.send(config, Letter(0, letter["recipient"], letter["message"], 0, 0))
+
+
 def answers(world: World, url: str) -> None:
     status, body = world.fetch(url)
     if (status, body) != (200, b'{"ok":true}'):
-        raise OSError(f"{url} answers {status}, and not as this service does")
+        reached = "the proxy does not reach this service" if status == 502 else "not as this does"
+        raise OSError(f"the answer is {status}: {reached}")
 
 
 def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
+    """`good` begins with whom it is about. What would steer a terminal is not shown."""
     try:
         work()
     except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
-        words = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
+        said = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
+        if isinstance(error, smtplib.SMTPAuthenticationError):
+            said = "refuses [mail] user and password"  # not its words: some repeat what was sent
+        said = "".join(c if c.isprintable() else " " for c in said)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
-        return Finding("fail", topic, one_line(f"{words} ({code})"))
+        hint = next((h for word, h in HINTS.items() if word in said), "")
+        return Finding("fail", topic, f"{good.split()[0]}: {said} ({code}){hint}")
     return Finding("ok", topic, good)
+
+
+HINTS = {
+    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
+    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+}
 
 
 # -- Readers ------------------------------------------------------------------
@@ -3583,7 +3605,7 @@ def check_nickname(cx: Context, nickname: str) -> None:
     if cx.caller and cx.caller.role == "admin":
         return
     if skeleton(nickname) in map(skeleton, cx.store.admin_nicknames()):
-        raise Conflict("这个昵称和站长的太像，请换一个", "nickname_taken")
+        raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
 def page_for(cx: Context, name: PageName) -> Page:
@@ -3691,12 +3713,13 @@ def home(cx: Context) -> Reply:
     # Only levels and topics: nothing that tells of the machine, nothing that could leave the
     # element it stands in.
     state: Json = {"public": True}
-    if not config.server_public_url and not cx.store.figures(cx.now)["admins"]:
+    figures = cx.store.figures(cx.now) if not config.server_public_url else {"admins": 1}
+    if not figures["admins"]:
         found = [*examine_settings(config), *examine_files(config), *examine_versions()]
-        found += examine_past(config, cx.store.figures(cx.now), cx.now)
+        found += examine_past(config, figures, cx.now)
         if cx.clients.unnamed_proxy:
             found.append(Finding("warn", "unnamed_proxy", ""))
-        worst_last = sorted(found, key=by_level)
+        worst_last = sorted(found)
         state = {f.topic: f.level for f in worst_last if f.level != "ok"}
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
@@ -3734,7 +3757,7 @@ class App:
     work that someone has to call for, and `close` ends what it holds."""
 
     def __init__(self, house: House, wsgi: Callable[..., Iterable[bytes]]) -> None:
-        self.house, self.wsgi = house, wsgi
+        self.house, self.wsgi, self.stopping = house, wsgi, False
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self.wsgi(environ, start_response)
@@ -3760,12 +3783,17 @@ class App:
         recent = any(0 <= now - t < every for t in backups_of(path, folder).values())
         if every and not recent and self.house.store.figures(int(now))["comments"]:
             try:
-                back_up(path, folder, now)
+                part = f".{path.name}.part"  # the same each time: no more than one is ever left
+                back_up(path, folder, now, progress=self.go_on, part=part)
             except Fault as fault:
                 log.error("no backup: %s", fault)
                 return 10 * MINUTE
             rotate(path, folder, config.backup_keep, now)
         return MINUTE
+
+    def go_on(self, left: int, pages: int) -> None:
+        if self.stopping:
+            raise Fault("the service stops")
 
     def deliver(self) -> float:
         """Send the letters that are due."""
@@ -3897,7 +3925,7 @@ def headers_for(config: Config, origin: str, private: bool = False) -> dict[str,
     if not config.site_origins or origin in config.site_origins:
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
-    if config.server_public_url.startswith("https:"):
+    if re.fullmatch("https://[^/]+", config.server_public_url):  # under a prefix it is the blog's
         headers["Strict-Transport-Security"] = "max-age=31536000"
     return headers
 
@@ -3925,8 +3953,8 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """What waitress refuses while it parses, in our shape."""
 
     PROBLEMS: ClassVar[dict[int, Problem | None]] = {
-        413: TooLarge("请求内容太大"),
-        431: HeadersTooLarge("请求头太大"),
+        413: Problem("请求内容太大", "body_too_large", status=413),
+        431: Problem("请求头太大", "headers_too_large", status=431),
         500: None,
     }
 
@@ -4089,7 +4117,11 @@ def sweep(server: Any, now: float) -> None:
         held = channel.outbufs[0] if channel.total_outbufs_len else channel.request
         if held is not channel.held or held is None:
             channel.held, channel.since = held, now
-    resting.sort(key=lambda channel: channel.last_activity)
+    newest = max((channel.last_activity for channel in resting), default=0)
+    # A drip is no sign of life. waitress's clock is another, so that only its differences count.
+    resting.sort(
+        key=lambda c: newest - c.last_activity if c.held is None else now - c.since, reverse=True
+    )
     crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
     for channel in resting:
@@ -4190,6 +4222,7 @@ def serve_until_stopped(app: App, server: Any) -> None:
             swept = time.monotonic()
             sweep(server, swept)
     drain(server)
+    app.stopping = True
     for worker in workers:
         worker.stop()
     app.close()
@@ -4224,7 +4257,7 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
         app.close()
         raise
     for finding in (*examine_settings(config), *examine_files(config)):
-        if finding.level in ("warn", "fail") and finding.topic != "places":  # said already
+        if finding.level in ("warn", "fail"):
             log.warning("%s: %s", finding.topic, finding.text)
     serve_until_stopped(app, server)
     return 0
@@ -4233,9 +4266,8 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
 def check(config: Config, asked: argparse.Namespace) -> int:
     """Settings and findings on the terminal; 1 when something does not work."""
     world, path = World(), Path(config.database_path)
-    sources = {}
-    for name, _, source in [*from_file(asked.file, []), *from_environment(os.environ, [])]:
-        sources[name] = source.partition(": ")[0]
+    told = [*from_file(asked.file, []), *from_environment(os.environ, [])]
+    sources = {name: source.partition(": ")[0] for name, _, source in told}
     print(f"commentd {__version__} would run with these settings:\n")
     for (section, key), each in SETTINGS.items():
         value = ini_text(getattr(config, each.name))
@@ -4244,19 +4276,11 @@ def check(config: Config, asked: argparse.Namespace) -> int:
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
     found += [*examine_database(config, path, world)]
-    found += examine_outside(config, world, is_running(path))
-    if asked.mail:
-        found.append(
-            tried(
-                "mail",
-                f"a letter to {asked.mail} is {'handed over' if config.mail_host else 'printed'}",
-                lambda: greet_by_mail(config, world, asked.mail),
-            )
-        )
-    for finding in sorted(found, key=by_level):
+    found += examine_outside(config, world, is_running(path), asked.mail)
+    for finding in sorted(found):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
     faults = sum(finding.level == "fail" for finding in found)
-    print("\nIt works." if not faults else f"\nTo be mended: {faults}.")
+    print(f"\nTo be mended: {faults}." if faults else "\nNothing was found that does not work.")
     return 1 if faults else 0
 
 
@@ -4274,16 +4298,10 @@ def examine_database(config: Config, path: Path, world: World) -> Iterator[Findi
         yield Finding("fail", "database", str(fault))
 
 
-def greet_by_mail(config: Config, world: World, address: str) -> None:
-    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send mail.\n"
-    letter = compose(config, world, proper_email(address), "commentd", text, HOUR)
-    world.send(config, Letter(0, letter["recipient"], letter["message"], 0, 0))
-
-
 def backup(config: Config, asked: argparse.Namespace) -> int:
     path, now = Path(config.database_path), World().now()
     if not path.exists():
-        raise Fault(f"{path}: there is no database to copy")
+        raise Fault(f"{path.absolute()}: there is no such database")
     inspect(path)
     target = Path(asked.what or config.backup_folder)
     if asked.what and not target.is_dir():
@@ -4328,37 +4346,36 @@ def recount(config: Config, asked: argparse.Namespace) -> int:
 
 def example(config: Config, asked: argparse.Namespace) -> int:
     """The sample settings, or what systemd or a proxy needs to run this service."""
-    if not asked.what:
-        print(example_config(), end="")
-        return 0
-    templates = {
-        "systemd": "commentd.service",
-        "systemd@": "commentd.service",
-        "caddy": "Caddyfile",
-        "nginx": "nginx.conf",
-    }
-    if asked.what not in templates:
-        raise SettingsFault(
-            f"there is no example {asked.what}: it is one of {', '.join(templates)}"
-        )
-    text = (assets_folder() / templates[asked.what]).read_text("utf-8")
-    words = (
-        unit_words(config, asked) if "systemd" in asked.what else proxy_words(config, asked.what)
-    )
-    for name, value in words.items():
+    kind, words = asked.what, {}
+    if not kind:
+        text = example_config()
+    elif kind in ("systemd", "systemd@"):
+        text, words = template("commentd.service"), unit_words(config, asked)
+    elif kind in ("caddy", "nginx"):
+        text, words = template(f"{kind}-prefix.conf"), proxy_words(config, kind)
+        if not words["path"]:  # around it, a server of its own
+            inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
+            inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
+            text = template(f"{kind}.conf").replace("{{inside}}", inside)
+    else:
+        raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx")
+    for name, value in {**words, "program": str(Path(sys.argv[0]).absolute())}.items():
         text = text.replace("{{" + name + "}}", value)
     print(text, end="")
     return 0
+
+
+def template(name: str) -> str:
+    return (assets_folder() / name).read_text("utf-8")
 
 
 def proxy_words(config: Config, kind: str) -> dict[str, str]:
     """The address that readers use and the one that the proxy talks to."""
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
     host, listen = url.hostname or "", config.server_listen
+    upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
-        upstream = listen if kind == "nginx" else f"unix/{listen[5:]}"
-    else:
-        upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
+        upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen[5:]}"
     ports = [f"listen {url.port or 80};", f"listen [::]:{url.port or 80};"]
     if url.scheme == "https":
         folder = f"/etc/letsencrypt/live/{host}"
@@ -4370,21 +4387,23 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
         "host": host,
         "path": url.path,
         "upstream": upstream,
-        "listen": "\n".join(f"    {line}" for line in ports),
+        "listen": "\n    ".join(ports),
     }
 
 
 def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     """Where this program is, and the folder of its settings; of many blogs, a folder each."""
     many, program = asked.what == "systemd@", Path(sys.argv[0]).absolute()
+    if not many and not asked.file:
+        raise SettingsFault("go to the folder of commentd.ini, or name it: --config FILE")
     command = [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
-    folder = "/srv/commentd/%i" if many else str((asked.file or Path("x")).absolute().parent)
+    folder = "/srv/commentd/%i" if many else str(asked.file.absolute().parent)
     if asked.config and not many:
         command += ["--config", str(asked.config.absolute())]
     written = [os.path.abspath(Path(config.database_path).parent)]
     written += [os.path.abspath(config.backup_folder)]
     outside = [] if many else [w for w in written if not Path(w).is_relative_to(folder)]
-    places = (folder, program, sys.base_prefix)
+    places = (folder, program, sys.executable, sys.base_prefix)
     homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
     words = {
         "folder": folder,
@@ -4393,12 +4412,11 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     }
     if not many:  # systemd reads % as the beginning of a word of its own
         words = {name: text.replace("%", "%%") for name, text in words.items()}
+    start = "commentd@blog, where /srv/commentd/blog holds commentd.ini" if many else "commentd"
     return words | {
         "kind": asked.what,
         "unit": "commentd@" if many else "commentd",
-        "start": "commentd@blog, where /srv/commentd/blog holds commentd.ini"
-        if many
-        else "commentd",
+        "start": start,
         "title": "Comments of %i" if many else "Comments",
         "runtime": "commentd/%i" if many else "commentd",
         "home": "read-only" if homes else "yes",
@@ -4412,14 +4430,19 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
     "backup": (backup, "[FILE]", "copy the database while it is in use, to [backup] folder"),
     "restore": (restore_command, "FILE", "put a copy in its place; the service must be stopped"),
     "recount": (recount, "", "mend the counters of comments, replies and likes"),
-    "example": (
-        example,
-        "[KIND]",
-        "print all settings; or the set-up for systemd, systemd@ (many\n"
-        + " " * 27
-        + "blogs), caddy or nginx",
-    ),
+    "example": (example, "[KIND]", "print all settings; or for systemd, systemd@, caddy, nginx"),
 }
+
+
+def as_owner(path: Path) -> None:
+    """Root becomes the owner of the database: what it makes could else not be opened by the
+    service, and a link that somebody planted there would be followed with root's rights."""
+    there = path if os.path.lexists(path) else path.absolute().parent
+    owner = os.lstat(there) if os.path.lexists(there) else None
+    if owner and owner.st_uid and hasattr(os, "geteuid") and os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -4437,7 +4460,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any"
     )
-    parser.add_argument("--mail", metavar="ADDRESS", help="with check: send a letter there")
+    parser.add_argument(
+        "--mail", metavar="ADDRESS", default="", help="with check: send a letter there"
+    )
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
     run, word, _ = COMMANDS[asked.command]
@@ -4447,15 +4472,17 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"use: commentd {asked.command} {word}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
-    usual = Path("commentd.ini")
-    asked.file = asked.config or (usual if usual.exists() else None)
+    asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
     try:
         if asked.command == "example" and not asked.what:
             return example(Config(), asked)  # the way out of wrong settings
-        return run(load_config(asked.file, os.environ), asked)
-    except Fault as fault:
+        config = load_config(asked.file, os.environ)
+        if asked.command not in ("serve", "example"):
+            as_owner(Path(config.database_path))
+        return run(config, asked)
+    except (Fault, OSError) as fault:
         print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
-        return fault.exit_code
+        return getattr(fault, "exit_code", 1)
     except Unavailable:  # the store has said why
         print("commentd: the database can't be written now: try again", file=sys.stderr)
         return 1

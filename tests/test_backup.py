@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -205,12 +206,12 @@ def test_a_copy_that_can_not_be_is_refused_in_a_sentence(
 
 
 def test_there_must_be_something_to_copy(tmp_path: Path) -> None:
-    said = "commentd: commentd.db: there is no database to copy\n"
+    said = f"commentd: {tmp_path / 'commentd.db'}: there is no such database\n"
     assert run(tmp_path, "backup") == (1, "", said)
     (tmp_path / "commentd.db").write_bytes(noise())
     code, _, errors = run(tmp_path, "backup")
     assert code == 1
-    assert re.fullmatch(r"commentd: commentd\.db is damaged .*\n", errors)
+    assert re.fullmatch(r"commentd: commentd\.db is damaged.*\n", errors)
     assert found(tmp_path) == {"commentd.db"}
 
 
@@ -304,7 +305,7 @@ def test_what_is_not_of_the_rotation_is_never_deleted(
 ) -> None:
     folder = Path(visitor.served.house.config.backup_folder)
     folder.mkdir()
-    cut_off = ".commentd-20200101-000000.db.part"
+    cut_off = ".commentd.db.part"  # of a service that was killed meanwhile
     for name in [*OTHERS, cut_off]:
         (folder / name).write_text(name)
         os.utime(folder / name, (START - 3 * DAY, START - 3 * DAY))
@@ -497,8 +498,8 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "newer": (lambda p: p.write_bytes(with_version(p.read_bytes(), 99)), "newer commentd"),
     "foreign": (lambda p: (p.unlink(), foreign(p)), "another program"),
     "empty": (lambda p: os.truncate(p, 0), "is no backup"),
-    "missing": (lambda p: p.unlink(), "is no backup"),
-    "a folder": (lambda p: (p.unlink(), p.mkdir()), "is no backup"),
+    "missing": (lambda p: p.unlink(), "no such file"),
+    "a folder": (lambda p: (p.unlink(), p.mkdir()), "no such file"),
     "itself": (lambda p: (p.unlink(), p.symlink_to("commentd.db")), "is no backup"),
 }
 
@@ -669,18 +670,41 @@ def test_no_token_outlives_a_restore(
 # Counters
 
 
-def test_what_root_makes_belongs_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+@pytest.fixture
+def anothers() -> Iterator[Path]:
+    """A folder with a database, of another user if root runs the test."""
+    owner = 1234 if os.geteuid() == 0 else os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        Store(folder / "commentd.db").close()
+        for lock in folder.glob("*-*"):
+            lock.unlink()
+        for each in (folder, *folder.iterdir()):
+            os.chown(each, owner, -1)
+        yield folder
+        assert {each.lstat().st_uid for each in folder.rglob("*")} == {owner}
+
+
+def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> None:
     """Else the service could not open its own database after `sudo commentd restore`."""
-    path, owner = tmp_path / "commentd.db", 1234 if os.geteuid() == 0 else os.geteuid()
-    Store(path).close()
-    for each in (tmp_path, *tmp_path.iterdir()):
-        os.chown(each, owner, -1)
-    for lock in tmp_path.glob("*-*"):
-        lock.unlink()
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
-        assert run(tmp_path, *words)[0] == 0
-    assert len(found(tmp_path)) == 4
-    assert {each.stat().st_uid for each in tmp_path.rglob("*")} == {owner}
+        assert run(anothers, *words)[0] == 0
+    assert len(found(anothers)) == 4
+
+
+@pytest.mark.parametrize("name", ["commentd.db-turn", "commentd.db-lock", "commentd.db"])
+def test_a_planted_link_is_not_followed_with_the_rights_of_root(
+    anothers: Path, tmp_path: Path, name: str
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("of root")
+    victim.chmod(0o600)
+    (anothers / name).unlink(missing_ok=True)
+    (anothers / name).symlink_to(victim)
+    os.chown(anothers / name, anothers.stat().st_uid, -1, follow_symlinks=False)
+    for words in (["recount"], ["backup"], ["restore", "none.db"], ["check"]):
+        run(anothers, *words)
+    assert (victim.read_text(), victim.stat().st_uid) == ("of root", os.geteuid())
 
 
 def wrong(path: Path) -> int:

@@ -75,7 +75,7 @@ def test_version_and_help_are_told_whatever_the_settings(folder: Path) -> None:
         ("backup once twice", "usage: commentd "),
         ("restore", "usage: commentd "),
         ("recount --mail a@example.com", "usage: commentd "),
-        ("example twice", "commentd: there is no example twice: it is one of systemd, "),
+        ("example twice", "commentd: the examples are: systemd, "),
     ],
 )
 def test_wrong_use_is_2(folder: Path, words: str, said: str) -> None:

@@ -119,7 +119,7 @@ os.execv({words[0]!r}, {words} + sys.argv[1:])"""
         assert (posted.status, posted.json["comment"]["location"]) == (200, "江苏 南京")
     assert "Traceback" not in service.said
     assert done(*command, "--version", **environ) == f"commentd {__version__}\n"
-    assert "server 127.0.0.1:8080;" in done(*command, "example", "nginx", **environ)
+    assert "proxy_pass http://127.0.0.1:8080/;" in done(*command, "example", "nginx", **environ)
 
 
 def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path) -> None:
@@ -171,8 +171,10 @@ def unit(
 
     def printed(program: str, *words: str, folder: Path = tmp_path, python: str = "/usr") -> str:
         monkeypatch.chdir(folder)
+        Path("commentd.ini").touch(0o600)
         monkeypatch.setattr(sys, "argv", [program])
         monkeypatch.setattr(sys, "base_prefix", python)
+        monkeypatch.setattr(sys, "executable", f"{python}/bin/python3")
         assert main(["example", *words]) == 0
         return capsys.readouterr().out
 

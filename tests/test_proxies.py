@@ -74,6 +74,9 @@ PROXIES = {
 }
 ME = "127.0.0.1"
 
+# The block of a blog, for what goes under a prefix of it.
+BLOCKS = {"nginx": "server {{\nserver_name {0};\nlisten {1};\n", "caddy": "http://{0}:{1} {{\n"}
+
 
 @dataclass(frozen=True)
 class Front:
@@ -138,6 +141,8 @@ class Site:
         code, printed, said = run(self.folder, "example", self.kind)
         assert (code, said) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
+        if prefix:  # what is printed goes into the block of the blog
+            printed = BLOCKS[self.kind].format(HOST, self.port) + printed + "}\n"
         (self.folder / "printed.conf").write_text(edit(printed))
         (self.folder / "proxy.conf").write_text(main)
         own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), str(self.folder))
@@ -451,8 +456,8 @@ def test_https_is_as_good(tmp_path: Path, kind: str, certificate: tuple[Path, Pa
 
     authority = ssl.create_default_context(cafile=str(certificate[0]))
     with site(tmp_path, kind, "unix") as here, services(tmp_path) as start:
-        service = start(**here.settings(f"https://{HOST}:{here.port}/of"))
-        with here.proxy(service, "/of", edit, authority) as front:
+        service = start(**here.settings(f"https://{HOST}:{here.port}"))
+        with here.proxy(service, "", edit, authority) as front:
             answer = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
     assert (answer.status, answer.json["comment"]["ip"]) == (200, "127.0.0.9")
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"

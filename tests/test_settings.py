@@ -273,6 +273,9 @@ SERVER = "[mail]\nhost = smtp.example\n"
         (SERVER + "user = a@b.c\npassword = x\nsecurity = none", "in clear"),
         ("[server]\nlisten = 0.0.0.0:80\ntrusted_proxy = 0.0.0.0/0", "trusts everyone"),
         ("[server]\nlisten = [::]:80\ntrusted_proxy = 127.0.0.1 ::/0", "trusts everyone"),
+        ("[server]\nlisten = 127.0.0.1:80\ntrusted_proxy = 0.0.0.0/0", "trusts everyone"),
+        ("[server]\nlisten = 127.0.0.1:80\ntrusted_proxy = unix", "must be unix where"),
+        ("[server]\nlisten = unix:/run/c.sock\ntrusted_proxy = 127.0.0.1", "must be unix where"),
     ],
 )
 def test_settings_that_contradict_each_other_stop_the_start(
@@ -289,8 +292,8 @@ def test_settings_that_contradict_each_other_stop_the_start(
         SERVER + "user = a@b.c\npassword = x",
         SERVER + "sender = a@b.c\nsecurity = none",
         "[mail]\nhost = localhost\nuser = a@b.c\npassword = x\nsecurity = none",
-        "[server]\nlisten = 127.0.0.1:80\ntrusted_proxy = 0.0.0.0/0",
-        "[server]\nlisten = unix:/run/c.sock\ntrusted_proxy = 0.0.0.0/0 unix",
+        "[server]\nlisten = 127.0.0.1:80\ntrusted_proxy = 10.0.0.1 unix",
+        "[server]\nlisten = unix:/run/c.sock\ntrusted_proxy = 10.0.0.1 unix",
         "[server]\nlisten = 0.0.0.0:80\ntrusted_proxy = 10.0.0.0/8",
     ],
 )
