@@ -316,7 +316,7 @@ class Config:
     geo_file: str = setting(
         "",
         "A file of your own that knows places better: .mmdb (MaxMind and others) or .xdb\n"
-        "(ip2region). It needs `pip install 'commentd[geo]'`.",
+        "(ip2region). It needs `pip install maxminddb py-ip2region`.",
     )
     limits_enabled: bool = setting(
         True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
@@ -1612,7 +1612,8 @@ def open_places(file: Path) -> Iterator[LookUp]:
                 look_up(f"{byte}.1.1.1")
                 look_up(f"2{byte:03x}::1")
         except ModuleNotFoundError as missing:
-            raise Fault(f"[geo] file needs {missing.name}: pip install 'commentd[geo]'") from None
+            what = f"[geo] file needs {missing.name}: pip install maxminddb py-ip2region"
+            raise Fault(what) from None
         except Exception as error:
             raise Fault(f"[geo] file {file} can't be read ({error})") from None
         yield look_up

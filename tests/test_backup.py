@@ -344,6 +344,27 @@ def test_a_clock_that_jumps_makes_no_copy_a_minute_nor_none(
         assert f"{number}" in [text for copy in folder.iterdir() for text in said(copy)]
 
 
+def test_a_service_that_stops_does_not_wait_for_its_copy(
+    visitor: Visitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    visitor.say()
+    visitor.served.stopping = True
+    visitor.served.keep()
+    assert found(Path(visitor.served.house.config.backup_folder)) == set()
+    assert "the service stops" in caplog.text
+
+
+def test_a_clean_stop_empties_the_wal_although_a_command_has_the_file_open(
+    visitor: Visitor, db: sqlite3.Connection
+) -> None:
+    path = visitor.served.house.store.path
+    visitor.say()
+    assert db.execute("SELECT count(*) FROM comment").fetchone() == (1,)
+    assert os.path.getsize(f"{path}-wal") > 0
+    visitor.served.close()
+    assert os.path.getsize(f"{path}-wal") == 0
+
+
 def test_a_failure_is_logged_and_tried_again(
     visitor: Visitor, outside: Outside, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -625,7 +625,9 @@ def test_visitors_with_bad_tokens_bring_nobody_down(
     mismatch = {"success": False, "error-codes": ["sitekey-secret-mismatch"]}  # of hCaptcha
     siteverify.script["of another site"] = [reply(mismatch)], 0
     elsewhere = [siteverify.issue(hostname="evil.example") for _ in range(4)]
-    for token in ["x"] * 4 + ["of another site"] * 4 + elsewhere:
+    bad = {"success": False, "error-codes": ["invalid-input-response"]}
+    siteverify.script["malformed"] = [reply(bad, status="400 Bad Request")], 0
+    for token in ["x"] * 4 + ["of another site"] * 4 + elsewhere + ["malformed"] * 5:
         visitor.login(captcha_token=token, status=403)
     visitor.login(captcha_token=siteverify.issue(), status=401)
 

@@ -499,7 +499,7 @@ def test_a_package_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     assert found(file, HERE) == [US]
     (record,) = caplog.records
-    for word in (package, "pip install 'commentd[geo]'", "the tables that ship are used"):
+    for word in (package, "pip install maxminddb py-ip2region", "the tables that ship are used"):
         assert word in record.getMessage()
 
 

@@ -237,6 +237,20 @@ def test_a_newcomer_is_not_taken_for_the_oldest(
     assert ground.sweep(1001) == [False, True, True, True, True]
 
 
+def test_a_drip_is_no_sign_of_life(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else those who drip would throw out readers whose requests come in slowly."""
+    for _ in range(4):
+        ground.come(b"GET /comm")
+    ground.sweep(1000)
+    ground.come(b"GET /comm")
+    ground.sweep(1005)
+    for peer in ground.peers[:4]:
+        ground.say(peer, b"e")
+    ground.come(b"GET /comm")
+    monkeypatch.setattr(commentd, "CROWD", 4)
+    assert ground.sweep(1006) == [False, False, True, True, True, True]
+
+
 # What could be read as two requests
 
 
