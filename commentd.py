@@ -691,8 +691,10 @@ def version_of(db: sqlite3.Connection) -> int:
 def peek(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that leaves the file as it is; a `SchemaFault` where it can't be read."""
     wal = Path(f"{path}-wal")
-    # Immutable leaves no trace beside the file, but does not see what is in the -wal only.
-    how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+    # Immutable leaves no trace beside the file, but does not see what is in the -wal only, nor
+    # that somebody writes.
+    live = is_running(path) or (wal.exists() and wal.stat().st_size)
+    how = "mode=ro" if live else "mode=ro&immutable=1"
     try:
         uri = f"{path.absolute().as_uri()}?{how}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
@@ -3087,7 +3089,7 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
 
 RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
 
-# Below these have known holes, see the README; Python by its minor version.
+# Older ones have known holes; Python by its minor version.
 FLOORS = {
     "bottle": "0.13.4",
     "waitress": "3.0.2",

@@ -42,6 +42,7 @@ from commentd import (
     figures_of,
     make_app,
     migrate,
+    peek,
     restore,
 )
 
@@ -363,6 +364,19 @@ def test_a_clean_stop_empties_the_wal_although_a_command_has_the_file_open(
     assert os.path.getsize(f"{path}-wal") > 0
     visitor.served.close()
     assert os.path.getsize(f"{path}-wal") == 0
+
+
+def test_whoever_looks_beside_a_service_sees_what_it_writes(
+    visitor: Visitor, db: sqlite3.Connection
+) -> None:
+    """Also when all was in the file as the look began: else whole files would seem damaged."""
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    path = Path(visitor.served.house.store.path)
+    assert os.path.getsize(f"{path}-wal") == 0
+    with peek(path) as beside:
+        for count in range(3):
+            assert beside.execute("SELECT count(*) FROM comment").fetchone() == (count,)
+            visitor.say(str(count))
 
 
 def test_a_failure_is_logged_and_tried_again(
