@@ -671,14 +671,18 @@ def connect(path: str) -> sqlite3.Connection:
     """A connection in autocommit mode: transactions are opened by name. `Store` sees to it that
     no two threads use one at once, and closes those of other threads."""
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA busy_timeout = 5000")  # first of all: the next ones may have to wait
-    db.execute("PRAGMA journal_mode = WAL")
-    # FULL: what was acknowledged survives a power cut, not only a crash of the process.
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA journal_size_limit = 67108864")
-    db.execute("PRAGMA secure_delete = ON")
-    db.execute("PRAGMA trusted_schema = OFF")
-    db.execute("PRAGMA foreign_keys = ON")
+    try:
+        db.execute("PRAGMA busy_timeout = 5000")  # first of all: the next ones may have to wait
+        db.execute("PRAGMA journal_mode = WAL")
+        # FULL: what was acknowledged survives a power cut, not only a crash of the process.
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA journal_size_limit = 67108864")
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA foreign_keys = ON")
+    except BaseException:  # it is no database
+        db.close()
+        raise
     db.row_factory = sqlite3.Row
     return db
 
@@ -3102,7 +3106,7 @@ PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
 
 def examine_versions() -> Iterator[Finding]:
     for name, floor in FLOORS.items():
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        with contextlib.suppress(ImportError):  # unknown, or not to be read by the owner
             found = importlib.metadata.version(name)
             if numbers_of(found) < numbers_of(floor):
                 text = f"{name} {found} has known holes: install {floor}"
