@@ -860,7 +860,11 @@ def back_up(path: Path, folder: Path, now: float, label: str = "", **how: Any) -
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise Fault(f"{folder} can't be made: {error.strerror}") from None
-    target = folder / f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
+    name = f"{path.stem}-{datetime.fromtimestamp(now, UTC):{STAMP}}{label}.db"
+    return copy_to(path, folder / name, **how)
+
+
+def copy_to(path: Path, target: Path, **how: Any) -> Path:
     try:
         with contextlib.closing(connect(str(path))) as db:
             copy_database(db, target, **how)
@@ -1715,9 +1719,7 @@ class Places:
         try:
             found = self.own(ip)
         except Exception as error:
-            log.warning(
-                "[geo] file can't be read any more (%s); the tables that ship are used", error
-            )
+            log.warning("[geo] file fails (%s); the tables that ship are used", error)
             self.own, found = lambda ip: None, None
             self.held.close()
         if found is None:
@@ -4314,8 +4316,7 @@ def backup(config: Config, asked: argparse.Namespace) -> int:
     if asked.what and not target.is_dir():
         if target.exists():
             raise Fault(f"{target} is there already: name another file")
-        with contextlib.closing(connect(str(path))) as db:
-            copy_database(db, target, progress("copied"))
+        copy_to(path, target, progress=progress("copied"))
     else:
         target = back_up(path, target, now, progress=progress("copied"))
     print(f"{target}: {size_of(target) / MEGA:.1f} MB, whole")
