@@ -296,6 +296,9 @@ class Config:
         6, "Comments a page where the reader does not say.", whole(1, 100)
     )
     comments_login_required: bool = setting(False, "Only accounts may comment.", yes_or_no)
+    comments_edit_minutes: int = setting(
+        15, "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600)
+    )
     privacy_show_ip: str = setting(
         "masked",
         "What readers see of an author's address: masked, full or none. Admins see all of it.",
@@ -660,6 +663,11 @@ MIGRATIONS = [
      WHERE visitor NOT LIKE 'user %';
     CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
     """,
+    """
+    ALTER TABLE comment ADD COLUMN edited_at INTEGER;
+    ALTER TABLE comment ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
+    ALTER TABLE page ADD COLUMN closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1));
+    """,
 ]
 
 
@@ -982,6 +990,7 @@ class Page:
     views: int
     page_likes: int
     seen_at: int
+    closed: int
 
 
 @dataclass(frozen=True)
@@ -1005,7 +1014,9 @@ class Comment:
     likes: int
     status: str
     shown: int
+    pinned: int
     created_at: int
+    edited_at: int | None
 
 
 @dataclass(frozen=True)
@@ -1023,7 +1034,8 @@ COMMENT = """
     SELECT comment.id, comment.page_id, page.page_url, comment.parent_id, comment.thread_id,
            comment.user_id, coalesce(account.role, '') AS role, comment.nickname,
            comment.website, comment.content, comment.html, comment.ip, comment.country,
-           comment.location, comment.likes, comment.status, comment.shown, comment.created_at
+           comment.location, comment.likes, comment.status, comment.shown, comment.pinned,
+           comment.created_at, comment.edited_at
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
@@ -1423,6 +1435,20 @@ class Store:
         comment_id = self.number(sql, **values) or 0
         self.set_status(comment_id, status)
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
+
+    def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
+        sql = """
+            UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"""
+        self.run(sql, content=content, html=html, now=now, id=comment_id)
+
+    def erase_comment(self, comment_id: int) -> None:
+        """Nothing of it or its author is left; its answers keep their place."""
+        self.set_status(comment_id, "deleted")
+        sql = """
+            UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
+                   content = '', html = '', ip = '', country = '', location = '', masked = 1
+             WHERE id = :id"""
+        self.run(sql, id=comment_id)
 
     def set_status(self, comment_id: int, status: str) -> None:
         """Show or hide a comment; the sums of its page and its parents follow."""
@@ -2493,7 +2519,7 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
-MEMORY_LIMITS = {"challenge": 120, "siteverify": 20, "view": 60}  # a minute
+MEMORY_LIMITS = {"challenge": 120, "preview": 120, "siteverify": 20, "view": 60}  # a minute
 
 
 class Hashing:
@@ -3427,12 +3453,12 @@ def get_comments(cx: Context) -> Json:
         "page": number,
     }
     if threads:
-        answer |= {"threads": page.threads, "settings": settings_for(cx)}
+        answer |= {"threads": page.threads, "settings": settings_for(cx, page)}
     return answer
 
 
 # What is known of a page that nobody has written on or seen.
-NO_PAGE = Page(0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0)
+NO_PAGE = Page(0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0, closed=0)
 
 
 def sums_of(cx: Context, name: PageName, page: Page) -> Json:
@@ -3470,8 +3496,10 @@ def with_replies(cx: Context, root: Comment, limit: int) -> Json:
     return {**listed(cx, root), "replies": shown, "more_replies": more}
 
 
-def listed(cx: Context, comment: Comment) -> Json:
-    return show(cx, comment) if comment.status == "visible" else tombstone(cx, comment)
+def listed(cx: Context, comment: Comment, *, own: bool = False) -> Json:
+    """`own`: its author sees it while it waits, too."""
+    there = comment.status == "visible" or (own and comment.status != "deleted")
+    return show(cx, comment) if there else tombstone(cx, comment)
 
 
 def show(cx: Context, comment: Comment) -> Json:
@@ -3487,6 +3515,8 @@ def show(cx: Context, comment: Comment) -> Json:
         "location": comment.location if cx.config.privacy_show_location else "",
         "likes": comment.likes,
         "created_at": beijing_time(comment.created_at),
+        "edited": beijing_time(comment.edited_at) if comment.edited_at else None,
+        "pinned": bool(comment.pinned),
         "html": comment.html,
         "role": comment.role,
         "website": comment.website,
@@ -3497,7 +3527,8 @@ def show(cx: Context, comment: Comment) -> Json:
 def tombstone(cx: Context, comment: Comment) -> Json:
     """What holds the place of a comment that is gone, for the sake of its replies."""
     texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
-    gone: Json = {"user_id": None, "likes": 0, **dict.fromkeys(texts, "")}
+    none: Json = {"user_id": None, "likes": 0, "edited_at": None, "pinned": 0}
+    gone = none | dict.fromkeys(texts, "")
     return {**show(cx, replace(comment, **gone)), "deleted": True}
 
 
@@ -3512,7 +3543,7 @@ def beijing_time(seconds: int) -> str:
     return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
 
 
-def settings_for(cx: Context) -> Json:
+def settings_for(cx: Context, page: Page) -> Json:
     """What a widget needs to know before it shows a form."""
     config = cx.config
     return {
@@ -3521,8 +3552,8 @@ def settings_for(cx: Context) -> Json:
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
         "hold": "none",
-        "closed": False,
-        "edit_minutes": 0,
+        "closed": bool(page.closed),
+        "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
 
@@ -3582,7 +3613,7 @@ def content_of(cx: Context) -> str:
 @route("POST", "/comments", rank=Rank.ANYONE)
 def post_comment(cx: Context) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?}` to
-    `{success, comment}`."""
+    `{success, comment, edit_token?}`: guests may edit with the token."""
     name = page_of(cx, cx.form, "page_url")
     said = {
         **author_of(cx),
@@ -3598,15 +3629,32 @@ def post_comment(cx: Context) -> Json:
     with cx.store.writing():
         check_nickname(cx, said["nickname"])
         page = page_for(cx, name)
+        if page.closed:
+            raise Forbidden("这里的评论已关闭", "page_closed")
         said["page_id"] = page.id
         parent = parent_of(cx, said["parent_id"], page)
-        comment = earlier_comment(cx, captcha, said)
-        if comment is None:
-            comment = add_comment(cx, parent, captcha, said, held)
+        earlier = earlier_comment(cx, captcha, said)
+        comment = earlier or add_comment(cx, parent, captcha, said, held)
 
+    # A guest who only says again what somebody said gets no right to it: but a retry, which
+    # has the captcha that was spent on it, does.
+    token = {}
+    if not cx.caller and (
+        not earlier or (captcha and cx.store.spent_on(captcha.signature) == comment)
+    ):
+        token = {"edit_token": edit_token(cx, comment.id)}
+    return {**written(cx, comment), **token}
+
+
+def written(cx: Context, comment: Comment) -> Json:
     # What moderators make of it is not the author's to know.
-    status = comment.status if comment.status == "visible" else "waiting"
-    return {"success": True, "comment": {**show(cx, comment), "status": status}}
+    status = comment.status if comment.status in ("visible", "deleted") else "waiting"
+    return {"success": True, "comment": {**listed(cx, comment, own=True), "status": status}}
+
+
+def edit_token(cx: Context, comment_id: int) -> str:
+    """Made from the key, so that a copy of the database that lacks it holds no right to edit."""
+    return mac(cx.key, "edit", comment_id)[:32]
 
 
 def check_nickname(cx: Context, nickname: str) -> None:
@@ -3653,9 +3701,7 @@ def add_comment(
     cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json, held: str
 ) -> Comment:
     """`held`: why it waits for approval, if it does."""
-    limit_client(cx, "comment")
-    if budget(cx, cx.now, ("comments", "", 1)):
-        held = "too many in an hour"  # a flood waits, whoever it comes from
+    held = flood_of(cx) or held
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
     comment = cx.store.add_comment(
@@ -3672,6 +3718,63 @@ def add_comment(
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
+
+
+def flood_of(cx: Context) -> str:
+    """Why what is written now waits, if it does: a flood waits, whoever it comes from."""
+    limit_client(cx, "comment")
+    return "too many in an hour" if budget(cx, cx.now, ("comments", "", 1)) else ""
+
+
+@route("POST", "/comments/preview", rank=Rank.ANYONE)
+def preview(cx: Context) -> Json:
+    """`{content}` to the `{html}` that it would be shown as."""
+    if not within(cx, "preview"):
+        raise TooMany("操作太频繁，请稍后再试")
+    return {"html": safe_html(content_of(cx))}
+
+
+@route("PATCH", "/comments/<comment_id>", rank=Rank.ANYONE)
+def edit_comment(cx: Context, comment_id: str) -> Json:
+    """`{content, edit_token?}` to `{success, comment}`, while it is new."""
+    content = content_of(cx)
+    with cx.store.writing():
+        comment, late = own_comment(cx, comment_id)
+        if late:
+            raise Forbidden("已超过可修改的时间", "edit_late")
+        if content != comment.content:
+            if held := flood_of(cx):
+                log.warning("comment %d waits for approval: %s", comment.id, held)
+                cx.store.set_status(comment.id, "waiting")
+            cx.store.edit_comment(comment.id, content, safe_html(content), cx.now)
+        edited = cx.store.comment(comment.id) or comment
+    return written(cx, edited)
+
+
+@route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
+def delete_comment(cx: Context, comment_id: str) -> Json:
+    """`{edit_token?}` to `{success, comment}`; an account may delete what it wrote at any time."""
+    with cx.store.writing():
+        comment, late = own_comment(cx, comment_id)
+        if late and comment.user_id is None:
+            raise Forbidden("已超过可删除的时间", "edit_late")
+        cx.store.erase_comment(comment.id)
+        gone = cx.store.comment(comment.id) or comment
+    return written(cx, gone)
+
+
+def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
+    """A comment of the caller's, and whether it is too late to edit it. That of another is as
+    missing."""
+    token = text_of(cx.form, "edit_token", 64, optional=True)
+    known = re.fullmatch("[0-9]{1,18}", comment_id) and cx.store.comment(int(comment_id))
+    if not known or known.status not in ("visible", "waiting"):
+        raise NotFound("评论不存在", "comment_gone")
+    by_token = known.user_id is None and same(token, edit_token(cx, known.id))
+    if not by_token and not (cx.caller and known.user_id == cx.caller.id):
+        raise NotFound("评论不存在", "comment_gone")
+    age = cx.now - known.created_at
+    return known, not 0 <= age < cx.config.comments_edit_minutes * MINUTE
 
 
 @route("POST", "/comment/like", rank=Rank.ANYONE)
@@ -3915,7 +4018,7 @@ def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Itera
 
 
 PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
     "Access-Control-Allow-Headers": "Authorization, Content-Type",
     "Access-Control-Max-Age": "7200",
 }

@@ -186,7 +186,7 @@ def test_a_strange_origin_breaks_nothing(visitor: Visitor, origin: str) -> None:
 
 SETTINGS = {
     "captcha": "none", "site_key": "", "login_required": False, "registration": True,
-    "hold": "none", "closed": False, "edit_minutes": 0, "policy_url": "",
+    "hold": "none", "closed": False, "edit_minutes": 15, "policy_url": "",
 }  # fmt: skip
 
 

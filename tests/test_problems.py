@@ -325,7 +325,7 @@ def test_options_is_a_preflight_on_every_route(eve: Visitor) -> None:
         answer = eve.options(path, headers={"Origin": "https://blog.example"})
         assert (answer.status_int, answer.body) == (204, b"")
         assert answer.headers["Access-Control-Allow-Origin"] == "*"
-        assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
+        assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
         assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
         assert int(answer.headers["Access-Control-Max-Age"]) <= 7200
 

@@ -253,7 +253,7 @@ def test_pages_of_the_blog_may_read_and_are_told_so_once(front: Front) -> None:
         for answer in answers:
             assert answer.headers["Access-Control-Allow-Origin"] == allowed
             assert_single(answer)
-        assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST"
+        assert preflight.headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
 
 
 @pytest.mark.parametrize("how", [(), (CHUNKED,)], ids=["", "chunks"])
