@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -433,12 +434,17 @@ def old(config: Config) -> Path:
     return path
 
 
+# The columns that each later schema added at the end of a table.
+ADDED = {2: {"comment": 1, "comment_liker": 1, "page_liker": 1}, 3: {"comment": 2, "page": 1}}
+
+
 def released(path: Path) -> tuple[list[Any], dict[str, Any]]:
     """The schema, and the rows of what was there in schema 1."""
     with closing(sqlite3.connect(path)) as db:
-        rows = dump(str(path))
-        added = {"comment": 1, "comment_liker": 1, "page_liker": 1} if schema(db)[0] > 1 else {}
-        return schema(db), {t: [r[: len(r) - added.get(t, 0)] for r in rows[t]] for t in rows}
+        rows, added = dump(str(path)), Counter[str]()
+        for version in range(2, schema(db)[0] + 1):
+            added.update(ADDED[version])
+        return schema(db), {t: [r[: len(r) - added[t]] for r in rows[t]] for t in rows}
 
 
 def test_a_released_schema_was_never_edited(old: Path, tmp_path: Path) -> None:
@@ -457,6 +463,7 @@ def test_an_old_database_is_copied_and_brought_up_to_date(
             thread = web.listing(view="flat", sort="oldest", url="/2026/hello/")
             shown = [(c["content"], c["likes"]) for c in thread["comments"]]
             assert [likes for _, likes in shown] == [3, 1, 0]
+            assert [(c["edited"], c["pinned"]) for c in thread["comments"]] == [(None, False)] * 3
             assert (thread["total"], thread["page_likes"], thread["views"]) == (3, 2, 42)
         assert_whole(str(old))
         schema_now, rows = released(old)
@@ -521,7 +528,7 @@ def test_a_migration_that_is_cut_off_leaves_the_old_database(
         assert released(Path(cut.database_path))[0][0] == len(MIGRATIONS)
         if not died:
             break
-    assert outcomes == {1, 2}
+    assert outcomes == {*range(1, len(MIGRATIONS) + 1)}
 
 
 # Put back

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import logging
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -31,6 +32,8 @@ SHOWN = {
     "location": "",
     "likes": 0,
     "created_at": "2026-11-18 19:06:40",
+    "edited": None,
+    "pinned": False,
     "html": "<p>hi</p>\n",
     "role": "",
     "website": "",
@@ -60,14 +63,17 @@ def poster(app: App, ip: str = "203.0.113.7", **fields: Any) -> Callable[[], Any
 
 
 def test_a_guests_comment_is_answered_and_listed_with_these_fields(visitor: Visitor) -> None:
-    assert visitor.say() == {"success": True, "comment": {**SHOWN, "status": "visible"}}
+    said = visitor.say()
+    assert re.fullmatch("[0-9a-f]{32}", said.pop("edit_token"))
+    assert said == {"success": True, "comment": {**SHOWN, "status": "visible"}}
     assert visitor.listing()["comments"] == [SHOWN]
 
 
 def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
     body = {name: value for name, value in BODY.items() if name != "nickname"}
     mine = {**SHOWN, "user_id": 1, "role": "user"}
-    assert ann.post_json("/comments", body).json["comment"] == {**mine, "status": "visible"}
+    said = ann.post_json("/comments", body).json
+    assert said == {"success": True, "comment": {**mine, "status": "visible"}}
     ann.say("hi again", nickname="Annie")
     assert [c["nickname"] for c in ann.listing()["comments"]] == ["Annie", "Ann"]
     ann.authorization = None
@@ -79,9 +85,11 @@ def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
         "id": 99, "user_id": 1, "role": "admin", "status": "waiting", "likes": 9, "ip": "8.8.8.8",
         "location": "北京", "country": "CN", "created_at": "2001-01-01 00:00:00", "html": "<b>",
         "pinned": True, "thread_id": 7, "deleted": True, "verified": True, "page_id": 3,
+        "edited": "2001-01-01 00:00:00", "edited_at": 1, "edit_token": "x", "closed": True,
     }  # fmt: skip
-    r = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes)
-    assert r.json == {"success": True, "comment": {**SHOWN, "status": "visible"}}
+    said = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes).json
+    assert said.pop("edit_token") != "x"
+    assert said == {"success": True, "comment": {**SHOWN, "status": "visible"}}
 
 
 def test_the_email_of_a_guest_is_kept_and_never_leaves(
@@ -320,6 +328,7 @@ def test_a_double_within_a_minute_is_answered_with_the_first(
     visitor: Visitor, outside: Outside
 ) -> None:
     first = visitor.say()
+    del first["edit_token"]  # it is not for whoever says the same
     outside.time += 59
     for _ in range(9):  # which takes nothing of the budget
         assert visitor.say(" hi\r\n") == first
@@ -603,6 +612,7 @@ def test_above_three_hundred_an_hour_comments_wait(visitor: Visitor, app: App) -
         assert not any(budget(app.house, START, ("comments", "", 1)) for _ in range(299))
     assert visitor.say("300")["comment"]["status"] == "visible"
     said = visitor.say("301")
+    assert said.pop("edit_token")
     assert said == {
         "success": True,
         "comment": {
@@ -641,7 +651,8 @@ def test_comments_that_come_at_once_are_all_stored_once(visitor: Visitor, app: A
 
 def test_doubles_that_come_at_once_are_one(visitor: Visitor, app: App) -> None:
     replies = at_once([poster(app) for _ in range(16)])
-    assert [r.json for r in replies] == [replies[0].json] * 16
+    assert [r.json["comment"] for r in replies] == [replies[0].json["comment"]] * 16
+    assert Counter("edit_token" in r.json for r in replies) == {True: 1, False: 15}
     assert visitor.listing()["total"] == 1
 
 

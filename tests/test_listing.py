@@ -233,6 +233,8 @@ def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
     visitor.say("root", website="https://ann.example")
     visitor.post_json("/comment/like", {"id": 1})
     visitor.say("reply", parent_id=1)
+    with app.house.store.writing():
+        app.house.store.run("UPDATE comment SET edited_at = created_at, pinned = 1 WHERE id = 1")
     hide(app, 1, status=status)
     listing = visitor.listing(view="threads")
     assert (listing["total"], listing["threads"]) == (1, 1)
@@ -242,6 +244,7 @@ def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
     assert stone == {
         "id": 1, "page_url": PAGE, "parent_id": None, "user_id": None, "likes": 0,
         "created_at": "2026-11-18 19:06:40", "deleted": True, "more_replies": 0,
+        "edited": None, "pinned": False,
         **dict.fromkeys(texts, ""),
     }  # fmt: skip
     assert ids(visitor.listing()) == [2]

@@ -17,29 +17,44 @@ from hypothesis import strategies as st
 
 from commentd import ROUTES, App, Config, Rank, Route, World, make_app
 
-GETS, POSTS = ([r for r in ROUTES if r.method == method] for method in ("GET", "POST"))
+GETS = [r for r in ROUTES if r.method == "GET"]
+WRITES = [r for r in ROUTES if r.method != "GET"]
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
+
+
+def name_of(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
 
 # The fields of each form: what must be there, and what may.
 PERSON = {"email": "eve@example.com", "password": CANARY, "captcha_token": "x"}
 REQUIRED: dict[str, dict[str, Any]] = {
-    "/auth/register": PERSON | {"nickname": "Eve"},
-    "/auth/verify": {"email": "eve@example.com", "token": "123456"},
-    "/auth/login": PERSON | {"email": "ann@example.com"},
-    "/auth/logout": {},
-    "/comments": {"page_url": PAGE, "nickname": "Eve", "content": "hi", "captcha_token": "x"},
-    "/comment/like": {"id": 1},
-    "/page/like": {"page_url": PAGE},
-}
+    "POST /auth/register": PERSON | {"nickname": "Eve"},
+    "POST /auth/verify": {"email": "eve@example.com", "token": "123456"},
+    "POST /auth/login": PERSON | {"email": "ann@example.com"},
+    "POST /auth/logout": {},
+    "POST /comments": {
+        "page_url": PAGE, "nickname": "Eve", "content": "hi", "captcha_token": "x",
+    },
+    "POST /comments/preview": {"content": "hi"},
+    "PATCH /comments/<comment_id>": {"content": "ho"},
+    "DELETE /comments/<comment_id>": {},
+    "POST /comment/like": {"id": 1},
+    "POST /page/like": {"page_url": PAGE},
+}  # fmt: skip
 OPTIONAL: dict[str, dict[str, Any]] = {
-    "/auth/register": {"request_id": "x"},
-    "/auth/verify": {"request_id": ""},
-    "/comments": {"parent_id": 1, "email": "eve@example.com", "website": "https://e.example"},
-    "/comment/like": {"undo": False},
-    "/page/like": {"undo": False},
-}
-FORMS = {path: REQUIRED[path] | OPTIONAL.get(path, {}) for path in REQUIRED}
+    "POST /auth/register": {"request_id": "x"},
+    "POST /auth/verify": {"request_id": ""},
+    "POST /comments": {
+        "parent_id": 1, "email": "eve@example.com", "website": "https://e.example",
+    },
+    "PATCH /comments/<comment_id>": {"edit_token": "x"},
+    "DELETE /comments/<comment_id>": {"edit_token": "x"},
+    "POST /comment/like": {"undo": False},
+    "POST /page/like": {"undo": False},
+}  # fmt: skip
+FORMS = {name: REQUIRED[name] | OPTIONAL.get(name, {}) for name in REQUIRED}
 
 ODD = [[], [1], {}, {"a": 1}, 1.5, 1e300, "\ud800"]
 WRONG: dict[type, list[Any]] = {
@@ -47,8 +62,8 @@ WRONG: dict[type, list[Any]] = {
     int: [*ODD, True, "1", "", 0, -1, 1.0, 2**63, 10**30],
     bool: [*ODD, 0, 1, "yes", ""],
 }
-by_route = pytest.mark.parametrize("route", ROUTES, ids=lambda r: f"{r.method} {r.path}")
-by_post = pytest.mark.parametrize("route", POSTS, ids=lambda r: r.path)
+by_route = pytest.mark.parametrize("route", ROUTES, ids=name_of)
+by_write = pytest.mark.parametrize("route", WRITES, ids=name_of)
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 
@@ -69,15 +84,16 @@ def send(
     kind: str = "application/json",
     **headers: str,
 ) -> Any:
-    """Whatever the answer is; with a token where the route wants one."""
-    if route.rank is Rank.USER:
+    """Whatever the answer is; with a token where the route wants one, or what is the account's."""
+    if route.rank is Rank.USER or "<comment_id>" in route.path:
         headers["Authorization"] = f"Bearer {visitor.token}"
     data = json.dumps(body).encode() if isinstance(body, dict) else body
-    return visitor.post(route.path, data, content_type=kind, headers=headers, expect_errors=True)
+    write = getattr(visitor, route.method.lower())
+    return write(path_of(route), data, content_type=kind, headers=headers, expect_errors=True)
 
 
 def path_of(route: Route) -> str:
-    return route.path.replace("<name>", "home.js")
+    return route.path.replace("<name>", "home.js").replace("<comment_id>", "1")
 
 
 def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
@@ -89,17 +105,17 @@ def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
 
 
 def test_every_form_is_known_here() -> None:
-    assert FORMS.keys() == {route.path for route in POSTS}
+    assert FORMS.keys() == {name_of(route) for route in WRITES}
     assert {route.path for route in ROUTES if route.refusal} == {VERIFY}
 
 
-@by_post
+@by_write
 def test_the_forms_that_the_cases_spoil_are_good(
     eve: Visitor, app: App, outside: Outside, route: Route
 ) -> None:
-    form = FORMS[route.path]
+    form = FORMS[name_of(route)]
     if route.path == VERIFY:
-        eve.register(**FORMS["/auth/register"])
+        eve.register(**FORMS["POST /auth/register"])
         app.deliver()
         form = form | {"token": outside.code()}
     assert send(eve, route, form).status_int == 200
@@ -135,9 +151,9 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
 }  # fmt: skip
 
 
-@by_post
+@by_write
 def test_what_is_no_json_object_is_refused(eve: Visitor, route: Route) -> None:
-    good = json.dumps(FORMS[route.path]).encode()
+    good = json.dumps(FORMS[name_of(route)]).encode()
     for name, (body, status, code) in BODIES.items():
         if body.startswith(b'{"') and body.endswith(b"}"):  # the form would do but for this
             body = good[:-1] + b", " * (good != b"{}") + body[1:]
@@ -147,9 +163,9 @@ def test_what_is_no_json_object_is_refused(eve: Visitor, route: Route) -> None:
     assert send(eve, route, b" " * (64 * 1024 - 2) + b"{}").status_int != 413
 
 
-@by_post
+@by_write
 def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor, route: Route) -> None:
-    form = json.dumps(FORMS[route.path]).encode()
+    form = json.dumps(FORMS[name_of(route)]).encode()
     kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
     kinds += ["application/json; charset=gbk", "application/jsonp", "text/json", "x"]
     for kind in kinds:
@@ -161,27 +177,27 @@ def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor, route: R
 
 @pytest.mark.parametrize(
     ("route", "field"),
-    [(route, field) for route in POSTS for field in FORMS[route.path]],
-    ids=lambda x: getattr(x, "path", x),
+    [(route, field) for route in WRITES for field in FORMS[name_of(route)]],
+    ids=lambda x: name_of(x) if isinstance(x, Route) else x,
 )
 def test_a_field_of_the_wrong_type_or_size_is_refused(
     eve: Visitor, route: Route, field: str
 ) -> None:
-    good = FORMS[route.path]
+    good = FORMS[name_of(route)]
     codes = rf"({field}_(invalid|too_long|missing)|json_invalid|content_too_long)"
     for value in WRONG[type(good[field])]:
         answer = send(eve, route, good | {field: value})
         assert answer.status_int == 400, value
         assert_refused(route, answer, 400, codes)
-    if field in REQUIRED[route.path]:
+    if field in REQUIRED[name_of(route)]:
         lacking = {name: value for name, value in good.items() if name != field}
         for form in (lacking, lacking | {field: None}, lacking | {field: ""}):
             assert_refused(route, send(eve, route, form), 400, f"{field}_(missing|invalid)")
 
 
 def test_all_required_fields_are_asked_for(eve: Visitor) -> None:
-    for route in POSTS:
-        if REQUIRED[route.path]:
+    for route in WRITES:
+        if REQUIRED[name_of(route)]:
             for answer in (send(eve, route, {}), send(eve, route, b"", kind="")):
                 assert_refused(route, answer, 400, r"\w+_missing")
 
@@ -194,13 +210,13 @@ json_values = st.recursive(
 
 
 @no_limits
-@by_post
+@by_write
 @how(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_json_is_answered(eve: Visitor, route: Route, data: st.DataObject) -> None:
     fields = {
         name: st.just(value) | json_values | st.sampled_from(WRONG[type(value)])
-        for name, value in FORMS[route.path].items()
+        for name, value in FORMS[name_of(route)].items()
     }
     form = data.draw(st.fixed_dictionaries({}, optional=fields))
     form |= data.draw(st.dictionaries(st.text(), json_values, max_size=3))
@@ -208,9 +224,9 @@ def test_any_json_is_answered(eve: Visitor, route: Route, data: st.DataObject) -
 
 
 @how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from([r for r in POSTS if r.rank is not Rank.USER]), st.binary(max_size=200))
-def test_any_bytes_are_answered(visitor: Visitor, route: Route, body: bytes) -> None:
-    assert_refused(route, send(visitor, route, body), 400, r"json_invalid|\w+_missing")
+@given(st.sampled_from([r for r in WRITES if REQUIRED[name_of(r)]]), st.binary(max_size=200))
+def test_any_bytes_are_answered(eve: Visitor, route: Route, body: bytes) -> None:
+    assert_refused(route, send(eve, route, body), 400, r"json_invalid|\w+_missing")
 
 
 # Queries, paths, methods, headers
@@ -261,7 +277,8 @@ def test_a_query_in_utf8_without_escapes_is_understood(eve: Visitor) -> None:
 
 
 PATHS = """
-    /nothing /comments/ /comments/1 /auth /auth/ /auth/admin /page /health/ /admin /metrics
+    /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /admin
+    /metrics
     /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
     /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
     /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd
@@ -294,9 +311,14 @@ def test_any_path_and_query_are_answered(visitor: Visitor, path: bytes, query: b
         raw(visitor, b"/comments", b"url=" + query, method)
 
 
+def like(path: str) -> re.Pattern[str]:
+    """The paths of a route."""
+    return re.compile(re.sub("<.*?>", "[^/]+", path))
+
+
 def test_a_method_that_a_path_does_not_have_is_405(eve: Visitor) -> None:
     for route in ROUTES:
-        allowed = {r.method for r in ROUTES if r.path == route.path}
+        allowed = {r.method for r in ROUTES if like(r.path).fullmatch(path_of(route))}
         for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"} - allowed:
             answer = eve.request(path_of(route), method=method, expect_errors=True)
             assert (answer.status_int, answer.json["code"]) == (405, "method_not_allowed")
@@ -356,8 +378,10 @@ def test_no_header_disturbs_a_route(eve: Visitor) -> None:
             if route.method == "GET":
                 eve.get(path, headers=headers, status=200)
             else:
-                answer = eve.post(path, b"{}", headers=headers, expect_errors=True)
-                assert answer.status_int in (400, 401, 403, 415), headers
+                write = getattr(eve, route.method.lower())
+                answer = write(path, b"{}", headers=headers, expect_errors=True)
+                missing = (404,) if route.method == "DELETE" else ()
+                assert answer.status_int in (400, 401, 403, 415, *missing), headers
 
 
 @how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -372,7 +396,8 @@ def test_any_header_is_answered(visitor: Visitor, name: str, value: str) -> None
 
 RANKS = {
     Rank.USER: {"/auth/logout"},
-    Rank.ANYONE: {"/comments", "/comment/like", "/page/like", "/pages"},
+    Rank.ANYONE: {"/comments", "/comment/like", "/page/like", "/pages"}
+    | {"/comments/preview", "/comments/<comment_id>"},
     Rank.NOBODY: {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
     | {"/<name>"},
 }
@@ -390,7 +415,8 @@ def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> N
         headers = {"Authorization": authorization} if authorization else {}
         if route.method == "GET":
             return eve.get(path, headers=headers, expect_errors=True)
-        return eve.post_json(path, {}, headers=headers, expect_errors=True)
+        write = getattr(eve, f"{route.method.lower()}_json")
+        return write(path, {}, headers=headers, expect_errors=True)
 
     nobody = call("")
     if route.rank is Rank.USER:
@@ -407,7 +433,8 @@ def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> N
             assert (answer.status_int, answer.json["code"]) == (401, "token_invalid")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert call("Basic eDp5").status_int == nobody.status_int
-    expected = 200 if route.rank is Rank.USER else nobody.status_int
+    own = route.rank is Rank.USER or route.method == "DELETE"  # the account's own comment
+    expected = 200 if own else nobody.status_int
     assert call(f"Bearer {eve.token}").status_int == expected
 
 
@@ -436,7 +463,9 @@ def test_a_failure_is_bland_and_says_nothing_of_itself(
     if route.method == "GET":
         answer = visitor.get(path, headers=headers, status=500)
     else:
-        answer = visitor.post_json(path, {}, headers=headers, status=500)
+        answer = getattr(visitor, f"{route.method.lower()}_json")(
+            path, {}, headers=headers, status=500
+        )
     if route.refusal:
         assert answer.text == FAILURE
     else:

@@ -219,7 +219,7 @@ def test_a_comment_goes_in_and_comes_out_over_the_wire(service: Service) -> None
     posted = service.ask("POST", "/comments", body=COMMENT)
     listed = service.ask("GET", f"/comments?url={PAGE}")
     assert (posted.status, listed.status) == (200, 200)
-    assert posted.json.keys() == {"success", "comment"}
+    assert posted.json.keys() == {"success", "comment", "edit_token"}
     assert listed.json["comments"] == [
         {key: value for key, value in posted.json["comment"].items() if key != "status"}
     ]
@@ -484,7 +484,8 @@ def test_a_page_of_another_site_may_not_write(visitor: Visitor, origin: str) -> 
     for route in ROUTES:
         if route.method != "GET":
             path = re.sub("<.*?>", "1", route.path)
-            reply = visitor.post_json(path, {}, headers={"Origin": origin}, expect_errors=True)
+            write = getattr(visitor, f"{route.method.lower()}_json")
+            reply = write(path, {}, headers={"Origin": origin}, expect_errors=True)
             assert reply.status_int == (400 if route.refusal else 403)
             if not route.refusal:
                 assert reply.json["code"] == "origin_refused"
@@ -518,7 +519,7 @@ def test_the_blog_the_service_itself_and_scripts_may_write(
     ("settings", "origin", "allowed"),
     [({}, FOREIGN, "*"), (TWO_BLOGS, BLOG, BLOG), (TWO_BLOGS, FOREIGN, None)],
 )
-@pytest.mark.parametrize("path", ["/comments", "/auth/login", "/comment/like", "/"])
+@pytest.mark.parametrize("path", ["/comments", "/comments/1", "/auth/login", "/comment/like", "/"])
 def test_a_preflight_names_what_the_routes_take(
     visitor: Visitor, origin: str, allowed: str | None, path: str
 ) -> None:

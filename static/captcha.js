@@ -1,0 +1,50 @@
+// Captchas of others, loaded when a reader begins to write where the owner has chosen one. They work
+// in the light DOM alone, so their box is slotted into the form.
+
+const SCRIPTS = {
+  turnstile: () => ['https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit'],
+  hcaptcha: () => ['https://js.hcaptcha.com/1/api.js?render=explicit'],
+  // The second is for China. `render` names a key of version 3; one of version 2 is told by the error.
+  recaptcha: key => ['www.google.com', 'www.recaptcha.net'].map(host => `https://${host}/recaptcha/api.js?render=${key}`),
+}
+const NAMES = {turnstile: 'turnstile', hcaptcha: 'hcaptcha', recaptcha: 'grecaptcha'}
+
+const loaded = src => new Promise((onload, onerror) => {
+  document.querySelector('script').before(Object.assign(document.createElement('script'), {src, onload, onerror}))
+})
+
+async function api(provider, key) {
+  for (const src of SCRIPTS[provider](encodeURIComponent(key))) {
+    try {
+      if (!window[NAMES[provider]]) await loaded(src)
+      break
+    } catch {}
+  }
+  const there = window[NAMES[provider]]
+  if (!there) throw {code: 'captcha_down'}
+  if (there.ready && provider === 'recaptcha') await new Promise(there.ready)
+  return there
+}
+
+/** A token of the provider, once the reader has solved what it asks, if it asks anything. */
+export async function captcha(thread, kit, provider, {site_key, action}) {
+  const there = await api(provider, site_key)
+  if (provider === 'recaptcha') {
+    try {
+      return await there.execute(site_key, {action})
+    } catch {} // of version 2
+  }
+  return new Promise((callback, refused) => {
+    const box = document.createElement('div'), slot = document.createElement('slot')
+    box.slot = slot.name = 'captcha'
+    thread.querySelector('[slot=captcha]')?.remove()
+    thread.$('slot[name=captcha]')?.remove()
+    thread.append(box)
+    thread.$('form:focus-within .main, form .main').parentNode.before(slot)
+    const failed = () => { thread.spent(); refused({code: 'captcha_failed'}) }
+    there.render(box, {
+      sitekey: site_key, action, callback,
+      'error-callback': failed, 'expired-callback': () => thread.spent(),
+    })
+  })
+}

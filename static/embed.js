@@ -1,0 +1,790 @@
+// commentd: this script puts the comments of a page behind itself, or into <commentd-thread>.
+// In order: Words, Style, Elements, Memory, Service, Proof, Texts, Thread, Counts, Start.
+'use strict'
+{
+
+const script = document.currentScript
+const SERVICE = new URL('.', script.src)
+
+// -- Words --------------------------------------------------------------------
+
+const WORDS = {
+  en: {
+    comments: 'Comments',
+    write: 'Write a comment…',
+    name: 'Name',
+    mail: 'E-mail (never shown)',
+    site: 'Website',
+    post: 'Post',
+    approve: 'Post for approval',
+    preview: 'Preview',
+    cancel: 'Cancel',
+    privacy: 'Privacy',
+    over: '{n} characters too many',
+    signin: 'Sign in',
+    one: '1 comment',
+    many: '{n} comments',
+    views: '{n} views',
+    none: 'No comments yet. What do you think?',
+    sort: 'Order',
+    newest: 'Newest',
+    oldest: 'Oldest',
+    likes: 'Most liked',
+    more: 'Show more',
+    all: 'Show all comments',
+    like: 'Like',
+    likepage: 'Like this page',
+    reply: 'Reply',
+    fold: 'Read on',
+    hide: 'Hide replies',
+    show: 'Show replies ({n})',
+    admin: 'Author',
+    pinned: 'Pinned',
+    edited: 'edited',
+    waiting: 'Waiting for approval. Only you can see it.',
+    posted: 'Posted.',
+    retry: 'Try again',
+    offline: 'The comments can’t be reached right now.',
+    refused: 'This site may not use these comments.',
+    too_many: 'Too fast: please wait {n} seconds.',
+    content: 'Please write something first.',
+    nickname_missing: 'Please give a name.',
+    nickname: 'Please choose another name.',
+    email: 'This is not complete. It may stay empty.',
+    website: 'This is not complete. It may stay empty.',
+    captcha: 'The check for robots failed. Please try again.',
+    login: 'Please sign in to comment.',
+    page: 'Comments are closed.',
+    parent: 'This comment was removed.',
+    comment: 'This comment was removed.',
+  },
+  zh: {
+    comments: '评论',
+    write: '写下你的想法…',
+    name: '昵称',
+    mail: '邮箱（不公开）',
+    site: '网站',
+    post: '发表评论',
+    approve: '提交审核',
+    preview: '预览',
+    cancel: '取消',
+    privacy: '隐私政策',
+    over: '超出 {n} 字',
+    signin: '登录',
+    one: '1 条评论',
+    many: '{n} 条评论',
+    views: '{n} 次阅读',
+    none: '还没有评论，来聊聊你的看法吧。',
+    sort: '排序',
+    newest: '最新',
+    oldest: '最早',
+    likes: '最多赞',
+    more: '显示更多',
+    all: '显示全部评论',
+    like: '赞',
+    likepage: '喜欢这篇文章',
+    reply: '回复',
+    fold: '展开全文',
+    hide: '收起回复',
+    show: '展开 {n} 条回复',
+    admin: '博主',
+    pinned: '置顶',
+    edited: '已修改',
+    waiting: '等待审核，只有你能看到。',
+    posted: '已发表。',
+    retry: '重试',
+    offline: '暂时连不上评论服务。',
+    refused: '这个网站不能使用此评论服务。',
+    too_many: '太快了，请等 {n} 秒。',
+    content: '先写点什么吧。',
+    nickname_missing: '请填写昵称。',
+    nickname: '请换一个昵称。',
+    email: '没有写完整，也可以留空。',
+    website: '没有写完整，也可以留空。',
+    captcha: '人机验证没有通过，请重试。',
+    login: '请先登录再评论。',
+    page: '评论已关闭。',
+    parent: '该评论已删除。',
+    comment: '该评论已删除。',
+  },
+}
+
+// -- Style --------------------------------------------------------------------
+
+// Colours come from the page's text and links, and so fit every scheme.
+const sheet = new CSSStyleSheet()
+sheet.replaceSync(`
+:host {
+  --accent: var(--commentd-accent, var(--link));
+  --text: var(--commentd-text, currentColor);
+  --muted: var(--commentd-muted, color-mix(in srgb, var(--text) 78%, transparent));
+  --line: var(--commentd-line, color-mix(in srgb, var(--text) 18%, transparent));
+  --edge: color-mix(in srgb, var(--text) 58%, transparent);
+  --space: var(--commentd-space, .5em);
+  --radius: var(--commentd-radius, .5em);
+  display: block; container-type: inline-size; color: var(--text); line-height: 1.6; overflow-wrap: anywhere;
+}
+* { box-sizing: border-box; margin: 0 }
+[hidden] { display: none !important }
+ol { list-style: none; padding: 0 }
+a { color: var(--accent) }
+button, select { min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
+button, select, summary { font: inherit; color: inherit; border-radius: var(--radius); cursor: pointer }
+button:hover, summary:hover { color: var(--accent) }
+option { color: CanvasText }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px }
+article { outline: 0 }
+.sr { position: absolute; clip-path: inset(50%) }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(2 * var(--space)) }
+.push { margin-inline-start: auto }
+.small, .row, label, summary { font-size: .875em }
+.small, .row > :not(b), summary, label span { color: var(--muted) }
+form, .rest, .guest { display: grid; gap: var(--space) }
+textarea, input {
+  display: block; width: 100%; padding: .5em .75em; border: 1px solid var(--edge); border-radius: var(--radius);
+  background: none; color: inherit; font: inherit; font-size: max(16px, 1.143em);
+}
+textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: content }
+.open textarea { min-height: 7em; resize: vertical }
+::placeholder { color: var(--muted); opacity: 1 }
+[aria-invalid], .error { --accent: color-mix(in oklab, #e5252f 70%, var(--text)); border-color: var(--accent); color: var(--accent) }
+summary { width: fit-content; padding: .3em 0 }
+.main, .more { padding: .3em 1.1em; border: 1px solid var(--edge) }
+.row .main { background: var(--accent); border-color: transparent; color: lch(from var(--accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+[aria-busy=true] .main { opacity: .6 }
+.aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line) }
+.head { margin-top: calc(3 * var(--space)); min-height: 2.5em }
+.row b { font-size: 1.143em }
+.list > li + li { border-top: 1px solid var(--line) }
+li { padding-top: calc(2 * var(--space)) }
+.list > li { padding-bottom: calc(2 * var(--space)) }
+article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--radius) }
+article > * { grid-column: 2; min-width: 0 }
+article > button { justify-self: start; color: var(--accent) }
+.face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--at), var(--face) 50%, color-mix(in srgb, var(--face) 30%, transparent) 51%) }
+.meta { align-items: baseline; line-height: 1.5 }
+.meta a { text-decoration: none }
+b a { color: inherit }
+.meta a:hover { text-decoration: underline }
+.row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--accent) }
+.body { max-width: 68ch; text-wrap: pretty; text-autospace: normal }
+.body * + * { margin-top: .6em }
+.body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
+.body :is(ul, ol) { padding-inline-start: 1.5em; list-style: revert }
+.body li { padding: 0 }
+pre, code { border-radius: .25em; background: color-mix(in srgb, var(--text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
+pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
+code { padding: .1em .3em }
+pre code { padding: 0; background: none; font-size: 1em }
+.folded { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
+.acts { margin-inline-start: -.4em }
+.like { display: flex; align-items: center; gap: .3em }
+.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 1.8; transition: .15s ease-out }
+.like[aria-pressed=true] { color: var(--accent) }
+.like[aria-pressed=true] svg { fill: currentColor; transform: scale(1.1) }
+.replies { position: relative; padding-inline-start: 3em }
+.replies .replies { padding-inline-start: 1.25em }
+.line[aria-expanded=true] { position: absolute; inset-block: 0; inset-inline-start: -8px; width: 24px }
+.list > li > .replies > .line[aria-expanded=true] { inset-inline-start: calc(1.125em - 12px) }
+.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .75em 0; inset-inline-start: 11px; border-inline-start: 2px solid var(--line) }
+.line:hover::after { border-color: var(--accent) }
+[data-target] { background: color-mix(in srgb, var(--accent) 12%, transparent); box-shadow: 0 0 0 .5em color-mix(in srgb, var(--accent) 12%, transparent) }
+.wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, transparent 0) 0 2em / 100% 2em }
+@container (max-width: 34em) {
+  article { grid-template-columns: 1.75em minmax(0, 1fr) }
+  article > * { grid-column: 1 / 3 }
+  .face { grid-area: 1 / 1; height: 1.75em }
+  .meta { grid-area: 1 / 2 }
+  .replies { padding-inline-start: 1.25em }
+  .list > li > .replies > .line[aria-expanded=true] { inset-inline-start: -8px }
+}
+@media (pointer: coarse) {
+  button, select, summary { min-height: 44px; min-width: 44px }
+}
+`)
+
+// -- Elements -----------------------------------------------------------------
+
+/** h('a', {href}, 'text', node) makes an element; strings become text, never HTML. */
+function h(tag, props = {}, ...children) {
+  const node = document.createElement(tag)
+  for (const [name, value] of Object.entries(props)) {
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
+    else if (name in node) node[name] = value
+    else node.setAttribute(name, value)
+  }
+  node.append(...children.filter(child => child?.length || child?.nodeType))
+  return node
+}
+
+const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
+
+function icon(d) {
+  const [svg, path] = ['svg', 'path'].map(tag => document.createElementNS('http://www.w3.org/2000/svg', tag))
+  svg.setAttribute('viewBox', '0 0 24 24')
+  path.setAttribute('d', d)
+  svg.append(path)
+  return svg
+}
+
+/** A moon, whose place and tint are made from a name. */
+function face(name) {
+  let hash = 7
+  for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
+  const node = h('span', {class: 'face'})
+  node.style.cssText = `--face: oklch(.62 .1 ${hash >>> 8}); --at: ${hash & 1 && 100}% ${hash % 97}%`
+  return node
+}
+
+// -- Memory -------------------------------------------------------------------
+
+// What a browser keeps of its reader; where the blog's storage is blocked, `kept` does.
+const kept = {}
+
+function recall(key, none, area = 'localStorage') {
+  try {
+    return JSON.parse(window[area].getItem('commentd ' + key)) ?? none
+  } catch {
+    return kept[key] ?? none
+  }
+}
+
+function keep(key, value, area = 'localStorage') {
+  kept[key] = value
+  try {
+    window[area].setItem('commentd ' + key, JSON.stringify(value ?? null))
+  } catch {}
+}
+
+/** {nickname, email, website}; of an account also {token, id}. */
+const me = () => recall('me', {})
+
+// -- Service ------------------------------------------------------------------
+
+/** The JSON of a reply, or its text; a refusal throws {code, error, retry}. */
+async function ask(path, body, method = body ? 'POST' : 'GET') {
+  const headers = body && {'Content-Type': 'application/json'}
+  if (body && me().token) headers.Authorization = 'Bearer ' + me().token
+  let text, reply
+  try {
+    const signal = AbortSignal.timeout(20000)
+    reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
+    text = await reply.text()
+  } catch {
+    // A service that answers what any page may ask has refused this page.
+    const there = await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
+    throw {code: there ? 'refused' : 'offline'}
+  }
+  const {ok, status} = reply
+  try {
+    text = JSON.parse(text)
+  } catch {}
+  if (ok) return text
+  throw {code: 'offline', ...text, status, retry: reply.headers.get('Retry-After')}
+}
+
+// -- Proof --------------------------------------------------------------------
+
+/** SHA-256 (FIPS 180-4), since plain http has no crypto.subtle, and the search; sent to a worker as text. */
+function prover() {
+  const H = [], K = [], W = [], out = [], sieve = []
+  for (let n = 2; n < 312; n++) {
+    if (sieve[n]) continue
+    for (let m = n; m < 312; m += n) sieve[m] = 1
+    H.push(n ** .5 * 2 ** 32 | 0)
+    K.push(n ** (1 / 3) * 2 ** 32 | 0)
+  }
+
+  const turn = (n, by) => n >>> by | n << 32 - by
+
+  function sha256(state, block) {
+    let [a, b, c, d, e, f, g, k] = state
+    for (let i = 0; i < 64; i++) {
+      const x = W[i - 15], y = W[i - 2]
+      W[i] = i < 16 ? block[i]
+        : W[i - 16] + W[i - 7] + (turn(x, 7) ^ turn(x, 18) ^ x >>> 3) + (turn(y, 17) ^ turn(y, 19) ^ y >>> 10) | 0
+      const one = k + K[i] + W[i] + (e & f ^ ~e & g) + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) | 0
+      const two = one + (a & b ^ a & c ^ b & c) + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) | 0
+      k = g; g = f; f = e; e = d + one | 0; d = c; c = b; b = a; a = two
+    }
+    return [a, b, c, d, e, f, g, k].map((n, i) => n + state[i] | 0)
+  }
+
+  const hex = words => words.map(n => (n >>> 0).toString(16).padStart(8, 0)).join('')
+  const words = text => text.match(/.{8}/g).map(n => parseInt(n, 16) | 0)
+
+  function search({salt, nonce, keyPrefix}, from, to) {
+    const block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
+    for (block[8] = from; block[8] < to; block[8]++) {
+      const key = sha256(H, block)
+      if (key[0] === words(keyPrefix)[0] && hex(key).startsWith(keyPrefix)) return {counter: block[8], derivedKey: hex(key)}
+    }
+  }
+  return {H, hex, search, sha256}
+}
+
+const local = prover()
+
+/** In a worker; where the page refuses one, in slices. */
+const solve = parameters => new Promise((solved, refused) => {
+  const text = `onmessage = e => postMessage((${prover})().search(e.data, 0, 1e6))`
+  const worker = new Worker(URL.createObjectURL(new Blob([text])))
+  worker.onerror = refused
+  worker.onmessage = event => solved(event.data) || worker.terminate()
+  worker.postMessage(parameters)
+}).catch(async () => {
+  for (let from = 0; ; from += 2000) {
+    const found = local.search(parameters, from, from + 2000)
+    if (found) return found
+    await new Promise(go => setTimeout(go))
+  }
+})
+
+async function prove(thread) {
+  const {provider, parameters, signature, ...hosted} = await ask('captcha')
+  if (parameters) return btoa(JSON.stringify({challenge: {parameters, signature}, solution: await solve(parameters)}))
+  return provider === 'none' ? provider : thread.part('captcha.js', 'captcha', provider, hosted)
+}
+
+// -- Texts --------------------------------------------------------------------
+
+const TAGS = /^(p|[bh]r|em|strong|del|code|pre|blockquote|[uo]l|li|a)$/
+const MARKS = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0'}
+const plain = text => text.replace(/&(\w+);/g, (all, name) => MARKS[name])
+const rel = 'nofollow ugc noopener noreferrer'
+
+/** The service's HTML, built anew: nothing comes of it but what is listed. */
+function formatted(html) {
+  const root = h('div', {class: 'body', dir: 'auto', part: 'body'})
+  let open = root
+  for (const [all, end, tag, attributes] of html.matchAll(/<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g)) {
+    if (!tag) open.append(plain(all))
+    else if (end) open = open !== root && open.localName === tag ? open.parentNode : open
+    else if (TAGS.test(tag)) {
+      const href = plain(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
+      const node = h(tag, tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href) ? {href, rel} : {})
+      open.append(node)
+      if (!/^[bh]r$/.test(tag)) open = node
+    }
+  }
+  return root
+}
+
+function ago(then, lang) {
+  const past = Math.max(0, (Date.now() - then) / 1000)
+  if (past > 2592e3) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
+  const [unit, size] = Object.entries({day: 86400, hour: 3600, minute: 60}).find(([, size]) => past >= size) ?? ['second', 60]
+  return new Intl.RelativeTimeFormat(lang, {numeric: 'auto'}).format(-Math.floor(past / size), unit)
+}
+
+const place = ({location, country}, lang) =>
+  lang === 'en' && country ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
+
+// -- Thread -------------------------------------------------------------------
+
+class Thread extends HTMLElement {
+  static observedAttributes = ['page', 'lang', 'sort', 'limit']
+
+  #root = this.attachShadow({mode: 'open'})
+  #shown
+  #ends
+  #proof
+  #link = h('a', {slot: 'link', href: '#', hidden: true})
+
+  // Attributes
+
+  get url() {
+    const {pathname, search} = new URL(document.querySelector('link[rel=canonical]')?.href || location)
+    return this.getAttribute('page') || pathname + search
+  }
+
+  get zh() {
+    const lang = this.lang || this.parentElement?.closest('[lang]')?.lang || navigator.language
+    return /^zh/i.test(lang)
+  }
+
+  get #lang() {
+    return this.zh ? 'zh-CN' : 'en'
+  }
+
+  get #sort() {
+    return ['oldest', 'likes'].find(sort => sort === this.getAttribute('sort')) ?? 'newest'
+  }
+
+  get #limit() {
+    return Math.min(100, this.getAttribute('limit') >>> 0) || 10
+  }
+
+  // Life
+
+  connectedCallback() {
+    this.#ends = new AbortController()
+    const {signal} = this.#ends
+    const tint = () => this.style.setProperty('--link', getComputedStyle(this.#link).color)
+    for (const event of ['focusin', 'pointerenter']) this.addEventListener(event, tint, {signal})
+    addEventListener('hashchange', () => {
+      const id = this.#target, item = this.#item(id)
+      if (item) this.go(item.firstChild)
+      else if (id) this.#load({around: id})
+    }, {signal})
+    this.#root.adoptedStyleSheets = [sheet]
+    this.#root.append(h('slot', {name: 'link'}))
+    this.append(this.#link)
+    tint()
+    if (this.getAttribute('loading') !== 'lazy') return this.#start()
+    const near = new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'})
+    near.observe(this)
+  }
+
+  disconnectedCallback() {
+    this.#ends.abort()
+  }
+
+  attributeChangedCallback() {
+    if (this.#shown) this.#start()
+  }
+
+  #start() {
+    const shown = [this.url, this.zh, this.#sort, this.#limit].join()
+    if (!this.isConnected || this.#shown === shown) return
+    this.#shown = shown
+    this.settings = {}
+    this.$('section')?.remove()
+    this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, part: 'thread'},
+      this.writer({}),
+      h('div', {class: 'head row', part: 'head'}),
+      h('ol', {class: 'list', role: 'list'}),
+      h('p', {class: 'sr', role: 'status'})))
+    this.#load({around: this.#target})
+  }
+
+  $(selector) {
+    return this.#root.querySelector(selector)
+  }
+
+  #item(id) {
+    return id && this.$(`li[data-id="${id}"]`)
+  }
+
+  say(key, n) {
+    return WORDS[this.zh ? 'zh' : 'en'][key]?.replace('{n}', n)
+  }
+
+  /** Words for the code of a refusal, or for what it begins with. */
+  why({code = '', error, retry}) {
+    return this.say(code, retry) ?? this.say(code.split('_')[0]) ?? error ?? this.say('offline')
+  }
+
+  tell(text) {
+    this.$('[role=status]').textContent = text
+  }
+
+  #emit(name, detail) {
+    this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
+  }
+
+  // Reading
+
+  /** The first page, or the one around a comment; the next one comes in place of `more`. */
+  async #load({page = 1, around, more, sort = this.#sort}) {
+    const list = this.$('.list'), shown = this.#shown
+    const again = (word, what) => h('li', {}, button(this.say(word), event => this.#load({sort, more: event.target.parentNode, ...what}), {class: 'more'}))
+    if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
+    try {
+      const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
+      const reply = await ask('comments?' + new URLSearchParams(query))
+      if (shown !== this.#shown) return
+      if (page === 1) {
+        this.settings = {...reply.settings, most: reply.max_comment_length}
+        this.sums = {...reply, sort}
+        this.head()
+        for (const form of this.#root.querySelectorAll('form')) this.#adapt(form)
+        list.replaceChildren(reply.page > 1 ? again('all') : '')
+      }
+      more.remove()
+      const [first] = reply.comments.map(comment => this.#branch(comment))
+      if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
+      if (!list.firstElementChild) list.append(h('li', {class: 'small none'}, this.say(this.settings.closed ? 'page' : 'none')))
+      this.#mine()
+      if (page > 1) first?.firstChild.focus()
+      if (around) this.#item(around) ? this.go(this.#item(around).firstChild) : this.part('more.js', 'seek', around)
+      this.#emit('loaded', {page_url: this.url, total: reply.total})
+    } catch (refusal) {
+      const retry = again('retry', {page, around})
+      retry.prepend(h('p', {role: 'alert'}, this.why(refusal)))
+      more.replaceWith(retry)
+    }
+  }
+
+  #mine() {
+    if (me().token || recall('own')) this.part('more.js', 'own')
+  }
+
+  async part(file, name, ...words) {
+    return (await import(SERVICE + file))[name](this, kit, ...words)
+  }
+
+  head() {
+    const {total, views, page_likes, threads} = this.sums
+    this.$('.head').replaceChildren(
+      h('b', {}, total && this.say(total > 1 ? 'many' : 'one', total)),
+      h('span', {}, this.say('views', views)),
+      this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
+      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: event => this.#load({sort: event.target.value})},
+        ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
+  }
+
+  #branch(comment) {
+    const item = this.put(comment)
+    for (const reply of comment.replies) this.put(reply)
+    if (comment.more_replies) item.append(button(this.say('more'), event => this.part('more.js', 'rest', item, event.target), {class: 'more', 'data-rest': ''}))
+    return item
+  }
+
+  /** Puts a comment under what it answers; where that lies deep, beside it, with a name. */
+  put(comment, top) {
+    this.$('.none')?.remove()
+    const above = this.#item(comment.parent_id), flat = above?.parentNode.closest('ol ol ol')
+    const article = this.#article(comment, flat && above.comment.nickname)
+    let item = this.#item(comment.id)
+    if (item) item.firstChild.replaceWith(article)
+    else {
+      const list = flat ?? (above ? above.querySelector('ol') ?? this.#replies(above) : this.$('.list'))
+      item = h('li', {'data-id': comment.id}, article)
+      list[top && !above ? 'prepend' : 'append'](item)
+    }
+    item.comment = comment
+    this.own?.(item)
+    return item
+  }
+
+  /** A list of answers, and the line beside it that hides it. */
+  #replies(item) {
+    const list = h('ol', {role: 'list'})
+    const line = button('', () => {
+      list.hidden = !list.hidden
+      line.setAttribute('aria-expanded', !list.hidden)
+      line.ariaLabel = list.hidden ? null : this.say('hide')
+      line.textContent = list.hidden ? this.say('show', list.querySelectorAll('li').length) : ''
+    }, {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
+    item.append(h('div', {class: 'replies'}, line, list))
+    return list
+  }
+
+  #article(comment, to) {
+    const {id, nickname, role, website, pinned, edited} = comment
+    if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
+    const body = formatted(comment.html), name = h('bdi', {}, nickname)
+    const long = comment.content.length > 700 && button(this.say('fold'), () => body.classList.remove('folded') ?? long.remove())
+    if (long) body.classList.add('folded')
+    const badge = word => h('span', {class: 'badge'}, this.say(word))
+    const note = text => text && h('span', {}, text)
+    const then = new Date(comment.created_at.replace(' ', 'T') + '+08:00')
+    return h('article', {tabIndex: -1, part: 'comment'}, face(nickname),
+      h('div', {class: 'meta row'},
+        h('b', {}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
+        role === 'admin' && badge('admin'), pinned && badge('pinned'),
+        to && h('span', {}, '▸ ', h('bdi', {}, to)),
+        note(place(comment, this.#lang)),
+        h('a', {href: '#comment-' + id, title: then.toLocaleString(this.#lang)}, h('time', {dateTime: then.toISOString()}, ago(then, this.#lang))),
+        note(edited && this.say('edited'))),
+      body, long,
+      h('div', {class: 'acts row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
+        this.#heart('like', comment.likes, id, 'comment/like', {id}),
+        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}))]))
+  }
+
+  #heart(word, count, key, path, body) {
+    const number = h('span'), likes = () => recall('likes', [])
+    const set = (liked, n) => {
+      keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
+      heart.setAttribute('aria-pressed', liked)
+      heart.ariaLabel = `${this.say(word)} ${count = n}`
+      number.textContent = n || ''
+    }
+    const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'), async () => {
+      const undo = likes().includes(key), before = count
+      set(!undo, count + 1 - 2 * undo)
+      try {
+        const {likes, page_likes = likes} = await ask(path, {...body, undo})
+        set(!undo, page_likes)
+      } catch (refusal) {
+        set(undo, before)
+        this.tell(this.why(refusal))
+      }
+    }, {class: 'like'})
+    heart.append(number)
+    set(likes().includes(key), count)
+    return heart
+  }
+
+  get #target() {
+    return /^#comment-(\d+)$/.exec(location.hash)?.[1]
+  }
+
+  go(article) {
+    this.$('[data-target]')?.removeAttribute('data-target')
+    article.setAttribute('data-target', '')
+    article.focus({preventScroll: true})
+    article.scrollIntoView({block: 'center'})
+  }
+
+  // Writing
+
+  /** The form for a comment, for an answer to `parent`, or to change `old`. */
+  writer(what) {
+    const {parent, old} = what
+    const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
+    const label = parent ? `${this.say('reply')} ${parent.nickname}` : this.say('write')
+    const text = h('textarea', {name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
+    const field = (name, word, autocomplete) =>
+      h('label', {}, h('span', {}, this.say(word)), h('input', {name, autocomplete, value: me()[name] ?? ''}))
+    const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
+      field('nickname', 'name', 'name'),
+      h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
+    const counter = h('span')
+    const rest = h('div', {class: 'rest', hidden: !text.value}, guest, h('div', {class: 'row'},
+      h('button', {class: 'main', part: 'button'}, this.say('post')),
+      button(this.say('preview'), () => this.part('more.js', 'preview', form)),
+      parent || old ? button(this.say('cancel'), () => form.remove()) : '',
+      counter, h('span', {class: 'push links'})))
+    const form = h('form', {
+      noValidate: true, part: 'form',
+      onfocusin: () => { rest.hidden = false; form.classList.add('open') },
+      onkeydown: ({key, ctrlKey, metaKey}) => key === 'Enter' && (ctrlKey || metaKey) && form.requestSubmit(),
+      oninput: event => {
+        event.target.removeAttribute('aria-invalid')
+        keep(draft, text.value, 'sessionStorage')
+        if (!old) this.token()
+        const left = this.settings.most - [...text.value].length
+        counter.textContent = left < 200 ? left : ''
+      },
+      onsubmit: async event => {
+        event.preventDefault()
+        if (form.ariaBusy === 'true') return
+        form.ariaBusy = true
+        try {
+          await this.#send(form, draft)
+        } catch (refusal) {
+          this.fault(form, refusal)
+        }
+        form.ariaBusy = false
+      },
+    }, h('label', {}, h('span', {class: 'sr'}, label), text), rest)
+    form.what = what
+    this.#adapt(form)
+    return form
+  }
+
+  /** What the settings of the service say about a form. */
+  #adapt(form) {
+    const {closed, hold, policy_url, registration} = this.settings
+    form.hidden = !!closed
+    if (hold === 'all') form.querySelector('.main').textContent = this.say('approve')
+    form.querySelector('.links').replaceChildren(
+      registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.part('account.js', 'account', form)) : '',
+      policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
+    if (me().token) this.part('account.js', 'account', form)
+  }
+
+  open(article, what) {
+    article.querySelector('form')?.remove()
+    const form = this.writer(what)
+    article.append(form)
+    form.content.focus()
+  }
+
+  /** The proof of work begins with the first letter and is there before the last. */
+  token() {
+    if (!(Date.now() - this.#proof?.at < 3e6)) {
+      this.#proof = {at: Date.now(), token: prove(this)}
+      this.#proof.token.catch(() => this.spent())
+    }
+    return this.#proof.token
+  }
+
+  spent() {
+    this.#proof = null
+  }
+
+  async #send(form, draft) {
+    const {parent, old} = form.what
+    const {content, ...who} = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]))
+    if (!content) throw {code: 'content_missing'}
+    const over = [...content].length - this.settings.most
+    if (over > 0) throw {code: 'over', retry: over}
+    if (old) return this.change(form, content, draft)
+    if (!me().token && !who.nickname) throw {code: 'nickname_missing'}
+    keep('me', {...me(), ...who})
+    const captcha_token = await this.token()
+    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, ...who, captcha_token})
+    this.spent()
+    keep(draft, undefined, 'sessionStorage')
+    keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
+    const article = this.put(comment, true).firstChild
+    form.replaceWith(parent ? '' : this.writer({}))
+    this.sums.total += comment.status === 'visible'
+    this.head()
+    this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'))
+    this.go(article)
+    this.#mine()
+    this.#emit('posted', {comment})
+  }
+
+  /** Says what went wrong beside what it concerns. */
+  fault(form, refusal) {
+    const field = form.elements[/^[a-z]+(?=_)/.exec(refusal.code)?.[0]]
+    this.$('.error')?.remove()
+    const error = h('p', {class: 'error', id: 'error', role: 'alert'}, this.why(refusal))
+    form.append(error)
+    if (field) {
+      field.setAttribute('aria-invalid', true)
+      field.setAttribute('aria-describedby', 'error')
+      field.closest('details')?.setAttribute('open', '')
+      field.parentNode.after(error)
+      field.focus()
+    }
+    if (/^captcha/.test(refusal.code)) this.spent()
+    if (/^(login_required|token_invalid)$/.test(refusal.code)) this.part('account.js', 'account', form, refusal)
+  }
+}
+
+const kit = {WORDS, ask, button, formatted, h, keep, me, recall, local}
+
+// -- Counts -------------------------------------------------------------------
+
+/** Fills the elements that want a page's number of comments. */
+async function count() {
+  const asked = []
+  let query = 'pages?'
+  for (const node of document.querySelectorAll('[data-commentd-count]:not([data-commentd-counted])')) {
+    if (asked.length > 99 || query.length > 6000) break
+    query += '&url=' + encodeURIComponent(node.dataset.commentdCount)
+    node.dataset.commentdCounted = ''
+    asked.push(node)
+  }
+  if (!asked.length) return
+  const {pages} = await ask(query)
+  pages.forEach(({total}, i) => { asked[i].textContent = total })
+  count()
+}
+
+// -- Start --------------------------------------------------------------------
+
+function start() {
+  // The head is no place for a thread; a second script finds that of the first.
+  if (!document.querySelector('commentd-thread') && script.parentNode !== document.head) {
+    const thread = h('commentd-thread')
+    for (const name in script.dataset) thread.setAttribute(name, script.dataset[name])
+    script.after(thread)
+  }
+  count()
+  new MutationObserver(count).observe(document, {childList: true, subtree: true})
+}
+
+if (!customElements.get('commentd-thread')) {
+  customElements.define('commentd-thread', Thread)
+  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
+  else start()
+}
+}

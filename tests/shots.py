@@ -1,0 +1,447 @@
+"""Pictures of the widget in each of its states; run by hand: `python tests/shots.py FOLDER`, with
+`--only NAME` for some of them, `--embed PATH` for another widget.
+
+A picture is STATE-WIDTH-SCHEME.png, cut to the comments. `--readme FILE` makes one picture of the
+thread in both schemes, side by side."""
+
+import argparse
+import base64
+import contextlib
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Locator, Page, Route
+from playwright.sync_api import TimeoutError as TooLong
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import blog
+from blog import Json, say
+
+from commentd import App
+
+# What the widget calls its parts, and what is typed there.
+WORDS = {
+    "zh-CN": {
+        "field": "写下你的",
+        "name": "昵称",
+        "post": "发表评论",
+        "approve": "提交审核",
+        "preview": "预览",
+        "reply": "回复",
+        "sentence": "读完去改了自己的样式表，行距放开之后，确实像换了一副眼镜。",
+        "me": "何夕",
+    },
+    "en": {
+        "field": "Write a comment",
+        "name": "Name",
+        "post": "Post",
+        "approve": "Post for approval",
+        "preview": "Preview",
+        "reply": "Reply",
+        "sentence": "Went straight to my own style sheet. **One** evening, and it reads like new.",
+        "me": "Ada Byrne",
+    },
+}
+WORDS["ar"] = WORDS["en"] | {"sentence": "جرّبتُ ذلك على مدونتي، والفرق واضح من السطر الأول."}
+
+
+# What is written on a page
+
+
+def one(content: str, **fields: Any) -> Callable[[App, str], object]:
+    """A page with one comment."""
+    return lambda app, page: say(app, content, page=page, **fields)
+
+
+def empty(app: App, page: str) -> None:
+    """A page that nobody has written on; it knows its owner."""
+    blog.owner_token(app)
+
+
+def many(app: App, page: str) -> None:
+    for number in range(500):
+        say(
+            app, f"Comment number {number + 1}. 第 {number + 1} 条。", page=page, hours=500 - number
+        )
+
+
+def removed(app: App, page: str) -> None:
+    ids = blog.conversation(app, page)
+    with app.house.store.writing():
+        app.house.store.set_status(ids[3], "deleted")
+
+
+def short(app: App, page: str) -> None:
+    ids = blog.conversation(app, page)
+    with app.house.store.writing():
+        for each in ids[5:]:
+            app.house.store.set_status(each, "spam")
+
+
+def deep(app: App, page: str) -> None:
+    parent = None
+    for number in range(8):
+        text = f"Answer number {number}. 说得对，不过还有一层。"
+        name = ("Mateo Silva", "Noor Rahman")[number % 2]
+        parent = say(app, text, name, page=page, hours=9 - number, parent_id=parent)
+
+
+def arabic(app: App, page: str) -> None:
+    first = say(
+        app,
+        "مقال جميل. السطر الطويل يُتعب العين، خصوصًا على الهاتف. "
+        "هل جرّبت `text-wrap: pretty` مع العربية؟",
+        "ليلى حدّاد",
+        page=page,
+        hours=5,
+        likes=3,
+    )
+    say(app, "Not yet, but I will: شكرًا!", blog.OWNER, page=page, hours=4, parent_id=first)
+    blog.conversation(app, page)
+
+
+LONG_NAME = "Bartholomew-Maximilian Featherstonehaugh-Cholmondeley-Marjoribanks"[:64]
+CODE = """The one line that mattered, and the whole of it:
+
+```
+@media (min-width: 60em) and (prefers-color-scheme: dark) { main > article { \
+grid-template-columns: [full-start] minmax(1rem, 1fr) [main] minmax(0, 38em) [full-end] } }
+```
+
+Then `git commit --amend --no-edit --date="$(date --rfc-email)" && git push --force-with-lease`."""
+QUOTES = """> > 行距是给眼睛落脚的台阶。
+>
+> I would go further: the white between the lines is the text's own breath.
+
+两位说的是一件事。
+
+1. 先改行距
+2. 再改字号
+
+- ~~最后改颜色~~ 颜色不用改"""
+
+
+# What the service and the network do, before the page is opened
+
+
+def hold(page: Page, app: App) -> None:
+    """The list never arrives."""
+    page.route("**/comments?*", lambda route: None)
+
+
+def cut(page: Page, app: App) -> None:
+    """The service can't be reached, but its script was kept."""
+
+    def abort(route: Route) -> None:
+        route.abort("connectionrefused")
+
+    page.route(re.compile("//comments.test[^/]*/(?!embed)"), abort)
+
+
+def foreign(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """The blog is not among those that may embed the comments."""
+    if environ["PATH_INFO"] == "/comments":
+        headers.pop("Access-Control-Allow-Origin", None)
+    return status, headers, body
+
+
+def settings(**values: Any) -> blog.Change:
+    """The service says so in its settings."""
+
+    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+        if environ["REQUEST_METHOD"] == "GET" and environ["PATH_INFO"] == "/comments":
+            said = json.loads(body)
+            body = blog.changed_json(body, settings={**said["settings"], **values})
+        return status, headers, body
+
+    return change
+
+
+def waiting(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """Comments wait for approval."""
+    if environ["REQUEST_METHOD"] == "POST" and environ["PATH_INFO"] == "/comments":
+        said = json.loads(body)["comment"]
+        return status, headers, blog.changed_json(body, comment={**said, "status": "waiting"})
+    return settings(hold="all")(environ, status, headers, body)
+
+
+def busy(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """The reader wrote too often."""
+    if environ["REQUEST_METHOD"] != "POST" or environ["PATH_INFO"] != "/comments":
+        return status, headers, body
+    headers = {**headers, "Retry-After": "40"}
+    body = '{"error": "操作太频繁，请稍后再试", "code": "too_many"}'.encode()
+    return "429 Too Many Requests", headers, body
+
+
+# What the reader does
+
+
+def widget(page: Page) -> Locator:
+    return page.locator("commentd-thread")
+
+
+def write(page: Page, words: dict[str, str]) -> None:
+    """The first words, in the field that is there."""
+    widget(page).get_by_role("textbox").first.click()
+    page.keyboard.insert_text(words["sentence"])
+
+
+def fill(page: Page, words: dict[str, str]) -> None:
+    write(page, words)
+    widget(page).get_by_role("textbox", name=words["name"]).first.fill(words["me"])
+
+
+def post(page: Page, words: dict[str, str]) -> None:
+    fill(page, words)
+    widget(page).get_by_role("button", name=words["post"]).first.click()
+
+
+def post_for_approval(page: Page, words: dict[str, str]) -> None:
+    post(page, {**words, "post": words["approve"]})
+
+
+def post_as_owner(page: Page, words: dict[str, str]) -> None:
+    post(page, {**words, "me": blog.OWNER})
+
+
+def post_offline(page: Page, words: dict[str, str]) -> None:
+    fill(page, words)
+    page.context.set_offline(True)
+    widget(page).get_by_role("button", name=words["post"]).first.click()
+
+
+def post_nothing(page: Page, words: dict[str, str]) -> None:
+    post(page, {**words, "sentence": ""})
+
+
+def post_too_much(page: Page, words: dict[str, str]) -> None:
+    write(page, {**words, "sentence": words["sentence"] * 100})
+
+
+def preview(page: Page, words: dict[str, str]) -> None:
+    fill(page, words)
+    widget(page).get_by_role("button", name=words["preview"]).first.click()
+
+
+def reply(page: Page, words: dict[str, str]) -> None:
+    """The form below the second comment."""
+    widget(page).get_by_role("button", name=words["reply"], exact=True).nth(1).click()
+    page.keyboard.insert_text(words["sentence"])
+
+
+def like(page: Page, words: dict[str, str]) -> None:
+    widget(page).locator("article button").first.click()
+
+
+def walk(page: Page, words: dict[str, str]) -> None:
+    """The focus rings, by keyboard: what the fourth press of Tab reaches."""
+    page.locator("#comments").evaluate("e => { e.tabIndex = -1; e.focus() }")
+    for _ in range(4):
+        page.keyboard.press("Tab")
+
+
+@dataclass(frozen=True)
+class State:
+    """What is written, what is different, what the reader does, and what is looked at."""
+
+    fill: Callable[[App, str], object] = blog.conversation
+    act: Callable[[Page, dict[str, str]], None] | None = None
+    before: Callable[[Page, App], None] | None = None
+    change: blog.Change | None = None
+    look: str = "essay"
+    lang: str = "zh-CN"
+    widths: tuple[int, ...] = (390, 1024)
+    schemes: tuple[str, ...] = ("light", "dark")
+    browser: Json = field(default_factory=dict)
+
+
+STATES = {
+    "thread": State(),
+    "empty": State(empty),
+    "write": State(empty, write),
+    "reply": State(act=reply),
+    "preview": State(empty, preview),
+    "posted": State(act=post),
+    "liked": State(act=like),
+    "focus": State(act=walk),
+    "refused": State(act=post_as_owner),
+    "busy": State(act=post, change=busy),
+    "nothing-written": State(empty, post_nothing),
+    "too-long": State(empty, post_too_much),
+    "offline": State(before=cut),
+    "offline-post": State(act=post_offline),
+    "foreign": State(change=foreign),
+    "loading": State(before=hold),
+    "closed": State(change=settings(closed=True)),
+    "closed-empty": State(empty, change=settings(closed=True)),
+    "waiting": State(act=post_for_approval, change=waiting),
+    "login": State(act=write, change=settings(login_required=True)),
+    "removed": State(removed),
+    "deep": State(deep),
+    "many": State(many),
+    "long-name": State(one("A short remark.", name=LONG_NAME)),
+    "long-word": State(one("Donaudampfschifffahrt" * 9 + "sgesellschaf")),
+    "emoji": State(one("🎉👍🏽👩‍💻🇨🇳❤️🥟🌸🐉✨🙇", name="🌵 阿木")),
+    "code": State(one(CODE, name="Mateo Silva")),
+    "quotes": State(one(QUOTES, name="Noor Rahman", website="https://noor.example")),
+    "rtl": State(arabic, lang="ar"),
+    "rtl-write": State(arabic, write, lang="ar"),
+    "narrow": State(widths=(320,)),
+    "narrow-write": State(empty, fill, widths=(320,)),
+    "forced": State(act=write, browser={"forced_colors": "active"}),
+    "code-blog": State(look="code", lang="en"),
+    "code-blog-write": State(act=reply, look="code", lang="en"),
+    "photo-blog": State(look="photo", lang="en"),
+    "photo-blog-write": State(act=reply, look="photo", lang="en"),
+}
+for name in ("thread", "empty", "write", "reply", "refused", "offline", "closed", "waiting"):
+    STATES[f"{name}-en"] = replace(STATES[name], lang="en")
+
+
+@dataclass
+class Studio:
+    """Where pictures are taken."""
+
+    app: App
+    browser: Browser
+    service: str
+    address: str
+    pages: blog.Pages
+    paths: dict[object, str] = field(default_factory=dict)
+
+    def path(self, state: State) -> str:
+        """A page that is written on; another one each time where the reader writes too."""
+        shared = None if state.act else state.fill
+        if shared not in self.paths or state.act:
+            self.paths[shared] = f"/{len(self.pages)}/"
+            state.fill(self.app, self.paths[shared])
+        return self.paths[shared]
+
+    @contextmanager
+    def set(self, state: State, width: int, scheme: str) -> Iterator[Page]:
+        """The page in this state."""
+        path = self.path(state)
+        self.pages |= blog.article(self.service, path, look=state.look, lang=state.lang)
+        with contextlib.ExitStack() as stack:
+            context = self.browser.new_context(
+                viewport={"width": width, "height": 844 if width < 600 else 768},
+                device_scale_factor=2 if width < 600 else 1,
+                is_mobile=width < 600,
+                has_touch=width < 600,
+                color_scheme=scheme,
+                locale=state.lang,
+                **state.browser,
+            )
+            stack.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(4_000)
+            page.on("pageerror", lambda error: print("  !", error))
+            if state.change:
+                stack.enter_context(blog.answering(self.app, state.change))
+            if state.before:
+                state.before(page, self.app)
+            page.goto(f"{self.address}{path}#comments")
+            settle(page)
+            if state.act:
+                try:
+                    state.act(page, WORDS[state.lang])
+                except TooLong as error:
+                    print("  !", str(error).split("\n")[0])
+                settle(page)
+            yield page
+
+    def take(self, state: State, width: int, scheme: str) -> bytes:
+        with self.set(state, width, scheme) as page:
+            clip = page.evaluate(COMMENTS)
+            clip["height"] = min(clip["height"], 3000)
+            return page.screenshot(full_page=True, clip=clip, animations="disabled")
+
+
+# The column, from above the heading to the footer's first line.
+COMMENTS = """() => {
+  const box = e => document.querySelector(e).getBoundingClientRect()
+  const {left, right} = box('main'), x = Math.max(0, left - 20), y = box('#comments').top - 40
+  const width = Math.min(innerWidth, right + 20) - x, height = box('footer').top + 70 - y
+  return {x, y: y + scrollY, width, height}
+}"""
+
+
+def settle(page: Page) -> None:
+    """Nothing is asked any more, or not answered for two seconds; what fades in is there."""
+    with contextlib.suppress(TooLong):
+        page.wait_for_load_state("networkidle", timeout=2000)
+    page.wait_for_timeout(300)
+
+
+@contextmanager
+def studio(embed: Path | None) -> Iterator[Studio]:
+    pages: blog.Pages = {}
+    with (
+        blog.own_app(embed) as app,
+        blog.service(app) as service,
+        blog.blog(pages) as address,
+        blog.chromium() as browser,
+    ):
+        yield Studio(app, browser, service, address, pages)
+
+
+def for_readme(stage: Studio) -> bytes:
+    """The upper part of the thread at 2x, light beside dark, below 150 kB where Pillow is there
+    to take colours away."""
+    halves = []
+    for scheme in ("light", "dark"):
+        with stage.set(State(short, lang="en"), 416, scheme) as page:
+            clip = page.evaluate(COMMENTS) | {"height": 720}
+            halves.append(page.screenshot(full_page=True, clip=clip, animations="disabled"))
+    images = "".join(
+        f'<img src="data:image/png;base64,{base64.b64encode(half).decode()}">' for half in halves
+    )
+    page = stage.browser.new_page(viewport={"width": 1664, "height": 1440})
+    page.set_content(f"<body style='margin: 0; display: flex'>{images}")
+    picture = page.screenshot()
+    page.close()
+    with contextlib.suppress(ImportError):
+        from PIL import Image
+
+        out = io.BytesIO()
+        Image.open(io.BytesIO(picture)).convert("RGB").quantize(48).save(out, "PNG", optimize=True)
+        picture = out.getvalue()
+    return picture
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=PLAIN)
+    parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
+    parser.add_argument("--only", action="append", choices=STATES, metavar="NAME")
+    parser.add_argument("--readme", type=Path, metavar="FILE")
+    parser.add_argument("--embed", type=Path, metavar="PATH", help="another embed.js")
+    asked = parser.parse_args()
+    with studio(asked.embed) as stage:
+        if asked.readme:
+            asked.readme.write_bytes(for_readme(stage))
+            print(asked.readme, asked.readme.stat().st_size, "bytes")
+        if asked.folder:
+            asked.folder.mkdir(parents=True, exist_ok=True)
+            for name in asked.only or STATES:
+                state = STATES[name]
+                for width, scheme in product(state.widths, state.schemes):
+                    file = asked.folder / f"{name}-{width}-{scheme}.png"
+                    print(file, flush=True)
+                    file.write_bytes(stage.take(state, width, scheme))
+
+
+PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
+
+if __name__ == "__main__":
+    main()
