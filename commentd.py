@@ -1446,9 +1446,11 @@ class Store:
         self.set_status(comment_id, "deleted")
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
-                   content = '', html = '', ip = '', country = '', location = '', masked = 1
+                   content = '', html = '', ip = '', country = '', location = '', masked = 1,
+                   likes = 0, pinned = 0, edited_at = NULL
              WHERE id = :id"""
         self.run(sql, id=comment_id)
+        self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
 
     def set_status(self, comment_id: int, status: str) -> None:
         """Show or hide a comment; the sums of its page and its parents follow."""
@@ -3496,10 +3498,8 @@ def with_replies(cx: Context, root: Comment, limit: int) -> Json:
     return {**listed(cx, root), "replies": shown, "more_replies": more}
 
 
-def listed(cx: Context, comment: Comment, *, own: bool = False) -> Json:
-    """`own`: its author sees it while it waits, too."""
-    there = comment.status == "visible" or (own and comment.status != "deleted")
-    return show(cx, comment) if there else tombstone(cx, comment)
+def listed(cx: Context, comment: Comment) -> Json:
+    return show(cx, comment) if comment.status == "visible" else tombstone(cx, comment)
 
 
 def show(cx: Context, comment: Comment) -> Json:
@@ -3629,27 +3629,25 @@ def post_comment(cx: Context) -> Json:
     with cx.store.writing():
         check_nickname(cx, said["nickname"])
         page = page_for(cx, name)
-        if page.closed:
-            raise Forbidden("这里的评论已关闭", "page_closed")
         said["page_id"] = page.id
         parent = parent_of(cx, said["parent_id"], page)
         earlier = earlier_comment(cx, captcha, said)
+        if page.closed and not earlier:
+            raise Forbidden("这里的评论已关闭", "page_closed")
         comment = earlier or add_comment(cx, parent, captcha, said, held)
+        spent = captcha and cx.store.spent_on(captcha.signature)
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
-    token = {}
-    if not cx.caller and (
-        not earlier or (captcha and cx.store.spent_on(captcha.signature) == comment)
-    ):
-        token = {"edit_token": edit_token(cx, comment.id)}
-    return {**written(cx, comment), **token}
+    if cx.caller or (earlier and not (spent and spent.id == comment.id)):
+        return written(cx, comment)
+    return {**written(cx, comment), "edit_token": edit_token(cx, comment.id)}
 
 
 def written(cx: Context, comment: Comment) -> Json:
-    # What moderators make of it is not the author's to know.
-    status = comment.status if comment.status in ("visible", "deleted") else "waiting"
-    return {"success": True, "comment": {**listed(cx, comment, own=True), "status": status}}
+    """What its author reads of a comment. What moderators make of it is not his to know."""
+    status = comment.status if comment.status == "visible" else "waiting"
+    return {"success": True, "comment": {**show(cx, comment), "status": status}}
 
 
 def edit_token(cx: Context, comment_id: int) -> str:
@@ -3729,21 +3727,23 @@ def flood_of(cx: Context) -> str:
 @route("POST", "/comments/preview", rank=Rank.ANYONE)
 def preview(cx: Context) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
+    content = content_of(cx)
     if not within(cx, "preview"):
         raise TooMany("操作太频繁，请稍后再试")
-    return {"html": safe_html(content_of(cx))}
+    return {"html": safe_html(content)}
 
 
 @route("PATCH", "/comments/<comment_id>", rank=Rank.ANYONE)
 def edit_comment(cx: Context, comment_id: str) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, while it is new."""
     content = content_of(cx)
+    own_comment(cx, comment_id)  # before the writer's turn, which strangers shall not take
     with cx.store.writing():
         comment, late = own_comment(cx, comment_id)
         if late:
             raise Forbidden("已超过可修改的时间", "edit_late")
         if content != comment.content:
-            if held := flood_of(cx):
+            if (held := flood_of(cx)) and comment.status == "visible":
                 log.warning("comment %d waits for approval: %s", comment.id, held)
                 cx.store.set_status(comment.id, "waiting")
             cx.store.edit_comment(comment.id, content, safe_html(content), cx.now)
@@ -3754,13 +3754,13 @@ def edit_comment(cx: Context, comment_id: str) -> Json:
 @route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
 def delete_comment(cx: Context, comment_id: str) -> Json:
     """`{edit_token?}` to `{success, comment}`; an account may delete what it wrote at any time."""
+    own_comment(cx, comment_id)
     with cx.store.writing():
         comment, late = own_comment(cx, comment_id)
         if late and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         cx.store.erase_comment(comment.id)
-        gone = cx.store.comment(comment.id) or comment
-    return written(cx, gone)
+    return {"success": True, "comment": {**tombstone(cx, comment), "status": "deleted"}}
 
 
 def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
@@ -3768,7 +3768,7 @@ def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
     missing."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
     known = re.fullmatch("[0-9]{1,18}", comment_id) and cx.store.comment(int(comment_id))
-    if not known or known.status not in ("visible", "waiting"):
+    if not known or known.status == "deleted":
         raise NotFound("评论不存在", "comment_gone")
     by_token = known.user_id is None and same(token, edit_token(cx, known.id))
     if not by_token and not (cx.caller and known.user_id == cx.caller.id):
@@ -3812,7 +3812,8 @@ def limit_likes(cx: Context) -> None:
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "worker-src blob:; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; "
+    "base-uri 'none'"
 )
 
 
@@ -3973,6 +3974,8 @@ def assets_in(folder: Path) -> dict[str, Asset]:
     for path in folder.iterdir():
         if kind := CONTENT_TYPES.get(path.suffix):
             body = path.read_bytes()
+            if path.suffix == ".js":  # comments and indents are an eighth of what readers load
+                body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?s:.*?)\*/)\n|^ +", b"", body)
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
             found[path.name] = Asset(body, gzip.compress(body, 9, mtime=0), etag, kind)
     return found

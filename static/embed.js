@@ -24,7 +24,7 @@ const WORDS = {
     signin: 'Sign in',
     one: '1 comment',
     many: '{n} comments',
-    views: '{n} views',
+    views: 'Views: {n}',
     none: 'No comments yet. What do you think?',
     sort: 'Order',
     newest: 'Newest',
@@ -44,7 +44,7 @@ const WORDS = {
     waiting: 'Waiting for approval. Only you can see it.',
     posted: 'Posted.',
     retry: 'Try again',
-    offline: 'The comments can’t be reached right now.',
+    offline: 'The comments can’t be reached now. What you write is kept.',
     refused: 'This site may not use these comments.',
     too_many: 'Too fast: please wait {n} seconds.',
     content: 'Please write something first.',
@@ -93,7 +93,7 @@ const WORDS = {
     waiting: '等待审核，只有你能看到。',
     posted: '已发表。',
     retry: '重试',
-    offline: '暂时连不上评论服务。',
+    offline: '暂时连不上评论服务，你写的内容不会丢。',
     refused: '这个网站不能使用此评论服务。',
     too_many: '太快了，请等 {n} 秒。',
     content: '先写点什么吧。',
@@ -126,6 +126,7 @@ sheet.replaceSync(`
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
+::slotted(a) { position: absolute; transition: color 1ms }
 ol { list-style: none; padding: 0 }
 a { color: var(--accent) }
 button, select { min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
@@ -139,7 +140,7 @@ article { outline: 0 }
 .push { margin-inline-start: auto }
 .small, .row, label, summary { font-size: .875em }
 .small, .row > :not(b), summary, label span { color: var(--muted) }
-form, .rest, .guest { display: grid; gap: var(--space) }
+form, form > div, .guest { display: grid; gap: var(--space) }
 textarea, input {
   display: block; width: 100%; padding: .5em .75em; border: 1px solid var(--edge); border-radius: var(--radius);
   background: none; color: inherit; font: inherit; font-size: max(16px, 1.143em);
@@ -162,12 +163,12 @@ article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-ga
 article > * { grid-column: 2; min-width: 0 }
 article > button { justify-self: start; color: var(--accent) }
 .face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--at), var(--face) 50%, color-mix(in srgb, var(--face) 30%, transparent) 51%) }
-.meta { align-items: baseline; line-height: 1.5 }
-.meta a { text-decoration: none }
+.meta { align-items: baseline; line-height: 1.5; column-gap: .75em }
+.meta a { text-decoration: none; min-height: 24px }
 b a { color: inherit }
 .meta a:hover { text-decoration: underline }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--accent) }
-.body { max-width: 68ch; text-wrap: pretty; text-autospace: normal }
+.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-autospace: normal }
 .body * + * { margin-top: .6em }
 .body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: revert }
@@ -177,9 +178,9 @@ pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: norma
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
 .folded { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
-.acts { margin-inline-start: -.4em }
+.acts > button { margin-inline: -.4em .4em }
 .like { display: flex; align-items: center; gap: .3em }
-.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 1.8; transition: .15s ease-out }
+.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2; transition: .15s }
 .like[aria-pressed=true] { color: var(--accent) }
 .like[aria-pressed=true] svg { fill: currentColor; transform: scale(1.1) }
 .replies { position: relative; padding-inline-start: 3em }
@@ -285,7 +286,7 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
 
 // -- Proof --------------------------------------------------------------------
 
-/** SHA-256 (FIPS 180-4), since plain http has no crypto.subtle, and the search; sent to a worker as text. */
+/** SHA-256 (FIPS 180-4), since plain http has none, and the search; a worker gets it as text. */
 function prover() {
   const H = [], K = [], W = [], out = [], sieve = []
   for (let n = 2; n < 312; n++) {
@@ -362,7 +363,7 @@ function formatted(html) {
     else if (end) open = open !== root && open.localName === tag ? open.parentNode : open
     else if (TAGS.test(tag)) {
       const href = plain(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
-      const node = h(tag, tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href) ? {href, rel} : {})
+      const node = h(tag, /^(https?:\/\/|mailto:)/i.test(href) ? {href, rel} : tag === 'pre' ? {tabIndex: 0} : {})
       open.append(node)
       if (!/^[bh]r$/.test(tag)) open = node
     }
@@ -389,7 +390,7 @@ class Thread extends HTMLElement {
   #shown
   #ends
   #proof
-  #link = h('a', {slot: 'link', href: '#', hidden: true})
+  #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
 
   // Attributes
 
@@ -419,21 +420,22 @@ class Thread extends HTMLElement {
 
   connectedCallback() {
     this.#ends = new AbortController()
-    const {signal} = this.#ends
-    const tint = () => this.style.setProperty('--link', getComputedStyle(this.#link).color)
-    for (const event of ['focusin', 'pointerenter']) this.addEventListener(event, tint, {signal})
     addEventListener('hashchange', () => {
       const id = this.#target, item = this.#item(id)
       if (item) this.go(item.firstChild)
       else if (id) this.#load({around: id})
-    }, {signal})
+    }, this.#ends)
     this.#root.adoptedStyleSheets = [sheet]
     this.#root.append(h('slot', {name: 'link'}))
     this.append(this.#link)
-    tint()
-    if (this.getAttribute('loading') !== 'lazy') return this.#start()
-    const near = new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'})
-    near.observe(this)
+    if (this.getAttribute('loading') !== 'lazy') this.#start()
+    else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
+    this.#tint()
+  }
+
+  /** Style sheets may come late, or change: the link then has a transition. */
+  #tint() {
+    this.style.setProperty('--link', getComputedStyle(this.#link).color)
   }
 
   disconnectedCallback() {
@@ -449,13 +451,14 @@ class Thread extends HTMLElement {
     if (!this.isConnected || this.#shown === shown) return
     this.#shown = shown
     this.settings = {}
+    const around = this.#target, asked = this.#ask({around})
     this.$('section')?.remove()
-    this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, part: 'thread'},
+    this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, dir: 'ltr', part: 'thread'},
       this.writer({}),
       h('div', {class: 'head row', part: 'head'}),
       h('ol', {class: 'list', role: 'list'}),
       h('p', {class: 'sr', role: 'status'})))
-    this.#load({around: this.#target})
+    this.#load({around, asked})
   }
 
   $(selector) {
@@ -470,7 +473,7 @@ class Thread extends HTMLElement {
     return WORDS[this.zh ? 'zh' : 'en'][key]?.replace('{n}', n)
   }
 
-  /** Words for the code of a refusal, or for what it begins with. */
+  /** Words for a refusal's code, or for its first word. */
   why({code = '', error, retry}) {
     return this.say(code, retry) ?? this.say(code.split('_')[0]) ?? error ?? this.say('offline')
   }
@@ -485,14 +488,18 @@ class Thread extends HTMLElement {
 
   // Reading
 
-  /** The first page, or the one around a comment; the next one comes in place of `more`. */
-  async #load({page = 1, around, more, sort = this.#sort}) {
+  #ask({page = 1, around, sort = this.#sort}) {
+    const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
+    return ask('comments?' + new URLSearchParams(query))
+  }
+
+  /** The first page, or that around a comment; the next in place of `more`. */
+  async #load({page = 1, around, more, sort = this.#sort, asked = this.#ask({page, around, sort})}) {
     const list = this.$('.list'), shown = this.#shown
-    const again = (word, what) => h('li', {}, button(this.say(word), event => this.#load({sort, more: event.target.parentNode, ...what}), {class: 'more'}))
+    const again = (word, what) => h('li', {}, button(this.say(word), ({target}) => this.#load({sort, more: target.parentNode, ...what}), {class: 'more'}))
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
-      const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
-      const reply = await ask('comments?' + new URLSearchParams(query))
+      const reply = await asked
       if (shown !== this.#shown) return
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
@@ -527,17 +534,17 @@ class Thread extends HTMLElement {
   head() {
     const {total, views, page_likes, threads} = this.sums
     this.$('.head').replaceChildren(
-      h('b', {}, total && this.say(total > 1 ? 'many' : 'one', total)),
+      total ? h('b', {}, this.say(total > 1 ? 'many' : 'one', total)) : '',
       h('span', {}, this.say('views', views)),
       this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
-      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: event => this.#load({sort: event.target.value})},
+      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.#load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
   }
 
   #branch(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
-    if (comment.more_replies) item.append(button(this.say('more'), event => this.part('more.js', 'rest', item, event.target), {class: 'more', 'data-rest': ''}))
+    if (comment.more_replies) item.append(button(this.say('more'), ({target}) => this.part('more.js', 'rest', item, target), {class: 'more rest'}))
     return item
   }
 
@@ -643,7 +650,7 @@ class Thread extends HTMLElement {
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
-    const rest = h('div', {class: 'rest', hidden: !text.value}, guest, h('div', {class: 'row'},
+    const rest = h('div', {hidden: !text.value}, guest, h('div', {class: 'row'},
       h('button', {class: 'main', part: 'button'}, this.say('post')),
       button(this.say('preview'), () => this.part('more.js', 'preview', form)),
       parent || old ? button(this.say('cancel'), () => form.remove()) : '',
@@ -652,8 +659,8 @@ class Thread extends HTMLElement {
       noValidate: true, part: 'form',
       onfocusin: () => { rest.hidden = false; form.classList.add('open') },
       onkeydown: ({key, ctrlKey, metaKey}) => key === 'Enter' && (ctrlKey || metaKey) && form.requestSubmit(),
-      oninput: event => {
-        event.target.removeAttribute('aria-invalid')
+      oninput: ({target}) => {
+        target.removeAttribute('aria-invalid')
         keep(draft, text.value, 'sessionStorage')
         if (!old) this.token()
         const left = this.settings.most - [...text.value].length
@@ -676,7 +683,6 @@ class Thread extends HTMLElement {
     return form
   }
 
-  /** What the settings of the service say about a form. */
   #adapt(form) {
     const {closed, hold, policy_url, registration} = this.settings
     form.hidden = !!closed
@@ -731,7 +737,6 @@ class Thread extends HTMLElement {
     this.#emit('posted', {comment})
   }
 
-  /** Says what went wrong beside what it concerns. */
   fault(form, refusal) {
     const field = form.elements[/^[a-z]+(?=_)/.exec(refusal.code)?.[0]]
     this.$('.error')?.remove()

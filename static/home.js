@@ -1,5 +1,5 @@
-// The page at /: comments of this very page through the API, and what is still to be set.
-// In order: Words, Elements, Service, Proof, Comments, Form, Setup, Start.
+// The page at /: the tag to paste, what is still to be set, and the widget itself.
+// In order: Words, Elements, Tag, Setup, Start.
 'use strict'
 {
   // -- Words ------------------------------------------------------------------
@@ -7,24 +7,13 @@
   const WORDS = {
     en: {
       works: 'It works.',
-      lead: 'Your comment service is running. Write the first comment; nothing leaves this machine.',
+      lead: 'Your comment service is running. Below is what your readers will see; write the first comment. Nothing leaves this machine.',
       try: 'Try it',
-      name: 'Name',
-      comment: 'Comment',
-      post: 'Post',
-      posting: 'Posting…',
-      posted: 'Posted. It is kept in the database now.',
-      waiting: 'Posted. It waits for approval.',
-      more: 'Show more',
-      none: 'No comments yet. Yours will be the first.',
-      one: '1 comment',
-      many: '{n} comments',
-      offline: 'The service does not answer. Is it still running? Your text is safe here; try again.',
-      often: 'That was a lot in a short time. Please wait {n} seconds.',
-      long: 'The comment is too long: {n} characters are allowed.',
-      empty: 'Please write something first.',
-      naming: 'Please choose another name: 1 to 64 letters, nothing hidden.',
-      failed: 'The check for robots failed. Please press the button again.',
+      tag: 'Put it on your blog',
+      paste: 'Paste this line where the comments shall appear:',
+      copy: 'Copy',
+      copied: 'Copied.',
+      select: 'Selected: press Ctrl+C or ⌘C.',
       setup: 'What is still to be set',
       where: 'Copy these lines to commentd.ini and start again. “commentd check” says more.',
       mail: 'No mail server: letters, with the codes of new accounts, are printed to the terminal.',
@@ -43,24 +32,13 @@
     },
     zh: {
       works: '跑起来了。',
-      lead: '评论服务已在运行。写下第一条评论试试，数据只留在这台机器上。',
+      lead: '评论服务已在运行。下面就是读者会看到的样子，写下第一条评论试试，数据只留在这台机器上。',
       try: '试一试',
-      name: '昵称',
-      comment: '评论',
-      post: '发表评论',
-      posting: '正在发表…',
-      posted: '已发表，已存入数据库。',
-      waiting: '已提交，等待审核。',
-      more: '显示更多',
-      none: '还没有评论，来写第一条吧。',
-      one: '1 条评论',
-      many: '{n} 条评论',
-      offline: '服务没有响应，是不是已经停了？内容还在，稍后再试。',
-      often: '操作太频繁，请等 {n} 秒再试。',
-      long: '评论太长了，最多 {n} 个字。',
-      empty: '请先写点什么。',
-      naming: '请换一个昵称：1 到 64 个字，不含看不见的字符。',
-      failed: '人机验证没有通过，请再点一次。',
+      tag: '放进你的博客',
+      paste: '把这一行贴到要显示评论的地方：',
+      copy: '复制',
+      copied: '已复制。',
+      select: '已选中，按 Ctrl+C 或 ⌘C 复制。',
       setup: '还需要设置什么',
       where: '把下面的行写进 commentd.ini 后重新启动。运行 commentd check 可以看到详情。',
       mail: '没有邮件服务器：信件（包括注册验证码）会打印在终端里。',
@@ -80,7 +58,7 @@
   }
   const lang = navigator.language.startsWith('zh') ? 'zh' : 'en'
   const words = WORDS[lang]
-  const say = (key, n) => words[key].replace('{n}', n)
+  const say = key => words[key]
 
   // -- Elements ---------------------------------------------------------------
 
@@ -93,138 +71,19 @@
     return node
   }
 
-  // -- Service ----------------------------------------------------------------
+  // -- Tag --------------------------------------------------------------------
 
-  /** The JSON of a reply; refusals throw {code, retry}. */
-  async function ask(path, body) {
-    const options = body && {
-      method: 'POST', body: JSON.stringify(body), headers: {'Content-Type': 'application/json'},
-    }
-    let reply
+  const tag = `<script src="${new URL('embed.js', location.href)}" async></script>`
+
+  /** Into the clipboard; over plain http, where there is none, the line is selected. */
+  async function copy() {
     try {
-      reply = await fetch(path, {credentials: 'omit', signal: AbortSignal.timeout(15000), ...options})
+      await navigator.clipboard.writeText(tag)
+      $('copied').textContent = say('copied')
     } catch {
-      throw {code: 'offline'}
+      getSelection().selectAllChildren($('line'))
+      $('copied').textContent = say('select')
     }
-    const value = await reply.json().catch(() => ({code: 'offline'}))
-    if (!reply.ok) throw {...value, retry: reply.headers.get('Retry-After')}
-    return value
-  }
-
-  // -- Proof ------------------------------------------------------------------
-
-  // SHA-256 (FIPS 180-4), since plain http has no crypto.subtle. The constants are the first
-  // 32 bits of the fractional parts of the roots of the first primes; only one block is needed.
-  const primes = []
-  for (let n = 2; primes.length < 64; n++) if (primes.every(p => n % p)) primes.push(n)
-  const fraction = x => ((x - Math.floor(x)) * 2 ** 32) | 0
-  const K = Int32Array.from(primes, p => fraction(Math.cbrt(p)))
-  const H = Int32Array.from(primes.slice(0, 8), p => fraction(Math.sqrt(p)))
-  const W = new Int32Array(64)
-
-  /** The hash of the 16 words in `block`, which are padded already, into `out`. */
-  function sha256(block, out) {
-    W.set(block)
-    for (let i = 16; i < 64; i++) {
-      const x = W[i - 15], y = W[i - 2]
-      W[i] = W[i - 16] + W[i - 7]
-        + ((x >>> 7 | x << 25) ^ (x >>> 18 | x << 14) ^ x >>> 3)
-        + ((y >>> 17 | y << 15) ^ (y >>> 19 | y << 13) ^ y >>> 10)
-    }
-    let [a, b, c, d, e, f, g, k] = H
-    for (let i = 0; i < 64; i++) {
-      const s = (e >>> 6 | e << 26) ^ (e >>> 11 | e << 21) ^ (e >>> 25 | e << 7)
-      const one = k + s + (e & f ^ ~e & g) + K[i] + W[i] | 0
-      const t = (a >>> 2 | a << 30) ^ (a >>> 13 | a << 19) ^ (a >>> 22 | a << 10)
-      const two = t + (a & b ^ a & c ^ b & c) | 0
-      k = g; g = f; f = e; e = d + one | 0; d = c; c = b; b = a; a = one + two | 0
-    }
-    out.set([a, b, c, d, e, f, g, k])
-    for (let i = 0; i < 8; i++) out[i] += H[i]
-  }
-
-  const hex = ints => Array.from(ints, n => (n >>> 0).toString(16).padStart(8, '0')).join('')
-  const ints = text => text.match(/.{8}/g).map(word => parseInt(word, 16) | 0)
-
-  /** The token for a captcha, found in slices so that the page never stalls. */
-  async function prove() {
-    const challenge = await ask('captcha')
-    if (challenge.provider === 'none') return 'none'
-    const {parameters, signature} = challenge
-    const {salt, nonce, keyPrefix} = parameters
-    const block = new Int32Array(16), out = new Int32Array(8)
-    block.set([...ints(salt), ...ints(nonce)])
-    block[9] = 0x80000000 | 0
-    block[15] = 36 * 8
-    const start = performance.now(), first = ints(keyPrefix)[0]
-    for (let counter = 0; ; counter++) {
-      block[8] = counter
-      sha256(block, out)
-      if (out[0] === first && hex(out).startsWith(keyPrefix)) {
-        const solution = {counter, derivedKey: hex(out), time: performance.now() - start}
-        return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
-      }
-      if (counter % 5000 === 0) await new Promise(go => setTimeout(go))
-    }
-  }
-
-  // -- Comments ---------------------------------------------------------------
-
-  const page_url = location.pathname
-  let next = 1, longest = 0
-
-  function article(comment) {
-    const when = new Date(comment.created_at.replace(' ', 'T') + '+08:00')
-    const time = h('time', {dateTime: when.toISOString()}, when.toLocaleString(lang))
-    const meta = h('div', {className: 'meta'}, h('bdi', {}, comment.nickname), comment.location, time)
-    return h('li', {tabIndex: -1}, meta, h('p', {className: 'content', dir: 'auto'}, comment.content))
-  }
-
-  async function load() {
-    const {comments, total, max_comment_length} = await ask(`comments?url=${encodeURIComponent(page_url)}&page=${next}`)
-    if (next === 1) $('comments').replaceChildren()
-    const items = comments.map(article)
-    $('comments').append(...items)
-    if (next > 1) items[0]?.focus()
-    $('count').textContent = total ? say(total === 1 ? 'one' : 'many', total) : say('none')
-    $('more').hidden = $('comments').childElementCount >= total || !comments.length
-    longest = max_comment_length
-    next++
-  }
-
-  // -- Form -------------------------------------------------------------------
-
-  let proof = null
-
-  function explain({code, error, retry}) {
-    const known = {
-      offline: 'offline', too_many: 'often', content_too_long: 'long', content_missing: 'empty',
-      nickname_invalid: 'naming', nickname_taken: 'naming', captcha_failed: 'failed',
-    }
-    $('status').textContent = known[code] ? say(known[code], retry || longest) : error || say('offline')
-  }
-
-  async function post(event) {
-    event.preventDefault()
-    const form = event.target, button = form.querySelector('button')
-    // Not `disabled`, which would drop the focus.
-    if (button.ariaDisabled === 'true') return
-    button.ariaDisabled = 'true'
-    $('status').textContent = say('posting')
-    try {
-      const captcha_token = await proof || await prove()
-      const {nickname, content} = Object.fromEntries(new FormData(form))
-      const {comment} = await ask('comments', {page_url, nickname, content, captcha_token})
-      form.content.value = ''
-      $('status').textContent = say(comment.status === 'visible' ? 'posted' : 'waiting')
-      next = 1
-      await load()
-      $('count').focus()
-    } catch (refusal) {
-      explain(refusal)
-    }
-    proof = null
-    button.ariaDisabled = 'false'
   }
 
   // -- Setup ------------------------------------------------------------------
@@ -248,13 +107,13 @@
 
   // -- Start ------------------------------------------------------------------
 
-  document.documentElement.lang = lang
-  for (const node of document.querySelectorAll('[data-word]')) node.textContent = say(node.dataset.word)
-  const state = JSON.parse($('state').textContent)
-  if (state.public) $('setup').parentElement.remove()
-  else $('todo').append(...todo(state))
-  $('form').addEventListener('input', () => { proof ??= prove().catch(() => proof = null) }, {once: true})
-  $('form').addEventListener('submit', post)
-  $('more').addEventListener('click', () => load().catch(explain))
-  load().catch(explain)
+  document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en'
+  addEventListener('DOMContentLoaded', () => {
+    for (const node of document.querySelectorAll('[data-word]')) node.textContent = say(node.dataset.word)
+    $('line').textContent = tag
+    $('copy').addEventListener('click', copy)
+    const state = JSON.parse($('state').textContent)
+    if (state.public) $('setup').parentElement.remove()
+    else $('todo').append(...todo(state))
+  })
 }

@@ -99,7 +99,7 @@ export async function preview(thread, {ask, formatted, h}, form) {
   if (shown) return shown.remove()
   try {
     const {html} = await ask('comments/preview', {content: form.content.value})
-    form.querySelector('.rest').append(h('div', {class: 'aside'}, formatted(html)))
+    form.querySelector('div').append(h('div', {class: 'aside'}, formatted(html)))
   } catch (refusal) {
     thread.fault(form, refusal)
   }
@@ -122,7 +122,7 @@ export async function rest(thread, {ask}, item, button) {
 
 /** Looks for a comment among the answers that did not come with theirs. */
 export async function seek(thread, kit, id) {
-  for (const more of thread.shadowRoot.querySelectorAll('li > .more[data-rest]')) {
+  for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
     while (more.isConnected && !thread.$(`li[data-id="${id}"]`)) await rest(thread, kit, more.parentNode, more)
   }
   const found = thread.$(`li[data-id="${id}"]`)

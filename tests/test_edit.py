@@ -320,11 +320,20 @@ def test_an_odd_number_is_no_comment(visitor: Visitor, odd: str) -> None:
 
 
 @VERBS
-@pytest.mark.parametrize("status", ["spam", "deleted"])
-def test_what_is_hidden_is_as_missing(visitor: Visitor, app: App, verb: str, status: str) -> None:
+def test_what_is_deleted_is_as_missing(visitor: Visitor, app: App, verb: str) -> None:
     token = visitor.say()["edit_token"]
-    hide(app, 1, status)
+    hide(app, 1, "deleted")
     assert DO[verb](visitor, token, status=404) == GONE
+
+
+@VERBS
+def test_an_author_cannot_tell_spam_from_what_waits(visitor: Visitor, app: App, verb: str) -> None:
+    tokens = [visitor.say(text)["edit_token"] for text in ("one", "two")]
+    hide(app, 1, "waiting")
+    hide(app, 2, "spam")
+    replies = [DO[verb](visitor, token, of=n)["comment"] for n, token in enumerate(tokens, 1)]
+    assert replies[0] | {"id": 2} == replies[1]
+    assert visitor.listing()["total"] == 0
 
 
 # The token
@@ -654,7 +663,11 @@ def test_of_a_deleted_comment_its_place_and_time_are_left(
     ann.extra_environ["REMOTE_ADDR"] = "223.5.5.77"
     ann.say("root", website="https://a.example")
     ann.say(parent_id=1, website="https://a.example")
+    edit(ann, of=2)
+    ann.post_json("/comment/like", {"id": 2})
+    db.execute("UPDATE comment SET pinned = 1 WHERE id = 2")
     delete(ann, of=2)
+    assert db.execute("SELECT count(*) FROM comment_liker").fetchone() == (0,)
     names = [column[1] for column in db.execute("PRAGMA table_info(comment)")]
     row = dict(zip(names, db.execute("SELECT * FROM comment WHERE id = 2").fetchone(), strict=True))
     left = {name: value for name, value in row.items() if value not in ("", 0, None)}
@@ -700,6 +713,16 @@ def test_on_a_closed_page_likes_edits_and_deletions_go_on(
     ann.authorization = account
     assert edit(ann)["comment"]["content"] == "ho"
     assert delete(ann)["comment"]["deleted"]
+
+
+@ALTCHA
+def test_a_retry_is_answered_though_the_page_was_closed_meanwhile(
+    visitor: Visitor, db: sqlite3.Connection
+) -> None:
+    token = solved(visitor)
+    made = visitor.say(captcha_token=token)
+    db.execute("UPDATE page SET closed = 1")
+    assert visitor.say(captcha_token=token) == made
 
 
 @ALTCHA
