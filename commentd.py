@@ -478,10 +478,10 @@ def ini_text(value: Any) -> str:
 
 
 class Problem(Exception):
-    """A refusal that the caller may read; it leaves as `{error, code}`."""
+    """A refusal that the caller may read; it leaves as `{error, code}`. `retry_after`: seconds
+    until it may be tried again."""
 
-    status, code = 400, "bad_request"
-    retry_after = 0
+    status, code, retry_after = 400, "bad_request", 0
 
     def __init__(self, text: str, code: str = "", status: int = 0, retry_after: int = 0) -> None:
         super().__init__(text)
@@ -506,14 +506,10 @@ class NotFound(Problem):
 
 
 class TooMany(Problem):
-    """`retry_after`: seconds until it may be tried again."""
-
     status, code, retry_after = 429, "too_many", MINUTE
 
 
 class Unavailable(Problem):
-    """`retry_after`: seconds until it may be tried again."""
-
     status, code, retry_after = 503, "unavailable", 5
 
 
@@ -1030,12 +1026,9 @@ class Letter:
     expires_at: int
 
 
-COMMENT = """
-    SELECT comment.id, comment.page_id, page.page_url, comment.parent_id, comment.thread_id,
-           comment.user_id, coalesce(account.role, '') AS role, comment.nickname,
-           comment.website, comment.content, comment.html, comment.ip, comment.country,
-           comment.location, comment.likes, comment.status, comment.shown, comment.pinned,
-           comment.created_at, comment.edited_at
+OWN = ", ".join(f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role"))
+COMMENT = f"""
+    SELECT {OWN}, page.page_url, coalesce(account.role, '') AS role
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
@@ -1069,11 +1062,11 @@ BEFORE = {
     for sort, (_, before) in ORDER.items()
 }
 
+Row = TypeVar("Row")
+
 # What SQLite says when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
 # protocol, not a database.
-Row = TypeVar("Row")
-
 MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
 DAMAGE = {11, 26}
 
@@ -1584,8 +1577,6 @@ PURGES = [
     f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
             AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)""",
 ]
-
-
 UNMASKED = """
     SELECT id, CAST(ip AS BLOB) AS ip FROM comment
      WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
@@ -2150,10 +2141,6 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
     return user_id, version
 
 
-def canonical(value: Json) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
 def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
     """A proof of work in the wire format of ALTCHA, version 2.
 
@@ -2178,7 +2165,8 @@ def proof(nonce: bytes, salt: bytes, counter: int) -> str:
 
 def sealed(parameters: Json, key: bytes) -> str:
     purpose = hmac.digest(key, b"captcha", "sha256")
-    return hmac.new(purpose, canonical(parameters), "sha256").hexdigest()
+    message = json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode()
+    return hmac.new(purpose, message, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -2240,15 +2228,14 @@ def captcha_passed(config: Config, status: int, body: bytes) -> bool:
 def is_ours(config: Config, answer: Json) -> bool:
     """Whether a captcha was solved on a page of the blog, for this, and not by a machine."""
     pages = (*config.site_origins, config.server_public_url)
-    here = answer.get("hostname") in [
-        urllib.parse.urlsplit(page).hostname for page in pages if page
-    ]
+    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
     scored = config.captcha_provider == "recaptcha" and "score" in answer
     score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
     # reCAPTCHA v3 suggests 0.5.
     human = isinstance(score, int | float) and score is not True and score >= 0.5
     named = scored or config.captcha_provider == "turnstile" or "action" in answer
-    return here and human and (not named or answer.get("action") == CAPTCHA_ACTION)
+    ours = not named or answer.get("action") == CAPTCHA_ACTION
+    return answer.get("hostname") in hosts and human and ours
 
 
 # -- World --------------------------------------------------------------------
@@ -2311,28 +2298,21 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
 SMTP_PATIENCE = 30  # seconds for one letter
 
 
-@contextlib.contextmanager
-def post_office(config: Config) -> Iterator[smtplib.SMTP]:
-    """The mail server, logged in."""
-    port = config.mail_port or MAIL_PORTS[config.mail_security]
-    client = smtplib.SMTP(timeout=10)
-    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
-        begin_mail(client, config, line)
-        yield client
-        with contextlib.suppress(smtplib.SMTPException, OSError):
-            client.quit()  # what was said before holds
-
-
 def send_letter(config: Config, letter: Letter | None) -> None:
     """Hand a letter to the mail server, or print it where none is named; without a letter, only
     connect and log in."""
     if letter and not config.mail_host:
         print_letter(letter)
         return
-    with post_office(config) as client:
-        _, sender = name_and_address(config.mail_sender or config.mail_user)
+    port = config.mail_port or MAIL_PORTS[config.mail_security]
+    client = smtplib.SMTP(timeout=10)
+    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
+        begin_mail(client, config, line)
         if letter:
+            _, sender = name_and_address(config.mail_sender or config.mail_user)
             client.sendmail(sender, [letter.recipient], letter.message.encode())
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # what was said before holds
 
 
 MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -2357,11 +2337,10 @@ def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> Non
 
 def print_letter(letter: Letter) -> None:
     message = email.message_from_string(letter.message, policy=email.policy.SMTP)
+    head = f"To: {message['To']}\nSubject: {message['Subject']}\n"
     text = message.get_content().replace("\r\n", "\n")
     frame = "-" * 72
-    print(
-        f"{frame}\nTo: {message['To']}\nSubject: {message['Subject']}\n\n{text}{frame}", flush=True
-    )
+    print(f"{frame}\n{head}\n{text}{frame}", flush=True)
 
 
 @dataclass(frozen=True)
