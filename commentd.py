@@ -1026,9 +1026,9 @@ class Letter:
     expires_at: int
 
 
-OWN = ", ".join(f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role"))
+COLUMNS = [f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role")]
 COMMENT = f"""
-    SELECT {OWN}, page.page_url, coalesce(account.role, '') AS role
+    SELECT {", ".join(COLUMNS)}, page.page_url, coalesce(account.role, '') AS role
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
@@ -1069,6 +1069,17 @@ Row = TypeVar("Row")
 # protocol, not a database.
 MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
 DAMAGE = {11, 26}
+
+
+@contextlib.contextmanager
+def holding(seat: Any, wait: float, late: Problem) -> Iterator[None]:
+    """A lock, or a seat of a semaphore, if it is had within so many seconds."""
+    if not seat.acquire(timeout=wait):
+        raise late
+    try:
+        yield
+    finally:
+        seat.release()
 
 
 class Store:
@@ -1148,24 +1159,15 @@ class Store:
         """A turn of the writer. Twelve may wait for one, so that threads are left for readers
         when another program holds the file; nobody waits longer than SQLite does."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        if not self.seats.acquire(timeout=1):
-            raise late
-        try:
-            if not self.lock.acquire(timeout=5):
-                raise late
+        with holding(self.seats, 1, late), holding(self.lock, 5, late):
+            with self.machine_faults():
+                # Commands may write beside the service: two writers at one moment can spoil a
+                # WAL database before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug).
+                self.turns.execute("BEGIN EXCLUSIVE")
             try:
-                with self.machine_faults():
-                    # Commands may write beside the service: two writers at one moment can spoil a
-                    # WAL database before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug).
-                    self.turns.execute("BEGIN EXCLUSIVE")
-                try:
-                    yield
-                finally:
-                    self.turns.rollback()
+                yield
             finally:
-                self.lock.release()
-        finally:
-            self.seats.release()
+                self.turns.rollback()
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
@@ -2508,14 +2510,9 @@ class Hashing:
     def __init__(self) -> None:
         self.seats, self.turns = threading.Semaphore(8), threading.Semaphore(2)
 
-    @contextlib.contextmanager
-    def seat(self) -> Iterator[None]:
-        if not self.seats.acquire(blocking=False):
-            raise Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
-        try:
-            yield
-        finally:
-            self.seats.release()
+    def seat(self) -> contextlib.AbstractContextManager[None]:
+        busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
+        return holding(self.seats, 0, busy)
 
 
 def siteverify(config: Config, world: World, token: str) -> bool:
@@ -2541,17 +2538,15 @@ class Provider:
             self.passed.pop(old, None)
         if token in self.passed:
             return True
-        resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
-        if resting or not self.seats.acquire(timeout=0.2):
+        if self.failures >= 5 and 0 <= now - self.failed_at < 30:
             raise down
-        try:
-            passed = siteverify(config, world, token)
-        except (OSError, CaptchaDown) as error:
-            self.failures, self.failed_at = self.failures + 1, now
-            log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
-            raise down from None
-        finally:
-            self.seats.release()
+        with holding(self.seats, 0.2, down):
+            try:
+                passed = siteverify(config, world, token)
+            except (OSError, CaptchaDown) as error:
+                self.failures, self.failed_at = self.failures + 1, now
+                log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
+                raise down from None
         self.failures = 0
         if passed:
             self.passed[token] = now
@@ -2791,12 +2786,9 @@ def check_origin(config: Config, environ: Json) -> None:
     """A page of another site may not write, where the owner has said which sites are his."""
     origin = environ.get("HTTP_ORIGIN", "")
     public = urllib.parse.urlsplit(config.server_public_url).netloc
-    own = [
-        f"{scheme}://{host}"
-        for scheme in ("http", "https")
-        for host in (public, environ.get("HTTP_HOST"))
-    ]
-    if origin and config.site_origins and origin not in (*config.site_origins, *own):
+    scheme, _, host = origin.partition("://")
+    own = scheme in ("http", "https") and host in (public, environ.get("HTTP_HOST"))
+    if origin and config.site_origins and not own and origin not in config.site_origins:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
@@ -2806,16 +2798,12 @@ def form_of(environ: Json) -> Json:
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    kind = [word.strip().lower() for word in environ.get("CONTENT_TYPE", "").split(";")]
-    if not body and not kind[0]:
+    kind, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
+    if not body and not kind.strip():
         return {}
-    plain = kind[0] == "application/json" and kind[1:] in (
-        [],
-        ["charset=utf-8"],
-        ['charset="utf-8"'],
-        [""],
-    )
-    if not plain or environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+    utf_8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
+    plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
+    if kind.strip() != "application/json" or not utf_8 or not plain:
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
     return strict_json(body)
@@ -2853,10 +2841,8 @@ def refused(problem: Problem | None, text: str = "") -> Reply:
     if text:
         status = status if status in (413, 415, 429) or status >= 500 else 400
         headers.pop("WWW-Authenticate", None)
-        return Reply(text.encode(), "text/plain; charset=utf-8", headers, status)
     said = {"error": str(problem), "code": problem.code} if problem else INTERNAL
-    body = json.dumps(said, ensure_ascii=False).encode()
-    return Reply(body, "application/json; charset=utf-8", headers, status)
+    return replace(reply_of(text or said), headers=headers, status=status)
 
 
 INTERNAL = {"error": "服务出错了，请稍后再试", "code": "internal"}
@@ -2887,10 +2873,8 @@ def proper(form: Json, name: str, most: int, rule: Callable[[str], str], **how: 
         raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
 
 
-def id_of(form: Json, name: str, *, optional: bool = False) -> int | None:
+def id_of(form: Json, name: str) -> int:
     value = form.get(name)
-    if value is None and optional:
-        return None
     if value is None:
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
     if type(value) is not int or not 1 <= value < 2**63:
@@ -2915,7 +2899,7 @@ def word_of(cx: Context, name: str, default: str = "") -> str:
 
 def number_of(cx: Context, name: str, default: int, most: int) -> int:
     text = word_of(cx, name, str(default))
-    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most:
+    if name in cx.query and (not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most):
         raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
@@ -3391,18 +3375,12 @@ def listing_of(cx: Context) -> Listing:
         raise BadRequest("参数 view 必须是 flat 或 threads", "view_invalid")
     if sort not in ORDER:
         raise BadRequest("参数 sort 必须是 newest、oldest 或 likes", "sort_invalid")
-    thread, around = (
-        number_of(cx, name, 0, 2**63 - 1) if name in cx.query else 0
-        for name in ("thread", "around")
-    )
-    return Listing(
-        view="thread" if thread else view,
-        sort="oldest" if thread else sort,
-        page=number_of(cx, "page", 1, 1_000_000),
-        limit=number_of(cx, "limit", cx.config.comments_page_size, 100),
-        thread=thread,
-        around=around,
-    )
+    thread, around = (number_of(cx, name, 0, 2**63 - 1) for name in ("thread", "around"))
+    page = number_of(cx, "page", 1, 1_000_000)
+    limit = number_of(cx, "limit", cx.config.comments_page_size, 100)
+    if thread:
+        view, sort = "thread", "oldest"
+    return Listing(view, sort, page, limit, thread, around)
 
 
 @route("GET", "/comments", rank=Rank.ANYONE)
@@ -3422,11 +3400,9 @@ def get_comments(cx: Context) -> Json:
         count_view(cx, name)
 
     threads = ask.view == "threads"
+    shown = [with_replies(cx, c, ask.limit) if threads else listed(cx, c) for c in found]
     answer = {
-        "comments": [
-            with_replies(cx, comment, ask.limit) if threads else listed(cx, comment)
-            for comment in found
-        ],
+        "comments": shown,
         **sums_of(cx, name, page),
         "max_comment_length": cx.config.comments_max_length,
         "page": number,
@@ -3558,9 +3534,8 @@ def get_pages(cx: Context) -> Json:
         raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
     names = [page_of(cx, {"url": url}, "url") for url in urls]
     pages = [(name, cx.store.page(name.key) or NO_PAGE) for name in names]
-    return {
-        "pages": [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
-    }
+    sums = [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
+    return {"pages": sums}
 
 
 def author_of(cx: Context) -> Json:
@@ -3597,7 +3572,7 @@ def post_comment(cx: Context) -> Json:
     said = {
         **author_of(cx),
         "content": content_of(cx),
-        "parent_id": id_of(cx.form, "parent_id", optional=True),
+        "parent_id": None if cx.form.get("parent_id") is None else id_of(cx.form, "parent_id"),
         "ip": cx.client.ip,
     }
     try:
@@ -3617,11 +3592,9 @@ def post_comment(cx: Context) -> Json:
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
-    token = {}
-    if not cx.caller and (
-        not earlier or (captcha and cx.store.spent_on(captcha.signature) == comment)
-    ):
-        token = {"edit_token": edit_token(cx, comment.id)}
+    retried = earlier and captcha and cx.store.spent_on(captcha.signature) == earlier
+    mine = not cx.caller and (not earlier or retried)
+    token = {"edit_token": edit_token(cx, comment.id)} if mine else {}
     return {**written(cx, comment), **token}
 
 
@@ -3663,9 +3636,9 @@ def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
 def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment | None:
     """The comment that this request asks for once more: a double click, or the retry of a
     request whose answer was lost. Else the captcha is spent."""
-    if cx.config.limits_enabled and (
-        double := cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
-    ):
+    limited = cx.config.limits_enabled
+    double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said) if limited else None
+    if double:
         return double
     if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
         return None
@@ -3759,7 +3732,7 @@ def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
 @route("POST", "/comment/like", rank=Rank.ANYONE)
 def like_comment(cx: Context) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`; a second like changes nothing."""
-    comment_id, undo = id_of(cx.form, "id") or 0, flag_of(cx.form, "undo")
+    comment_id, undo = id_of(cx.form, "id"), flag_of(cx.form, "undo")
     with cx.store.writing():
         comment = cx.store.comment(comment_id)
         if comment is None or comment.status != "visible":
@@ -3810,8 +3783,7 @@ def home(cx: Context) -> Reply:
         found += examine_past(config, figures, cx.now)
         if cx.clients.unnamed_proxy:
             found.append(Finding("warn", "unnamed_proxy", ""))
-        worst_last = sorted(found)
-        state = {f.topic: f.level for f in worst_last if f.level != "ok"}
+        state = {f.topic: f.level for f in sorted(found) if f.level != "ok"}  # the worst stays
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
