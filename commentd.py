@@ -695,13 +695,16 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 @contextlib.contextmanager
 def peek(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that leaves the file as it is; a `SchemaFault` where it can't be read."""
-    wal = Path(f"{path}-wal")
     # Immutable leaves no trace beside the file, but does not see what is in the -wal only, nor
     # that somebody writes.
-    live = is_running(path) or (wal.exists() and wal.stat().st_size)
+    live = is_running(path) or size_of(Path(f"{path}-wal"))
     how = "mode=ro" if live else "mode=ro&immutable=1"
     try:
         uri = f"{path.absolute().as_uri()}?{how}"
@@ -719,7 +722,7 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
     """Refuse, untouched, a file that is not ours, damaged, or of a newer program."""
     if not path.parent.is_dir():
         raise SchemaFault(f"{path.parent}: there is no such folder for the database")
-    if not path.exists() or path.stat().st_size == 0:
+    if not size_of(path):
         return
     with peek(path) as db:
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
@@ -887,8 +890,8 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     found = {}
     for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-{MADE}.db")):
         with contextlib.suppress(ValueError):
-            day, time_ = copy.stem.split("-")[-2:]
-            found[copy] = datetime.fromisoformat(f"{day}T{time_}Z").timestamp()
+            made = datetime.strptime(copy.stem[-15:], STAMP).replace(tzinfo=UTC)
+            found[copy] = made.timestamp()
     return found
 
 
@@ -1762,24 +1765,19 @@ class Places:
 
     def ask(self, version: int, sql: str, value: int | str) -> Any:
         """A row of the table of that IP version; None where there is none."""
+        file = self.folder / f"places{version}.db"
         try:
-            table = self.table(version)
+            if version not in self.tables:
+                uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+                self.tables[version] = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            table = self.tables[version]
             return table and table.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
-            name = f"places{version}.db"
-            log.warning("addresses have no place, since %s can't be read: %s", name, error)
+            log.warning("addresses have no place, since %s can't be read: %s", file.name, error)
             if broken := self.tables.get(version):
                 broken.close()
             self.tables[version] = None
             return None
-
-    def table(self, version: int) -> sqlite3.Connection | None:
-        if version not in self.tables:
-            path = (self.folder / f"places{version}.db").absolute().as_uri()
-            self.tables[version] = sqlite3.connect(
-                f"{path}?mode=ro&immutable=1", uri=True, check_same_thread=False
-            )
-        return self.tables[version]
 
     def close(self) -> None:
         self.held.close()
@@ -2636,30 +2634,22 @@ class Clients:
         forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
         through_file = self.by_socket_file and not peer
         if self.trusts(peer) or (through_file and self.unix):
-            for hop in reversed(forwarded.split(",")):
-                ip = plain_ip(hop)
-                if not self.trusts(ip):
-                    return self.client(ip or (peer if not forwarded else ""))
-            return self.client(peer)
+            hops = map(plain_ip, reversed(forwarded.split(",")))
+            ip = next((hop for hop in hops if not self.trusts(hop)), peer) if forwarded else peer
+            return Client(ip, networks_of(ip))
         near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
-        if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
-            if not self.unnamed_proxy:
-                said = (
-                    "a proxy that is not named passes requests on, so visitors can't be told apart"
-                )
-                name = "unix" if through_file else peer
-                log.warning("%s: set [server] trusted_proxy = %s", said, name)
-            self.unnamed_proxy = True
-            if not self.trusted and not self.unix:
-                return Client(peer, [])
-        return self.client(peer)
-
-    @staticmethod
-    def client(ip: str) -> Client:
-        return Client(ip, networks_of(ip))
+        passed_on = forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")
+        if not near or not passed_on:
+            return Client(peer, networks_of(peer))
+        if not self.unnamed_proxy:
+            said = "a proxy that is not named passes requests on, so visitors can't be told apart"
+            name = "unix" if through_file else peer
+            log.warning("%s: set [server] trusted_proxy = %s", said, name)
+        self.unnamed_proxy = True
+        return Client(peer, networks_of(peer) if self.trusted or self.unix else [])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class House:
     """What all requests share."""
 
@@ -2670,15 +2660,15 @@ class House:
     assets: Mapping[str, "Asset"]
     key: bytes
     rounds: int
-    hashing: Hashing
-    provider: Provider
-    tally: Tally
-    views: Views
     clients: Clients
-    posted: threading.Event  # set when there is a letter to send
+    hashing: Hashing = field(default_factory=Hashing)
+    provider: Provider = field(default_factory=Provider)
+    tally: Tally = field(default_factory=Tally)
+    views: Views = field(default_factory=Views)
+    posted: threading.Event = field(default_factory=threading.Event)  # there is a letter to send
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Context(House):
     """What a handler is given: the house, and this request."""
 
@@ -3031,16 +3021,16 @@ def examine_settings(config: Config) -> Iterator[Finding]:
 def examine_files(config: Config) -> Iterator[Finding]:
     """Room, rights and copies."""
     path = Path(config.database_path).absolute()
+    with_wal = [path, Path(f"{path}-wal")]
     if path.parent.is_dir():
-        free, size = shutil.disk_usage(path.parent).free, sum(map(size_of, with_wal(path)))
+        free, size = shutil.disk_usage(path.parent).free, sum(map(size_of, with_wal))
         level = "fail" if free < 16 * MEGA else "warn" if free < max(64 * MEGA, 2 * size) else "ok"
-        yield Finding(
-            level, "disk", f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}"
-        )
+        text = f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}"
+        yield Finding(level, "disk", text)
         if not os.access(path.parent, os.W_OK):
             yield Finding("fail", "rights", f"{path.parent} can't be written by this user")
     # Of another program's file nothing is said: nobody shall be told to chmod /etc/passwd.
-    mine = with_wal(path) if is_database(path) else []
+    mine = with_wal if is_database(path) else []
     for each in [*mine, *backups_of(path, Path(config.backup_folder))]:
         if each.exists() and each.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
@@ -3050,14 +3040,6 @@ def examine_files(config: Config) -> Iterator[Finding]:
 
 
 MEGA = 1024 * 1024
-
-
-def with_wal(path: Path) -> list[Path]:
-    return [path, Path(f"{path}-wal")]
-
-
-def size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
@@ -3085,26 +3067,20 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
 RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
 
 # Older ones have known holes; Python by its minor version.
-FLOORS = {
-    "bottle": "0.13.4",
-    "waitress": "3.0.2",
-    "pyjwt": "2.13",
-    "mistune": "3.4",
-    "nh3": "0.3.7",
-}
-PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
+LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
+LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
 
 
 def examine_versions() -> Iterator[Finding]:
-    for name, floor in FLOORS.items():
+    for name, least in LEAST.items():
         with contextlib.suppress(ImportError):  # unknown, or not to be read by the owner
             found = importlib.metadata.version(name)
-            if numbers_of(found) < numbers_of(floor):
-                text = f"{name} {found} has known holes: install {floor}"
+            if numbers_of(found) < numbers_of(least):
+                text = f"{name} {found} has known holes: install {least}"
                 yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
-    if micro < PYTHON_FLOORS.get(minor, 0):
-        least = f"3.{minor}.{PYTHON_FLOORS[minor]}"
+    if micro < LEAST_PYTHON.get(minor, 0):
+        least = f"3.{minor}.{LEAST_PYTHON[minor]}"
         text = f"Python 3.{minor}.{micro} is older than {least}: fine if your system patches it"
         yield Finding("note", "versions", text)
     if sqlite3.sqlite_version_info < (3, 51, 3):
@@ -3891,12 +3867,7 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         assets=assets_in(static),
         key=key.encode(),
         rounds=rounds,
-        hashing=Hashing(),
-        provider=Provider(),
-        tally=Tally(),
-        views=Views(),
         clients=Clients(config),
-        posted=threading.Event(),
     )
     site = bottle.Bottle()
     site.default_error_handler = bare_refusal
@@ -4245,8 +4216,7 @@ def greet(config: Config, server: Any) -> None:
     """What the owner reads when the service has started."""
     listen = config.server_listen
     if not listen.startswith("unix:"):
-        host = listen.rpartition(":")[0]
-        listen = f"http://{host}:{server.effective_port}"
+        listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
     address = config.server_public_url or listen
     print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
     if not config.server_public_url or config.site_demo:
