@@ -158,9 +158,8 @@ def networks(text: str) -> tuple[str, ...]:
         try:
             found.append(word if word == "unix" else str(ipaddress.ip_network(word)))
         except ValueError:
-            raise ValueError(
-                f"{word}: write an address (127.0.0.1), a network (10.0.0.0/8), or unix"
-            ) from None
+            wanted = "an address (127.0.0.1), a network (10.0.0.0/8), or unix"
+            raise ValueError(f"{word}: write {wanted}") from None
     return tuple(found)
 
 
@@ -191,9 +190,8 @@ def one_line(text: str) -> str:
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
-    if text and not re.fullmatch(
-        r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?", text
-    ):
+    address = r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?"
+    if text and not re.fullmatch(address, text):
         raise ValueError("must be an address, such as comments@example.com")
     return text
 
@@ -204,9 +202,10 @@ def name_and_address(mailbox: str) -> tuple[str, str]:
 
 
 def setting(
-    default: Any, help: str, parse: Callable[[str], Any] = str, *, secret: bool = False
+    help: str, parse: Callable[[str], Any] = str, default: str = "", *, secret: bool = False
 ) -> Any:
-    return field(default=default, metadata={"help": help, "parse": parse, "secret": secret})
+    """`default` is written, and read, as in the file."""
+    return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
 
 
 # The captchas of others, and where they tell whether a token is good.
@@ -222,119 +221,98 @@ class Config:
     """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins."""
 
     server_listen: str = setting(
-        "127.0.0.1:8080", "Where to listen: host:port, or unix:/path for a socket file.", listening
+        "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
     )
     server_public_url: str = setting(
-        "",
         "The address under which readers reach this service, such as https://comments.example.\n"
         "When it is set, the page at / is off (see demo).",
         web_address,
     )
     server_trusted_proxy: tuple[str, ...] = setting(
-        (),
         "The proxy in front, whose X-Forwarded-For is believed: its address as this service sees\n"
         "it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         networks,
     )
     database_path: str = setting(
-        "commentd.db", "The one file that keeps everything; relative to the folder of this file."
+        "The one file that keeps everything; relative to the folder of this file.",
+        default="commentd.db",
     )
     site_origins: tuple[str, ...] = setting(
-        (),
         "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
         "Empty: any.",
         origins,
     )
-    site_name: str = setting(
-        "", "The name of the blog, for letters. Empty: taken from its address.", one_line
-    )
-    site_demo: bool = setting(
-        False, "Keep the page at / (a live demo) although public_url is set.", yes_or_no
-    )
+    site_name: str = setting("The name of the blog, for letters. Empty: its address.", one_line)
+    site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     token_key: str = setting(
-        "",
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
         "the database. Set here, it is in no copy of the database.",
         signing_key,
         secret=True,
     )
-    mail_host: str = setting(
-        "", "The mail server (SMTP). Empty: letters are printed to the terminal."
-    )
-    mail_port: int = setting(
-        0, "Its port. 0: 587 for starttls, 465 for tls, 25 for none.", whole(0, 65535)
-    )
+    mail_host: str = setting("The mail server (SMTP). Empty: letters are printed to the terminal.")
+    mail_port: int = setting("Its port. 0: 587; 465 for tls; 25 for none.", whole(0, 65535), "0")
     mail_security: str = setting(
-        "starttls",
         "How the connection is protected: starttls, tls or none. It never falls back to clear.",
         one_of("starttls", "tls", "none"),
+        "starttls",
     )
-    mail_user: str = setting("", "The user name at the mail server. Empty: no login.")
-    mail_password: str = setting("", "The password there.", secret=True)
-    mail_sender: str = setting(
-        "", "Whom letters come from: an address, or Name <address>. Empty: the user.", mailbox
-    )
+    mail_user: str = setting("The user name at the mail server. Empty: no login.")
+    mail_password: str = setting("The password there.", secret=True)
+    mail_sender: str = setting("Who sends: an address or Name <address>. Empty: the user.", mailbox)
     captcha_provider: str = setting(
-        "altcha",
         "What keeps robots out: altcha (a proof of work that this service checks by itself);\n"
         "turnstile, hcaptcha or recaptcha (v2 and v3; readers and this service then talk to that\n"
         "company); or none (any non-empty token passes).",
         one_of("altcha", *SITEVERIFY, "none"),
+        "altcha",
     )
-    captcha_site_key: str = setting("", "The site key that the captcha's provider gave you.")
-    captcha_secret: str = setting("", "The secret key that belongs to it.", secret=True)
+    captcha_site_key: str = setting("The site key that the captcha's provider gave you.")
+    captcha_secret: str = setting("The secret key that belongs to it.", secret=True)
     captcha_verify_url: str = setting(
-        "",
         "Where tokens are checked. Empty: the provider's usual address. In China, reCAPTCHA is at\n"
         "https://www.recaptcha.net/recaptcha/api/siteverify.",
         web_page,
     )
-    comments_max_length: int = setting(
-        2000, "The longest comment, in characters.", whole(1, 10_000)
-    )
-    comments_page_size: int = setting(
-        6, "Comments a page where the reader does not say.", whole(1, 100)
-    )
-    comments_login_required: bool = setting(False, "Only accounts may comment.", yes_or_no)
+    comments_max_length: int = setting("Characters a comment may have.", whole(1, 10_000), "2000")
+    comments_page_size: int = setting("Comments a page unless asked otherwise.", whole(1, 100), "6")
+    comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
     comments_edit_minutes: int = setting(
-        15, "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600)
+        "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600), "15"
     )
     privacy_show_ip: str = setting(
-        "masked",
         "What readers see of an author's address: masked, full or none. Admins see all of it.",
         one_of("masked", "full", "none"),
+        "masked",
     )
     privacy_show_location: bool = setting(
-        True, "Look up and show the place of an author (country; in China the city).", yes_or_no
+        "Look up and show the place of an author (country; in China the city).", yes_or_no, "yes"
     )
     privacy_keep_ip_days: int = setting(
-        30,
         "Days after which addresses are masked in the database too, and likes forget whose they\n"
         "are. 0: after an hour.",
         whole(0, 36_500),
+        "30",
     )
     privacy_policy_url: str = setting(
-        "", "The address of your privacy policy, shown where comments are written.", web_page
+        "The address of your privacy policy, shown where comments are written.", web_page
     )
     geo_file: str = setting(
-        "",
         "A file of your own that knows places better: .mmdb (MaxMind and others) or .xdb\n"
-        "(ip2region). It needs `pip install maxminddb py-ip2region`.",
+        "(ip2region). It needs `pip install maxminddb py-ip2region`."
     )
     limits_enabled: bool = setting(
-        True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
+        "Limit how often a client may write, and answer a double with the first.", yes_or_no, "yes"
     )
     backup_folder: str = setting(
-        "backups",
         "Where copies of the database are kept; relative to the folder of this file.\n"
         "Each blog needs one of its own.",
+        default="backups",
     )
     backup_every: int = setting(
-        24, "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760)
+        "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760), "24"
     )
-    backup_keep: int = setting(
-        7, "How many of those copies are kept; the oldest go first.", whole(1, 1000)
-    )
+    backup_keep: int = setting("How many are kept; the oldest go first.", whole(1, 1000), "7")
 
 
 SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
@@ -371,8 +349,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     config = Config(**values)
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
-    placed = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
-    return Config(**{**vars(config), **placed})
+    placed: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
+    return replace(config, **placed)
 
 
 def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str]]:
@@ -1604,10 +1582,8 @@ COUNTERS = {
         WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
     ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
 }
-MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()]
-RECOUNTS = [
-    f"UPDATE {t} SET {c} = ({is_}) WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()
-]
+MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
+RECOUNTS = [f"UPDATE {t} SET {c} = ({n}) WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
@@ -2111,11 +2087,9 @@ def new_code(chance: Callable[[int], bytes]) -> str:
 
 def make_token(account: Account, key: bytes, now: int) -> str:
     """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
-    claims = {"id": account.id, "email": account.email, "role": account.role}
-    times = {"iat": now, "exp": now + TOKEN_LIFE}
-    return jwt.encode(
-        {**claims, **times, "use": "login", "ver": account.version}, key, algorithm="HS256"
-    )
+    claims: Json = {"id": account.id, "email": account.email, "role": account.role}
+    claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": "login", "ver": account.version}
+    return jwt.encode(claims, key, algorithm="HS256")
 
 
 def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
@@ -2362,9 +2336,7 @@ def site_name(config: Config) -> str:
     return config.site_name or urllib.parse.urlsplit(address).netloc or "commentd"
 
 
-def compose(
-    config: Config, world: World, recipient: str, subject: str, text: str, life: int
-) -> Json:
+def compose(config: Config, world: World, to: str, subject: str, text: str, life: int) -> Json:
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
@@ -2372,14 +2344,14 @@ def compose(
     address = email.headerregistry.Address(name or site_name(config), addr_spec=sender)
     now = int(world.now())
     message["From"] = address
-    message["To"] = email.headerregistry.Address(addr_spec=recipient)
+    message["To"] = email.headerregistry.Address(addr_spec=to)
     message["Subject"] = subject
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Message-ID"] = f"<{world.chance(16).hex()}@{address.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
     whole = message.as_bytes().decode("ascii")
-    return {"recipient": recipient, "message": whole, "due_at": now, "expires_at": now + life}
+    return {"recipient": to, "message": whole, "due_at": now, "expires_at": now + life}
 
 
 CODE_LETTER = """\
@@ -3996,10 +3968,9 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         config = self.channel.server.application.house.config
         unreadable = BadRequest("请求不是有效的 HTTP", "http_invalid")
         path = getattr(self.request, "path", "")
-        reply = refused(
-            self.PROBLEMS.get(self.request.error.code, unreadable),
-            next((route.refusal for route in ROUTES if route.path == path), ""),
-        )
+        problem = self.PROBLEMS.get(self.request.error.code, unreadable)
+        text = next((route.refusal for route in ROUTES if route.path == path), "")
+        reply = refused(problem, text)
         self.status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
         headers = headers_for(config, self.request.headers.get("ORIGIN", ""), private=True)
         headers |= {**reply.headers, "Content-Type": reply.content_type}
@@ -4479,23 +4450,19 @@ def as_owner(path: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    commands = (f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
-        epilog="\n".join(
-            f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items()
-        ),
+        epilog="\n".join(commands),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
-    parser.add_argument("what", nargs="?", default="", help="what the command takes")
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any"
-    )
-    parser.add_argument(
-        "--mail", metavar="ADDRESS", default="", help="with check: send a letter there"
-    )
-    parser.add_argument("--version", action="version", version=f"commentd {__version__}")
+    add = parser.add_argument
+    add("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
+    add("what", nargs="?", default="", help="what the command takes")
+    add("--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any")
+    add("--mail", metavar="ADDRESS", default="", help="with check: send a letter there")
+    add("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
     run, word, _ = COMMANDS[asked.command]
     if asked.mail and asked.command != "check":
