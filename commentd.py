@@ -234,8 +234,7 @@ class Config:
         networks,
     )
     database_path: str = setting(
-        "The one file that keeps everything; relative to the folder of this file.",
-        default="commentd.db",
+        "The one file that keeps everything; relative to this file's folder.", str, "commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
         "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
@@ -307,7 +306,8 @@ class Config:
     backup_folder: str = setting(
         "Where copies of the database are kept; relative to the folder of this file.\n"
         "Each blog needs one of its own.",
-        default="backups",
+        str,
+        "backups",
     )
     backup_every: int = setting(
         "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760), "24"
@@ -436,11 +436,9 @@ def contradictions(values: Json) -> list[str]:
 def example_config() -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     parts = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    last = ""
     for (section, key), setting_field in SETTINGS.items():
-        if section != last:
+        if f"[{section}]" not in parts:
             parts += ["", f"[{section}]"]
-            last = section
         parts += ["# " + line for line in setting_field.metadata["help"].splitlines()]
         parts += [f"#{key} = {ini_text(setting_field.default)}".rstrip()]
     return "\n".join(parts) + "\n"
@@ -691,9 +689,8 @@ def peek(path: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         raise SchemaFault(f"{path} can't be opened: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise SchemaFault(
-            f"{path} is damaged, or of another program ({error}): restore a backup, or name another"
-        ) from None
+        what = f"{path} is damaged, or of another program ({error})"
+        raise SchemaFault(f"{what}: restore a backup, or name another") from None
 
 
 def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
@@ -744,17 +741,13 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
     # delete its children. Inside a transaction this pragma does nothing.
     db.execute("PRAGMA foreign_keys = OFF")
     while (version := version_of(db)) < len(migrations):
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:
+            db.execute("BEGIN IMMEDIATE")
             for statement in statements(migrations[version]):
                 db.execute(statement)
             if db.execute("PRAGMA foreign_key_check").fetchone():
                 raise SchemaFault(f"migration {version + 1} leaves rows that point nowhere")
             db.execute(f"PRAGMA user_version = {version + 1}")
-            db.commit()
-        except BaseException:
-            db.rollback()
-            raise
     db.execute("PRAGMA foreign_keys = ON")
 
 
@@ -764,10 +757,8 @@ def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
     try:
         os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        where = path.absolute().parent
-        raise SchemaFault(
-            f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
-        ) from None
+        what = f"{path.absolute().parent} can't be written ({error.strerror})"
+        raise SchemaFault(f"{what}: the user who runs commentd must own it") from None
     return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
 
 
@@ -1124,14 +1115,11 @@ class Store:
         with self.turn(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系站长", "storage")
-            self.writer.execute("BEGIN IMMEDIATE")
-            self.local.writing = True
             try:
-                yield
-                self.writer.commit()
-            except BaseException:
-                self.writer.rollback()
-                raise
+                with self.writer:
+                    self.writer.execute("BEGIN IMMEDIATE")
+                    self.local.writing = True
+                    yield
             finally:
                 self.local.writing = False
 
@@ -1817,8 +1805,8 @@ def query_of(query_string: str) -> dict[str, list[str]]:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
 
 
-def has_controls(text: str, but: str = "") -> bool:
-    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text if c not in but)
+def has_controls(text: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text)
 
 
 # Characters that nobody sees and that are no controls: fillers, blank patterns, selectors.
@@ -1920,7 +1908,7 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     return [(nets[0], 1), (nets[1], 10)]
 
 
-TRACKING = {"fbclid", "gclid", "msclkid", "mc_cid", "mc_eid", "yclid", "igshid", "spm"}
+TRACKING = re.compile(r"(fbclid|gclid|msclkid|mc_[ce]id|yclid|igshid|spm|utm_[^=]*)(=|\Z)")
 
 
 @dataclass(frozen=True)
@@ -1948,11 +1936,7 @@ def without_tracking(url: str) -> str:
     """Without the parameters of campaigns and without the fragment, unless that is a route."""
     base, mark, fragment = url.partition("#")
     path, _, query = base.partition("?")
-    kept = [
-        word
-        for word in query.split("&")
-        if word and not ((name := word.partition("=")[0]) in TRACKING or name.startswith("utm_"))
-    ]
+    kept = [word for word in query.split("&") if word and not TRACKING.match(word)]
     base = path + ("?" + "&".join(kept) if kept else "")
     return base + mark + fragment if fragment[:1] in ("/", "!") and mark else base
 
@@ -2098,13 +2082,9 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
     if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
         raise refusal
     try:
-        claims = jwt.decode(
-            token,
-            key,
-            algorithms=["HS256"],
-            # The times are judged below, by the clock that tests can set.
-            options={"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False},
-        )
+        # The times are judged below, by the clock that tests can set.
+        lax: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
+        claims = jwt.decode(token, key, algorithms=["HS256"], options=lax)
     except Exception:  # some broken texts raise other errors than PyJWTError
         raise refusal from None
     user_id, version, expires_at = numbers = [claims.get(n, "") for n in ("id", "ver", "exp")]
@@ -3064,9 +3044,7 @@ def numbers_of(version: str) -> list[int]:
     return [int(digits) for digits in re.findall("[0-9]+", version)]
 
 
-def examine_outside(
-    config: Config, world: World, running: bool, address: str = ""
-) -> Iterator[Finding]:
+def examine_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
     """What only a try can tell: the mail server, a letter to the address if there is one, the
     captcha's provider, the way in."""
     if config.mail_host:
@@ -3279,11 +3257,8 @@ def login(cx: Context) -> Json:
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(cx, account, password)
 
-    return {
-        "token": make_token(account, cx.key, cx.now),
-        "nickname": account.nickname,
-        "role": account.role,
-    }
+    token = make_token(account, cx.key, cx.now)
+    return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
 def strengthen(cx: Context, account: Account, password: str) -> None:
@@ -3647,8 +3622,7 @@ def edit_comment(cx: Context, comment_id: str) -> Json:
                 log.warning("comment %d waits for approval: %s", comment.id, held)
                 cx.store.set_status(comment.id, "waiting")
             cx.store.edit_comment(comment.id, content, safe_html(content), cx.now)
-        edited = cx.store.comment(comment.id) or comment
-    return written(cx, edited)
+        return written(cx, cx.store.comment(comment.id) or comment)
 
 
 @route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
@@ -3659,8 +3633,7 @@ def delete_comment(cx: Context, comment_id: str) -> Json:
         if late and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         cx.store.erase_comment(comment.id)
-        gone = cx.store.comment(comment.id) or comment
-    return written(cx, gone)
+        return written(cx, cx.store.comment(comment.id) or comment)
 
 
 def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
@@ -4087,11 +4060,9 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
 class Worker(threading.Thread):
     """Does its work again and again; the work says how many seconds to rest."""
 
-    def __init__(
-        self, name: str, work: Callable[[], float], wake: threading.Event | None = None
-    ) -> None:
+    def __init__(self, name: str, work: Callable[[], float], wake: threading.Event) -> None:
         super().__init__(name=name, daemon=True)
-        self.work, self.wake, self.stopping = work, wake or threading.Event(), False
+        self.work, self.wake, self.stopping = work, wake, False
 
     def run(self) -> None:
         while not self.stopping:
@@ -4212,8 +4183,8 @@ def serve_until_stopped(app: App, server: Any) -> None:
         signal.signal(number, stop)
     workers = [
         Worker("postman", app.deliver, app.house.posted),
-        Worker("ticker", app.tick),
-        Worker("keeper", app.keep),
+        Worker("ticker", app.tick, threading.Event()),
+        Worker("keeper", app.keep, threading.Event()),
     ]
     for worker in workers:
         worker.start()
@@ -4403,8 +4374,8 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     folder = "/srv/commentd/%i" if many else str(asked.file.absolute().parent)
     if asked.config and not many:
         command += ["--config", str(asked.config.absolute())]
-    written = [os.path.abspath(Path(config.database_path).parent)]
-    written += [os.path.abspath(config.backup_folder)]
+    used = (Path(config.database_path).parent, config.backup_folder)
+    written = [os.path.abspath(each) for each in used]
     outside = [] if many else [w for w in written if not Path(w).is_relative_to(folder)]
     places = (folder, program, sys.executable, sys.base_prefix)
     homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
