@@ -234,7 +234,7 @@ class Config:
         networks,
     )
     database_path: str = setting(
-        "The one file that keeps everything; relative to this file's folder.", str, "commentd.db"
+        "The one file that keeps all; relative to this file's folder.", default="commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
         "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
@@ -306,8 +306,7 @@ class Config:
     backup_folder: str = setting(
         "Where copies of the database are kept; relative to the folder of this file.\n"
         "Each blog needs one of its own.",
-        str,
-        "backups",
+        default="backups",
     )
     backup_every: int = setting(
         "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760), "24"
@@ -335,12 +334,15 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     faults: list[str] = []
     values: Json = {}
     told = [*from_file(path, faults)]
-    secret = any(SETTINGS[tuple(n.split("_", 1))].metadata["secret"] for n, _, _ in told)
+    secret = any(SETTINGS[s, k].metadata["secret"] for s, k, *_ in told if (s, k) in SETTINGS)
     if path and secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
-    for name, text, source in [*told, *from_environment(environ, faults)]:
+    for section, key, text, source in [*told, *from_environment(environ)]:
+        if (section, key) not in SETTINGS:
+            faults.append(f"{source}: there is no such setting{hint(section, key)}")
+            continue
         try:
-            values[name] = SETTINGS[tuple(name.split("_", 1))].metadata["parse"](text)
+            values[f"{section}_{key}"] = SETTINGS[section, key].metadata["parse"](text)
         except ValueError as error:
             faults.append(f"{source}: {error}")
     faults += contradictions(values)
@@ -353,8 +355,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     return replace(config, **placed)
 
 
-def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, text and source of each setting in the file."""
+def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Section, key, text and source of each line of the file."""
     if path is None:
         return
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
@@ -365,11 +367,7 @@ def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, 
         return
     for section in parser.sections():
         for key, text in parser.items(section):
-            where = f"{path}: [{section}] {key}"
-            if (section, key) in SETTINGS:
-                yield f"{section}_{key}", text, where
-            else:
-                faults.append(f"{where}: there is no such setting{hint(section, key)}")
+            yield section, key, text, f"{path}: [{section}] {key}"
 
 
 def misread(error: Exception) -> str:
@@ -381,18 +379,12 @@ def misread(error: Exception) -> str:
     return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 
-def from_environment(
-    environ: Mapping[str, str], faults: list[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Name, text and source of each COMMENTD_… variable."""
+def from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Section, key, text and source of each COMMENTD_… variable."""
     for variable, text in environ.items():
         section, _, key = variable.removeprefix("COMMENTD_").lower().partition("_")
-        if not variable.startswith("COMMENTD_"):
-            continue
-        if (section, key) in SETTINGS:
-            yield f"{section}_{key}", text.strip(), variable
-        else:
-            faults.append(f"{variable}: there is no such setting{hint(section, key)}")
+        if variable.startswith("COMMENTD_"):
+            yield section, key, text.strip(), variable
 
 
 def hint(section: str, key: str) -> str:
@@ -1305,16 +1297,13 @@ class Store:
         A code from the future was made before the clock was set back: it counts as expired,
         else it would live longer than it should."""
         sql = """
-            UPDATE registration SET tries = tries + 1
-             WHERE email = :email AND tries + named_tries < 5
+            UPDATE registration
+               SET tries = tries + (:request_id = ''),
+                   named_tries = named_tries + (:request_id <> '')
+             WHERE email = :email AND :request_id IN ('', request_id)
+               AND named_tries + iif(:request_id = '', tries, 0) < 5
                AND created_at <= :now AND expires_at > :now
             RETURNING *"""
-        if request_id:
-            sql = """
-                UPDATE registration SET named_tries = named_tries + 1
-                 WHERE email = :email AND request_id = :request_id AND named_tries < 5
-                   AND created_at <= :now AND expires_at > :now
-                RETURNING *"""
         return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
     def confirm(self, registration: Registration, now: int) -> None:
@@ -1336,8 +1325,7 @@ class Store:
 
     def add_page(self, key: str, page_url: str, now: int) -> Page:
         sql = """
-            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now)
-            RETURNING *"""
+            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now) RETURNING *"""
         return self.all(Page, sql, key=key, page_url=page_url, now=now)[0]
 
     def add_views(self, key: str, views: int, now: int) -> bool:
@@ -1401,8 +1389,7 @@ class Store:
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
 
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
-        sql = """
-            UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"""
+        sql = "UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"
         self.run(sql, content=content, html=html, now=now, id=comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
@@ -4241,13 +4228,14 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
 def check(config: Config, asked: argparse.Namespace) -> int:
     """Settings and findings on the terminal; 1 when something does not work."""
     world, path = World(), Path(config.database_path)
-    told = [*from_file(asked.file, []), *from_environment(os.environ, [])]
-    sources = {name: source.partition(": ")[0] for name, _, source in told}
+    told = [*from_file(asked.file, []), *from_environment(os.environ)]
+    sources = {(section, key): source.partition(": ")[0] for section, key, _, source in told}
     print(f"commentd {__version__} would run with these settings:\n")
     for (section, key), each in SETTINGS.items():
         value = ini_text(getattr(config, each.name))
         shown = "(hidden)" if value and each.metadata["secret"] else value
-        print(f"  {f'[{section}] {key}':27} {shown:35} {sources.get(each.name, 'default')}")
+        source = sources.get((section, key), "default")
+        print(f"  {f'[{section}] {key}':27} {shown:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
     found += [*examine_database(config, path, world)]
