@@ -237,9 +237,7 @@ class Config:
         "The one file that keeps all; relative to this file's folder.", default="commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
-        "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
-        "Empty: any.",
-        origins,
+        "The blogs that may embed comments, one a line: https://blog.example. Empty: any.", origins
     )
     site_name: str = setting("The name of the blog, for letters. Empty: its address.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
@@ -304,8 +302,7 @@ class Config:
         "Limit how often a client may write, and answer a double with the first.", yes_or_no, "yes"
     )
     backup_folder: str = setting(
-        "Where copies of the database are kept; relative to the folder of this file.\n"
-        "Each blog needs one of its own.",
+        "Where copies are kept; relative to this file's folder. Each blog needs its own.",
         default="backups",
     )
     backup_every: int = setting(
@@ -392,11 +389,9 @@ def hint(section: str, key: str) -> str:
     if key in ("http", "https"):
         return "; does it go on from the line before? Then indent it"
     same = [name for part, name in SETTINGS if part == section]
-    near = difflib.get_close_matches(key, same, 1, 0.5)
-    if near:
+    if near := difflib.get_close_matches(key, same, 1, 0.5):
         return f"; did you mean {near[0]}?"
-    elsewhere = [part for part, name in SETTINGS if name == key]
-    if elsewhere:
+    if elsewhere := [part for part, name in SETTINGS if name == key]:
         return f"; did you mean [{elsewhere[0]}] {key}?"
     return "; `commentd example` prints them all"
 
@@ -673,9 +668,8 @@ def peek(path: Path) -> Iterator[sqlite3.Connection]:
     # Immutable leaves no trace beside the file, but does not see what is in the -wal only, nor
     # that somebody writes.
     live = is_running(path) or size_of(Path(f"{path}-wal"))
-    how = "mode=ro" if live else "mode=ro&immutable=1"
     try:
-        uri = f"{path.absolute().as_uri()}?{how}"
+        uri = f"{path.absolute().as_uri()}?mode=ro{'' if live else '&immutable=1'}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
@@ -851,8 +845,8 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     found = {}
     for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-{MADE}.db")):
         with contextlib.suppress(ValueError):
-            made = datetime.strptime(copy.stem[-15:], STAMP).replace(tzinfo=UTC)
-            found[copy] = made.timestamp()
+            day, time_ = copy.stem.split("-")[-2:]
+            found[copy] = datetime.fromisoformat(f"{day}T{time_}Z").timestamp()
     return found
 
 
@@ -2222,8 +2216,7 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         with contextlib.closing(client):
             client.sock = line
             if secure:
-                context = ssl.create_default_context()
-                client.sock = context.wrap_socket(line, server_hostname=host)
+                client.sock = ssl.create_default_context().wrap_socket(line, server_hostname=host)
             try:
                 client.request("GET" if body is None else "POST", target, body, headers)
                 # Not by read(), which a chunk of -1 bytes makes read without end.
@@ -2541,8 +2534,7 @@ class Views:
                     store.add_views(key, views, now)
         with self.lock:
             for key, (views, page_url, shares) in taken.items():
-                left = self.pending.pop(key)[0] - views
-                if left:
+                if left := self.pending.pop(key)[0] - views:
                     self.pending[key] = left, page_url, shares
 
 
@@ -2899,11 +2891,6 @@ def captcha_of(cx: Context) -> Captcha | None:
     return captcha
 
 
-def spend(cx: Context, captcha: Captcha | None) -> None:
-    if captcha and not cx.store.spend_captcha(captcha.signature, captcha.expires_at):
-        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-
-
 def visitor_of(cx: Context) -> Json:
     """Who likes: an account, or whoever comes from this network with this browser; the latter
     only for a time."""
@@ -3014,7 +3001,8 @@ def examine_versions() -> Iterator[Finding]:
     for name, least in LEAST.items():
         with contextlib.suppress(ImportError):  # unknown, or not to be read by the owner
             found = importlib.metadata.version(name)
-            if numbers_of(found) < numbers_of(least):
+            have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
+            if have < need:
                 text = f"{name} {found} has known holes: install {least}"
                 yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
@@ -3025,10 +3013,6 @@ def examine_versions() -> Iterator[Finding]:
     if sqlite3.sqlite_version_info < (3, 51, 3):
         text = f"SQLite {sqlite3.sqlite_version}: fine as long as only commentd writes to its file"
         yield Finding("note", "versions", text)
-
-
-def numbers_of(version: str) -> list[int]:
-    return [int(digits) for digits in re.findall("[0-9]+", version)]
 
 
 def examine_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
@@ -3129,8 +3113,10 @@ def register(cx: Context) -> Json:
 
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
+    mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
     with cx.store.writing():
-        if cx.store.has_room(email, client, older, cx.now) and may_mail(cx, email):
+        # Where no more letters may go, nobody is told.
+        if cx.store.has_room(email, client, older, cx.now) and not budget(cx, cx.now, *mails):
             registration_id = cx.store.add_registration(
                 older,
                 request_id=request_id,
@@ -3170,7 +3156,8 @@ def hashed_in_turn(
             for limit in limits:
                 limit_client(cx, *limit)
             seat.enter_context(cx.hashing.seat())
-            spend(cx, captcha)
+            if captcha and not cx.store.spend_captcha(captcha.signature, captcha.expires_at):
+                raise Forbidden("人机验证已用过，请重试", "captcha_failed")
         with cx.hashing.turns:
             return hashed(password, scheme_at(cx, email))
 
@@ -3179,14 +3166,8 @@ def scheme_at(cx: Context, email: str) -> str:
     """How passwords at this address are hashed: all of them with one salt, so that one hash
     tells a login all that there is to know, whatever waits at the address."""
     account = cx.store.account_of(email)
-    waiting = cx.store.registrations(email)
-    known = [account.password] if account else [r.password for r in waiting]
+    known = [account.password] if account else [r.password for r in cx.store.registrations(email)]
     return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.key, email)
-
-
-def may_mail(cx: Context, email: str) -> bool:
-    """Whether one more letter may go there; if not, nobody is told."""
-    return not budget(cx, cx.now, ("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", rank=Rank.NOBODY, refusal="验证码错误或已过期")
@@ -3209,21 +3190,16 @@ def verify(cx: Context) -> str:
                 if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
                     confirmed = waiting
         if confirmed:
-            confirm(cx, confirmed)
+            if cx.store.account_of(email):  # an account that changes is told so
+                letter = changed_letter(cx.config, cx.world, email)
+                cx.store.add_letter(registration_id=None, **letter)
+            cx.store.confirm(confirmed, cx.now)
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
     cx.posted.set()
 
     return "验证成功"
-
-
-def confirm(cx: Context, registration: Registration) -> None:
-    """An account that changes is told so by mail."""
-    if cx.store.account_of(registration.email):
-        letter = changed_letter(cx.config, cx.world, registration.email)
-        cx.store.add_letter(registration_id=None, **letter)
-    cx.store.confirm(registration, cx.now)
 
 
 @route("POST", "/auth/login", rank=Rank.NOBODY)
@@ -3300,8 +3276,9 @@ def get_comments(cx: Context) -> Json:
     ask = listing_of(cx)
 
     page = cx.store.page(name.key) or NO_PAGE
-    if ask.thread:
-        check_thread(cx, ask.thread, page)
+    root = cx.store.comment(ask.thread) if ask.thread else None
+    if ask.thread and (not root or root.page_id != page.id or root.parent_id or not root.shown):
+        raise NotFound("评论不存在", "comment_gone")
     number = page_around(cx, ask, page) if ask.around else ask.page
     skip, of = (number - 1) * ask.limit, ask.thread or page.id
     total = {"flat": page.total, "threads": page.threads}.get(ask.view, 0)
@@ -3343,12 +3320,6 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
     if ask.view == "threads" and comment.thread_id:
         comment = cx.store.comment(comment.thread_id) or comment
     return cx.store.count_before(ask.view, ask.sort, comment) // ask.limit + 1
-
-
-def check_thread(cx: Context, thread_id: int, page: Page) -> None:
-    root = cx.store.comment(thread_id)
-    if not root or root.page_id != page.id or root.parent_id or not root.shown:
-        raise NotFound("评论不存在", "comment_gone")
 
 
 def with_replies(cx: Context, root: Comment, limit: int) -> Json:
@@ -3715,8 +3686,7 @@ def asset(cx: Context, name: str) -> Reply:
     if found.etag in cx.header("If-None-Match"):
         return Reply(b"", found.content_type, headers, 304)
     if "gzip" in cx.header("Accept-Encoding"):
-        zipped = {**headers, "Content-Encoding": "gzip"}
-        return Reply(found.zipped, found.content_type, zipped)
+        return Reply(found.zipped, found.content_type, {**headers, "Content-Encoding": "gzip"})
     return Reply(found.body, found.content_type, headers)
 
 
