@@ -2064,8 +2064,8 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
         raise refusal
     try:
         # The times are judged below, by the clock that tests can set.
-        lax: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
-        claims = jwt.decode(token, key, algorithms=["HS256"], options=lax)
+        options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
+        claims = jwt.decode(token, key, algorithms=["HS256"], options=options)
     except Exception:  # some broken texts raise other errors than PyJWTError
         raise refusal from None
     user_id, version, expires_at = numbers = [claims.get(n, "") for n in ("id", "ver", "exp")]
@@ -3166,7 +3166,8 @@ def scheme_at(cx: Context, email: str) -> str:
     """How passwords at this address are hashed: all of them with one salt, so that one hash
     tells a login all that there is to know, whatever waits at the address."""
     account = cx.store.account_of(email)
-    known = [account.password] if account else [r.password for r in cx.store.registrations(email)]
+    waiting = cx.store.registrations(email)  # in any case: the work is the same
+    known = [account.password] if account else [r.password for r in waiting]
     return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.key, email)
 
 
