@@ -3191,7 +3191,7 @@ def verify(cx: Context) -> str:
                 if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
                     confirmed = waiting
         if confirmed:
-            if cx.store.account_of(email):  # an account that changes is told so
+            if cx.store.account_of(email):  # an account that changes is told so by mail
                 letter = changed_letter(cx.config, cx.world, email)
                 cx.store.add_letter(registration_id=None, **letter)
             cx.store.confirm(confirmed, cx.now)
