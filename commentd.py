@@ -3474,8 +3474,8 @@ def post_comment(cx: Context) -> Json:
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
-    retried = earlier and captcha and cx.store.spent_on(captcha.signature) == earlier
-    mine = not cx.caller and (not earlier or retried)
+    spent_on = earlier and captcha and cx.store.spent_on(captcha.signature)
+    mine = not cx.caller and (not earlier or spent_on == earlier)
     token = {"edit_token": edit_token(cx, comment.id)} if mine else {}
     return {**written(cx, comment), **token}
 
