@@ -158,9 +158,8 @@ def networks(text: str) -> tuple[str, ...]:
         try:
             found.append(word if word == "unix" else str(ipaddress.ip_network(word)))
         except ValueError:
-            raise ValueError(
-                f"{word}: write an address (127.0.0.1), a network (10.0.0.0/8), or unix"
-            ) from None
+            wanted = "an address (127.0.0.1), a network (10.0.0.0/8), or unix"
+            raise ValueError(f"{word}: write {wanted}") from None
     return tuple(found)
 
 
@@ -191,9 +190,8 @@ def one_line(text: str) -> str:
 def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
-    if text and not re.fullmatch(
-        r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?", text
-    ):
+    address = r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?"
+    if text and not re.fullmatch(address, text):
         raise ValueError("must be an address, such as comments@example.com")
     return text
 
@@ -204,9 +202,10 @@ def name_and_address(mailbox: str) -> tuple[str, str]:
 
 
 def setting(
-    default: Any, help: str, parse: Callable[[str], Any] = str, *, secret: bool = False
+    help: str, parse: Callable[[str], Any] = str, default: str = "", *, secret: bool = False
 ) -> Any:
-    return field(default=default, metadata={"help": help, "parse": parse, "secret": secret})
+    """`default` is written, and read, as in the file."""
+    return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
 
 
 # The captchas of others, and where they tell whether a token is good.
@@ -222,119 +221,94 @@ class Config:
     """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins."""
 
     server_listen: str = setting(
-        "127.0.0.1:8080", "Where to listen: host:port, or unix:/path for a socket file.", listening
+        "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
     )
     server_public_url: str = setting(
-        "",
         "The address under which readers reach this service, such as https://comments.example.\n"
         "When it is set, the page at / is off (see demo).",
         web_address,
     )
     server_trusted_proxy: tuple[str, ...] = setting(
-        (),
         "The proxy in front, whose X-Forwarded-For is believed: its address as this service sees\n"
         "it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         networks,
     )
     database_path: str = setting(
-        "commentd.db", "The one file that keeps everything; relative to the folder of this file."
+        "The one file that keeps all; relative to this file's folder.", default="commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
-        (),
-        "The blogs that may embed the comments, one a line, such as https://blog.example.\n"
-        "Empty: any.",
-        origins,
+        "The blogs that may embed comments, one a line: https://blog.example. Empty: any.", origins
     )
-    site_name: str = setting(
-        "", "The name of the blog, for letters. Empty: taken from its address.", one_line
-    )
-    site_demo: bool = setting(
-        False, "Keep the page at / (a live demo) although public_url is set.", yes_or_no
-    )
+    site_name: str = setting("The name of the blog, for letters. Empty: its address.", one_line)
+    site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     token_key: str = setting(
-        "",
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
         "the database. Set here, it is in no copy of the database.",
         signing_key,
         secret=True,
     )
-    mail_host: str = setting(
-        "", "The mail server (SMTP). Empty: letters are printed to the terminal."
-    )
-    mail_port: int = setting(
-        0, "Its port. 0: 587 for starttls, 465 for tls, 25 for none.", whole(0, 65535)
-    )
+    mail_host: str = setting("The mail server (SMTP). Empty: letters are printed to the terminal.")
+    mail_port: int = setting("Its port. 0: 587; 465 for tls; 25 for none.", whole(0, 65535), "0")
     mail_security: str = setting(
-        "starttls",
         "How the connection is protected: starttls, tls or none. It never falls back to clear.",
         one_of("starttls", "tls", "none"),
+        "starttls",
     )
-    mail_user: str = setting("", "The user name at the mail server. Empty: no login.")
-    mail_password: str = setting("", "The password there.", secret=True)
-    mail_sender: str = setting(
-        "", "Whom letters come from: an address, or Name <address>. Empty: the user.", mailbox
-    )
+    mail_user: str = setting("The user name at the mail server. Empty: no login.")
+    mail_password: str = setting("The password there.", secret=True)
+    mail_sender: str = setting("Who sends: an address or Name <address>. Empty: the user.", mailbox)
     captcha_provider: str = setting(
-        "altcha",
         "What keeps robots out: altcha (a proof of work that this service checks by itself);\n"
         "turnstile, hcaptcha or recaptcha (v2 and v3; readers and this service then talk to that\n"
         "company); or none (any non-empty token passes).",
         one_of("altcha", *SITEVERIFY, "none"),
+        "altcha",
     )
-    captcha_site_key: str = setting("", "The site key that the captcha's provider gave you.")
-    captcha_secret: str = setting("", "The secret key that belongs to it.", secret=True)
+    captcha_site_key: str = setting("The site key that the captcha's provider gave you.")
+    captcha_secret: str = setting("The secret key that belongs to it.", secret=True)
     captcha_verify_url: str = setting(
-        "",
         "Where tokens are checked. Empty: the provider's usual address. In China, reCAPTCHA is at\n"
         "https://www.recaptcha.net/recaptcha/api/siteverify.",
         web_page,
     )
-    comments_max_length: int = setting(
-        2000, "The longest comment, in characters.", whole(1, 10_000)
-    )
-    comments_page_size: int = setting(
-        6, "Comments a page where the reader does not say.", whole(1, 100)
-    )
-    comments_login_required: bool = setting(False, "Only accounts may comment.", yes_or_no)
+    comments_max_length: int = setting("Characters a comment may have.", whole(1, 10_000), "2000")
+    comments_page_size: int = setting("Comments a page unless asked otherwise.", whole(1, 100), "6")
+    comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
     comments_edit_minutes: int = setting(
-        15, "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600)
+        "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600), "15"
     )
     privacy_show_ip: str = setting(
-        "masked",
         "What readers see of an author's address: masked, full or none. Admins see all of it.",
         one_of("masked", "full", "none"),
+        "masked",
     )
     privacy_show_location: bool = setting(
-        True, "Look up and show the place of an author (country; in China the city).", yes_or_no
+        "Look up and show the place of an author (country; in China the city).", yes_or_no, "yes"
     )
     privacy_keep_ip_days: int = setting(
-        30,
         "Days after which addresses are masked in the database too, and likes forget whose they\n"
         "are. 0: after an hour.",
         whole(0, 36_500),
+        "30",
     )
     privacy_policy_url: str = setting(
-        "", "The address of your privacy policy, shown where comments are written.", web_page
+        "The address of your privacy policy, shown where comments are written.", web_page
     )
     geo_file: str = setting(
-        "",
         "A file of your own that knows places better: .mmdb (MaxMind and others) or .xdb\n"
-        "(ip2region). It needs `pip install maxminddb py-ip2region`.",
+        "(ip2region). It needs `pip install maxminddb py-ip2region`."
     )
     limits_enabled: bool = setting(
-        True, "Limit how often a client may write, and answer a double with the first.", yes_or_no
+        "Limit how often a client may write, and answer a double with the first.", yes_or_no, "yes"
     )
     backup_folder: str = setting(
-        "backups",
-        "Where copies of the database are kept; relative to the folder of this file.\n"
-        "Each blog needs one of its own.",
+        "Where copies are kept; relative to this file's folder. Each blog needs its own.",
+        default="backups",
     )
     backup_every: int = setting(
-        24, "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760)
+        "Hours between two copies that the service makes by itself. 0: none.", whole(0, 8760), "24"
     )
-    backup_keep: int = setting(
-        7, "How many of those copies are kept; the oldest go first.", whole(1, 1000)
-    )
+    backup_keep: int = setting("How many are kept; the oldest go first.", whole(1, 1000), "7")
 
 
 SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
@@ -357,12 +331,15 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     faults: list[str] = []
     values: Json = {}
     told = [*from_file(path, faults)]
-    secret = any(SETTINGS[tuple(n.split("_", 1))].metadata["secret"] for n, _, _ in told)
+    secret = any(SETTINGS[s, k].metadata["secret"] for s, k, *_ in told if (s, k) in SETTINGS)
     if path and secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
-    for name, text, source in [*told, *from_environment(environ, faults)]:
+    for section, key, text, source in [*told, *from_environment(environ)]:
+        if (section, key) not in SETTINGS:
+            faults.append(f"{source}: there is no such setting{hint(section, key)}")
+            continue
         try:
-            values[name] = SETTINGS[tuple(name.split("_", 1))].metadata["parse"](text)
+            values[f"{section}_{key}"] = SETTINGS[section, key].metadata["parse"](text)
         except ValueError as error:
             faults.append(f"{source}: {error}")
     faults += contradictions(values)
@@ -371,12 +348,12 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     config = Config(**values)
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
-    placed = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
-    return Config(**{**vars(config), **placed})
+    placed: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
+    return replace(config, **placed)
 
 
-def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Name, text and source of each setting in the file."""
+def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Section, key, text and source of each line of the file."""
     if path is None:
         return
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
@@ -387,11 +364,7 @@ def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, 
         return
     for section in parser.sections():
         for key, text in parser.items(section):
-            where = f"{path}: [{section}] {key}"
-            if (section, key) in SETTINGS:
-                yield f"{section}_{key}", text, where
-            else:
-                faults.append(f"{where}: there is no such setting{hint(section, key)}")
+            yield section, key, text, f"{path}: [{section}] {key}"
 
 
 def misread(error: Exception) -> str:
@@ -403,18 +376,12 @@ def misread(error: Exception) -> str:
     return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 
-def from_environment(
-    environ: Mapping[str, str], faults: list[str]
-) -> Iterator[tuple[str, str, str]]:
-    """Name, text and source of each COMMENTD_… variable."""
+def from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    """Section, key, text and source of each COMMENTD_… variable."""
     for variable, text in environ.items():
         section, _, key = variable.removeprefix("COMMENTD_").lower().partition("_")
-        if not variable.startswith("COMMENTD_"):
-            continue
-        if (section, key) in SETTINGS:
-            yield f"{section}_{key}", text.strip(), variable
-        else:
-            faults.append(f"{variable}: there is no such setting{hint(section, key)}")
+        if variable.startswith("COMMENTD_"):
+            yield section, key, text.strip(), variable
 
 
 def hint(section: str, key: str) -> str:
@@ -422,11 +389,9 @@ def hint(section: str, key: str) -> str:
     if key in ("http", "https"):
         return "; does it go on from the line before? Then indent it"
     same = [name for part, name in SETTINGS if part == section]
-    near = difflib.get_close_matches(key, same, 1, 0.5)
-    if near:
+    if near := difflib.get_close_matches(key, same, 1, 0.5):
         return f"; did you mean {near[0]}?"
-    elsewhere = [part for part, name in SETTINGS if name == key]
-    if elsewhere:
+    if elsewhere := [part for part, name in SETTINGS if name == key]:
         return f"; did you mean [{elsewhere[0]}] {key}?"
     return "; `commentd example` prints them all"
 
@@ -458,11 +423,9 @@ def contradictions(values: Json) -> list[str]:
 def example_config() -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     parts = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    last = ""
     for (section, key), setting_field in SETTINGS.items():
-        if section != last:
+        if f"[{section}]" not in parts:
             parts += ["", f"[{section}]"]
-            last = section
         parts += ["# " + line for line in setting_field.metadata["help"].splitlines()]
         parts += [f"#{key} = {ini_text(setting_field.default)}".rstrip()]
     return "\n".join(parts) + "\n"
@@ -478,10 +441,10 @@ def ini_text(value: Any) -> str:
 
 
 class Problem(Exception):
-    """A refusal that the caller may read; it leaves as `{error, code}`."""
+    """A refusal that the caller may read; it leaves as `{error, code}`. `retry_after`: seconds
+    until it may be tried again."""
 
-    status, code = 400, "bad_request"
-    retry_after = 0
+    status, code, retry_after = 400, "bad_request", 0
 
     def __init__(self, text: str, code: str = "", status: int = 0, retry_after: int = 0) -> None:
         super().__init__(text)
@@ -506,14 +469,10 @@ class NotFound(Problem):
 
 
 class TooMany(Problem):
-    """`retry_after`: seconds until it may be tried again."""
-
     status, code, retry_after = 429, "too_many", MINUTE
 
 
 class Unavailable(Problem):
-    """`retry_after`: seconds until it may be tried again."""
-
     status, code, retry_after = 503, "unavailable", 5
 
 
@@ -699,31 +658,32 @@ def version_of(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
+def size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
 @contextlib.contextmanager
 def peek(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that leaves the file as it is; a `SchemaFault` where it can't be read."""
-    wal = Path(f"{path}-wal")
     # Immutable leaves no trace beside the file, but does not see what is in the -wal only, nor
     # that somebody writes.
-    live = is_running(path) or (wal.exists() and wal.stat().st_size)
-    how = "mode=ro" if live else "mode=ro&immutable=1"
+    live = is_running(path) or size_of(Path(f"{path}-wal"))
     try:
-        uri = f"{path.absolute().as_uri()}?{how}"
+        uri = f"{path.absolute().as_uri()}?mode=ro{'' if live else '&immutable=1'}"
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
         raise SchemaFault(f"{path} can't be opened: {error}") from None
     except sqlite3.DatabaseError as error:
-        raise SchemaFault(
-            f"{path} is damaged, or of another program ({error}): restore a backup, or name another"
-        ) from None
+        what = f"{path} is damaged, or of another program ({error})"
+        raise SchemaFault(f"{what}: restore a backup, or name another") from None
 
 
 def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
     """Refuse, untouched, a file that is not ours, damaged, or of a newer program."""
     if not path.parent.is_dir():
         raise SchemaFault(f"{path.parent}: there is no such folder for the database")
-    if not path.exists() or path.stat().st_size == 0:
+    if not size_of(path):
         return
     with peek(path) as db:
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
@@ -767,17 +727,13 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
     # delete its children. Inside a transaction this pragma does nothing.
     db.execute("PRAGMA foreign_keys = OFF")
     while (version := version_of(db)) < len(migrations):
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with db:
+            db.execute("BEGIN IMMEDIATE")
             for statement in statements(migrations[version]):
                 db.execute(statement)
             if db.execute("PRAGMA foreign_key_check").fetchone():
                 raise SchemaFault(f"migration {version + 1} leaves rows that point nowhere")
             db.execute(f"PRAGMA user_version = {version + 1}")
-            db.commit()
-        except BaseException:
-            db.rollback()
-            raise
     db.execute("PRAGMA foreign_keys = ON")
 
 
@@ -787,10 +743,8 @@ def lock_beside(path: Path, suffix: str) -> sqlite3.Connection:
     try:
         os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
-        where = path.absolute().parent
-        raise SchemaFault(
-            f"{where} can't be written ({error.strerror}): the user who runs commentd must own it"
-        ) from None
+        what = f"{path.absolute().parent} can't be written ({error.strerror})"
+        raise SchemaFault(f"{what}: the user who runs commentd must own it") from None
     return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
 
 
@@ -1030,12 +984,9 @@ class Letter:
     expires_at: int
 
 
-COMMENT = """
-    SELECT comment.id, comment.page_id, page.page_url, comment.parent_id, comment.thread_id,
-           comment.user_id, coalesce(account.role, '') AS role, comment.nickname,
-           comment.website, comment.content, comment.html, comment.ip, comment.country,
-           comment.location, comment.likes, comment.status, comment.shown, comment.pinned,
-           comment.created_at, comment.edited_at
+COLUMNS = [f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role")]
+COMMENT = f"""
+    SELECT {", ".join(COLUMNS)}, page.page_url, coalesce(account.role, '') AS role
       FROM comment
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
@@ -1069,13 +1020,24 @@ BEFORE = {
     for sort, (_, before) in ORDER.items()
 }
 
+Row = TypeVar("Row")
+
 # What SQLite says when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
 # protocol, not a database.
-Row = TypeVar("Row")
-
 MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
 DAMAGE = {11, 26}
+
+
+@contextlib.contextmanager
+def holding(seat: Any, wait: float, late: Problem) -> Iterator[None]:
+    """A lock, or a seat of a semaphore, if it is had within so many seconds."""
+    if not seat.acquire(timeout=wait):
+        raise late
+    try:
+        yield
+    finally:
+        seat.release()
 
 
 class Store:
@@ -1139,14 +1101,11 @@ class Store:
         with self.turn(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系站长", "storage")
-            self.writer.execute("BEGIN IMMEDIATE")
-            self.local.writing = True
             try:
-                yield
-                self.writer.commit()
-            except BaseException:
-                self.writer.rollback()
-                raise
+                with self.writer:
+                    self.writer.execute("BEGIN IMMEDIATE")
+                    self.local.writing = True
+                    yield
             finally:
                 self.local.writing = False
 
@@ -1155,24 +1114,15 @@ class Store:
         """A turn of the writer. Twelve may wait for one, so that threads are left for readers
         when another program holds the file; nobody waits longer than SQLite does."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        if not self.seats.acquire(timeout=1):
-            raise late
-        try:
-            if not self.lock.acquire(timeout=5):
-                raise late
+        with holding(self.seats, 1, late), holding(self.lock, 5, late):
+            with self.machine_faults():
+                # Commands may write beside the service: two writers at one moment can spoil a
+                # WAL database before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug).
+                self.turns.execute("BEGIN EXCLUSIVE")
             try:
-                with self.machine_faults():
-                    # Commands may write beside the service: two writers at one moment can spoil a
-                    # WAL database before SQLite 3.51.3 (sqlite.org/wal.html#walresetbug).
-                    self.turns.execute("BEGIN EXCLUSIVE")
-                try:
-                    yield
-                finally:
-                    self.turns.rollback()
+                yield
             finally:
-                self.lock.release()
-        finally:
-            self.seats.release()
+                self.turns.rollback()
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
@@ -1372,8 +1322,7 @@ class Store:
 
     def add_page(self, key: str, page_url: str, now: int) -> Page:
         sql = """
-            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now)
-            RETURNING *"""
+            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now) RETURNING *"""
         return self.all(Page, sql, key=key, page_url=page_url, now=now)[0]
 
     def add_views(self, key: str, views: int, now: int) -> bool:
@@ -1437,8 +1386,7 @@ class Store:
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
 
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
-        sql = """
-            UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"""
+        sql = "UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"
         self.run(sql, content=content, html=html, now=now, id=comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
@@ -1586,8 +1534,6 @@ PURGES = [
     f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
             AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)""",
 ]
-
-
 UNMASKED = """
     SELECT id, CAST(ip AS BLOB) AS ip FROM comment
      WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
@@ -1610,10 +1556,8 @@ COUNTERS = {
         WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
     ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
 }
-MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()]
-RECOUNTS = [
-    f"UPDATE {t} SET {c} = ({is_}) WHERE {c} <> ({is_})" for (t, c), is_ in COUNTERS.items()
-]
+MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
+RECOUNTS = [f"UPDATE {t} SET {c} = ({n}) WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
@@ -1771,24 +1715,19 @@ class Places:
 
     def ask(self, version: int, sql: str, value: int | str) -> Any:
         """A row of the table of that IP version; None where there is none."""
+        file = self.folder / f"places{version}.db"
         try:
-            table = self.table(version)
+            if version not in self.tables:
+                uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+                self.tables[version] = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            table = self.tables[version]
             return table and table.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
-            name = f"places{version}.db"
-            log.warning("addresses have no place, since %s can't be read: %s", name, error)
+            log.warning("addresses have no place, since %s can't be read: %s", file.name, error)
             if broken := self.tables.get(version):
                 broken.close()
             self.tables[version] = None
             return None
-
-    def table(self, version: int) -> sqlite3.Connection | None:
-        if version not in self.tables:
-            path = (self.folder / f"places{version}.db").absolute().as_uri()
-            self.tables[version] = sqlite3.connect(
-                f"{path}?mode=ro&immutable=1", uri=True, check_same_thread=False
-            )
-        return self.tables[version]
 
     def close(self) -> None:
         self.held.close()
@@ -1852,8 +1791,8 @@ def query_of(query_string: str) -> dict[str, list[str]]:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
 
 
-def has_controls(text: str, but: str = "") -> bool:
-    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text if c not in but)
+def has_controls(text: str) -> bool:
+    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text)
 
 
 # Characters that nobody sees and that are no controls: fillers, blank patterns, selectors.
@@ -1955,7 +1894,7 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     return [(nets[0], 1), (nets[1], 10)]
 
 
-TRACKING = {"fbclid", "gclid", "msclkid", "mc_cid", "mc_eid", "yclid", "igshid", "spm"}
+TRACKING = re.compile(r"(fbclid|gclid|msclkid|mc_[ce]id|yclid|igshid|spm|utm_[^=]*)(=|\Z)")
 
 
 @dataclass(frozen=True)
@@ -1983,11 +1922,7 @@ def without_tracking(url: str) -> str:
     """Without the parameters of campaigns and without the fragment, unless that is a route."""
     base, mark, fragment = url.partition("#")
     path, _, query = base.partition("?")
-    kept = [
-        word
-        for word in query.split("&")
-        if word and not ((name := word.partition("=")[0]) in TRACKING or name.startswith("utm_"))
-    ]
+    kept = [word for word in query.split("&") if word and not TRACKING.match(word)]
     base = path + ("?" + "&".join(kept) if kept else "")
     return base + mark + fragment if fragment[:1] in ("/", "!") and mark else base
 
@@ -2122,11 +2057,9 @@ def new_code(chance: Callable[[int], bytes]) -> str:
 
 def make_token(account: Account, key: bytes, now: int) -> str:
     """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
-    claims = {"id": account.id, "email": account.email, "role": account.role}
-    times = {"iat": now, "exp": now + TOKEN_LIFE}
-    return jwt.encode(
-        {**claims, **times, "use": "login", "ver": account.version}, key, algorithm="HS256"
-    )
+    claims: Json = {"id": account.id, "email": account.email, "role": account.role}
+    claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": "login", "ver": account.version}
+    return jwt.encode(claims, key, algorithm="HS256")
 
 
 def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
@@ -2135,13 +2068,9 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
     if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
         raise refusal
     try:
-        claims = jwt.decode(
-            token,
-            key,
-            algorithms=["HS256"],
-            # The times are judged below, by the clock that tests can set.
-            options={"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False},
-        )
+        # The times are judged below, by the clock that tests can set.
+        options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
+        claims = jwt.decode(token, key, algorithms=["HS256"], options=options)
     except Exception:  # some broken texts raise other errors than PyJWTError
         raise refusal from None
     user_id, version, expires_at = numbers = [claims.get(n, "") for n in ("id", "ver", "exp")]
@@ -2150,10 +2079,6 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
     if not now < expires_at <= now + TOKEN_LIFE + MINUTE or not 0 < user_id < 2**63:
         raise refusal
     return user_id, version
-
-
-def canonical(value: Json) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
@@ -2180,7 +2105,8 @@ def proof(nonce: bytes, salt: bytes, counter: int) -> str:
 
 def sealed(parameters: Json, key: bytes) -> str:
     purpose = hmac.digest(key, b"captcha", "sha256")
-    return hmac.new(purpose, canonical(parameters), "sha256").hexdigest()
+    message = json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode()
+    return hmac.new(purpose, message, "sha256").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -2242,15 +2168,14 @@ def captcha_passed(config: Config, status: int, body: bytes) -> bool:
 def is_ours(config: Config, answer: Json) -> bool:
     """Whether a captcha was solved on a page of the blog, for this, and not by a machine."""
     pages = (*config.site_origins, config.server_public_url)
-    here = answer.get("hostname") in [
-        urllib.parse.urlsplit(page).hostname for page in pages if page
-    ]
+    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
     scored = config.captcha_provider == "recaptcha" and "score" in answer
     score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
     # reCAPTCHA v3 suggests 0.5.
     human = isinstance(score, int | float) and score is not True and score >= 0.5
     named = scored or config.captcha_provider == "turnstile" or "action" in answer
-    return here and human and (not named or answer.get("action") == CAPTCHA_ACTION)
+    ours = not named or answer.get("action") == CAPTCHA_ACTION
+    return answer.get("hostname") in hosts and human and ours
 
 
 # -- World --------------------------------------------------------------------
@@ -2296,8 +2221,7 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
         with contextlib.closing(client):
             client.sock = line
             if secure:
-                context = ssl.create_default_context()
-                client.sock = context.wrap_socket(line, server_hostname=host)
+                client.sock = ssl.create_default_context().wrap_socket(line, server_hostname=host)
             try:
                 client.request("GET" if body is None else "POST", target, body, headers)
                 # Not by read(), which a chunk of -1 bytes makes read without end.
@@ -2313,28 +2237,21 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
 SMTP_PATIENCE = 30  # seconds for one letter
 
 
-@contextlib.contextmanager
-def post_office(config: Config) -> Iterator[smtplib.SMTP]:
-    """The mail server, logged in."""
-    port = config.mail_port or MAIL_PORTS[config.mail_security]
-    client = smtplib.SMTP(timeout=10)
-    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
-        begin_mail(client, config, line)
-        yield client
-        with contextlib.suppress(smtplib.SMTPException, OSError):
-            client.quit()  # what was said before holds
-
-
 def send_letter(config: Config, letter: Letter | None) -> None:
     """Hand a letter to the mail server, or print it where none is named; without a letter, only
     connect and log in."""
     if letter and not config.mail_host:
         print_letter(letter)
         return
-    with post_office(config) as client:
-        _, sender = name_and_address(config.mail_sender or config.mail_user)
+    port = config.mail_port or MAIL_PORTS[config.mail_security]
+    client = smtplib.SMTP(timeout=10)
+    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
+        begin_mail(client, config, line)
         if letter:
+            _, sender = name_and_address(config.mail_sender or config.mail_user)
             client.sendmail(sender, [letter.recipient], letter.message.encode())
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # what was said before holds
 
 
 MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
@@ -2359,11 +2276,10 @@ def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> Non
 
 def print_letter(letter: Letter) -> None:
     message = email.message_from_string(letter.message, policy=email.policy.SMTP)
+    head = f"To: {message['To']}\nSubject: {message['Subject']}\n"
     text = message.get_content().replace("\r\n", "\n")
     frame = "-" * 72
-    print(
-        f"{frame}\nTo: {message['To']}\nSubject: {message['Subject']}\n\n{text}{frame}", flush=True
-    )
+    print(f"{frame}\n{head}\n{text}{frame}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -2385,9 +2301,7 @@ def site_name(config: Config) -> str:
     return config.site_name or urllib.parse.urlsplit(address).netloc or "commentd"
 
 
-def compose(
-    config: Config, world: World, recipient: str, subject: str, text: str, life: int
-) -> Json:
+def compose(config: Config, world: World, to: str, subject: str, text: str, life: int) -> Json:
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
@@ -2395,14 +2309,14 @@ def compose(
     address = email.headerregistry.Address(name or site_name(config), addr_spec=sender)
     now = int(world.now())
     message["From"] = address
-    message["To"] = email.headerregistry.Address(addr_spec=recipient)
+    message["To"] = email.headerregistry.Address(addr_spec=to)
     message["Subject"] = subject
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Message-ID"] = f"<{world.chance(16).hex()}@{address.domain}>"
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
     whole = message.as_bytes().decode("ascii")
-    return {"recipient": recipient, "message": whole, "due_at": now, "expires_at": now + life}
+    return {"recipient": to, "message": whole, "due_at": now, "expires_at": now + life}
 
 
 CODE_LETTER = """\
@@ -2531,14 +2445,9 @@ class Hashing:
     def __init__(self) -> None:
         self.seats, self.turns = threading.Semaphore(8), threading.Semaphore(2)
 
-    @contextlib.contextmanager
-    def seat(self) -> Iterator[None]:
-        if not self.seats.acquire(blocking=False):
-            raise Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
-        try:
-            yield
-        finally:
-            self.seats.release()
+    def seat(self) -> contextlib.AbstractContextManager[None]:
+        busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
+        return holding(self.seats, 0, busy)
 
 
 def siteverify(config: Config, world: World, token: str) -> bool:
@@ -2564,17 +2473,15 @@ class Provider:
             self.passed.pop(old, None)
         if token in self.passed:
             return True
-        resting = self.failures >= 5 and 0 <= now - self.failed_at < 30
-        if resting or not self.seats.acquire(timeout=0.2):
+        if self.failures >= 5 and 0 <= now - self.failed_at < 30:
             raise down
-        try:
-            passed = siteverify(config, world, token)
-        except (OSError, CaptchaDown) as error:
-            self.failures, self.failed_at = self.failures + 1, now
-            log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
-            raise down from None
-        finally:
-            self.seats.release()
+        with holding(self.seats, 0.2, down):
+            try:
+                passed = siteverify(config, world, token)
+            except (OSError, CaptchaDown) as error:
+                self.failures, self.failed_at = self.failures + 1, now
+                log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
+                raise down from None
         self.failures = 0
         if passed:
             self.passed[token] = now
@@ -2632,8 +2539,7 @@ class Views:
                     store.add_views(key, views, now)
         with self.lock:
             for key, (views, page_url, shares) in taken.items():
-                left = self.pending.pop(key)[0] - views
-                if left:
+                if left := self.pending.pop(key)[0] - views:
                     self.pending[key] = left, page_url, shares
 
 
@@ -2664,30 +2570,22 @@ class Clients:
         forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
         through_file = self.by_socket_file and not peer
         if self.trusts(peer) or (through_file and self.unix):
-            for hop in reversed(forwarded.split(",")):
-                ip = plain_ip(hop)
-                if not self.trusts(ip):
-                    return self.client(ip or (peer if not forwarded else ""))
-            return self.client(peer)
+            hops = map(plain_ip, reversed(forwarded.split(",")))
+            ip = next((hop for hop in hops if not self.trusts(hop)), peer) if forwarded else peer
+            return Client(ip, networks_of(ip))
         near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
-        if near and (forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")):
-            if not self.unnamed_proxy:
-                said = (
-                    "a proxy that is not named passes requests on, so visitors can't be told apart"
-                )
-                name = "unix" if through_file else peer
-                log.warning("%s: set [server] trusted_proxy = %s", said, name)
-            self.unnamed_proxy = True
-            if not self.trusted and not self.unix:
-                return Client(peer, [])
-        return self.client(peer)
-
-    @staticmethod
-    def client(ip: str) -> Client:
-        return Client(ip, networks_of(ip))
+        passed_on = forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")
+        if not near or not passed_on:
+            return Client(peer, networks_of(peer))
+        if not self.unnamed_proxy:
+            said = "a proxy that is not named passes requests on, so visitors can't be told apart"
+            name = "unix" if through_file else peer
+            log.warning("%s: set [server] trusted_proxy = %s", said, name)
+        self.unnamed_proxy = True
+        return Client(peer, networks_of(peer) if self.trusted or self.unix else [])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class House:
     """What all requests share."""
 
@@ -2698,15 +2596,15 @@ class House:
     assets: Mapping[str, "Asset"]
     key: bytes
     rounds: int
-    hashing: Hashing
-    provider: Provider
-    tally: Tally
-    views: Views
     clients: Clients
-    posted: threading.Event  # set when there is a letter to send
+    hashing: Hashing = field(default_factory=Hashing)
+    provider: Provider = field(default_factory=Provider)
+    tally: Tally = field(default_factory=Tally)
+    views: Views = field(default_factory=Views)
+    posted: threading.Event = field(default_factory=threading.Event)  # there is a letter to send
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Context(House):
     """What a handler is given: the house, and this request."""
 
@@ -2814,12 +2712,9 @@ def check_origin(config: Config, environ: Json) -> None:
     """A page of another site may not write, where the owner has said which sites are his."""
     origin = environ.get("HTTP_ORIGIN", "")
     public = urllib.parse.urlsplit(config.server_public_url).netloc
-    own = [
-        f"{scheme}://{host}"
-        for scheme in ("http", "https")
-        for host in (public, environ.get("HTTP_HOST"))
-    ]
-    if origin and config.site_origins and origin not in (*config.site_origins, *own):
+    scheme, _, host = origin.partition("://")
+    own = scheme in ("http", "https") and host in (public, environ.get("HTTP_HOST"))
+    if origin and config.site_origins and not own and origin not in config.site_origins:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
@@ -2829,16 +2724,12 @@ def form_of(environ: Json) -> Json:
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    kind = [word.strip().lower() for word in environ.get("CONTENT_TYPE", "").split(";")]
-    if not body and not kind[0]:
+    kind, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
+    if not body and not kind.strip():
         return {}
-    plain = kind[0] == "application/json" and kind[1:] in (
-        [],
-        ["charset=utf-8"],
-        ['charset="utf-8"'],
-        [""],
-    )
-    if not plain or environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
+    utf_8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
+    plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
+    if kind.strip() != "application/json" or not utf_8 or not plain:
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
     return strict_json(body)
@@ -2876,10 +2767,8 @@ def refused(problem: Problem | None, text: str = "") -> Reply:
     if text:
         status = status if status in (413, 415, 429) or status >= 500 else 400
         headers.pop("WWW-Authenticate", None)
-        return Reply(text.encode(), "text/plain; charset=utf-8", headers, status)
     said = {"error": str(problem), "code": problem.code} if problem else INTERNAL
-    body = json.dumps(said, ensure_ascii=False).encode()
-    return Reply(body, "application/json; charset=utf-8", headers, status)
+    return replace(reply_of(text or said), headers=headers, status=status)
 
 
 INTERNAL = {"error": "服务出错了，请稍后再试", "code": "internal"}
@@ -2910,10 +2799,8 @@ def proper(form: Json, name: str, most: int, rule: Callable[[str], str], **how: 
         raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
 
 
-def id_of(form: Json, name: str, *, optional: bool = False) -> int | None:
+def id_of(form: Json, name: str) -> int:
     value = form.get(name)
-    if value is None and optional:
-        return None
     if value is None:
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
     if type(value) is not int or not 1 <= value < 2**63:
@@ -2938,7 +2825,7 @@ def word_of(cx: Context, name: str, default: str = "") -> str:
 
 def number_of(cx: Context, name: str, default: int, most: int) -> int:
     text = word_of(cx, name, str(default))
-    if not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most:
+    if name in cx.query and (not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most):
         raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
@@ -3009,11 +2896,6 @@ def captcha_of(cx: Context) -> Captcha | None:
     return captcha
 
 
-def spend(cx: Context, captcha: Captcha | None) -> None:
-    if captcha and not cx.store.spend_captcha(captcha.signature, captcha.expires_at):
-        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-
-
 def visitor_of(cx: Context) -> Json:
     """Who likes: an account, or whoever comes from this network with this browser; the latter
     only for a time."""
@@ -3070,16 +2952,16 @@ def examine_settings(config: Config) -> Iterator[Finding]:
 def examine_files(config: Config) -> Iterator[Finding]:
     """Room, rights and copies."""
     path = Path(config.database_path).absolute()
+    with_wal = [path, Path(f"{path}-wal")]
     if path.parent.is_dir():
-        free, size = shutil.disk_usage(path.parent).free, sum(map(size_of, with_wal(path)))
+        free, size = shutil.disk_usage(path.parent).free, sum(map(size_of, with_wal))
         level = "fail" if free < 16 * MEGA else "warn" if free < max(64 * MEGA, 2 * size) else "ok"
-        yield Finding(
-            level, "disk", f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}"
-        )
+        text = f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}"
+        yield Finding(level, "disk", text)
         if not os.access(path.parent, os.W_OK):
             yield Finding("fail", "rights", f"{path.parent} can't be written by this user")
     # Of another program's file nothing is said: nobody shall be told to chmod /etc/passwd.
-    mine = with_wal(path) if is_database(path) else []
+    mine = with_wal if is_database(path) else []
     for each in [*mine, *backups_of(path, Path(config.backup_folder))]:
         if each.exists() and each.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
@@ -3089,14 +2971,6 @@ def examine_files(config: Config) -> Iterator[Finding]:
 
 
 MEGA = 1024 * 1024
-
-
-def with_wal(path: Path) -> list[Path]:
-    return [path, Path(f"{path}-wal")]
-
-
-def size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
@@ -3124,26 +2998,21 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
 RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
 
 # Older ones have known holes; Python by its minor version.
-FLOORS = {
-    "bottle": "0.13.4",
-    "waitress": "3.0.2",
-    "pyjwt": "2.13",
-    "mistune": "3.4",
-    "nh3": "0.3.7",
-}
-PYTHON_FLOORS = {11: 15, 12: 13, 13: 12, 14: 3}
+LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
+LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
 
 
 def examine_versions() -> Iterator[Finding]:
-    for name, floor in FLOORS.items():
+    for name, least in LEAST.items():
         with contextlib.suppress(ImportError):  # unknown, or not to be read by the owner
             found = importlib.metadata.version(name)
-            if numbers_of(found) < numbers_of(floor):
-                text = f"{name} {found} has known holes: install {floor}"
+            have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
+            if have < need:
+                text = f"{name} {found} has known holes: install {least}"
                 yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
-    if micro < PYTHON_FLOORS.get(minor, 0):
-        least = f"3.{minor}.{PYTHON_FLOORS[minor]}"
+    if micro < LEAST_PYTHON.get(minor, 0):
+        least = f"3.{minor}.{LEAST_PYTHON[minor]}"
         text = f"Python 3.{minor}.{micro} is older than {least}: fine if your system patches it"
         yield Finding("note", "versions", text)
     if sqlite3.sqlite_version_info < (3, 51, 3):
@@ -3151,13 +3020,7 @@ def examine_versions() -> Iterator[Finding]:
         yield Finding("note", "versions", text)
 
 
-def numbers_of(version: str) -> list[int]:
-    return [int(digits) for digits in re.findall("[0-9]+", version)]
-
-
-def examine_outside(
-    config: Config, world: World, running: bool, address: str = ""
-) -> Iterator[Finding]:
+def examine_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
     """What only a try can tell: the mail server, a letter to the address if there is one, the
     captcha's provider, the way in."""
     if config.mail_host:
@@ -3255,8 +3118,10 @@ def register(cx: Context) -> Json:
 
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
+    mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
     with cx.store.writing():
-        if cx.store.has_room(email, client, older, cx.now) and may_mail(cx, email):
+        # Where no more letters may go, nobody is told.
+        if cx.store.has_room(email, client, older, cx.now) and not budget(cx, cx.now, *mails):
             registration_id = cx.store.add_registration(
                 older,
                 request_id=request_id,
@@ -3296,7 +3161,8 @@ def hashed_in_turn(
             for limit in limits:
                 limit_client(cx, *limit)
             seat.enter_context(cx.hashing.seat())
-            spend(cx, captcha)
+            if captcha and not cx.store.spend_captcha(captcha.signature, captcha.expires_at):
+                raise Forbidden("人机验证已用过，请重试", "captcha_failed")
         with cx.hashing.turns:
             return hashed(password, scheme_at(cx, email))
 
@@ -3305,14 +3171,9 @@ def scheme_at(cx: Context, email: str) -> str:
     """How passwords at this address are hashed: all of them with one salt, so that one hash
     tells a login all that there is to know, whatever waits at the address."""
     account = cx.store.account_of(email)
-    waiting = cx.store.registrations(email)
+    waiting = cx.store.registrations(email)  # in any case: the work is the same
     known = [account.password] if account else [r.password for r in waiting]
     return scheme_of(known[0]) if known else password_scheme(cx.rounds, cx.key, email)
-
-
-def may_mail(cx: Context, email: str) -> bool:
-    """Whether one more letter may go there; if not, nobody is told."""
-    return not budget(cx, cx.now, ("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", rank=Rank.NOBODY, refusal="验证码错误或已过期")
@@ -3335,21 +3196,16 @@ def verify(cx: Context) -> str:
                 if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
                     confirmed = waiting
         if confirmed:
-            confirm(cx, confirmed)
+            if cx.store.account_of(email):  # an account that changes is told so by mail
+                letter = changed_letter(cx.config, cx.world, email)
+                cx.store.add_letter(registration_id=None, **letter)
+            cx.store.confirm(confirmed, cx.now)
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
     cx.posted.set()
 
     return "验证成功"
-
-
-def confirm(cx: Context, registration: Registration) -> None:
-    """An account that changes is told so by mail."""
-    if cx.store.account_of(registration.email):
-        letter = changed_letter(cx.config, cx.world, registration.email)
-        cx.store.add_letter(registration_id=None, **letter)
-    cx.store.confirm(registration, cx.now)
 
 
 @route("POST", "/auth/login", rank=Rank.NOBODY)
@@ -3370,11 +3226,8 @@ def login(cx: Context) -> Json:
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(cx, account, password)
 
-    return {
-        "token": make_token(account, cx.key, cx.now),
-        "nickname": account.nickname,
-        "role": account.role,
-    }
+    token = make_token(account, cx.key, cx.now)
+    return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
 def strengthen(cx: Context, account: Account, password: str) -> None:
@@ -3414,18 +3267,12 @@ def listing_of(cx: Context) -> Listing:
         raise BadRequest("参数 view 必须是 flat 或 threads", "view_invalid")
     if sort not in ORDER:
         raise BadRequest("参数 sort 必须是 newest、oldest 或 likes", "sort_invalid")
-    thread, around = (
-        number_of(cx, name, 0, 2**63 - 1) if name in cx.query else 0
-        for name in ("thread", "around")
-    )
-    return Listing(
-        view="thread" if thread else view,
-        sort="oldest" if thread else sort,
-        page=number_of(cx, "page", 1, 1_000_000),
-        limit=number_of(cx, "limit", cx.config.comments_page_size, 100),
-        thread=thread,
-        around=around,
-    )
+    thread, around = (number_of(cx, name, 0, 2**63 - 1) for name in ("thread", "around"))
+    page = number_of(cx, "page", 1, 1_000_000)
+    limit = number_of(cx, "limit", cx.config.comments_page_size, 100)
+    if thread:
+        view, sort = "thread", "oldest"
+    return Listing(view, sort, page, limit, thread, around)
 
 
 @route("GET", "/comments", rank=Rank.ANYONE)
@@ -3435,8 +3282,9 @@ def get_comments(cx: Context) -> Json:
     ask = listing_of(cx)
 
     page = cx.store.page(name.key) or NO_PAGE
-    if ask.thread:
-        check_thread(cx, ask.thread, page)
+    root = cx.store.comment(ask.thread) if ask.thread else None
+    if ask.thread and (not root or root.page_id != page.id or root.parent_id or not root.shown):
+        raise NotFound("评论不存在", "comment_gone")
     number = page_around(cx, ask, page) if ask.around else ask.page
     skip, of = (number - 1) * ask.limit, ask.thread or page.id
     total = {"flat": page.total, "threads": page.threads}.get(ask.view, 0)
@@ -3445,11 +3293,9 @@ def get_comments(cx: Context) -> Json:
         count_view(cx, name)
 
     threads = ask.view == "threads"
+    shown = [with_replies(cx, c, ask.limit) if threads else listed(cx, c) for c in found]
     answer = {
-        "comments": [
-            with_replies(cx, comment, ask.limit) if threads else listed(cx, comment)
-            for comment in found
-        ],
+        "comments": shown,
         **sums_of(cx, name, page),
         "max_comment_length": cx.config.comments_max_length,
         "page": number,
@@ -3480,12 +3326,6 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
     if ask.view == "threads" and comment.thread_id:
         comment = cx.store.comment(comment.thread_id) or comment
     return cx.store.count_before(ask.view, ask.sort, comment) // ask.limit + 1
-
-
-def check_thread(cx: Context, thread_id: int, page: Page) -> None:
-    root = cx.store.comment(thread_id)
-    if not root or root.page_id != page.id or root.parent_id or not root.shown:
-        raise NotFound("评论不存在", "comment_gone")
 
 
 def with_replies(cx: Context, root: Comment, limit: int) -> Json:
@@ -3579,9 +3419,8 @@ def get_pages(cx: Context) -> Json:
         raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
     names = [page_of(cx, {"url": url}, "url") for url in urls]
     pages = [(name, cx.store.page(name.key) or NO_PAGE) for name in names]
-    return {
-        "pages": [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
-    }
+    sums = [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
+    return {"pages": sums}
 
 
 def author_of(cx: Context) -> Json:
@@ -3618,7 +3457,7 @@ def post_comment(cx: Context) -> Json:
     said = {
         **author_of(cx),
         "content": content_of(cx),
-        "parent_id": id_of(cx.form, "parent_id", optional=True),
+        "parent_id": None if cx.form.get("parent_id") is None else id_of(cx.form, "parent_id"),
         "ip": cx.client.ip,
     }
     try:
@@ -3682,9 +3521,9 @@ def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
 def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment | None:
     """The comment that this request asks for once more: a double click, or the retry of a
     request whose answer was lost. Else the captcha is spent."""
-    if cx.config.limits_enabled and (
-        double := cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
-    ):
+    limited = cx.config.limits_enabled
+    double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said) if limited else None
+    if double:
         return double
     if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
         return None
@@ -3747,8 +3586,7 @@ def edit_comment(cx: Context, comment_id: str) -> Json:
                 log.warning("comment %d waits for approval: %s", comment.id, held)
                 cx.store.set_status(comment.id, "waiting")
             cx.store.edit_comment(comment.id, content, safe_html(content), cx.now)
-        edited = cx.store.comment(comment.id) or comment
-    return written(cx, edited)
+        return written(cx, cx.store.comment(comment.id) or comment)
 
 
 @route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
@@ -3780,7 +3618,7 @@ def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
 @route("POST", "/comment/like", rank=Rank.ANYONE)
 def like_comment(cx: Context) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`; a second like changes nothing."""
-    comment_id, undo = id_of(cx.form, "id") or 0, flag_of(cx.form, "undo")
+    comment_id, undo = id_of(cx.form, "id"), flag_of(cx.form, "undo")
     with cx.store.writing():
         comment = cx.store.comment(comment_id)
         if comment is None or comment.status != "visible":
@@ -3832,8 +3670,7 @@ def home(cx: Context) -> Reply:
         found += examine_past(config, figures, cx.now)
         if cx.clients.unnamed_proxy:
             found.append(Finding("warn", "unnamed_proxy", ""))
-        worst_last = sorted(found)
-        state = {f.topic: f.level for f in worst_last if f.level != "ok"}
+        state = {f.topic: f.level for f in sorted(found) if f.level != "ok"}  # the worst stays
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
@@ -3857,8 +3694,7 @@ def asset(cx: Context, name: str) -> Reply:
     if found.etag in cx.header("If-None-Match"):
         return Reply(b"", found.content_type, headers, 304)
     if "gzip" in cx.header("Accept-Encoding"):
-        zipped = {**headers, "Content-Encoding": "gzip"}
-        return Reply(found.zipped, found.content_type, zipped)
+        return Reply(found.zipped, found.content_type, {**headers, "Content-Encoding": "gzip"})
     return Reply(found.body, found.content_type, headers)
 
 
@@ -3941,12 +3777,7 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         assets=assets_in(static),
         key=key.encode(),
         rounds=rounds,
-        hashing=Hashing(),
-        provider=Provider(),
-        tally=Tally(),
-        views=Views(),
         clients=Clients(config),
-        posted=threading.Event(),
     )
     site = bottle.Bottle()
     site.default_error_handler = bare_refusal
@@ -4077,10 +3908,9 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         config = self.channel.server.application.house.config
         unreadable = BadRequest("请求不是有效的 HTTP", "http_invalid")
         path = getattr(self.request, "path", "")
-        reply = refused(
-            self.PROBLEMS.get(self.request.error.code, unreadable),
-            next((route.refusal for route in ROUTES if route.path == path), ""),
-        )
+        problem = self.PROBLEMS.get(self.request.error.code, unreadable)
+        text = next((route.refusal for route in ROUTES if route.path == path), "")
+        reply = refused(problem, text)
         self.status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
         headers = headers_for(config, self.request.headers.get("ORIGIN", ""), private=True)
         headers |= {**reply.headers, "Content-Type": reply.content_type}
@@ -4197,11 +4027,9 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
 class Worker(threading.Thread):
     """Does its work again and again; the work says how many seconds to rest."""
 
-    def __init__(
-        self, name: str, work: Callable[[], float], wake: threading.Event | None = None
-    ) -> None:
+    def __init__(self, name: str, work: Callable[[], float], wake: threading.Event) -> None:
         super().__init__(name=name, daemon=True)
-        self.work, self.wake, self.stopping = work, wake or threading.Event(), False
+        self.work, self.wake, self.stopping = work, wake, False
 
     def run(self) -> None:
         while not self.stopping:
@@ -4297,8 +4125,7 @@ def greet(config: Config, server: Any) -> None:
     """What the owner reads when the service has started."""
     listen = config.server_listen
     if not listen.startswith("unix:"):
-        host = listen.rpartition(":")[0]
-        listen = f"http://{host}:{server.effective_port}"
+        listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
     address = config.server_public_url or listen
     print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
     if not config.server_public_url or config.site_demo:
@@ -4323,8 +4150,8 @@ def serve_until_stopped(app: App, server: Any) -> None:
         signal.signal(number, stop)
     workers = [
         Worker("postman", app.deliver, app.house.posted),
-        Worker("ticker", app.tick),
-        Worker("keeper", app.keep),
+        Worker("ticker", app.tick, threading.Event()),
+        Worker("keeper", app.keep, threading.Event()),
     ]
     for worker in workers:
         worker.start()
@@ -4381,13 +4208,14 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
 def check(config: Config, asked: argparse.Namespace) -> int:
     """Settings and findings on the terminal; 1 when something does not work."""
     world, path = World(), Path(config.database_path)
-    told = [*from_file(asked.file, []), *from_environment(os.environ, [])]
-    sources = {name: source.partition(": ")[0] for name, _, source in told}
+    told = [*from_file(asked.file, []), *from_environment(os.environ)]
+    sources = {(section, key): source.partition(": ")[0] for section, key, _, source in told}
     print(f"commentd {__version__} would run with these settings:\n")
     for (section, key), each in SETTINGS.items():
         value = ini_text(getattr(config, each.name))
         shown = "(hidden)" if value and each.metadata["secret"] else value
-        print(f"  {f'[{section}] {key}':27} {shown:35} {sources.get(each.name, 'default')}")
+        source = sources.get((section, key), "default")
+        print(f"  {f'[{section}] {key}':27} {shown:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
     found += [*examine_database(config, path, world)]
@@ -4514,8 +4342,8 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     folder = "/srv/commentd/%i" if many else str(asked.file.absolute().parent)
     if asked.config and not many:
         command += ["--config", str(asked.config.absolute())]
-    written = [os.path.abspath(Path(config.database_path).parent)]
-    written += [os.path.abspath(config.backup_folder)]
+    used = (Path(config.database_path).parent, config.backup_folder)
+    written = [os.path.abspath(each) for each in used]
     outside = [] if many else [w for w in written if not Path(w).is_relative_to(folder)]
     places = (folder, program, sys.executable, sys.base_prefix)
     homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
@@ -4561,23 +4389,19 @@ def as_owner(path: Path) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    commands = (f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
-        epilog="\n".join(
-            f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items()
-        ),
+        epilog="\n".join(commands),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
-    parser.add_argument("what", nargs="?", default="", help="what the command takes")
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any"
-    )
-    parser.add_argument(
-        "--mail", metavar="ADDRESS", default="", help="with check: send a letter there"
-    )
-    parser.add_argument("--version", action="version", version=f"commentd {__version__}")
+    add = parser.add_argument
+    add("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
+    add("what", nargs="?", default="", help="what the command takes")
+    add("--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any")
+    add("--mail", metavar="ADDRESS", default="", help="with check: send a letter there")
+    add("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
     run, word, _ = COMMANDS[asked.command]
     if asked.mail and asked.command != "check":

@@ -27,7 +27,7 @@ from test_server import COMMENT, Start, services, until
 import commentd
 from commentd import (
     APPLICATION_ID,
-    FLOORS,
+    LEAST,
     MIGRATIONS,
     SETTINGS,
     TRIAL_SECRETS,
@@ -565,20 +565,20 @@ def test_a_proxy_that_is_not_named_is_told(start: Start, tmp_path: Path) -> None
 # Versions
 
 
-@pytest.mark.parametrize("name", FLOORS)
+@pytest.mark.parametrize("name", LEAST)
 def test_a_package_below_its_floor_is_told(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def told() -> list[str]:
         return [f.text for f in examine_versions() if f.level == "warn"]
 
-    versions = dict.fromkeys(FLOORS, "10.0")
+    versions = dict.fromkeys(LEAST, "10.0")
     monkeypatch.setattr("importlib.metadata.version", versions.__getitem__)
     assert told() == []
-    versions[name] = FLOORS[name]
+    versions[name] = LEAST[name]
     assert told() == []
     versions[name] = "0.3.6" if name == "nh3" else "0.13.3"
     (text,) = told()
     assert f"{name} {versions[name]}" in text
-    assert FLOORS[name] in text
+    assert LEAST[name] in text
 
 
 # The page at /
