@@ -88,6 +88,9 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form[part]')]
 
+  /** The form that this began in, or what was put in its place. */
+  const here = () => forms().find(({what}) => what === form.what) ?? form
+
   /** A captcha token, which is used up. */
   const captcha = async () => {
     const token = await thread.token()
@@ -104,12 +107,12 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   function leave() {
     ask('auth/logout', {}).catch(() => {})
     signed({})
-    thread.$('textarea').focus()
+    here().content.focus()
   }
 
   if (refusal?.code === 'token_invalid') {
     signed({})
-    form = forms().find(({what}) => what === form.what)
+    form = here()
     thread.fault(form, {code: 'ended'})
   } else if (me().token) {
     const guest = form.querySelector('.guest')
@@ -153,7 +156,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
     },
   })
 
-  const panel = h('form', {noValidate: true, class: 'aside panel'})
+  const panel = h('form', {noValidate: true, class: 'aside panel open'})
 
   function go(step) {
     const [title, fields, word, work, ...others] = STEPS[step]()
@@ -223,7 +226,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
     panel.remove()
     signed({token, nickname, role, id: claims(token).id})
     thread.tell(say('here'))
-    thread.$('textarea').focus()
+    here().content.focus()
   }
 
   thread.$('.panel')?.remove()

@@ -136,7 +136,7 @@ option { color: CanvasText }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 1px }
 article { outline: 0 }
 .sr { position: absolute; clip-path: inset(50%) }
-.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(2 * var(--space)) }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--space)) }
 .push { margin-inline-start: auto }
 .small, .row, label, summary { font-size: .875em }
 .small, .row > :not(b), summary, label span { color: var(--muted) }
@@ -147,6 +147,7 @@ textarea, input {
 }
 textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: content }
 .open textarea { min-height: 7em; resize: vertical }
+form:not(.open) > div { display: none }
 ::placeholder { color: var(--muted); opacity: 1 }
 [aria-invalid], .error { --accent: color-mix(in oklab, #e5252f 70%, var(--text)); border-color: var(--accent); color: var(--accent) }
 summary { width: fit-content; padding: .3em 0 }
@@ -161,9 +162,9 @@ li { padding-top: calc(2 * var(--space)) }
 .list > li { padding-bottom: calc(2 * var(--space)) }
 article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--radius) }
 article > * { grid-column: 2; min-width: 0 }
-article > button { justify-self: start; color: var(--accent) }
+article > button { justify-self: start; margin-inline-start: -.4em; color: var(--accent) }
 .face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--at), var(--face) 50%, color-mix(in srgb, var(--face) 30%, transparent) 51%) }
-.meta { align-items: baseline; line-height: 1.5; column-gap: .75em }
+.meta { align-items: baseline; line-height: 1.5 }
 .meta a { text-decoration: none; min-height: 24px }
 b a { color: inherit }
 .meta a:hover { text-decoration: underline }
@@ -178,7 +179,7 @@ pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: norma
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
 .folded { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
-.acts > button { margin-inline: -.4em .4em }
+.acts > button { margin-inline-start: -.4em }
 .like { display: flex; align-items: center; gap: .3em }
 .like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2; transition: .15s }
 .like[aria-pressed=true] { color: var(--accent) }
@@ -262,7 +263,7 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
-/** The JSON of a reply, or its text; a refusal throws {code, error, retry}. */
+/** The JSON of a reply, or its text; throws {code, error, retry}. */
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
   if (body && me().token) headers.Authorization = 'Bearer ' + me().token
@@ -272,7 +273,7 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
     text = await reply.text()
   } catch {
-    // A service that answers what any page may ask has refused this page.
+    // Who answers what any page may ask has refused this one.
     const there = await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
     throw {code: there ? 'refused' : 'offline'}
   }
@@ -392,8 +393,6 @@ class Thread extends HTMLElement {
   #proof
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
 
-  // Attributes
-
   get url() {
     const {pathname, search} = new URL(document.querySelector('link[rel=canonical]')?.href || location)
     return this.getAttribute('page') || pathname + search
@@ -416,8 +415,6 @@ class Thread extends HTMLElement {
     return Math.min(100, this.getAttribute('limit') >>> 0) || 10
   }
 
-  // Life
-
   connectedCallback() {
     this.#ends = new AbortController()
     addEventListener('hashchange', () => {
@@ -426,11 +423,9 @@ class Thread extends HTMLElement {
       else if (id) this.#load({around: id})
     }, this.#ends)
     this.#root.adoptedStyleSheets = [sheet]
-    this.#root.append(h('slot', {name: 'link'}))
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy') this.#start()
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
-    this.#tint()
   }
 
   /** Style sheets may come late, or change: the link then has a transition. */
@@ -457,7 +452,9 @@ class Thread extends HTMLElement {
       this.writer({}),
       h('div', {class: 'head row', part: 'head'}),
       h('ol', {class: 'list', role: 'list'}),
-      h('p', {class: 'sr', role: 'status'})))
+      h('p', {class: 'sr', role: 'status'}),
+      h('slot', {name: 'link'})))
+    this.#tint()
     this.#load({around, asked})
   }
 
@@ -485,8 +482,6 @@ class Thread extends HTMLElement {
   #emit(name, detail) {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
-
-  // Reading
 
   #ask({page = 1, around, sort = this.#sort}) {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
@@ -535,6 +530,7 @@ class Thread extends HTMLElement {
     const {total, views, page_likes, threads} = this.sums
     this.$('.head').replaceChildren(
       total ? h('b', {}, this.say(total > 1 ? 'many' : 'one', total)) : '',
+      this.settings.closed && total ? h('span', {}, this.say('page')) : '',
       h('span', {}, this.say('views', views)),
       this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
       threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.#load({sort: target.value})},
@@ -548,7 +544,7 @@ class Thread extends HTMLElement {
     return item
   }
 
-  /** Puts a comment under what it answers; where that lies deep, beside it, with a name. */
+  /** Puts a comment under what it answers; deep down beside it, with a name. */
   put(comment, top) {
     this.$('.none')?.remove()
     const above = this.#item(comment.parent_id), flat = above?.parentNode.closest('ol ol ol')
@@ -636,9 +632,7 @@ class Thread extends HTMLElement {
     article.scrollIntoView({block: 'center'})
   }
 
-  // Writing
-
-  /** The form for a comment, for an answer to `parent`, or to change `old`. */
+  /** The form for a comment, an answer to `parent`, or a change of `old`. */
   writer(what) {
     const {parent, old} = what
     const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
@@ -650,14 +644,15 @@ class Thread extends HTMLElement {
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
-    const rest = h('div', {hidden: !text.value}, guest, h('div', {class: 'row'},
+    const rest = h('div', {}, guest, h('div', {class: 'row'},
       h('button', {class: 'main', part: 'button'}, this.say('post')),
       button(this.say('preview'), () => this.part('more.js', 'preview', form)),
       parent || old ? button(this.say('cancel'), () => form.remove()) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
       noValidate: true, part: 'form',
-      onfocusin: () => { rest.hidden = false; form.classList.add('open') },
+      class: text.value && 'open',
+      onfocusin: () => form.classList.add('open'),
       onkeydown: ({key, ctrlKey, metaKey}) => key === 'Enter' && (ctrlKey || metaKey) && form.requestSubmit(),
       oninput: ({target}) => {
         target.removeAttribute('aria-invalid')
@@ -684,8 +679,9 @@ class Thread extends HTMLElement {
   }
 
   #adapt(form) {
-    const {closed, hold, policy_url, registration} = this.settings
+    const {closed, hold, policy_url, registration, login_required} = this.settings
     form.hidden = !!closed
+    if (login_required) form.querySelector('.guest').hidden = !me().token
     if (hold === 'all') form.querySelector('.main').textContent = this.say('approve')
     form.querySelector('.links').replaceChildren(
       registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.part('account.js', 'account', form)) : '',
@@ -700,7 +696,7 @@ class Thread extends HTMLElement {
     form.content.focus()
   }
 
-  /** The proof of work begins with the first letter and is there before the last. */
+  /** The proof begins with the first letter and is there before the last. */
   token() {
     if (!(Date.now() - this.#proof?.at < 3e6)) {
       this.#proof = {at: Date.now(), token: prove(this)}
@@ -720,6 +716,7 @@ class Thread extends HTMLElement {
     const over = [...content].length - this.settings.most
     if (over > 0) throw {code: 'over', retry: over}
     if (old) return this.change(form, content, draft)
+    if (!me().token && this.settings.login_required) throw {code: 'login_required'}
     if (!me().token && !who.nickname) throw {code: 'nickname_missing'}
     keep('me', {...me(), ...who})
     const captcha_token = await this.token()
