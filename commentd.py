@@ -3672,11 +3672,9 @@ def home(cx: Context) -> Reply:
             found.append(Finding("warn", "unnamed_proxy", ""))
         state = {f.topic: f.level for f in sorted(found) if f.level != "ok"}  # the worst stays
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
-    headers = {
-        "Content-Security-Policy": PAGE_POLICY,
-        "Cross-Origin-Opener-Policy": "same-origin",
-        "Cache-Control": "no-store",
-    }
+    headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-store"}
+    if config.server_public_url.startswith("https:"):  # elsewhere browsers warn, and ignore it
+        headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Reply(text.encode(), "text/html; charset=utf-8", headers)
 
 

@@ -52,7 +52,7 @@ const WORDS = {
     nickname: 'Please choose another name.',
     email: 'This is not complete. It may stay empty.',
     website: 'This is not complete. It may stay empty.',
-    captcha: 'The check for robots failed. Please try again.',
+    captcha: 'The check for robots failed. Try again.',
     login: 'Please sign in to comment.',
     page: 'Comments are closed.',
     parent: 'This comment was removed.',
@@ -138,12 +138,12 @@ article { outline: 0 }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--space)) }
 .push { margin-inline-start: auto }
-.small, .row, label, summary { font-size: .875em }
-.small, .row > :not(b), summary, label span { color: var(--muted) }
+.small, .row, label span, summary { font-size: .875em }
+.small, .row > :not(b), label span, summary { color: var(--muted) }
 form, form > div, .guest { display: grid; gap: var(--space) }
 textarea, input {
-  display: block; width: 100%; padding: .5em .75em; border: 1px solid var(--edge); border-radius: var(--radius);
-  background: none; color: inherit; font: inherit; font-size: max(16px, 1.143em);
+  width: 100%; padding: .5em .75em; border: 1px solid var(--edge); border-radius: var(--radius);
+  background: none; color: inherit; font: inherit; font-size: max(16px, 1em);
 }
 textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: content }
 .open textarea { min-height: 7em; resize: vertical }
@@ -154,6 +154,7 @@ summary { width: fit-content; padding: .3em 0 }
 .main, .more { padding: .3em 1.1em; border: 1px solid var(--edge) }
 .row .main { background: var(--accent); border-color: transparent; color: lch(from var(--accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
 [aria-busy=true] .main { opacity: .6 }
+.aside, article > form { margin-top: var(--space) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line) }
 .head { margin-top: calc(3 * var(--space)); min-height: 2.5em }
 .row b { font-size: 1.143em }
@@ -183,7 +184,7 @@ pre code { padding: 0; background: none; font-size: 1em }
 .like { display: flex; align-items: center; gap: .3em }
 .like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2; transition: .15s }
 .like[aria-pressed=true] { color: var(--accent) }
-.like[aria-pressed=true] svg { fill: currentColor; transform: scale(1.1) }
+.like[aria-pressed=true] svg { fill: currentColor }
 .replies { position: relative; padding-inline-start: 3em }
 .replies .replies { padding-inline-start: 1.25em }
 .line[aria-expanded=true] { position: absolute; inset-block: 0; inset-inline-start: -8px; width: 24px }
@@ -428,7 +429,7 @@ class Thread extends HTMLElement {
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** Style sheets may come late, or change: the link then has a transition. */
+  /** Called when the page's style is there, and when it changes: the link then has a transition. */
   #tint() {
     this.style.setProperty('--link', getComputedStyle(this.#link).color)
   }
@@ -454,7 +455,7 @@ class Thread extends HTMLElement {
       h('ol', {class: 'list', role: 'list'}),
       h('p', {class: 'sr', role: 'status'}),
       h('slot', {name: 'link'})))
-    this.#tint()
+    requestAnimationFrame(() => this.#tint())
     this.#load({around, asked})
   }
 
@@ -775,11 +776,7 @@ async function count() {
 
 function start() {
   // The head is no place for a thread; a second script finds that of the first.
-  if (!document.querySelector('commentd-thread') && script.parentNode !== document.head) {
-    const thread = h('commentd-thread')
-    for (const name in script.dataset) thread.setAttribute(name, script.dataset[name])
-    script.after(thread)
-  }
+  if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
   new MutationObserver(count).observe(document, {childList: true, subtree: true})
 }

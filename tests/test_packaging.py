@@ -116,7 +116,8 @@ os.execv({words[0]!r}, {words} + sys.argv[1:])"""
     with services(folder) as start:
         service: Service = start(program=program, server={"trusted_proxy": "127.0.0.1"})
         assert service.ask("GET", "/").status == 200
-        assert service.ask("GET", "/home.js").body == (ROOT / "static/home.js").read_bytes()
+        assert service.ask("GET", "/home.css").body == (ROOT / "static/home.css").read_bytes()
+        assert b"commentd-thread" in service.ask("GET", "/embed.js").body
         far = "X-Forwarded-For: 114.114.114.114"
         posted = service.ask("POST", "/comments", far, body=COMMENT)
         assert (posted.status, posted.json["comment"]["location"]) == (200, "江苏 南京")

@@ -41,7 +41,7 @@ FILES = [ROOT / name for name in TOP] + [
     path
     for folder in ("static", "tests", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and path.suffix not in (".db", ".pyc")
+    if path.is_file() and path.suffix not in (".db", ".png", ".pyc")
 ]
 
 

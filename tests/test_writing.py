@@ -1,0 +1,1340 @@
+"""Writing, and the account of a reader, in a real Chromium, on a page of another origin and over
+plain http: each flow by mouse and by keyboard alone."""
+
+import hashlib
+import json
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import blog
+import pytest
+from blog import POST, say
+from conftest import Outside
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
+from test_captcha import SECRET, SITE_KEY, Siteverify
+from test_mail import PostOffice, code_in
+
+from commentd import MEMORY_LIMITS, App, Config, World
+
+Use = Callable[..., None]
+MAIL, PASSWORD = "ann@example.com", "Tränen, 眼泪 & \U0001f9c5"
+# What a browser writes to its console for each refusal, and for a request that got no answer.
+REFUSED, UNREACHED = "Failed to load resource: the server", "Failed to load resource: net::"
+
+
+# The ground
+
+
+class Outdoors(Outside):
+    """The clock goes with the browser's and may be set ahead; letters leave by SMTP."""
+
+    ahead = 0
+
+    @property
+    def world(self) -> World:
+        return World(now=lambda: time.time() + self.ahead)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with blog.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def office() -> Iterator[PostOffice]:
+    office = PostOffice()
+    office.start()
+    yield office
+    office.stop()
+
+
+@pytest.fixture
+def outside() -> Outdoors:
+    return Outdoors()
+
+
+@pytest.fixture
+def pages() -> blog.Pages:
+    return {}
+
+
+@pytest.fixture
+def address(pages: blog.Pages) -> Iterator[str]:
+    with blog.blog(pages) as address:
+        yield address
+
+
+@pytest.fixture
+def config(config: Config, address: str, office: PostOffice) -> Config:
+    office.letters.clear()
+    return replace(
+        config,
+        server_listen="127.0.0.1:0",
+        site_origins=(address,),
+        mail_host="127.0.0.1",
+        mail_port=office.port,
+        mail_security="none",
+        mail_sender="Blog <comments@blog.example>",
+        limits_enabled=False,
+    )
+
+
+def service_with(**settings: Any) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("settings", [settings], ids=[""])
+
+
+@dataclass
+class Ground:
+    """The blog, the service, and the browser between them."""
+
+    app: App
+    office: PostOffice
+    browser: Browser
+    service: str
+    address: str
+    pages: blog.Pages
+    stack: ExitStack
+    expected: list[str] = field(default_factory=list)  # in the console
+    heard: list[str] = field(default_factory=list)
+
+    def open(self, path: str = POST, lang: str = "en", look: str = "essay", **how: Any) -> Page:
+        """A reader of his own, before the page."""
+        context = self.browser.new_context(locale=lang, **how)
+        self.stack.callback(context.close)
+        context.set_default_timeout(8000)
+        return self.go(context.new_page(), path, lang, look)
+
+    def go(self, page: Page, path: str = POST, lang: str = "en", look: str = "essay") -> Page:
+        page.on("console", lambda message: self.heard.append(message.text))
+        page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
+        key = path.partition("?")[0]
+        self.pages |= blog.article(self.service, key, lang=lang, look=look)
+        with page.expect_response(lambda answer: "/comments?" in answer.url):
+            page.goto(self.address + path)
+        expect(page.locator(".wait")).to_have_count(0)
+        return page
+
+    def answers(self, change: blog.Change) -> None:
+        self.stack.enter_context(blog.answering(self.app, change))
+
+    def code(self, page: Page) -> str:
+        """The code of the last letter that arrived, for the field that waits for it."""
+        expect(code_field(page)).to_be_focused()
+        self.app.deliver()
+        return code_in(self.office.letters[-1].content)
+
+
+@pytest.fixture
+def ground(
+    app: App, browser: Browser, address: str, pages: blog.Pages, office: PostOffice
+) -> Iterator[Ground]:
+    with blog.service(app) as service, ExitStack() as stack:
+        ground = Ground(app, office, browser, service, address, pages, stack)
+        yield ground
+        stack.close()
+        assert [s for s in ground.heard if not any(e in s for e in ground.expected)] == []
+
+
+def mouse(target: Locator, text: str | None = None) -> None:
+    target.click()
+    if text is not None:
+        target.page.keyboard.press("Control+a")
+        target.page.keyboard.insert_text(text)
+
+
+def keyboard(target: Locator, text: str | None = None) -> None:
+    reach(target)
+    if text is None:
+        target.page.keyboard.press("Enter")
+    else:
+        target.page.keyboard.press("Control+a")
+        target.page.keyboard.insert_text(text)
+
+
+def reach(target: Locator) -> None:
+    """Tab, until it has the focus."""
+    expect(target).to_be_visible()
+    for _ in range(90):
+        if target.evaluate("e => e.getRootNode().activeElement === e"):
+            return
+        target.page.keyboard.press("Tab")
+    pytest.fail(f"Tab does not reach {target}")
+
+
+@pytest.fixture(params=[mouse, keyboard], ids=["mouse", "keyboard"])
+def use(request: pytest.FixtureRequest) -> Use:
+    """How a reader presses a control, or fills one in."""
+    hand: Use = request.param
+    return hand
+
+
+# Small verbs
+
+
+def button(page: Page | Locator, name: str | re.Pattern[str]) -> Locator:
+    return page.get_by_role("button", name=name, exact=True)
+
+
+def textbox(page: Page | Locator, name: str) -> Locator:
+    return page.get_by_role("textbox", name=name)
+
+
+def main(page: Page) -> Locator:
+    """The field at the top."""
+    return page.get_by_role("textbox", name=re.compile("Write a comment|写下你的想法"))
+
+
+def article(page: Page, text: str) -> Locator:
+    """The comment with this text."""
+    return page.get_by_role("article").filter(has_text=text)
+
+
+def shown(page: Page) -> list[str]:
+    return page.locator("article .body").all_inner_texts()
+
+
+def write(page: Page, text: str = "First.", name: str = "Ann", use: Use = mouse) -> None:
+    use(main(page), text)
+    use(textbox(page, "Name"), name)
+
+
+def post(page: Page, text: str = "First.", name: str = "Ann", use: Use = mouse) -> Locator:
+    """The article of a comment that was posted."""
+    write(page, text, name, use)
+    use(button(page, "Post"))
+    expect(main(page)).to_have_value("")
+    expect(article(page, text)).to_be_focused()
+    return article(page, text)
+
+
+def open_account(page: Page, use: Use = mouse) -> Locator:
+    """The panel in which one signs in."""
+    use(main(page), main(page).input_value())
+    use(button(page, "Sign in").first)
+    panel = page.get_by_role("form", name="Sign in")
+    expect(panel).to_be_visible()
+    return panel
+
+
+def open_registration(page: Page, use: Use = mouse) -> Locator:
+    use(button(open_account(page, use), "Create an account"))
+    panel = page.get_by_role("form", name="Create an account")
+    expect(panel).to_be_visible()
+    return panel
+
+
+def fill_registration(panel: Locator, use: Use = mouse, password: str = PASSWORD) -> None:
+    use(textbox(panel, "Name"), "Ann")
+    use(textbox(panel, "E-mail"), MAIL)
+    use(panel.get_by_label("Password"), password)
+    use(button(panel, "Send the code"))
+
+
+def code_field(page: Page) -> Locator:
+    return page.get_by_role("form", name="Code").get_by_role("textbox", name="Code")
+
+
+def register(ground: Ground, page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
+    """From the text field to an account that is signed in."""
+    fill_registration(open_registration(page, use), use, password)
+    use(code_field(page), ground.code(page))
+    expect_signed_in(page)
+
+
+def expect_signed_in(page: Page, name: str = "Ann") -> None:
+    expect(page.get_by_text(f"Signed in as {name}").first).to_be_visible()
+
+
+def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
+    """By the panel that is open."""
+    panel = page.get_by_role("form", name="Sign in")
+    use(textbox(panel, "E-mail"), MAIL)
+    use(panel.get_by_label("Password"), password)
+    use(button(panel, "Sign in"))
+
+
+@pytest.fixture
+def account(app: App) -> int:
+    """Ann has an account, made on another day."""
+    password = hashlib.sha256(PASSWORD.encode()).hexdigest()
+    visitor = blog.TestApp(app)
+    user = {"email": MAIL, "nickname": "Ann", "password": password, "captcha_token": "x"}
+    visitor.post_json("/auth/register", user)
+    with closing(sqlite3.connect(app.house.store.path)) as db:
+        (letter,) = db.execute("SELECT message FROM outbox").fetchone()
+    visitor.post_json("/auth/verify", {"email": MAIL, "token": code_in(letter)})
+    return app.house.store.account_of(MAIL).id
+
+
+def rows(app: App, what: str, *values: Any) -> list[Any]:
+    with closing(sqlite3.connect(app.house.store.path)) as db, db:
+        return db.execute(what, values).fetchall()
+
+
+def comments(app: App) -> list[tuple[str, str]]:
+    """Who wrote what, in order."""
+    return rows(app, "SELECT nickname, content FROM comment WHERE status <> 'deleted' ORDER BY id")
+
+
+@contextmanager
+def held(page: Page, url: str) -> Iterator[list[Route]]:
+    """Requests there wait until the block ends, then they go on."""
+    waiting: list[Route] = []
+    page.route(url, waiting.append)
+    yield waiting
+    page.unroute(url)
+    for route in waiting:
+        route.continue_()
+
+
+def requests_of(page: Page, path: str) -> list[Request]:
+    """The requests from now on whose path ends so; preflights left out."""
+    seen: list[Request] = []
+
+    def note(request: Request) -> None:
+        if urlsplit(request.url).path.endswith(path) and request.method != "OPTIONS":
+            seen.append(request)
+
+    page.on("request", note)
+    return seen
+
+
+def refusing(path: str, status: str, code: str, text: str = "不行", **headers: str) -> blog.Change:
+    """Requests that write there are refused."""
+
+    def change(environ: Any, was: str, head: dict[str, str], body: bytes) -> Any:
+        if environ["PATH_INFO"] != path or environ["REQUEST_METHOD"] in ("GET", "OPTIONS"):
+            return was, head, body
+        answer = json.dumps({"error": text, "code": code}).encode()
+        return status, {**head, "Content-Type": "application/json", **headers}, answer
+
+    return change
+
+
+def settings_say(**values: Any) -> blog.Change:
+    def change(environ: Any, status: str, headers: dict[str, str], body: bytes) -> Any:
+        if environ["PATH_INFO"] == "/comments" and environ["REQUEST_METHOD"] == "GET":
+            body = blog.changed_json(body, settings=json.loads(body)["settings"] | values)
+        return status, headers, body
+
+    return change
+
+
+# A newcomer
+
+
+def test_a_newcomer_reads_likes_and_comments(ground: Ground, use: Use) -> None:
+    say(ground.app, "A good start.", likes=2)
+    page = ground.open()
+    expect(article(page, "A good start.")).to_be_visible()
+    use(button(article(page, "A good start."), "Like 2"))
+    expect(button(page, "Like 3")).to_have_attribute("aria-pressed", "true")
+    use(button(page, "Like 3"))
+    expect(button(page, "Like 2")).to_have_attribute("aria-pressed", "false")
+    use(button(page, "Like this page 0"))
+    expect(button(page, "Like this page 1")).to_have_attribute("aria-pressed", "true")
+    mine = post(page, "And a good end.", use=use)
+    expect(page.get_by_role("status")).to_have_text("Posted.")
+    expect(mine).to_have_attribute("data-target", "")
+    expect(page.get_by_text("2 comments")).to_be_visible()
+    assert shown(page) == ["And a good end.", "A good start."]
+    assert comments(ground.app)[-1] == ("Ann", "And a good end.")
+    page.reload()
+    expect(button(page, "Like this page 1")).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_reply_appears_under_its_parent(ground: Ground, use: Use) -> None:
+    for text in ("Older.", "Newer."):
+        say(ground.app, text)
+    page = ground.open()
+    use(button(article(page, "Older."), "Reply"))
+    expect(textbox(page, "Reply 陆知微")).to_be_focused()
+    use(textbox(page, "Reply 陆知微"), "An answer.")
+    use(textbox(article(page, "Older."), "Name"), "Ann")
+    use(button(article(page, "Older."), "Post"))
+    answer = page.get_by_role("article").filter(has=page.locator(".body", has_text="An answer."))
+    expect(answer).to_be_focused()
+    expect(answer).to_have_attribute("data-target", "")
+    expect(page.get_by_role("status")).to_have_text("Posted.")
+    expect(textbox(page, "Reply 陆知微")).to_have_count(0)
+    assert shown(page) == ["Newer.", "Older.", "An answer."]
+    page.reload()
+    expect(page.locator("li li .body")).to_have_text("An answer.")
+
+
+def test_an_author_edits_what_he_wrote(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    mine = post(page, "A tpyo.")
+    use(button(mine, "Edit"))
+    box = mine.get_by_role("textbox")
+    expect(box).to_be_focused()
+    expect(box).to_have_value("A tpyo.")
+    use(box, "A **typo**.")
+    use(button(mine, "Save"))
+    changed = article(page, "A typo.")
+    expect(changed).to_be_focused()
+    expect(changed.get_by_text("edited")).to_be_visible()
+    expect(changed.locator("strong")).to_have_text("typo")
+    expect(changed.get_by_role("textbox")).to_have_count(0)
+    assert comments(ground.app) == [("Ann", "A **typo**.")]
+    page.reload()
+    use(button(page, "Edit"))
+    expect(textbox(page, "Write a comment").last).to_have_value("A **typo**.")
+
+
+def test_the_second_press_deletes_and_leaving_takes_the_first_back(
+    ground: Ground, use: Use
+) -> None:
+    page = ground.open()
+    mine = post(page, "Better not.")
+    use(button(mine, "Delete"))
+    expect(button(mine, "Really delete?")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    expect(button(mine, "Delete")).to_be_visible()
+    use(button(mine, "Delete"))
+    assert comments(ground.app) == [("Ann", "Better not.")]
+    use(button(mine, "Really delete?"))
+    expect(article(page, "Better not.")).to_have_count(0)
+    expect(main(page)).to_be_focused()
+    assert comments(ground.app) == []
+    page.reload()
+    expect(page.get_by_text("No comments yet")).to_be_visible()
+
+
+def test_a_deleted_comment_with_answers_keeps_its_place(ground: Ground) -> None:
+    page = ground.open()
+    mine = post(page, "A question?")
+    say(ground.app, "An answer!", parent_id=int(mine.locator("..").get_attribute("data-id") or 0))
+    page.reload()
+    for name in ("Delete", "Really delete?"):
+        button(article(page, "A question?"), name).click()
+    expect(page.locator("li").first.get_by_role("article").first).to_have_text(
+        "This comment was removed."
+    )
+    assert shown(page) == ["An answer!"]
+
+
+# The account
+
+
+def test_a_reader_registers_with_the_code_out_of_a_letter(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    sent = requests_of(page, "")
+    use(main(page), "Wait for me.")
+    register(ground, page, use)
+    expect(main(page)).to_have_value("Wait for me.")
+    expect(main(page)).to_be_focused()
+    use(button(page, "Post"))
+    expect(article(page, "Wait for me.")).to_be_focused()
+    assert rows(ground.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
+    bodies = [request.post_data or "" for request in sent]
+    digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
+    assert [PASSWORD in body or "Tr" in body for body in bodies] == [False] * len(bodies)
+    assert [digest in body for body in bodies].count(True) == 2  # register, login
+
+
+def test_a_reader_signs_out_and_in_again(ground: Ground, account: int, use: Use) -> None:
+    page = ground.open()
+    open_account(page, use)
+    sign_in(page, use)
+    expect_signed_in(page)
+    expect(page.get_by_role("status")).to_have_text("You are signed in.")
+    expect(main(page)).to_be_focused()
+    expect(page.get_by_role("form", name="Sign in")).to_have_count(0)
+    with page.expect_response("**/auth/logout"):
+        use(button(page, "Sign out"))
+    expect(page.get_by_text("Signed in as")).to_have_count(0)
+    expect(textbox(page, "Name")).to_have_value("Ann")
+    open_account(page, use)
+    sign_in(page, use)
+    expect_signed_in(page)
+    page.reload()
+    use(main(page), "Still me.")
+    expect_signed_in(page)
+
+
+def test_a_forgotten_password_is_set_anew(ground: Ground, account: int, use: Use) -> None:
+    page = ground.open()
+    use(button(open_account(page, use), "Forgot your password?"))
+    panel = page.get_by_role("form", name="Set a new password")
+    expect(panel.get_by_text("your comments stay yours")).to_be_visible()
+    fill_registration(panel, use, "another one")
+    use(code_field(page), ground.code(page))
+    expect_signed_in(page)
+    assert ground.app.house.store.account_of(MAIL).id == account
+    button(page, "Sign out").click()
+    open_account(page)
+    ground.expected.append(REFUSED)
+    sign_in(page, use)
+    expect(page.get_by_role("alert")).to_have_text(
+        "This address and password do not belong together."
+    )
+    sign_in(page, use, "another one")
+    expect_signed_in(page)
+
+
+def test_a_wrong_code_is_told_beside_the_field(ground: Ground, use: Use) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    fill_registration(open_registration(page))
+    right = ground.code(page)
+    use(code_field(page), f"{(int(right) + 1) % 10**6:06}")
+    expect(page.get_by_role("alert")).to_contain_text("The code is wrong or too old.")
+    expect(code_field(page)).to_have_attribute("aria-invalid", "true")
+    expect(code_field(page)).to_be_focused()
+    expect(code_field(page)).to_have_accessible_description(re.compile("wrong or too old"))
+    use(code_field(page), right)
+    expect_signed_in(page)
+
+
+def test_an_expired_code_is_sent_again(ground: Ground, outside: Outdoors, use: Use) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    fill_registration(open_registration(page))
+    late = ground.code(page)
+    outside.ahead = 601
+    use(code_field(page), late)
+    expect(page.get_by_role("alert")).to_contain_text("The code is wrong or too old.")
+    use(button(page, "Send it again"))
+    expect(page.get_by_role("alert")).to_have_count(0)
+    use(code_field(page), ground.code(page))
+    expect_signed_in(page)
+    assert len(ground.office.letters) == 2
+
+
+def test_a_code_is_taken_however_it_is_pasted(ground: Ground) -> None:
+    page = ground.open()
+    fill_registration(open_registration(page))
+    expect(code_field(page)).to_have_attribute("autocomplete", "one-time-code")
+    code = ground.code(page)
+    code_field(page).focus()
+    page.keyboard.insert_text(f" {code[:3]} {code[3:]}\n")
+    expect_signed_in(page)
+
+
+def test_back_and_cancel_keep_what_was_typed(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    use(main(page), "Not lost.")
+    panel = open_registration(page, use)
+    use(textbox(panel, "E-mail"), MAIL)
+    use(button(panel, "Back"))
+    panel = page.get_by_role("form", name="Sign in")
+    expect(textbox(panel, "E-mail")).to_have_value(MAIL)
+    expect(panel.get_by_label("Password")).to_be_focused()
+    use(button(panel, "Cancel"))
+    expect(page.get_by_role("form", name="Sign in")).to_have_count(0)
+    expect(main(page)).to_be_focused()
+    expect(main(page)).to_have_value("Not lost.")
+
+
+def test_back_from_the_code_leads_to_sign_in(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    fill_registration(open_registration(page))
+    expect(code_field(page)).to_be_focused()
+    use(button(page, "Back"))
+    expect(textbox(page.get_by_role("form", name="Sign in"), "E-mail")).to_have_value(MAIL)
+
+
+def test_a_reload_in_the_middle_of_the_code_loses_nothing(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    main(page).fill("Not lost.")
+    fill_registration(open_registration(page))
+    code = ground.code(page)
+    page.reload()
+    expect(main(page)).to_have_value("Not lost.")
+    use(button(page, "Sign in"))
+    use(code_field(page), code)
+    panel = page.get_by_role("form", name="Sign in")
+    expect(page.get_by_role("status")).to_have_text("Your address is confirmed. Please sign in.")
+    use(panel.get_by_label("Password"), PASSWORD)
+    use(button(panel, "Sign in"))
+    expect_signed_in(page)
+    expect(main(page)).to_have_value("Not lost.")
+
+
+def test_after_a_reload_sending_again_asks_for_the_password_again(ground: Ground) -> None:
+    page = ground.open()
+    fill_registration(open_registration(page))
+    expect(code_field(page)).to_be_focused()
+    page.reload()
+    main(page).focus()
+    button(page, "Sign in").click()
+    button(page, "Send it again").click()
+    panel = page.get_by_role("form", name="Set a new password")
+    expect(textbox(panel, "E-mail")).to_have_value(MAIL)
+    panel.get_by_label("Password").fill(PASSWORD)
+    button(panel, "Send the code").click()
+    code_field(page).fill(ground.code(page))
+    expect_signed_in(page)
+
+
+@service_with(mail_host="", server_public_url="http://comments.test")
+def test_where_no_code_can_be_mailed_nobody_is_asked_to_sign_in(ground: Ground) -> None:
+    page = ground.open()
+    main(page).focus()
+    expect(button(page, "Post")).to_be_visible()
+    expect(button(page, "Sign in")).to_have_count(0)
+
+
+@pytest.mark.parametrize("ended", ["expired", "revoked"])
+def test_a_login_that_has_ended_is_renewed_while_posting(
+    ground: Ground, outside: Outdoors, account: int, ended: str, use: Use
+) -> None:
+    page = ground.open()
+    open_account(page)
+    sign_in(page)
+    expect_signed_in(page)
+    if ended == "expired":
+        outside.ahead = 8 * 86400
+    else:
+        with ground.app.house.store.writing():
+            ground.app.house.store.end_tokens(account)
+    ground.expected.append(REFUSED)
+    use(main(page), "Who am I?")
+    use(button(page, "Post"))
+    expect(page.get_by_role("alert")).to_have_text(
+        "Your sign-in has ended. Sign in again, or go on with a name."
+    )
+    expect(main(page)).to_have_value("Who am I?")
+    assert comments(ground.app) == []
+    sign_in(page, use)
+    expect_signed_in(page)
+    expect(main(page)).to_have_value("Who am I?")
+    use(button(page, "Post"))
+    expect(article(page, "Who am I?")).to_be_focused()
+    assert rows(ground.app, "SELECT user_id, content FROM comment") == [(account, "Who am I?")]
+
+
+def test_a_login_that_has_ended_does_not_keep_anybody_from_writing(
+    ground: Ground, outside: Outdoors, account: int
+) -> None:
+    page = ground.open()
+    open_account(page)
+    sign_in(page)
+    expect_signed_in(page)
+    outside.ahead = 8 * 86400
+    ground.expected.append(REFUSED)
+    main(page).fill("As a guest, then.")
+    button(page, "Post").click()
+    expect(page.get_by_role("alert")).to_contain_text("Your sign-in has ended.")
+    expect(textbox(page.locator("form[part]"), "Name")).to_have_value("Ann")
+    button(page, "Post").click()
+    expect(article(page, "As a guest, then.")).to_be_focused()
+    assert rows(ground.app, "SELECT user_id, content FROM comment") == [(None, "As a guest, then.")]
+
+
+@service_with(comments_login_required=True)
+def test_where_a_login_is_asked_for_the_panel_opens_by_itself(
+    ground: Ground, account: int, use: Use
+) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    use(main(page), "Let me in.")
+    use(button(page, "Post"))
+    expect(page.get_by_role("alert")).to_have_text("Please sign in to comment.")
+    sign_in(page, use)
+    expect_signed_in(page)
+    use(button(page, "Post"))
+    expect(article(page, "Let me in.")).to_be_focused()
+
+
+def test_an_answer_that_signs_in_is_still_where_the_focus_is(ground: Ground, account: int) -> None:
+    say(ground.app, "A question?")
+    page = ground.open()
+    button(page, "Reply").click()
+    page.keyboard.insert_text("An answer!")
+    button(article(page, "A question?"), "Sign in").click()
+    sign_in(page)
+    expect_signed_in(page)
+    box = textbox(page, "Reply 陆知微")
+    expect(box).to_have_value("An answer!")
+    expect(box).to_be_focused()
+    button(article(page, "A question?"), "Post").click()
+    expect(page.locator("li li .body")).to_have_text("An answer!")
+
+
+def test_passwords_leave_as_their_sha256_only(ground: Ground) -> None:
+    """Each length is read off the request itself, at every edge of the 64 byte blocks."""
+    page = ground.open()
+    open_account(page)
+    alphabet = "abcXYZ 0189,.-_é中文密码🔑"
+    texts = ["".join(alphabet[(7 * i + n) % len(alphabet)] for i in range(n)) for n in range(201)]
+    texts += ["a" * n for n in range(1, 201)] + ["密" * n for n in range(1, 201)]
+    sent = page.evaluate(
+        """async texts => {
+          const thread = document.querySelector('commentd-thread').shadowRoot
+          const panel = thread.querySelector('.panel'), sent = []
+          window.fetch = async (url, {body} = {}) => {
+            if (/login$/.test(url)) sent.push(body)
+            return new Response('{"provider": "none", "code": "x"}', {status: body ? 401 : 200})
+          }
+          panel.email.value = 'ann@example.com'
+          for (const text of texts) {
+            panel.password.value = text
+            panel.requestSubmit()
+            while (panel.ariaBusy === 'true') await new Promise(go => setTimeout(go))
+          }
+          return sent
+        }""",
+        [text for text in texts if text.strip()],
+    )
+    assert [json.loads(body)["password"] for body in sent] == [
+        hashlib.sha256(text.encode()).hexdigest() for text in texts if text.strip()
+    ]
+
+
+# Drafts
+
+WHERE = ["main", "reply", "edit"]
+
+
+def begin(page: Page, where: str, text: str | None = None) -> Locator:
+    """A form, where there are `Hers.` and `Mine.`, and what is typed there."""
+    if where == "reply":
+        button(article(page, "Hers."), "Reply").click()
+    elif where == "edit":
+        button(article(page, "Mine."), "Edit").click()
+    whose = {"main": page.locator("section > form"), "reply": article(page, "Hers.")}
+    box = whose.get(where, article(page, "Mine.")).get_by_role("textbox").first
+    if text is not None:
+        box.fill(text)
+    return box
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("event", ["reload", "failure", "sign-in", "registration"])
+def test_a_draft_outlives_what_happens(ground: Ground, where: str, event: str) -> None:
+    say(ground.app, "Hers.")
+    page = ground.open()
+    post(page, "Mine.")
+    box = begin(page, where, "Half a thou")
+    if event == "failure":
+        ground.expected.append(REFUSED)
+        for path in ("/comments", "/comments/2"):
+            ground.answers(refusing(path, "503 Service Unavailable", "storage"))
+        form = page.locator("form").filter(has=box)
+        form.get_by_role("button", name=re.compile("^(Post|Save)$")).click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect(box).to_have_value("Half a thou")
+    elif event == "sign-in":
+        register(ground, page)
+        button(page, "Sign out").first.click()
+        expect(box).to_have_value("Half a thou")
+        open_account(page)
+        sign_in(page)
+        expect_signed_in(page)
+        expect(box).to_have_value("Half a thou")
+        if where == "edit":
+            expect(button(article(page, "Mine."), "Save")).to_be_visible()
+    elif event == "registration":
+        register(ground, page)
+        expect(box).to_have_value("Half a thou")
+    page.reload()
+    expect(article(page, "Mine.")).to_be_visible()
+    expect(begin(page, where)).to_have_value("Half a thou")
+
+
+def test_each_page_and_each_form_has_a_draft_of_its_own(ground: Ground) -> None:
+    say(ground.app, "Hers.")
+    say(ground.app, "Hers.", page="/other/")
+    page = ground.open()
+    post(page, "Mine.")
+    for where in WHERE:
+        begin(page, where, f"To {where}.")
+    ground.go(page, "/other/")
+    expect(main(page)).to_have_value("")
+    expect(begin(page, "reply")).to_have_value("")
+    main(page).fill("Elsewhere.")
+    ground.go(page)
+    for where in WHERE:
+        expect(begin(page, where)).to_have_value(f"To {where}.")
+    button(page.locator("section > form"), "Post").click()
+    expect(article(page, "To main.")).to_be_focused()
+    page.reload()
+    expect(main(page)).to_have_value("")
+    expect(begin(page, "reply")).to_have_value("To reply.")
+
+
+def test_name_and_addresses_are_remembered(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    use(main(page), "One.")
+    use(textbox(page, "Name"), "Ann")
+    use(page.locator("summary"))
+    use(textbox(page, "E-mail"), MAIL)
+    use(textbox(page, "Website"), "https://ann.example/")
+    use(button(page, "Post"))
+    link = article(page, "One.").get_by_role("link", name="Ann")
+    expect(link).to_have_attribute("href", "https://ann.example/")
+    expect(link).to_have_attribute("rel", re.compile(r"(?=.*\bnofollow\b)(?=.*\bnoopener\b)"))
+    assert rows(ground.app, "SELECT email FROM comment") == [(MAIL,)]
+    page.reload()
+    main(page).focus()
+    page.locator("summary").click()
+    for name, value in {"Name": "Ann", "E-mail": MAIL, "Website": "https://ann.example/"}.items():
+        expect(textbox(page, name)).to_have_value(value)
+
+
+def test_the_name_of_an_answer_stands_in_the_other_form_too(ground: Ground) -> None:
+    say(ground.app, "Hers.")
+    page = ground.open()
+    begin(page, "reply", "An answer.")
+    textbox(article(page, "Hers."), "Name").fill("Ann")
+    button(article(page, "Hers."), "Post").click()
+    expect(page.locator("li li .body")).to_have_text("An answer.")
+    main(page).focus()
+    expect(textbox(page, "Name")).to_have_value("Ann")
+
+
+def test_cancelling_leads_back_to_where_it_began(ground: Ground, use: Use) -> None:
+    say(ground.app, "Hers.")
+    page = ground.open()
+    use(button(page, "Reply"))
+    expect(textbox(page, "Reply 陆知微")).to_be_focused()
+    use(button(page, "Cancel"))
+    expect(textbox(page, "Reply 陆知微")).to_have_count(0)
+    expect(button(page, "Reply")).to_be_focused()
+
+
+# Text
+
+
+def test_the_preview_shows_what_is_posted(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    text = "A *line*, `code`, [a link](https://a.example/?b=1&c=2) & <b>no tag</b>\n\n> 引用\n\n1. x"
+    write(page, text)
+    use(button(page, "Preview"))
+    preview = page.locator("form .body")
+    expect(preview.get_by_role("link", name="a link")).to_be_visible()
+    seen = preview.inner_html()
+    use(button(page, "Preview"))
+    expect(preview).to_have_count(0)
+    use(button(page, "Post"))
+    expect(page.locator("article .body")).to_be_visible()
+    assert page.locator("article .body").inner_html() == seen
+
+
+def test_a_preview_of_nothing_says_so(ground: Ground) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    main(page).click()
+    button(page, "Preview").click()
+    expect(page.get_by_role("alert")).to_have_text("Please write something first.")
+    expect(main(page)).to_be_focused()
+
+
+@service_with(comments_max_length=300)
+def test_a_counter_appears_near_the_limit(ground: Ground, use: Use) -> None:
+    page = ground.open()
+    write(page, "字" * 50)
+    expect(page.get_by_text("250", exact=True)).to_have_count(0)
+    use(main(page), "🔑" * 290)
+    expect(page.get_by_text("10", exact=True)).to_be_visible()
+    use(main(page), "字" * 310)
+    expect(page.get_by_text("-10", exact=True)).to_be_visible()
+    sent = requests_of(page, "/comments")
+    use(button(page, "Post"))
+    assert_told(page, main(page), "10 characters too many")
+    assert sent == []
+    use(main(page), "字" * 300)
+    use(button(page, "Post"))
+    expect(article(page, "字" * 300)).to_be_focused()
+
+
+def test_several_lines_grow_the_field_and_stay_lines(ground: Ground) -> None:
+    page = ground.open()
+    main(page).click()
+    low = main(page).bounding_box()
+    main(page).fill("A line.\n" * 30)
+    high = main(page).bounding_box()
+    assert low is not None
+    assert high is not None
+    assert high["height"] > 2 * low["height"]
+
+
+# Refusals
+
+
+def assert_told(page: Page, field: Locator | None, words: str) -> None:
+    """The words stand beside the field, which has the focus; all go when it is typed into."""
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_text(re.compile(words))
+    expect(alert).to_be_visible()
+    if field is None:
+        return
+    expect(field).to_be_focused()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    expect(field).to_have_accessible_description(re.compile(words))
+    beside = field.evaluate(
+        """e => {
+          const below = e.getRootNode().querySelector('[role=alert]').getBoundingClientRect().top
+          return below - e.getBoundingClientRect().bottom
+        }"""
+    )
+    assert 0 <= beside < 16
+    page.keyboard.press("x")
+    expect(field).not_to_have_attribute("aria-invalid", "true")
+    expect(alert).to_have_count(0)
+
+
+FIELDS = {
+    "en": {"content": "Write a", "nickname": "Name", "email": "E-mail", "website": "Website"},
+    "zh": {"content": "写下你的", "nickname": "昵称", "email": "邮箱", "website": "网站"},
+}
+# Code, status, field, words in English and Chinese.
+REFUSALS = [
+    ("content_missing", 400, "content", "something", "写点什么"),
+    ("content_too_long", 400, "content", "too (long|many)", "超出|太长|过长"),
+    ("content_invalid", 400, "content", "character", "字符"),
+    ("nickname_missing", 400, "nickname", "give a name", "填写昵称"),
+    ("nickname_invalid", 400, "nickname", "another name", "换一个"),
+    ("nickname_too_long", 400, "nickname", "another name", "换一个"),
+    ("nickname_taken", 409, "nickname", "another name", "换一个"),
+    ("email_invalid", 400, "email", "complete", "完整"),
+    ("website_invalid", 400, "website", "complete", "完整"),
+    ("captcha_failed", 403, "", "robots", "人机验证"),
+    ("captcha_token_missing", 400, "", "robots", "人机验证"),
+    ("captcha_down", 503, "", "robots", "人机验证"),
+    ("page_closed", 403, "", "closed", "关闭"),
+    ("parent_gone", 404, "", "removed", "删除"),
+    ("too_many", 429, "", "wait 40 seconds", "等 40 秒"),
+    ("origin_refused", 403, "", "site", "网站"),
+    ("storage", 503, "", "later|right now|again|reached", "[一-龥]"),
+    ("body_too_large", 413, "", "long|large|much", "[一-龥]"),
+]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(("code", "status", "field", "en", "zh"), REFUSALS, ids=lambda v: str(v))
+def test_each_refusal_is_told_in_words_beside_its_field(
+    ground: Ground, lang: str, code: str, status: int, field: str, en: str, zh: str
+) -> None:
+    ground.expected.append(REFUSED)
+    ground.answers(refusing("/comments", f"{status} No", code, **{"Retry-After": "40"}))
+    page = ground.open(lang={"zh": "zh-CN"}.get(lang, lang))
+    main(page).fill("First.")
+    names = FIELDS[lang]
+    textbox(page, names["nickname"]).fill("Ann")
+    page.locator("form .main").click()
+    aim = page.get_by_label(re.compile(f"^{names[field]}")) if field else None
+    assert_told(page, aim, en if lang == "en" else zh)
+    expect(page.get_by_role("alert").or_(main(page)).first).not_to_have_text("不行")
+
+
+def test_real_refusals_reach_their_fields(ground: Ground, use: Use) -> None:
+    ground.expected.append(REFUSED)
+    blog.owner_token(ground.app)
+    page = ground.open()
+    use(main(page), "First.")
+    use(button(page, "Post"))
+    assert_told(page, textbox(page, "Name"), "Please give a name.")
+    use(textbox(page, "Name"), blog.OWNER)
+    use(button(page, "Post"))
+    assert_told(page, textbox(page, "Name"), "Please choose another name.")
+    use(textbox(page, "Name"), "Ann")
+    use(page.locator("summary"))
+    use(textbox(page, "E-mail"), "ann@")
+    use(button(page, "Post"))
+    assert_told(page, textbox(page, "E-mail"), "not complete")
+    use(textbox(page, "E-mail"), "")
+    use(textbox(page, "Website"), "ann")
+    use(button(page, "Post"))
+    assert_told(page, textbox(page, "Website"), "not complete")
+    use(main(page), " \n ")
+    use(button(page, "Post"))
+    assert_told(page, main(page), "Please write something first.")
+    assert comments(ground.app) == []
+
+
+def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground, use: Use) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    panel = open_account(page)
+    use(textbox(panel, "E-mail"), "ann@")
+    use(button(panel, "Sign in"))
+    assert_told(page, panel.get_by_label("Password"), "Please write a password.")
+    use(panel.get_by_label("Password"), PASSWORD)
+    use(button(panel, "Sign in"))
+    assert_told(page, textbox(panel, "E-mail"), "ann@example.com")
+    use(button(panel, "Create an account"))
+    panel = page.get_by_role("form", name="Create an account")
+    use(textbox(panel, "E-mail"), "")
+    use(textbox(panel, "Name"), "")
+    use(button(panel, "Send the code"))
+    assert_told(page, textbox(panel, "Name"), "Please give a name.")
+    use(button(panel, "Send the code"))
+    assert_told(page, textbox(panel, "E-mail"), "Please write your address.")
+
+
+def test_an_address_that_is_not_confirmed_is_told_so(ground: Ground) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open()
+    fill_registration(open_registration(page))
+    expect(code_field(page)).to_be_focused()
+    button(page, "Back").click()
+    sign_in(page)
+    expect(page.get_by_role("alert")).to_contain_text("not confirmed yet")
+
+
+@service_with(limits_enabled=True)
+def test_who_writes_too_fast_is_told_how_long_to_wait(ground: Ground) -> None:
+    page = ground.open()
+    body = {"page_url": POST, "nickname": "Ann", "captcha_token": "x"}
+    here = blog.TestApp(ground.app, {"REMOTE_ADDR": "127.0.0.1"})
+    for number in range(5):
+        here.post_json("/comments", {**body, "content": f"{number}"})
+    ground.expected.append(REFUSED)
+    write(page, "Sixth.")
+    button(page, "Post").click()
+    assert_told(page, None, r"^Too fast: please wait [1-9]\d? seconds\.$")
+    expect(main(page)).to_have_value("Sixth.")
+
+
+# The keyboard
+
+
+@pytest.mark.parametrize("keys", ["Control+Enter", "Meta+Enter"])
+def test_control_or_command_and_enter_post(ground: Ground, keys: str) -> None:
+    page = ground.open()
+    write(page, "Quick.")
+    main(page).press("Enter")
+    expect(main(page)).to_have_value("Quick.\n")
+    main(page).press(keys)
+    expect(article(page, "Quick.")).to_be_focused()
+    begin_edit = button(article(page, "Quick."), "Edit")
+    begin_edit.click()
+    page.keyboard.insert_text("Very quick.")
+    page.keyboard.press(keys)
+    expect(article(page, "Very quick.")).to_be_focused()
+    assert len(comments(ground.app)) == 1
+
+
+def test_enter_in_the_field_of_the_name_posts(ground: Ground) -> None:
+    page = ground.open()
+    write(page, "Enter.")
+    textbox(page, "Name").press("Enter")
+    expect(article(page, "Enter.")).to_be_focused()
+
+
+@pytest.mark.parametrize("where", ["content", "nickname"])
+def test_enter_that_ends_a_composition_posts_nothing(ground: Ground, where: str) -> None:
+    page = ground.open(lang="zh-CN")
+    sent = requests_of(page, "/comments")
+    main(page).fill("先写")
+    box = page.locator(f"[name={where}]")
+    box.focus()
+    cdp = page.context.new_cdp_session(page)
+    cdp.send("Input.imeSetComposition", {"text": "ni'hao", "selectionStart": 6, "selectionEnd": 6})
+    for kind in ("keyDown", "keyUp"):
+        key = {"key": "Process", "code": "Enter", "windowsVirtualKeyCode": 229, "modifiers": 2}
+        cdp.send("Input.dispatchKeyEvent", {"type": kind, **key})
+    box.evaluate(
+        """e => e.dispatchEvent(new KeyboardEvent('keydown', {
+          key: 'Enter', ctrlKey: true, isComposing: true, bubbles: true, composed: true}))"""
+    )
+    cdp.send("Input.insertText", {"text": "你好"})
+    expect(box).to_have_value(re.compile("你好$"))
+    assert [request for request in sent if request.method == "POST"] == []
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+# Posting
+
+
+@pytest.mark.parametrize("again", ["double click", "Control+Enter", "Enter"])
+def test_pressing_post_twice_makes_one_comment(ground: Ground, again: str) -> None:
+    page = ground.open()
+    write(page, "Once.")
+    with held(page, "**/comments") as waiting:
+        if again == "double click":
+            button(page, "Post").dblclick()
+        else:
+            main(page).press("Control+Enter")
+            (main(page) if again == "Control+Enter" else textbox(page, "Name")).press(again)
+        form = page.locator("section > form")
+        expect(form).to_have_attribute("aria-busy", "true")
+        button(page, "Post").click()
+    expect(article(page, "Once.")).to_be_focused()
+    expect(form).not_to_have_attribute("aria-busy", "true")
+    assert len(waiting) == 1
+    assert comments(ground.app) == [("Ann", "Once.")]
+
+
+def flood(app: App) -> None:
+    """All clients have had their share of this hour."""
+    now = int(app.house.world.now())
+    rows(app, "INSERT INTO budget VALUES ('comments/3600', '', 300, ?) RETURNING 1", now + 3600)
+
+
+def expect_waiting(page: Page, text: str) -> None:
+    expect(article(page, text).get_by_text("Waiting for approval. Only you")).to_be_visible()
+
+
+@service_with(limits_enabled=True)
+@pytest.mark.parametrize("query", ["", "?utm_source=letter"], ids=["plain", "from a letter"])
+def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(
+    ground: Ground, query: str, use: Use
+) -> None:
+    flood(ground.app)
+    page = ground.open(POST + query)
+    mine = post(page, "Patience.", use=use)
+    expect_waiting(page, "Patience.")
+    expect(page.get_by_role("status")).to_contain_text("Waiting for approval")
+    expect(button(mine, "Reply")).to_have_count(0)
+    page.reload()
+    expect_waiting(page, "Patience.")
+    expect(ground.open().get_by_text("No comments yet")).to_be_visible()
+    with ground.app.house.store.writing():
+        ground.app.house.store.set_status(1, "visible")
+    page.reload()
+    expect(article(page, "Patience.").get_by_role("button", name="Reply")).to_be_visible()
+    expect(page.get_by_text("Waiting for approval")).to_have_count(0)
+
+
+@service_with(limits_enabled=True)
+def test_a_comment_that_was_approved_does_not_wait_on_a_later_page(ground: Ground) -> None:
+    flood(ground.app)
+    page = ground.open()
+    post(page, "Patience.")
+    rows(ground.app, "DELETE FROM budget RETURNING 1")
+    with ground.app.house.store.writing():
+        ground.app.house.store.set_status(1, "visible")
+    rows(ground.app, "UPDATE comment SET created_at = created_at - 7200 RETURNING 1")
+    for number in range(11):
+        say(ground.app, f"Later {number}.", hours=0, name=f"Reader {number}", website="")
+        rows(ground.app, "DELETE FROM budget RETURNING 1")
+    page.reload()
+    expect(article(page, "Later 10.")).to_be_visible()
+    button(page, "Show more").click()
+    expect(article(page, "Patience.")).to_have_count(1)
+    expect(page.get_by_text("Waiting for approval")).to_have_count(0)
+
+
+def test_a_waiting_answer_stays_under_its_parent(ground: Ground) -> None:
+    say(ground.app, "Hers.")
+
+    def waiting(environ: Any, status: str, head: dict[str, str], body: bytes) -> Any:
+        if environ["PATH_INFO"] == "/comments" and environ["REQUEST_METHOD"] == "POST":
+            comment = json.loads(body)["comment"]
+            with ground.app.house.store.writing():
+                ground.app.house.store.set_status(comment["id"], "waiting")
+            body = blog.changed_json(body, comment=comment | {"status": "waiting"})
+        return status, head, body
+
+    ground.answers(waiting)
+    page = ground.open()
+    begin(page, "reply", "An answer.")
+    textbox(article(page, "Hers."), "Name").fill("Ann")
+    button(article(page, "Hers."), "Post").click()
+    expect(page.locator("li li .body")).to_have_text("An answer.")
+    page.reload()
+    expect(page.locator("li li .body")).to_have_text("An answer.")
+    expect_waiting(page, "An answer.")
+
+
+@pytest.mark.parametrize(("lang", "name"), [("en", "Post for approval"), ("zh-CN", "提交审核")])
+def test_where_all_comments_wait_the_button_says_so(ground: Ground, lang: str, name: str) -> None:
+    ground.answers(settings_say(hold="all"))
+    page = ground.open(lang=lang)
+    main(page).click()
+    expect(button(page, name)).to_be_visible()
+
+
+@service_with(privacy_policy_url="https://blog.example/privacy")
+@pytest.mark.parametrize(("lang", "name"), [("en", "Privacy"), ("zh-CN", "隐私政策")])
+def test_a_policy_is_linked_where_one_writes(ground: Ground, lang: str, name: str) -> None:
+    page = ground.open(lang=lang)
+    main(page).click()
+    link = page.get_by_role("link", name=name)
+    expect(link).to_have_attribute("href", "https://blog.example/privacy")
+
+
+# What changed meanwhile
+
+
+def age(app: App, minutes: int) -> None:
+    rows(app, "UPDATE comment SET created_at = created_at - ? RETURNING 1", minutes * 60)
+
+
+def test_after_a_quarter_of_an_hour_a_guest_can_change_nothing(ground: Ground) -> None:
+    page = ground.open()
+    mine = post(page, "Too late.")
+    age(ground.app, 14)
+    page.reload()
+    expect(button(mine, "Edit")).to_be_visible()
+    age(ground.app, 2)
+    page.reload()
+    expect(mine.get_by_text("You", exact=True)).to_be_visible()
+    expect(button(mine, "Edit")).to_have_count(0)
+    expect(button(mine, "Delete")).to_have_count(0)
+
+
+def test_an_account_deletes_what_it_wrote_at_any_time(ground: Ground, account: int) -> None:
+    page = ground.open()
+    open_account(page)
+    sign_in(page)
+    expect_signed_in(page)
+    main(page).fill("Long ago.")
+    button(page, "Post").click()
+    mine = article(page, "Long ago.")
+    expect(mine).to_be_focused()
+    age(ground.app, 3000)
+    page.reload()
+    expect(button(mine, "Delete")).to_be_visible()
+    expect(button(mine, "Edit")).to_have_count(0)
+    button(mine, "Delete").click()
+    button(mine, "Really delete?").click()
+    expect(mine).to_have_count(0)
+    assert comments(ground.app) == []
+
+
+@pytest.mark.parametrize(
+    ("lang", "words"), [("en", "too late to change"), ("zh-CN", "已经过了可以修改的时间")]
+)
+def test_an_edit_that_comes_too_late_is_told_so(ground: Ground, lang: str, words: str) -> None:
+    ground.expected.append(REFUSED)
+    page = ground.open(lang=lang)
+    main(page).fill("Too late.")
+    page.locator("[name=nickname]").fill("Ann")
+    page.locator("form .main").click()
+    mine = article(page, "Too late.")
+    mine.get_by_role("button", name=re.compile("^(Edit|修改)$")).click()
+    page.keyboard.insert_text("In time?")
+    age(ground.app, 16)
+    mine.locator("form .main").click()
+    expect(page.get_by_role("alert")).to_contain_text(words)
+    expect(mine.get_by_role("textbox").first).to_have_value("In time?")
+    assert comments(ground.app) == [("Ann", "Too late.")]
+
+
+def test_a_deletion_that_fails_is_told(ground: Ground, use: Use) -> None:
+    ground.expected += [REFUSED, UNREACHED]
+    page = ground.open()
+    mine = post(page, "Too late.")
+    use(button(mine, "Delete"))
+    page.context.set_offline(True)
+    use(button(mine, "Really delete?"))
+    expect(mine.get_by_role("alert")).to_contain_text("can’t be reached")
+    page.context.set_offline(False)
+    age(ground.app, 16)
+    use(mine.get_by_role("button", name=re.compile("elete")))
+    if button(mine, "Really delete?").count():
+        use(button(mine, "Really delete?"))
+    expect(mine.get_by_role("alert")).to_contain_text("too late")
+    assert comments(ground.app) == [("Ann", "Too late.")]
+
+
+def test_an_answer_to_what_was_removed_meanwhile_is_told_so(ground: Ground) -> None:
+    ground.expected.append(REFUSED)
+    parent = say(ground.app, "Hers.")
+    page = ground.open()
+    box = begin(page, "reply", "An answer.")
+    textbox(article(page, "Hers."), "Name").fill("Ann")
+    with ground.app.house.store.writing():
+        ground.app.house.store.set_status(parent, "deleted")
+    button(article(page, "Hers."), "Post").click()
+    expect(article(page, "Hers.").get_by_role("alert")).to_have_text("This comment was removed.")
+    expect(box).to_have_value("An answer.")
+
+
+def test_a_page_that_was_closed_meanwhile_is_told_so(ground: Ground) -> None:
+    ground.expected.append(REFUSED)
+    say(ground.app, "Hers.")
+    page = ground.open()
+    write(page, "Wait!")
+    rows(ground.app, "UPDATE page SET closed = 1 RETURNING 1")
+    button(page, "Post").click()
+    expect(page.get_by_role("alert")).to_have_text("Comments are closed.")
+    expect(main(page)).to_have_value("Wait!")
+    page.reload()
+    expect(article(page, "Hers.")).to_be_visible()
+    expect(main(page)).to_be_hidden()
+    expect(button(page, "Reply")).to_have_count(0)
+
+
+# The network
+
+solved = service_with(captcha_provider="altcha")
+
+
+@solved
+def test_offline_the_text_stays_and_a_second_try_posts_it(ground: Ground, use: Use) -> None:
+    ground.expected.append(UNREACHED)
+    page = ground.open()
+    write(page, "Through the tunnel.", use=use)
+    page.context.set_offline(True)
+    use(button(page, "Post"))
+    expect(page.get_by_role("alert")).to_have_text("The comments can’t be reached right now.")
+    expect(main(page)).to_have_value("Through the tunnel.")
+    page.context.set_offline(False)
+    use(button(page, "Post"))
+    expect(article(page, "Through the tunnel.")).to_be_focused()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert comments(ground.app) == [("Ann", "Through the tunnel.")]
+
+
+@solved
+def test_an_answer_that_was_lost_does_not_double_the_comment(ground: Ground) -> None:
+    ground.expected.append(UNREACHED)
+    page = ground.open()
+    write(page, "Exactly once.")
+
+    def lose(route: Route) -> None:
+        route.fetch(url=route.request.url.replace("comments.test", "127.0.0.1"))
+        route.abort()
+
+    page.route("**/comments", lose, times=1)
+    button(page, "Post").click()
+    expect(page.get_by_role("alert")).to_have_text("The comments can’t be reached right now.")
+    assert comments(ground.app) == [("Ann", "Exactly once.")]
+    button(page, "Post").click()
+    mine = article(page, "Exactly once.")
+    expect(mine).to_be_focused()
+    expect(button(mine, "Edit")).to_be_visible()
+    assert comments(ground.app) == [("Ann", "Exactly once.")]
+
+
+@solved
+def test_offline_each_letter_does_not_ask_anew(ground: Ground) -> None:
+    ground.expected.append(UNREACHED)
+    page = ground.open()
+    asked = requests_of(page, "/captcha")
+    page.context.set_offline(True)
+    main(page).click()
+    for letter in "Patience":
+        with page.expect_event("requestfailed") if not asked else ExitStack():
+            page.keyboard.press(letter)
+    assert len(asked) == 1
+
+
+def test_a_like_that_fails_is_taken_back_and_told(ground: Ground, use: Use) -> None:
+    ground.expected.append(UNREACHED)
+    say(ground.app, "Hers.")
+    page = ground.open()
+    page.context.set_offline(True)
+    use(button(article(page, "Hers."), "Like 0"))
+    expect(page.get_by_role("status")).to_have_text("The comments can’t be reached right now.")
+    expect(button(article(page, "Hers."), "Like 0")).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_like_after_the_login_has_ended_counts(
+    ground: Ground, outside: Outdoors, account: int
+) -> None:
+    ground.expected.append(REFUSED)
+    say(ground.app, "Hers.")
+    page = ground.open()
+    open_account(page)
+    sign_in(page)
+    expect_signed_in(page)
+    outside.ahead = 8 * 86400
+    button(article(page, "Hers."), "Like 0").click()
+    expect(page.get_by_role("status")).to_contain_text("sign-in has ended")
+    button(article(page, "Hers."), "Like 0").click()
+    expect(button(article(page, "Hers."), "Like 1")).to_be_visible()
