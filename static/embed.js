@@ -1,5 +1,5 @@
 // commentd: this script puts the comments of a page behind itself, or into <commentd-thread>.
-// In order: Words, Style, Elements, Memory, Service, Proof, Texts, Thread, Counts, Start.
+// In order: Words, Style, Elements, Memory, Service, Proof, Texts, Thread, Start.
 'use strict'
 {
 
@@ -111,7 +111,7 @@ const WORDS = {
 
 // -- Style --------------------------------------------------------------------
 
-// Colours come from the page's text and links, and so fit every scheme.
+// Colours come from the page's text and links.
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 :host {
@@ -259,7 +259,7 @@ function keep(key, value, area = 'localStorage') {
   } catch {}
 }
 
-/** {nickname, email, website}; of an account also {token, id}. */
+/** {nickname, email, website, token?, id?} */
 const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
@@ -290,7 +290,7 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
 
 /** SHA-256 (FIPS 180-4), since plain http has none, and the search; a worker gets it as text. */
 function prover() {
-  const H = [], K = [], W = [], out = [], sieve = []
+  const H = [], K = [], sieve = [], W = new Int32Array(64)
   for (let n = 2; n < 312; n++) {
     if (sieve[n]) continue
     for (let m = n; m < 312; m += n) sieve[m] = 1
@@ -301,7 +301,7 @@ function prover() {
   const turn = (n, by) => n >>> by | n << 32 - by
 
   function sha256(state, block) {
-    let [a, b, c, d, e, f, g, k] = state
+    let {0: a, 1: b, 2: c, 3: d, 4: e, 5: f, 6: g, 7: k} = state // five times a list's speed
     for (let i = 0; i < 64; i++) {
       const x = W[i - 15], y = W[i - 2]
       W[i] = i < 16 ? block[i]
@@ -317,10 +317,10 @@ function prover() {
   const words = text => text.match(/.{8}/g).map(n => parseInt(n, 16) | 0)
 
   function search({salt, nonce, keyPrefix}, from, to) {
-    const block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
+    const [first] = words(keyPrefix), block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
     for (block[8] = from; block[8] < to; block[8]++) {
       const key = sha256(H, block)
-      if (key[0] === words(keyPrefix)[0] && hex(key).startsWith(keyPrefix)) return {counter: block[8], derivedKey: hex(key)}
+      if (key[0] === first && hex(key).startsWith(keyPrefix)) return {counter: block[8], derivedKey: hex(key)}
     }
   }
   return {H, hex, search, sha256}
@@ -395,8 +395,9 @@ class Thread extends HTMLElement {
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
 
   get url() {
-    const {pathname, search} = new URL(document.querySelector('link[rel=canonical]')?.href || location)
-    return this.getAttribute('page') || pathname + search
+    const canonical = h('a', {href: document.querySelector('link[rel=canonical]')?.href ?? 'x:'})
+    const {pathname, search, hash} = canonical.host ? canonical : location
+    return this.getAttribute('page') || pathname + search + (/^#[!/]/.test(hash) ? hash : '')
   }
 
   get zh() {
@@ -413,23 +414,23 @@ class Thread extends HTMLElement {
   }
 
   get #limit() {
-    return Math.min(100, this.getAttribute('limit') >>> 0) || 10
+    const limit = this.getAttribute('limit') | 0
+    return limit > 0 ? Math.min(limit, 100) : 10
   }
 
   connectedCallback() {
     this.#ends = new AbortController()
     addEventListener('hashchange', () => {
-      const id = this.#target, item = this.#item(id)
-      if (item) this.go(item.firstChild)
-      else if (id) this.#load({around: id})
+      this.#start()
+      if (this.sums && this.#target) this.part('more.js', 'follow', this.#target)
     }, this.#ends)
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
-    if (this.getAttribute('loading') !== 'lazy') this.#start()
+    if (this.getAttribute('loading') !== 'lazy' || this.#target) this.#start()
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** Called when the page's style is there, and when it changes: the link then has a transition. */
+  /** When the page's style is there, and when it changes: the link has a transition. */
   #tint() {
     this.style.setProperty('--link', getComputedStyle(this.#link).color)
   }
@@ -439,7 +440,7 @@ class Thread extends HTMLElement {
   }
 
   attributeChangedCallback() {
-    if (this.#shown) this.#start()
+    if (this.#shown) queueMicrotask(() => this.#start())
   }
 
   #start() {
@@ -447,7 +448,7 @@ class Thread extends HTMLElement {
     if (!this.isConnected || this.#shown === shown) return
     this.#shown = shown
     this.settings = {}
-    const around = this.#target, asked = this.#ask({around})
+    this.load({around: this.#target})
     this.$('section')?.remove()
     this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, dir: 'ltr', part: 'thread'},
       this.writer({}),
@@ -456,7 +457,6 @@ class Thread extends HTMLElement {
       h('p', {class: 'sr', role: 'status'}),
       h('slot', {name: 'link'})))
     requestAnimationFrame(() => this.#tint())
-    this.#load({around, asked})
   }
 
   $(selector) {
@@ -484,19 +484,17 @@ class Thread extends HTMLElement {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
-  #ask({page = 1, around, sort = this.#sort}) {
-    const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
-    return ask('comments?' + new URLSearchParams(query))
-  }
-
   /** The first page, or that around a comment; the next in place of `more`. */
-  async #load({page = 1, around, more, sort = this.#sort, asked = this.#ask({page, around, sort})}) {
-    const list = this.$('.list'), shown = this.#shown
-    const again = (word, what) => h('li', {}, button(this.say(word), ({target}) => this.#load({sort, more: target.parentNode, ...what}), {class: 'more'}))
+  async load({page = 1, around, more, sort = this.#sort}) {
+    const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
+    const asked = ask('comments?' + new URLSearchParams(query))
+    await 0 // #start draws its frame meanwhile
+    const list = this.$('.list')
+    const again = (word, what) => h('li', {}, button(this.say(word), ({target}) => this.load({sort, more: target.parentNode, ...what}), {class: 'more'}))
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
       const reply = await asked
-      if (shown !== this.#shown) return
+      if (more.getRootNode() !== this.#root) return // it came too late
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
@@ -510,7 +508,9 @@ class Thread extends HTMLElement {
       if (!list.firstElementChild) list.append(h('li', {class: 'small none'}, this.say(this.settings.closed ? 'page' : 'none')))
       this.#mine()
       if (page > 1) first?.firstChild.focus()
-      if (around) this.#item(around) ? this.go(this.#item(around).firstChild) : this.part('more.js', 'seek', around)
+      const there = this.#item(around)
+      if (there) this.go(there.firstChild)
+      else if (around) this.part('more.js', 'seek', around)
       this.#emit('loaded', {page_url: this.url, total: reply.total})
     } catch (refusal) {
       const retry = again('retry', {page, around})
@@ -534,7 +534,7 @@ class Thread extends HTMLElement {
       this.settings.closed && total ? h('span', {}, this.say('page')) : '',
       h('span', {}, this.say('views', views)),
       this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
-      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.#load({sort: target.value})},
+      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
   }
 
@@ -754,36 +754,24 @@ class Thread extends HTMLElement {
 
 const kit = {WORDS, ask, button, formatted, h, keep, me, recall, local}
 
-// -- Counts -------------------------------------------------------------------
-
-/** Fills the elements that want a page's number of comments. */
-async function count() {
-  const asked = []
-  let query = 'pages?'
-  for (const node of document.querySelectorAll('[data-commentd-count]:not([data-commentd-counted])')) {
-    if (asked.length > 99 || query.length > 6000) break
-    query += '&url=' + encodeURIComponent(node.dataset.commentdCount)
-    node.dataset.commentdCounted = ''
-    asked.push(node)
-  }
-  if (!asked.length) return
-  const {pages} = await ask(query)
-  pages.forEach(({total}, i) => { asked[i].textContent = total })
-  count()
-}
-
 // -- Start --------------------------------------------------------------------
+
+const WANTING = '[data-commentd-count]:not([data-commentd-counted])'
+
+async function count() {
+  if (document.querySelector(WANTING)) (await import(SERVICE + 'more.js')).count(ask, WANTING)
+}
 
 function start() {
   // The head is no place for a thread; a second script finds that of the first.
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
-  new MutationObserver(count).observe(document, {childList: true, subtree: true})
 }
 
 if (!customElements.get('commentd-thread')) {
   customElements.define('commentd-thread', Thread)
-  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
-  else start()
+  new MutationObserver(count).observe(document, {childList: true, subtree: true})
 }
+if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
+else start()
 }

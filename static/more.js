@@ -1,5 +1,6 @@
-// What only some readers want, each loaded on first use: the preview, what is their own (to see what
-// waits, to edit, to delete), and the rest of a thread with more than a hundred answers.
+// What only some pages and readers want, loaded on first use: what is one's own (to see what waits, to
+// edit, to delete), the preview, the rest of a thread with more than a hundred answers, links to
+// comments, and the numbers of comments on other pages.
 
 const MORE = {
   en: {
@@ -22,6 +23,8 @@ const MORE = {
 
 const MONTH = 30 * 86400e3
 const age = comment => Date.now() - new Date(comment.created_at.replace(' ', 'T') + '+08:00')
+
+const item = (thread, id) => thread.$(`li[data-id="${id}"]`)
 
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
 export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
@@ -88,7 +91,7 @@ export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
   // What waits is in no list of the service.
   for (const {comment} of Object.values(mine())) {
     const here = comment?.page_url === thread.url && age(comment) < MONTH
-    if (here && comment.status === 'waiting' && !thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
+    if (here && comment.status === 'waiting' && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
 }
@@ -123,8 +126,36 @@ export async function rest(thread, {ask}, item, button) {
 /** Looks for a comment among the answers that did not come with theirs. */
 export async function seek(thread, kit, id) {
   for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
-    while (more.isConnected && !thread.$(`li[data-id="${id}"]`)) await rest(thread, kit, more.parentNode, more)
+    while (more.isConnected && !item(thread, id)) await rest(thread, kit, more.parentNode, more)
   }
-  const found = thread.$(`li[data-id="${id}"]`)
-  if (found) thread.go(found.firstChild)
+  if (item(thread, id)) thread.go(item(thread, id).firstChild)
+}
+
+/** Goes to a comment; where it is not shown, by a list that holds it. */
+export async function follow(thread, {ask}, id) {
+  const threads = [...document.querySelectorAll('commentd-thread')]
+  if (item(thread, id)) return thread.go(item(thread, id).firstChild)
+  if (threads.some(other => item(other, id))) return
+  const query = {url: thread.url, view: 'threads', sort: thread.sums.sort, around: id, limit: 100}
+  const {comments} = await ask('comments?' + new URLSearchParams(query)).catch(() => ({comments: []}))
+  const holds = each => each.id === Number(id) || each.more_replies || each.replies?.some(holds)
+  if (comments.some(holds)) thread.load({around: id, sort: thread.sums.sort})
+}
+
+/** Fills the elements that want a page's number of comments: a request for a hundred, or for as
+    many as proxies let pass. */
+export async function count(ask, wanting) {
+  const asked = []
+  let query = 'pages?'
+  for (const node of document.querySelectorAll(wanting)) {
+    const piece = '&url=' + encodeURIComponent(node.dataset.commentdCount || location.pathname)
+    if (asked.length === 100 || (asked.length && query.length + piece.length > 7500)) break
+    node.dataset.commentdCounted = ''
+    query += piece
+    asked.push(node)
+  }
+  if (!asked.length) return
+  const {pages} = await ask(query).catch(() => ({pages: []}))
+  pages.forEach(({total}, i) => { asked[i].textContent = total })
+  count(ask, wanting)
 }
