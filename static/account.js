@@ -93,7 +93,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   /** A captcha token, which is used up. */
   const captcha = async () => {
-    const token = await thread.token()
+    const token = await thread.token(true)
     thread.spent()
     return token
   }

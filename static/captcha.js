@@ -26,12 +26,14 @@ async function api(provider, key) {
   return there
 }
 
-/** A token of the provider, once the reader has solved what it asks, if it asks anything. */
+/** A token of the provider, once the reader has solved what it asks, or a function that gets one. */
 export async function captcha(thread, kit, provider, {site_key, action}) {
   const there = await api(provider, site_key)
   if (provider === 'recaptcha') {
+    const execute = () => there.execute(site_key, {action})
     try {
-      return await there.execute(site_key, {action})
+      await execute()
+      return execute // its tokens live two minutes: another one when the comment is sent
     } catch {} // of version 2
   }
   return new Promise((callback, refused) => {
@@ -40,7 +42,10 @@ export async function captcha(thread, kit, provider, {site_key, action}) {
     thread.querySelector('[slot=captcha]')?.remove()
     thread.$('slot[name=captcha]')?.remove()
     thread.append(box)
-    thread.$('form:focus-within .main, form .main').parentNode.before(slot)
+    // The box is where the reader is.
+    const place = form => form?.querySelector('.main').parentNode.before(slot)
+    place(thread.$('form:focus-within') ?? thread.$('form.open'))
+    thread.shadowRoot.addEventListener('focusin', ({target}) => place(target.closest('form')))
     const failed = () => { thread.spent(); refused({code: 'captcha_failed'}) }
     there.render(box, {
       sitekey: site_key, action, callback,

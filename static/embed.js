@@ -20,7 +20,6 @@ const WORDS = {
     preview: 'Preview',
     cancel: 'Cancel',
     privacy: 'Privacy',
-    over: '{n} characters too many',
     signin: 'Sign in',
     one: '1 comment',
     many: '{n} comments',
@@ -37,7 +36,6 @@ const WORDS = {
     reply: 'Reply',
     fold: 'Read on',
     hide: 'Hide replies',
-    show: 'Show replies ({n})',
     admin: 'Author',
     pinned: 'Pinned',
     edited: 'edited',
@@ -46,16 +44,7 @@ const WORDS = {
     retry: 'Try again',
     offline: 'The comments can’t be reached now. What you write is kept.',
     refused: 'This site may not use these comments.',
-    too_many: 'Too fast: please wait {n} seconds.',
-    content: 'Please write something first.',
-    nickname_missing: 'Please give a name.',
-    nickname: 'Please choose another name.',
-    email: 'This is not complete. It may stay empty.',
-    website: 'This is not complete. It may stay empty.',
-    captcha: 'The check for robots failed. Try again.',
-    login: 'Please sign in to comment.',
     page: 'Comments are closed.',
-    parent: 'This comment was removed.',
     comment: 'This comment was removed.',
   },
   zh: {
@@ -69,7 +58,6 @@ const WORDS = {
     preview: '预览',
     cancel: '取消',
     privacy: '隐私政策',
-    over: '超出 {n} 字',
     signin: '登录',
     one: '1 条评论',
     many: '{n} 条评论',
@@ -86,7 +74,6 @@ const WORDS = {
     reply: '回复',
     fold: '展开全文',
     hide: '收起回复',
-    show: '展开 {n} 条回复',
     admin: '博主',
     pinned: '置顶',
     edited: '已修改',
@@ -95,16 +82,7 @@ const WORDS = {
     retry: '重试',
     offline: '暂时连不上评论服务，你写的内容不会丢。',
     refused: '这个网站不能使用此评论服务。',
-    too_many: '太快了，请等 {n} 秒。',
-    content: '先写点什么吧。',
-    nickname_missing: '请填写昵称。',
-    nickname: '请换一个昵称。',
-    email: '没有写完整，也可以留空。',
-    website: '没有写完整，也可以留空。',
-    captcha: '人机验证没有通过，请重试。',
-    login: '请先登录再评论。',
     page: '评论已关闭。',
-    parent: '该评论已删除。',
     comment: '该评论已删除。',
   },
 }
@@ -264,6 +242,8 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
+let known // whether the service has ever answered
+
 /** The JSON of a reply, or its text; throws {code, error, retry}. */
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
@@ -276,12 +256,13 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
   } catch {
     // Who answers what any page may ask has refused this one.
     const there = await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
-    throw {code: there ? 'refused' : 'offline'}
+    throw {code: there && !known ? 'refused' : 'offline'}
   }
   const {ok, status} = reply
   try {
     text = JSON.parse(text)
   } catch {}
+  known = true
   if (ok) return text
   throw {code: 'offline', ...text, status, retry: reply.headers.get('Retry-After')}
 }
@@ -471,11 +452,6 @@ class Thread extends HTMLElement {
     return WORDS[this.zh ? 'zh' : 'en'][key]?.replace('{n}', n)
   }
 
-  /** Words for a refusal's code, or for its first word. */
-  why({code = '', error, retry}) {
-    return this.say(code, retry) ?? this.say(code.split('_')[0]) ?? error ?? this.say('offline')
-  }
-
   tell(text) {
     this.$('[role=status]').textContent = text
   }
@@ -489,7 +465,7 @@ class Thread extends HTMLElement {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
     const asked = ask('comments?' + new URLSearchParams(query))
     await 0 // #start draws its frame meanwhile
-    const list = this.$('.list')
+    const list = this.$('.list'), pressed = more
     const again = (word, what) => h('li', {}, button(this.say(word), ({target}) => this.load({sort, more: target.parentNode, ...what}), {class: 'more'}))
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
@@ -503,18 +479,19 @@ class Thread extends HTMLElement {
         list.replaceChildren(reply.page > 1 ? again('all') : '')
       }
       more.remove()
-      const [first] = reply.comments.map(comment => this.#branch(comment))
+      const fresh = reply.comments.find(({id}) => !this.#item(id))
+      for (const comment of reply.comments) this.branch(comment)
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
       if (!list.firstElementChild) list.append(h('li', {class: 'small none'}, this.say(this.settings.closed ? 'page' : 'none')))
       this.#mine()
-      if (page > 1) first?.firstChild.focus()
+      if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
       const there = this.#item(around)
       if (there) this.go(there.firstChild)
       else if (around) this.part('more.js', 'seek', around)
       this.#emit('loaded', {page_url: this.url, total: reply.total})
     } catch (refusal) {
       const retry = again('retry', {page, around})
-      retry.prepend(h('p', {role: 'alert'}, this.why(refusal)))
+      retry.prepend(h('p', {role: 'alert'}, this.say(refusal.code === 'refused' ? 'refused' : 'offline')))
       more.replaceWith(retry)
     }
   }
@@ -528,7 +505,7 @@ class Thread extends HTMLElement {
   }
 
   head() {
-    const {total, views, page_likes, threads} = this.sums
+    const {total, views, page_likes, threads} = this.sums, focused = this.$('select:focus')
     this.$('.head').replaceChildren(
       total ? h('b', {}, this.say(total > 1 ? 'many' : 'one', total)) : '',
       this.settings.closed && total ? h('span', {}, this.say('page')) : '',
@@ -536,9 +513,10 @@ class Thread extends HTMLElement {
       this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
       threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
+    if (focused) this.$('select')?.focus()
   }
 
-  #branch(comment) {
+  branch(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
     if (comment.more_replies) item.append(button(this.say('more'), ({target}) => this.part('more.js', 'rest', item, target), {class: 'more rest'}))
@@ -553,7 +531,7 @@ class Thread extends HTMLElement {
     let item = this.#item(comment.id)
     if (item) item.firstChild.replaceWith(article)
     else {
-      const list = flat ?? (above ? above.querySelector('ol') ?? this.#replies(above) : this.$('.list'))
+      const list = flat ?? (above ? above.querySelector(':scope > .replies > ol') ?? this.#replies(above) : this.$('.list'))
       item = h('li', {'data-id': comment.id}, article)
       list[top && !above ? 'prepend' : 'append'](item)
     }
@@ -565,12 +543,7 @@ class Thread extends HTMLElement {
   /** A list of answers, and the line beside it that hides it. */
   #replies(item) {
     const list = h('ol', {role: 'list'})
-    const line = button('', () => {
-      list.hidden = !list.hidden
-      line.setAttribute('aria-expanded', !list.hidden)
-      line.ariaLabel = list.hidden ? null : this.say('hide')
-      line.textContent = list.hidden ? this.say('show', list.querySelectorAll('li').length) : ''
-    }, {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
+    const line = button('', () => this.part('more.js', 'hide', line, list), {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
@@ -579,7 +552,7 @@ class Thread extends HTMLElement {
     const {id, nickname, role, website, pinned, edited} = comment
     if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
     const body = formatted(comment.html), name = h('bdi', {}, nickname)
-    const long = comment.content.length > 700 && button(this.say('fold'), () => body.classList.remove('folded') ?? long.remove())
+    const long = comment.content.length > 700 && button(this.say('fold'), () => body.classList.remove('folded') ?? long.replaceWith() ?? body.parentNode.focus())
     if (long) body.classList.add('folded')
     const badge = word => h('span', {class: 'badge'}, this.say(word))
     const note = text => text && h('span', {}, text)
@@ -598,32 +571,21 @@ class Thread extends HTMLElement {
         this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}))]))
   }
 
+  /** A heart with a number, for `like` of more.js. */
   #heart(word, count, key, path, body) {
-    const number = h('span'), likes = () => recall('likes', [])
-    const set = (liked, n) => {
-      keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
+    const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'),
+      () => this.part('more.js', 'like', heart, key, path, body), {class: 'like'})
+    heart.show = (liked, n) => {
       heart.setAttribute('aria-pressed', liked)
-      heart.ariaLabel = `${this.say(word)} ${count = n}`
-      number.textContent = n || ''
+      heart.ariaLabel = `${this.say(word)} ${heart.count = n}`
+      heart.replaceChildren(heart.firstChild, n || '')
     }
-    const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'), async () => {
-      const undo = likes().includes(key), before = count
-      set(!undo, count + 1 - 2 * undo)
-      try {
-        const {likes, page_likes = likes} = await ask(path, {...body, undo})
-        set(!undo, page_likes)
-      } catch (refusal) {
-        set(undo, before)
-        this.tell(this.why(refusal))
-      }
-    }, {class: 'like'})
-    heart.append(number)
-    set(likes().includes(key), count)
+    heart.show(recall('likes', []).includes(key), count)
     return heart
   }
 
   get #target() {
-    return /^#comment-(\d+)$/.exec(location.hash)?.[1]
+    return /^#comment-([1-9]\d{0,14})$/.exec(location.hash)?.[1]
   }
 
   go(article) {
@@ -637,7 +599,7 @@ class Thread extends HTMLElement {
   writer(what) {
     const {parent, old} = what
     const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
-    const label = parent ? `${this.say('reply')} ${parent.nickname}` : this.say('write')
+    const label = parent ? `${this.say('reply')} ${parent.nickname}` : this.say(old ? 'edit' : 'write')
     const text = h('textarea', {name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, autocomplete) =>
       h('label', {}, h('span', {}, this.say(word)), h('input', {name, autocomplete, value: me()[name] ?? ''}))
@@ -646,19 +608,19 @@ class Thread extends HTMLElement {
       h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
     const rest = h('div', {}, guest, h('div', {class: 'row'},
-      h('button', {class: 'main', part: 'button'}, this.say('post')),
+      h('button', {class: 'main', part: 'button'}, this.say(old ? 'save' : 'post')),
       button(this.say('preview'), () => this.part('more.js', 'preview', form)),
-      parent || old ? button(this.say('cancel'), () => form.remove()) : '',
+      parent || old ? button(this.say('cancel'), () => form.replaceWith() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
       noValidate: true, part: 'form',
       class: text.value && 'open',
       onfocusin: () => form.classList.add('open'),
-      onkeydown: ({key, ctrlKey, metaKey}) => key === 'Enter' && (ctrlKey || metaKey) && form.requestSubmit(),
-      oninput: ({target}) => {
-        target.removeAttribute('aria-invalid')
+      onkeydown: ({key, ctrlKey, metaKey, isComposing}) => key === 'Enter' && (ctrlKey || metaKey) && !isComposing && form.requestSubmit(),
+      oninput: () => {
         keep(draft, text.value, 'sessionStorage')
-        if (!old) this.token()
+        if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'
+        if (!old) this.token().catch(() => 0)
         const left = this.settings.most - [...text.value].length
         counter.textContent = left < 200 ? left : ''
       },
@@ -683,7 +645,7 @@ class Thread extends HTMLElement {
     const {closed, hold, policy_url, registration, login_required} = this.settings
     form.hidden = !!closed
     if (login_required) form.querySelector('.guest').hidden = !me().token
-    if (hold === 'all') form.querySelector('.main').textContent = this.say('approve')
+    if (hold === 'all' && !form.what.old) form.querySelector('.main').textContent = this.say('approve')
     form.querySelector('.links').replaceChildren(
       registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.part('account.js', 'account', form)) : '',
       policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
@@ -698,12 +660,13 @@ class Thread extends HTMLElement {
   }
 
   /** The proof begins with the first letter and is there before the last. */
-  token() {
-    if (!(Date.now() - this.#proof?.at < 3e6)) {
-      this.#proof = {at: Date.now(), token: prove(this)}
-      this.#proof.token.catch(() => this.spent())
+  token(press) {
+    const {at, failed} = this.#proof ?? {}
+    if (!(Date.now() - at < 3e6) || (press && failed)) {
+      const proof = this.#proof = {at: Date.now(), token: prove(this)}
+      proof.token.catch(() => proof.failed = true)
     }
-    return this.#proof.token
+    return this.#proof.token.then(token => press && token.call ? token() : token)
   }
 
   spent() {
@@ -715,18 +678,19 @@ class Thread extends HTMLElement {
     const {content, ...who} = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]))
     if (!content) throw {code: 'content_missing'}
     const over = [...content].length - this.settings.most
-    if (over > 0) throw {code: 'over', retry: over}
+    if (over > 0) throw {code: 'content_over', retry: over}
     if (old) return this.change(form, content, draft)
     if (!me().token && this.settings.login_required) throw {code: 'login_required'}
     if (!me().token && !who.nickname) throw {code: 'nickname_missing'}
     keep('me', {...me(), ...who})
-    const captcha_token = await this.token()
+    const captcha_token = await this.token(true)
     const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, ...who, captcha_token})
     this.spent()
     keep(draft, undefined, 'sessionStorage')
     keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
     const article = this.put(comment, true).firstChild
-    form.replaceWith(parent ? '' : this.writer({}))
+    if (parent) form.remove()
+    this.$('form').replaceWith(this.writer({}))
     this.sums.total += comment.status === 'visible'
     this.head()
     this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'))
@@ -735,20 +699,9 @@ class Thread extends HTMLElement {
     this.#emit('posted', {comment})
   }
 
+  /** Says what went wrong, beside what it concerns. */
   fault(form, refusal) {
-    const field = form.elements[/^[a-z]+(?=_)/.exec(refusal.code)?.[0]]
-    this.$('.error')?.remove()
-    const error = h('p', {class: 'error', id: 'error', role: 'alert'}, this.why(refusal))
-    form.append(error)
-    if (field) {
-      field.setAttribute('aria-invalid', true)
-      field.setAttribute('aria-describedby', 'error')
-      field.closest('details')?.setAttribute('open', '')
-      field.parentNode.after(error)
-      field.focus()
-    }
-    if (/^captcha/.test(refusal.code)) this.spent()
-    if (/^(login_required|token_invalid)$/.test(refusal.code)) this.part('account.js', 'account', form, refusal)
+    this.part('more.js', 'fault', form, refusal).catch(() => this.tell(this.say('offline')))
   }
 }
 

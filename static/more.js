@@ -1,34 +1,200 @@
-// What only some pages and readers want, loaded on first use: what is one's own (to see what waits, to
-// edit, to delete), the preview, the rest of a thread with more than a hundred answers, links to
-// comments, and the numbers of comments on other pages.
+// What only some pages and readers want, loaded on first use. `embed.js` calls these by name, with the
+// thread and a kit of its functions. In order: Words, Refusals, Likes, Replies, Links, Own, Counts.
+
+// -- Words --------------------------------------------------------------------
 
 const MORE = {
   en: {
+    show: 'Show replies ({n})',
     you: 'You',
     edit: 'Edit',
     save: 'Save',
     delete: 'Delete',
     sure: 'Really delete?',
+    busy: 'The service is busy. Please try again in a moment.',
+    failed: 'That did not work. Please try again.',
+    too_many: 'Too fast: please wait {n} seconds.',
+    content_missing: 'Please write something first.',
+    content_over: '{n} characters too many.',
+    content_too_long: 'This is too long.',
+    content_invalid: 'There are hidden characters in it that can’t be taken.',
+    nickname_missing: 'Please give a name.',
+    nickname_taken: 'This looks like the author’s name. Please choose another.',
+    nickname: 'Please choose another name: up to 64 letters, none of them hidden.',
+    email: 'Write it as ann@example.com, or leave it empty.',
+    website: 'Write it as https://example.com, or leave it empty.',
+    captcha: 'The check for robots failed. Please try again.',
+    login: 'Please sign in to comment.',
+    token: 'Your sign-in has ended.',
     edit_late: 'It is too late to change this.',
   },
   zh: {
+    show: '展开 {n} 条回复',
     you: '我',
     edit: '修改',
     save: '保存',
     delete: '删除',
     sure: '确定删除？',
+    busy: '服务正忙，请稍后再试。',
+    failed: '没有成功，请再试一次。',
+    too_many: '太快了，请等 {n} 秒。',
+    content_missing: '先写点什么吧。',
+    content_over: '超出 {n} 字。',
+    content_too_long: '内容太长了。',
+    content_invalid: '里面有看不见的控制字符，请去掉。',
+    nickname_missing: '请填写昵称。',
+    nickname_taken: '这个昵称和博主的太像，请换一个。',
+    nickname: '请换一个昵称：最多 64 个字，不含看不见的字符。',
+    email: '请写成 ann@example.com 的样子，或者留空。',
+    website: '请写成 https://example.com 的样子，或者留空。',
+    captcha: '人机验证没有通过，请重试。',
+    login: '请先登录再评论。',
+    token: '登录已失效。',
     edit_late: '已经过了可以修改的时间。',
   },
 }
 
-const MONTH = 30 * 86400e3
-const age = comment => Date.now() - new Date(comment.created_at.replace(' ', 'T') + '+08:00')
+function learn(words) {
+  for (const lang in MORE) words[lang] = {...MORE[lang], ...words[lang]}
+}
+
+// -- Refusals -----------------------------------------------------------------
+
+// Codes whose first word is not the one to speak of.
+const MEANT = {origin: 'refused', storage: 'busy', unavailable: 'busy', body: 'content_too_long', parent: 'comment'}
+
+/** Words for the code of a refusal, or for what it begins with. The service's own are Chinese. */
+function why(thread, {code = 'failed', error, retry}) {
+  const [first] = code.split('_')
+  return thread.say(code, retry) ?? thread.say(MEANT[first] ?? first) ?? ((thread.zh && error) || thread.say('failed'))
+}
+
+/** Says what went wrong beside what it concerns, until that is changed. */
+export function fault(thread, {WORDS, h}, form, refusal) {
+  learn(WORDS)
+  const {code = ''} = refusal, field = form.elements?.namedItem(code.split('_')[0])
+  const calm = () => {
+    thread.$('#error')?.remove()
+    for (const node of thread.shadowRoot.querySelectorAll('[aria-describedby=error]')) {
+      node.removeAttribute('aria-describedby')
+      node.removeAttribute('aria-invalid')
+    }
+  }
+  calm()
+  form.append(h('p', {class: 'error', id: 'error', role: 'alert'}, why(thread, refusal)))
+  form.addEventListener('input', calm, {once: true})
+  if (field) {
+    field.setAttribute('aria-invalid', true)
+    field.setAttribute('aria-describedby', 'error')
+    field.closest('details')?.setAttribute('open', '')
+    field.parentNode.after(thread.$('#error'))
+    field.focus()
+  }
+  if (code.startsWith('captcha')) thread.spent()
+  if (code === 'login_required' || code === 'token_invalid') thread.part('account.js', 'account', form, refusal)
+}
+
+/** Shows what the text would look like, or puts that away. */
+export async function preview(thread, kit, form) {
+  const shown = form.querySelector('.preview')
+  if (shown) return shown.remove()
+  try {
+    const {html} = await kit.ask('comments/preview', {content: form.content.value})
+    form.querySelector('div').append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
+  } catch (refusal) {
+    fault(thread, kit, form, refusal)
+  }
+}
+
+// -- Likes --------------------------------------------------------------------
+
+/** Likes at once, and takes it back where the service does; pressed again, the like goes. */
+export async function like(thread, kit, heart, key, path, body) {
+  const {ask, keep, me, recall} = kit, likes = () => recall('likes', [])
+  const undo = likes().includes(key), before = heart.count
+  const set = (liked, count) => {
+    keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
+    heart.show(liked, count)
+    if (path === 'page/like') thread.sums.page_likes = count
+  }
+  set(!undo, before + (undo ? -1 : 1))
+  try {
+    const reply = await ask(path, {...body, undo})
+    set(!undo, reply.likes ?? reply.page_likes)
+  } catch (refusal) {
+    set(undo, before)
+    if (refusal.code !== 'token_invalid') return fault(thread, kit, heart.closest('article, .head'), refusal)
+    keep('me', {...me(), token: undefined, id: undefined})
+    return like(thread, kit, heart, key, path, body)
+  }
+}
+
+// -- Replies ------------------------------------------------------------------
+
+/** Hides a list of answers, or shows it again, by the line beside it. */
+export function hide(thread, {WORDS}, line, list) {
+  learn(WORDS)
+  list.hidden = !list.hidden
+  line.setAttribute('aria-expanded', !list.hidden)
+  line.ariaLabel = list.hidden ? null : thread.say('hide')
+  line.textContent = list.hidden ? thread.say('show', list.querySelectorAll('li[data-id]').length) : ''
+}
+
+/** The answers that did not come with a comment, a hundred at a time; whether they came. */
+export async function rest(thread, kit, item, button) {
+  const page = Number(button.dataset.page ?? 2)
+  try {
+    const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
+    const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
+    if (!button.isConnected) return false
+    const items = comments.map(comment => thread.put(comment))
+    items[0]?.firstChild.focus()
+    button.dataset.page = page + 1
+    if (comments.length < 100) button.remove()
+    return true
+  } catch (refusal) {
+    fault(thread, kit, item.firstChild, refusal)
+    return false
+  }
+}
+
+// -- Links --------------------------------------------------------------------
 
 const item = (thread, id) => thread.$(`li[data-id="${id}"]`)
 
+/** Looks for a comment among the answers that did not come with theirs. */
+export async function seek(thread, kit, id) {
+  for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
+    while (more.isConnected && !item(thread, id) && await rest(thread, kit, more.parentNode, more));
+  }
+  if (item(thread, id)) thread.go(item(thread, id).firstChild)
+}
+
+/** Goes to a comment; the thread it stands in is added to the list where it was not shown. */
+export async function follow(thread, kit, id) {
+  if (item(thread, id)) return thread.go(item(thread, id).firstChild)
+  if ([...document.querySelectorAll('commentd-thread')].some(other => item(other, id))) return
+  const query = {url: thread.url, view: 'threads', around: id, limit: 100}
+  const {comments} = await kit.ask('comments?' + new URLSearchParams(query)).catch(() => ({comments: []}))
+  const is = comment => comment.id === Number(id)
+  const known = comments.find(root => is(root) || root.replies.some(is))
+  const roots = known ? [known] : comments.filter(root => root.more_replies)
+  for (const root of roots) if (!item(thread, root.id)) thread.branch(root)
+  if (roots.length) await seek(thread, kit, id)
+}
+
+// -- Own ----------------------------------------------------------------------
+
+const MONTH = 30 * 86400e3
+const age = comment => Date.now() - new Date(comment.created_at.replace(' ', 'T') + '+08:00')
+
+/** One spelling of a page's address, as far as a reader can have another. */
+const bare = url => url.replace(/[?&](utm_\w+|\w*clid|mc_[ce]id|igshid|spm)=[^&#]*/g, '').replace(/(index\.html)?\/?$/, '')
+
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
-export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
-  for (const lang in MORE) Object.assign(WORDS[lang], MORE[lang])
+export function own(thread, kit) {
+  const {ask, button, h, keep, me, recall} = kit
+  learn(kit.WORDS)
 
   const mine = () => recall('own', {})
   const edit_token = comment => mine()[comment.id]?.edit_token
@@ -40,20 +206,20 @@ export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
   }
 
   async function remove(comment, article) {
+    const item = article.parentNode
     try {
       const reply = await ask('comments/' + comment.id, {edit_token: edit_token(comment)}, 'DELETE')
-      const item = article.parentNode
       remember({[comment.id]: {}})
       if (comment.status !== 'waiting') thread.sums.total--
       thread.head()
-      thread.tell(thread.say('comment'))
       const near = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
-      if (item.querySelector('ol')) thread.put(reply.comment)
-      else if (item.matches('ol ol > :only-child')) item.closest('.replies').remove()
+      if (item.querySelector('li[data-id]')) thread.put(reply.comment)
+      else if (item.matches('.replies > ol > :only-child')) item.closest('.replies').remove()
       else item.remove()
-      ;(near?.firstChild ?? thread.$('textarea')).focus()
+      ;(near?.querySelector('article') ?? thread.$('textarea')).focus()
+      thread.tell(thread.say('comment'))
     } catch (refusal) {
-      thread.fault(article, refusal)
+      fault(thread, kit, article, refusal)
     }
   }
 
@@ -65,10 +231,7 @@ export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
     article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
     const fresh = age(comment) < thread.settings.edit_minutes * 60e3
     const add = (word, act) => acts.append(button(thread.say(word), act, {class: 'own'}))
-    if (fresh) add('edit', () => {
-      thread.open(article, {old: comment})
-      article.querySelector('.main').textContent = thread.say('save')
-    })
+    if (fresh) add('edit', () => thread.open(article, {old: comment}))
     if (fresh || comment.user_id) add('delete', ({target}) => {
       if (target.dataset.sure) return remove(comment, article)
       target.dataset.sure = target.textContent = thread.say('sure')
@@ -83,64 +246,20 @@ export function own(thread, {WORDS, ask, button, h, keep, me, recall}) {
   thread.change = async (form, content, draft) => {
     const {old} = form.what
     const {comment} = await ask('comments/' + old.id, {content, edit_token: edit_token(old)}, 'PATCH')
-    remember({[old.id]: {...mine()[old.id], comment}})
+    if (mine()[old.id]) remember({[old.id]: {...mine()[old.id], comment}})
     keep(draft, undefined, 'sessionStorage')
     thread.put(comment).firstChild.focus()
   }
 
   // What waits is in no list of the service.
   for (const {comment} of Object.values(mine())) {
-    const here = comment?.page_url === thread.url && age(comment) < MONTH
-    if (here && comment.status === 'waiting' && !item(thread, comment.id)) thread.put(comment, true)
+    const here = comment?.status === 'waiting' && bare(comment.page_url) === bare(thread.url)
+    if (here && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
 }
 
-/** Shows what the text would look like, or puts that away. */
-export async function preview(thread, {ask, formatted, h}, form) {
-  const shown = form.querySelector('.aside')
-  if (shown) return shown.remove()
-  try {
-    const {html} = await ask('comments/preview', {content: form.content.value})
-    form.querySelector('div').append(h('div', {class: 'aside'}, formatted(html)))
-  } catch (refusal) {
-    thread.fault(form, refusal)
-  }
-}
-
-/** The answers that did not come with a comment, a hundred at a time, in place of the button. */
-export async function rest(thread, {ask}, item, button) {
-  const page = Number(button.dataset.page ?? 2)
-  try {
-    const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
-    const {comments} = await ask('comments?' + new URLSearchParams(query))
-    const items = comments.map(comment => thread.put(comment))
-    items[0]?.firstChild.focus()
-    button.dataset.page = page + 1
-    if (comments.length < 100) button.remove()
-  } catch (refusal) {
-    thread.tell(thread.why(refusal))
-  }
-}
-
-/** Looks for a comment among the answers that did not come with theirs. */
-export async function seek(thread, kit, id) {
-  for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
-    while (more.isConnected && !item(thread, id)) await rest(thread, kit, more.parentNode, more)
-  }
-  if (item(thread, id)) thread.go(item(thread, id).firstChild)
-}
-
-/** Goes to a comment; where it is not shown, by a list that holds it. */
-export async function follow(thread, {ask}, id) {
-  const threads = [...document.querySelectorAll('commentd-thread')]
-  if (item(thread, id)) return thread.go(item(thread, id).firstChild)
-  if (threads.some(other => item(other, id))) return
-  const query = {url: thread.url, view: 'threads', sort: thread.sums.sort, around: id, limit: 100}
-  const {comments} = await ask('comments?' + new URLSearchParams(query)).catch(() => ({comments: []}))
-  const holds = each => each.id === Number(id) || each.more_replies || each.replies?.some(holds)
-  if (comments.some(holds)) thread.load({around: id, sort: thread.sums.sort})
-}
+// -- Counts -------------------------------------------------------------------
 
 /** Fills the elements that want a page's number of comments: a request for a hundred, or for as
     many as proxies let pass. */
