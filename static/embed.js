@@ -104,7 +104,7 @@ sheet.replaceSync(`
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
-::slotted(a) { position: absolute; transition: color 1ms }
+::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
 ol { list-style: none; padding: 0 }
 a { color: var(--accent) }
 button, select { min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
@@ -362,7 +362,7 @@ function ago(then, lang) {
 }
 
 const place = ({location, country}, lang) =>
-  lang === 'en' && country ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
+  lang === 'en' && /^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
 
 // -- Thread -------------------------------------------------------------------
 
@@ -471,6 +471,7 @@ class Thread extends HTMLElement {
     try {
       const reply = await asked
       if (more.getRootNode() !== this.#root) return // it came too late
+      if (!reply.comments) throw reply
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
@@ -480,7 +481,11 @@ class Thread extends HTMLElement {
       }
       more.remove()
       const fresh = reply.comments.find(({id}) => !this.#item(id))
-      for (const comment of reply.comments) this.branch(comment)
+      for (const comment of reply.comments) {
+        try {
+          this.branch(comment)
+        } catch {} // it spoils no other
+      }
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
       if (!list.firstElementChild) list.append(h('li', {class: 'small none'}, this.say(this.settings.closed ? 'page' : 'none')))
       this.#mine()

@@ -274,7 +274,7 @@ export async function count(ask, wanting) {
     asked.push(node)
   }
   if (!asked.length) return
-  const {pages} = await ask(query).catch(() => ({pages: []}))
+  const {pages = []} = await ask(query).catch(() => ({pages: []}))
   pages.forEach(({total}, i) => { asked[i].textContent = total })
   count(ask, wanting)
 }
