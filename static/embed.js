@@ -93,67 +93,67 @@ const WORDS = {
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 :host {
-  --accent: var(--commentd-accent, var(--link));
-  --text: var(--commentd-text, currentColor);
-  --muted: var(--commentd-muted, color-mix(in srgb, var(--text) 78%, transparent));
-  --line: var(--commentd-line, color-mix(in srgb, var(--text) 18%, transparent));
-  --edge: color-mix(in srgb, var(--text) 58%, transparent);
-  --space: var(--commentd-space, .5em);
-  --radius: var(--commentd-radius, .5em);
-  display: block; container-type: inline-size; color: var(--text); line-height: 1.6; overflow-wrap: anywhere;
+  --_accent: var(--commentd-accent, var(--_link));
+  --_text: var(--commentd-text, currentColor);
+  --_muted: var(--commentd-muted, color-mix(in srgb, var(--_text) 78%, transparent));
+  --_line: var(--commentd-line, color-mix(in srgb, var(--_text) 18%, transparent));
+  --_edge: color-mix(in srgb, var(--_text) 58%, transparent);
+  --_space: var(--commentd-space, .5em);
+  --_radius: var(--commentd-radius, .5em);
+  display: block; container-type: inline-size; color: var(--_text); line-height: 1.6; overflow-wrap: anywhere;
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
 ::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
 ol { list-style: none; padding: 0 }
-a { color: var(--accent) }
+a { color: var(--_accent) }
 button, select { min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
-button, select, summary { font: inherit; color: inherit; border-radius: var(--radius); cursor: pointer }
-button:hover, summary:hover { color: var(--accent) }
+button, select, summary { font: inherit; color: inherit; border-radius: var(--_radius); cursor: pointer }
+button:hover, summary:hover { color: var(--_accent) }
 option { color: CanvasText }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 1px }
+:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px }
 article { outline: 0 }
 .sr { position: absolute; clip-path: inset(50%) }
-.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--space)) }
+.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
 .small, .row, label span, summary { font-size: .875em }
-.small, .row > :not(b), label span, summary { color: var(--muted) }
-form, form > div, .guest { display: grid; gap: var(--space) }
+.small, .row > :not(b), label span, summary { color: var(--_muted) }
+form, form > div, .guest { display: grid; gap: var(--_space) }
 textarea, input {
-  width: 100%; padding: .5em .75em; border: 1px solid var(--edge); border-radius: var(--radius);
+  width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); border-radius: var(--_radius);
   background: none; color: inherit; font: inherit; font-size: max(16px, 1em);
 }
 textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: content }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
-::placeholder { color: var(--muted); opacity: 1 }
-[aria-invalid], .error { --accent: color-mix(in oklab, #e5252f 70%, var(--text)); border-color: var(--accent); color: var(--accent) }
+::placeholder { color: var(--_muted); opacity: 1 }
+[aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
 summary { width: fit-content; padding: .3em 0 }
-.main, .more { padding: .3em 1.1em; border: 1px solid var(--edge) }
-.row .main { background: var(--accent); border-color: transparent; color: lch(from var(--accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+.main, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
+.row .main { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
 [aria-busy=true] .main { opacity: .6 }
-.aside, article > form { margin-top: var(--space) }
-.aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--line) }
-.head { margin-top: calc(3 * var(--space)); min-height: 2.5em }
+.aside, article > form { margin-top: var(--_space) }
+.aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
+.head { margin-top: calc(3 * var(--_space)); min-height: 2.5em }
 .row b { font-size: 1.143em }
-.list > li + li { border-top: 1px solid var(--line) }
-li { padding-top: calc(2 * var(--space)) }
-.list > li { padding-bottom: calc(2 * var(--space)) }
-article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--radius) }
+.list > li + li { border-top: 1px solid var(--_line) }
+li { padding-top: calc(2 * var(--_space)) }
+.list > li { padding-bottom: calc(2 * var(--_space)) }
+article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--_radius) }
 article > * { grid-column: 2; min-width: 0 }
-article > button { justify-self: start; margin-inline-start: -.4em; color: var(--accent) }
-.face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--at), var(--face) 50%, color-mix(in srgb, var(--face) 30%, transparent) 51%) }
+article > button { justify-self: start; margin-inline-start: -.4em; color: var(--_accent) }
+.face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
 .meta a { text-decoration: none; min-height: 24px }
 b a { color: inherit }
 .meta a:hover { text-decoration: underline }
-.row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--accent) }
+.row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
 .body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-autospace: normal }
 .body * + * { margin-top: .6em }
 .body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: revert }
 .body li { padding: 0 }
-pre, code { border-radius: .25em; background: color-mix(in srgb, var(--text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
+pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
@@ -161,15 +161,15 @@ pre code { padding: 0; background: none; font-size: 1em }
 .acts > button { margin-inline-start: -.4em }
 .like { display: flex; align-items: center; gap: .3em }
 .like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2; transition: .15s }
-.like[aria-pressed=true] { color: var(--accent) }
+.like[aria-pressed=true] { color: var(--_accent) }
 .like[aria-pressed=true] svg { fill: currentColor }
 .replies { position: relative; padding-inline-start: 3em }
 .replies .replies { padding-inline-start: 1.25em }
 .line[aria-expanded=true] { position: absolute; inset-block: 0; inset-inline-start: -8px; width: 24px }
 .list > li > .replies > .line[aria-expanded=true] { inset-inline-start: calc(1.125em - 12px) }
-.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .75em 0; inset-inline-start: 11px; border-inline-start: 2px solid var(--line) }
-.line:hover::after { border-color: var(--accent) }
-[data-target] { background: color-mix(in srgb, var(--accent) 12%, transparent); box-shadow: 0 0 0 .5em color-mix(in srgb, var(--accent) 12%, transparent) }
+.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .75em 0; inset-inline-start: 11px; border-inline-start: 2px solid var(--_line) }
+.line:hover::after { border-color: var(--_accent) }
+[data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .5em color-mix(in srgb, var(--_accent) 12%, transparent) }
 .wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, transparent 0) 0 2em / 100% 2em }
 @container (max-width: 34em) {
   article { grid-template-columns: 1.75em minmax(0, 1fr) }
@@ -213,7 +213,7 @@ function face(name) {
   let hash = 7
   for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
   const node = h('span', {class: 'face'})
-  node.style.cssText = `--face: oklch(.62 .1 ${hash >>> 8}); --at: ${hash & 1 && 100}% ${hash % 97}%`
+  node.style.cssText = `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash & 1 && 100}% ${hash % 97}%`
   return node
 }
 
@@ -413,7 +413,7 @@ class Thread extends HTMLElement {
 
   /** When the page's style is there, and when it changes: the link has a transition. */
   #tint() {
-    this.style.setProperty('--link', getComputedStyle(this.#link).color)
+    this.style.setProperty('--_link', getComputedStyle(this.#link).color)
   }
 
   disconnectedCallback() {
