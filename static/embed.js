@@ -100,7 +100,7 @@ sheet.replaceSync(`
   --_edge: color-mix(in srgb, var(--_text) 58%, transparent);
   --_space: var(--commentd-space, .5em);
   --_radius: var(--commentd-radius, .5em);
-  display: block; container-type: inline-size; color: var(--_text); line-height: 1.6; overflow-wrap: anywhere;
+  display: block; width: 100%; container-type: inline-size; color: var(--_text); line-height: 1.6; overflow-wrap: anywhere;
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
@@ -112,13 +112,13 @@ button, select, summary { font: inherit; color: inherit; border-radius: var(--_r
 button:hover, summary:hover { color: var(--_accent) }
 option { color: CanvasText }
 :focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px }
-article { outline: 0 }
+article:focus-visible { outline-offset: .4em }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
 .small, .row, label span, summary { font-size: .875em }
 .small, .row > :not(b), label span, summary { color: var(--_muted) }
-form, form > div, .guest { display: grid; gap: var(--_space) }
+form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
 textarea, input {
   width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); border-radius: var(--_radius);
   background: none; color: inherit; font: inherit; font-size: max(16px, 1em);
@@ -157,10 +157,10 @@ pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
-.folded { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
+.folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
 .acts > button { margin-inline-start: -.4em }
 .like { display: flex; align-items: center; gap: .3em }
-.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2; transition: .15s }
+.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent) }
 .like[aria-pressed=true] svg { fill: currentColor }
 .replies { position: relative; padding-inline-start: 3em }
@@ -181,6 +181,7 @@ pre code { padding: 0; background: none; font-size: 1em }
 }
 @media (pointer: coarse) {
   button, select, summary { min-height: 44px; min-width: 44px }
+  .line { min-width: 0 }
 }
 `)
 
@@ -191,7 +192,7 @@ function h(tag, props = {}, ...children) {
   const node = document.createElement(tag)
   for (const [name, value] of Object.entries(props)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
-    else if (name in node) node[name] = value
+    else if (name in node && name !== 'class') node[name] = value
     else node.setAttribute(name, value)
   }
   node.append(...children.filter(child => child?.length || child?.nodeType))
@@ -354,11 +355,14 @@ function formatted(html) {
   return root
 }
 
+const clocks = {} // each takes a phone ten milliseconds to make
+
 function ago(then, lang) {
   const past = Math.max(0, (Date.now() - then) / 1000)
   if (past > 2592e3) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
   const [unit, size] = Object.entries({day: 86400, hour: 3600, minute: 60}).find(([, size]) => past >= size) ?? ['second', 60]
-  return new Intl.RelativeTimeFormat(lang, {numeric: 'auto'}).format(-Math.floor(past / size), unit)
+  clocks[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
+  return clocks[lang].format(-Math.floor(past / size), unit)
 }
 
 const place = ({location, country}, lang) =>

@@ -1,5 +1,5 @@
-"""Whom the widget must not shut out: axe-core in each state, the keyboard, targets, contrast, forced
-colours, reduced motion, and a page of 320 pixels, in a real Chromium."""
+"""Whom the widget must not shut out: axe-core in each state, the keyboard, targets, contrast,
+forced colours, reduced motion, and a page of 320 pixels, in a real Chromium."""
 
 import json
 import re
@@ -12,25 +12,20 @@ import pytest
 import test_writing as writing
 from axe_playwright_python.sync_playwright import Axe
 from bench_widget import WATCH, nodes_of
-from blog import POST, say
-from playwright.sync_api import Locator, Page, expect
+from blog import say
+from playwright.sync_api import Page, expect
 from test_writing import (
     REFUSED,
     UNREACHED,
     Ground,
-    age,
     article,
-    begin,
     button,
     keyboard,
     main,
     open_account,
-    open_registration,
     post,
     reach,
     settings_say,
-    textbox,
-    write,
 )
 
 browser, office, outside = writing.browser, writing.office, writing.outside
@@ -186,6 +181,11 @@ def waits(environ: Any, status: str, head: dict[str, str], body: bytes) -> Any:
     )
 
 
+def login(page: Page) -> None:
+    thread(page)
+    main(page).click()
+
+
 STATES: dict[str, Callable[[Page], None]] = {
     each.__name__: each
     for each in (
@@ -193,7 +193,7 @@ STATES: dict[str, Callable[[Page], None]] = {
         *(renewal, code, signed_in, own, edit, deleting, collapsed, unfolded, loading, offline),
     )
 }
-STATES |= {"closed": thread, "waiting": own, "login": open_form}
+STATES |= {"closed": thread, "waiting": own, "login": login}
 CHANGES = {
     "closed": settings_say(closed=True),
     "waiting": waits,
@@ -218,6 +218,20 @@ def stage(ground: Ground, state: str, lang: str = "en", look: str = "essay", **h
     return page
 
 
+def prefer(page: Page, scheme: Any) -> None:
+    """The system's scheme changes, and the widget's colours with those of the page."""
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.mouse.move(0, 0)
+    page.wait_for_function(
+        """() => {
+          const thread = document.querySelector('commentd-thread')
+          const tint = getComputedStyle(thread).getPropertyValue('--link')
+          return tint === getComputedStyle(document.querySelector('footer a')).color
+        }""",
+        timeout=3000,
+    )
+
+
 def assert_nobody_is_shut_out(page: Page, where: str) -> None:
     """Neither axe-core nor the contrast of any piece of text has a complaint."""
     faults = nodes_of(Axe().run(page, "commentd-thread", {}).response["violations"])
@@ -235,8 +249,7 @@ def test_axe_finds_nothing_and_all_texts_have_contrast(
 ) -> None:
     page = stage(ground, state, **DESK)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        page.mouse.move(0, 0)
+        prefer(page, scheme)
         assert_nobody_is_shut_out(page, f"{state} {scheme}")
     page.set_viewport_size(PHONE["viewport"])
     assert_nobody_is_shut_out(page, f"{state} dark narrow")
@@ -249,7 +262,7 @@ def test_axe_finds_nothing_in_other_languages_on_a_phone(
 ) -> None:
     page = stage(ground, state, lang, **PHONE)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        prefer(page, scheme)
         assert_nobody_is_shut_out(page, f"{state} {scheme}")
 
 
@@ -260,8 +273,7 @@ def test_contrast_holds_on_every_kind_of_blog(
 ) -> None:
     page = stage(ground, state, look=look, **DESK)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        page.mouse.move(0, 0)
+        prefer(page, scheme)
         assert_nobody_is_shut_out(page, f"{state} {look} {scheme}")
 
 
@@ -283,9 +295,9 @@ EDGES = """
   const ground = getComputedStyle(document.body).backgroundColor
   const root = document.querySelector('commentd-thread').shadowRoot
   const field = root.activeElement.matches('input, textarea') && root.activeElement
-  const colors = [...root.querySelectorAll('input, textarea, .main')].filter(e => e.checkVisibility())
-    .map(e => [e.name || e.textContent,
-      e.matches('.row .main') ? getComputedStyle(e).backgroundColor : getComputedStyle(e).borderColor])
+  const edge = e => getComputedStyle(e)[e.matches('.main') ? 'backgroundColor' : 'borderColor']
+  const colors = [...root.querySelectorAll('input, textarea, .main')]
+    .filter(e => e.checkVisibility()).map(e => [e.name || e.textContent, edge(e)])
   if (field) colors.push(['focus', getComputedStyle(field).outlineColor])
   return colors.map(([name, color]) => {
     const pair = [light(over(ground, color)), light(over(ground))]
@@ -299,7 +311,7 @@ EDGES = """
 def test_edges_of_fields_and_the_ring_of_the_focus_are_seen(ground: Ground, look: str) -> None:
     page = stage(ground, "error", look=look, **DESK)
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
+        prefer(page, scheme)
         edges = page.evaluate(EDGES)
         assert {"content", "nickname", "Post", "focus"} <= {name for name, _ in edges}
         assert (scheme, [each for each in edges if each[1] < 3]) == (scheme, [])
@@ -363,7 +375,7 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
         *("T", "Newer", "Like 0", "Reply"),
         *("Hide replies", "T", "Like 0", "Reply"),
         *("Bo", "T", "Like 1", "Reply"),
-    ] or rest[1].startswith("Newest")
+    ]
     assert [stop for stop in found if not stop[2]] == []
 
 
@@ -371,7 +383,7 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
 def test_each_stop_is_seen_and_has_a_name(ground: Ground, account: int, state: str) -> None:
     page = stage(ground, state, **DESK)
     found = stops(page)
-    assert (len(found) > 0) == (state not in ("loading",)) or found
+    assert found
     assert [stop for stop in found if not stop[1] or not stop[2]] == []
 
 
@@ -388,21 +400,20 @@ def test_a_folded_text_and_hidden_replies_are_opened_by_keyboard(ground: Ground)
     expect(page.get_by_role("button", expanded=False)).to_have_count(0)
     more = button(page, "Read on")
     reach(more)
-    long = page.locator("article").filter(has=more)
     page.keyboard.press("Enter")
     expect(more).to_have_count(0)
-    expect(long).to_have_count(0)
     inside = page.evaluate(
         "() => document.querySelector('commentd-thread').shadowRoot.activeElement?.localName ?? ''"
     )
     assert inside, "the focus is lost with the button"
 
 
-def test_what_is_folded_away_takes_no_focus(ground: Ground) -> None:
+def test_what_is_folded_away_opens_for_the_focus(ground: Ground) -> None:
     say(ground.app, "A long text. " * 80 + "[last link](https://a.example/)")
     page = ground.open()
     thread(page)
-    assert "last link" not in [name for _, name, _ in stops(page)]
+    reach(page.get_by_role("link", name="last link"))
+    expect(page.locator("article .body")).to_have_css("max-height", "none")
 
 
 def test_more_comments_take_the_focus(ground: Ground) -> None:

@@ -188,7 +188,6 @@ def test_one_tag_puts_the_comments_of_the_page_behind_itself(
     assert lists(asked) == [query]
 
 
-@pytest.mark.parametrize("place", ["element", "script"])
 @pytest.mark.parametrize(
     ("attribute", "wanted"),
     [
@@ -208,12 +207,9 @@ def test_one_tag_puts_the_comments_of_the_page_behind_itself(
     ],
 )
 def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(
-    view: Callable[..., Page], asked: list[str], place: str, attribute: str, wanted: dict[str, str]
+    view: Callable[..., Page], asked: list[str], attribute: str, wanted: dict[str, str]
 ) -> None:
-    if place == "element":
-        page = view(f"<commentd-thread {attribute}></commentd-thread>{TAG}")
-    else:
-        page = view(TAG.replace("async", f"data-{attribute}"))
+    page = view(f"<commentd-thread {attribute}></commentd-thread>{TAG}")
     expect(page.locator("commentd-thread .none")).to_be_visible()
     query = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
     assert lists(asked) == [query | wanted]
@@ -250,18 +246,9 @@ def test_the_nearest_language_counts_where_a_page_has_two(view: Callable[..., Pa
     expect(page.locator(".none")).to_contain_text("还没有评论")
 
 
-@pytest.mark.parametrize(
-    "thread",
-    [
-        "<commentd-thread loading=lazy></commentd-thread>" + TAG,
-        TAG.replace("async", "data-loading=lazy"),
-    ],
-    ids=["element", "script"],
-)
-def test_a_lazy_thread_waits_until_it_is_near(
-    view: Callable[..., Page], asked: list[str], thread: str
-) -> None:
-    page = view('<div style="height: 9000px">An essay</div>' + thread)
+def test_a_lazy_thread_waits_until_it_is_near(view: Callable[..., Page], asked: list[str]) -> None:
+    essay = '<div style="height: 9000px">An essay</div>'
+    page = view(essay + "<commentd-thread loading=lazy></commentd-thread>" + TAG)
     expect(page.locator("commentd-thread")).to_have_count(1)
     idle(page)
     assert lists(asked) == []
@@ -1283,7 +1270,7 @@ def test_names_websites_and_texts_are_only_ever_text(
     run(app, "UPDATE comment SET website = ?", WEBSITE)
     for text in TEXTS:
         say(app, text, hours=100)
-    strict(site, '<script src="SERVICE/embed.js" data-limit="100"></script>')
+    strict(site, '<commentd-thread limit="100"></commentd-thread>' + TAG)
     page.goto(site.address + POST)
     expect(page.locator("article")).to_have_count(len(NAMES) + len(TEXTS))
     expect(page.locator(".meta bdi")).to_have_text(NAMES + ["陆知微"] * len(TEXTS))
@@ -1338,7 +1325,7 @@ def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(
             body = changed_json(body, comments=comments)
         return status, headers, body
 
-    strict(site, '<script src="SERVICE/embed.js" data-limit="100"></script>')
+    strict(site, '<commentd-thread limit="100"></commentd-thread>' + TAG)
     with answering(app, change):
         page.goto(site.address + POST)
         expect(page.locator("article")).to_have_count(len(ANSWERS))
