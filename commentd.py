@@ -1987,7 +1987,7 @@ def safe_html(content: str) -> str:
         return clean(str(markdown()(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
-        return html.escape(content, quote=False).replace("\n", "<br>")
+        return html.escape(content).replace("\n", "<br>")
 
 
 TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905

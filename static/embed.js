@@ -334,8 +334,8 @@ async function prove(thread) {
 // -- Texts --------------------------------------------------------------------
 
 const TAGS = /^(p|[bh]r|em|strong|del|code|pre|blockquote|[uo]l|li|a)$/
-const MARKS = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0'}
-const plain = text => text.replace(/&(\w+);/g, (all, name) => MARKS[name])
+const MARKS = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0', '#x27': "'"}
+const plain = text => text.replace(/&([\w#]+);/g, (all, name) => MARKS[name])
 const rel = 'nofollow ugc noopener noreferrer'
 
 /** The service's HTML, built anew: nothing comes of it but what is listed. */
@@ -369,6 +369,8 @@ const place = ({location, country}, lang) =>
   lang === 'en' && /^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
 
 // -- Thread -------------------------------------------------------------------
+
+let tries = ''
 
 class Thread extends HTMLElement {
   static observedAttributes = ['page', 'lang', 'sort', 'limit']
@@ -510,7 +512,11 @@ class Thread extends HTMLElement {
   }
 
   async part(file, name, ...words) {
-    return (await import(SERVICE + file))[name](this, kit, ...words)
+    const known = await import(SERVICE + file + tries).catch(() => {
+      tries += '?' // else the failure is remembered
+      this.tell(this.say('offline'))
+    })
+    return known?.[name](this, kit, ...words)
   }
 
   head() {
@@ -710,7 +716,7 @@ class Thread extends HTMLElement {
 
   /** Says what went wrong, beside what it concerns. */
   fault(form, refusal) {
-    this.part('more.js', 'fault', form, refusal).catch(() => this.tell(this.say('offline')))
+    this.part('more.js', 'fault', form, refusal)
   }
 }
 

@@ -170,7 +170,7 @@ export async function seek(thread, kit, id) {
   if (item(thread, id)) thread.go(item(thread, id).firstChild)
 }
 
-/** Goes to a comment; the thread it stands in is added to the list where it was not shown. */
+/** Goes to a comment; where it was not shown, its thread is put on top of the list. */
 export async function follow(thread, kit, id) {
   if (item(thread, id)) return thread.go(item(thread, id).firstChild)
   if ([...document.querySelectorAll('commentd-thread')].some(other => item(other, id))) return
@@ -179,7 +179,7 @@ export async function follow(thread, kit, id) {
   const is = comment => comment.id === Number(id)
   const known = comments.find(root => is(root) || root.replies.some(is))
   const roots = known ? [known] : comments.filter(root => root.more_replies)
-  for (const root of roots) if (!item(thread, root.id)) thread.branch(root)
+  for (const root of roots) if (!item(thread, root.id)) thread.$('.list').prepend(thread.branch(root))
   if (roots.length) await seek(thread, kit, id)
 }
 

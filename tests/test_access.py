@@ -224,11 +224,12 @@ def prefer(page: Page, scheme: Any) -> None:
     page.mouse.move(0, 0)
     page.wait_for_function(
         """() => {
-          const thread = document.querySelector('commentd-thread')
-          const tint = getComputedStyle(thread).getPropertyValue('--link')
+          const probe = document.createElement('a')
+          document.querySelector('commentd-thread').shadowRoot.append(probe)
+          const tint = getComputedStyle(probe).color
+          probe.remove()
           return tint === getComputedStyle(document.querySelector('footer a')).color
-        }""",
-        timeout=3000,
+        }"""
     )
 
 
@@ -503,13 +504,13 @@ def test_targets_are_large_enough(
     assert small == []
 
 
-# Links in sentences, and what stands in the line of a name, may be as high as their line.
+# What stands in the line of a name, and the line beside replies, has no room for a finger's width.
 TARGETS = """
 least => [...document.querySelector('commentd-thread').shadowRoot.querySelectorAll(
   'button, select, summary, input, textarea, .links a, .meta a')].filter(e => e.checkVisibility())
   .map(e => {
     const {width, height} = e.getBoundingClientRect()
-    const need = e.matches('.meta a') ? 24 : least
+    const need = e.matches('.meta a, .line') ? 24 : least
     return [e.ariaLabel || e.textContent || e.name, width, height, need - .01]
   }).filter(([, width, height, need]) => Math.min(width, height) < need)
 """
