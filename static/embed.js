@@ -254,10 +254,10 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
     const signal = AbortSignal.timeout(20000)
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
     text = await reply.text()
-  } catch {
-    // Who answers what any page may ask has refused this one.
-    const there = await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
-    throw {code: there && !known ? 'refused' : 'offline'}
+  } catch ({name}) {
+    // Who answers what any page may ask, but not this, has refused the page.
+    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
+    throw {code: there ? 'refused' : 'offline'}
   }
   const {ok, status} = reply
   try {
@@ -335,7 +335,7 @@ async function prove(thread) {
 
 const TAGS = /^(p|[bh]r|em|strong|del|code|pre|blockquote|[uo]l|li|a)$/
 const MARKS = {amp: '&', lt: '<', gt: '>', quot: '"', nbsp: '\xa0', '#x27': "'"}
-const plain = text => text.replace(/&([\w#]+);/g, (all, name) => MARKS[name])
+const plain = text => text.replace(/&([\w#]+);/g, (all, name) => MARKS[name] ?? all)
 const rel = 'nofollow ugc noopener noreferrer'
 
 /** The service's HTML, built anew: nothing comes of it but what is listed. */

