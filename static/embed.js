@@ -130,7 +130,8 @@ form:not(.open) > div { display: none }
 [aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
 summary { width: fit-content; padding: .3em 0 }
 .main, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-.row .main { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+[role=status]:not(:empty) { position: sticky; bottom: 1em; width: fit-content; margin-top: 1em; padding: .3em 1em; border-radius: var(--_radius); z-index: 1 }
+.row .main, [role=status]:not(:empty) { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
 [aria-busy=true] .main { opacity: .6 }
 .aside, article > form { margin-top: var(--_space) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
@@ -441,7 +442,7 @@ class Thread extends HTMLElement {
       this.writer({}),
       h('div', {class: 'head row', part: 'head'}),
       h('ol', {class: 'list', role: 'list'}),
-      h('p', {class: 'sr', role: 'status'}),
+      h('p', {role: 'status'}),
       h('slot', {name: 'link'})))
     requestAnimationFrame(() => this.#tint())
   }
@@ -459,7 +460,9 @@ class Thread extends HTMLElement {
   }
 
   tell(text) {
-    this.$('[role=status]').textContent = text
+    const status = this.$('[role=status]')
+    status.textContent = text
+    setTimeout(() => status.textContent === text && status.replaceChildren(), 8000)
   }
 
   #emit(name, detail) {
