@@ -101,7 +101,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   function signed(person) {
     keep('me', {...me(), token: undefined, id: undefined, ...person})
     for (const each of forms()) each.replaceWith(thread.writer(each.what))
-    thread.part('more.js', 'own')
+    thread.use('more.js', 'own')
   }
 
   function leave() {

@@ -102,6 +102,8 @@ sheet.replaceSync(`
   --_radius: var(--commentd-radius, .5em);
   display: block; width: 100%; container-type: inline-size; color: var(--_text); line-height: 1.6; overflow-wrap: anywhere;
 }
+:host([theme=light]) { color-scheme: light; color: #222 }
+:host([theme=dark]) { color-scheme: dark; color: #ddd }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
 ::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
@@ -329,7 +331,7 @@ const solve = parameters => new Promise((solved, refused) => {
 async function prove(thread) {
   const {provider, parameters, signature, ...hosted} = await ask('captcha')
   if (parameters) return btoa(JSON.stringify({challenge: {parameters, signature}, solution: await solve(parameters)}))
-  return provider === 'none' ? provider : thread.part('captcha.js', 'captcha', provider, hosted)
+  return provider === 'none' ? provider : thread.use('captcha.js', 'captcha', provider, hosted)
 }
 
 // -- Texts --------------------------------------------------------------------
@@ -410,7 +412,7 @@ class Thread extends HTMLElement {
     this.#ends = new AbortController()
     addEventListener('hashchange', () => {
       this.#start()
-      if (this.sums && this.#target) this.part('more.js', 'follow', this.#target)
+      if (this.settings.most && this.#target) this.use('more.js', 'follow', this.#target)
     }, this.#ends)
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
@@ -436,6 +438,7 @@ class Thread extends HTMLElement {
     if (!this.isConnected || this.#shown === shown) return
     this.#shown = shown
     this.settings = {}
+    this.sums = {total: 0, views: 0, page_likes: 0}
     this.load({around: this.#target})
     this.$('section')?.remove()
     this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, dir: 'ltr', part: 'thread'},
@@ -501,7 +504,7 @@ class Thread extends HTMLElement {
       if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
       const there = this.#item(around)
       if (there) this.go(there.firstChild)
-      else if (around) this.part('more.js', 'seek', around)
+      else if (around) this.use('more.js', 'seek', around)
       this.#emit('loaded', {page_url: this.url, total: reply.total})
     } catch (refusal) {
       const retry = again('retry', {page, around})
@@ -511,10 +514,10 @@ class Thread extends HTMLElement {
   }
 
   #mine() {
-    if (me().token || recall('own')) this.part('more.js', 'own')
+    if (me().token || recall('own')) this.use('more.js', 'own')
   }
 
-  async part(file, name, ...words) {
+  async use(file, name, ...words) {
     const known = await import(SERVICE + file + tries).catch(() => {
       tries += '?' // else the failure is remembered
       this.tell(this.say('offline'))
@@ -537,7 +540,7 @@ class Thread extends HTMLElement {
   branch(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
-    if (comment.more_replies) item.append(button(this.say('more'), ({target}) => this.part('more.js', 'rest', item, target), {class: 'more rest'}))
+    if (comment.more_replies) item.append(button(this.say('more'), ({target}) => this.use('more.js', 'rest', item, target), {class: 'more rest'}))
     return item
   }
 
@@ -561,7 +564,7 @@ class Thread extends HTMLElement {
   /** A list of answers, and the line beside it that hides it. */
   #replies(item) {
     const list = h('ol', {role: 'list'})
-    const line = button('', () => this.part('more.js', 'hide', line, list), {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
+    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
@@ -592,7 +595,7 @@ class Thread extends HTMLElement {
   /** A heart with a number, for `like` of more.js. */
   #heart(word, count, key, path, body) {
     const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'),
-      () => this.part('more.js', 'like', heart, key, path, body), {class: 'like'})
+      () => this.use('more.js', 'like', heart, key, path, body), {class: 'like'})
     heart.show = (liked, n) => {
       heart.setAttribute('aria-pressed', liked)
       heart.ariaLabel = `${this.say(word)} ${heart.count = n}`
@@ -620,14 +623,14 @@ class Thread extends HTMLElement {
     const label = parent ? `${this.say('reply')} ${parent.nickname}` : this.say(old ? 'edit' : 'write')
     const text = h('textarea', {name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, autocomplete) =>
-      h('label', {}, h('span', {}, this.say(word)), h('input', {name, autocomplete, value: me()[name] ?? ''}))
+      h('label', {}, h('span', {}, this.say(word)), h('input', {name, autocomplete, type: autocomplete, value: me()[name] ?? ''}))
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
     const rest = h('div', {}, guest, h('div', {class: 'row'},
       h('button', {class: 'main', part: 'button'}, this.say(old ? 'save' : 'post')),
-      button(this.say('preview'), () => this.part('more.js', 'preview', form)),
+      button(this.say('preview'), () => this.use('more.js', 'preview', form)),
       parent || old ? button(this.say('cancel'), () => form.replaceWith() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
@@ -665,9 +668,9 @@ class Thread extends HTMLElement {
     if (login_required) form.querySelector('.guest').hidden = !me().token
     if (hold === 'all' && !form.what.old) form.querySelector('.main').textContent = this.say('approve')
     form.querySelector('.links').replaceChildren(
-      registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.part('account.js', 'account', form)) : '',
+      registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.use('account.js', 'account', form)) : '',
       policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
-    if (me().token) this.part('account.js', 'account', form)
+    if (me().token) this.use('account.js', 'account', form)
   }
 
   open(article, what) {
@@ -719,7 +722,7 @@ class Thread extends HTMLElement {
 
   /** Says what went wrong, beside what it concerns. */
   fault(form, refusal) {
-    this.part('more.js', 'fault', form, refusal)
+    this.use('more.js', 'fault', form, refusal)
   }
 }
 
@@ -729,8 +732,8 @@ const kit = {WORDS, ask, button, formatted, h, keep, me, recall, local}
 
 const WANTING = '[data-commentd-count]:not([data-commentd-counted])'
 
-async function count() {
-  if (document.querySelector(WANTING)) (await import(SERVICE + 'more.js')).count(ask, WANTING)
+function count() {
+  if (document.querySelector(WANTING)) import(SERVICE + 'more.js').then(more => more.count(ask, WANTING), () => 0)
 }
 
 function start() {

@@ -91,7 +91,7 @@ export function fault(thread, {WORDS, h}, form, refusal) {
     field.focus()
   }
   if (code.startsWith('captcha')) thread.spent()
-  if (code === 'login_required' || code === 'token_invalid') thread.part('account.js', 'account', form, refusal)
+  if (code === 'login_required' || code === 'token_invalid') thread.use('account.js', 'account', form, refusal)
 }
 
 /** Shows what the text would look like, or puts that away. */
