@@ -109,7 +109,7 @@ sheet.replaceSync(`
 ::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
 ol { list-style: none; padding: 0 }
 a { color: var(--_accent) }
-button, select { min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
+button, select { field-sizing: content; min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
 button, select, summary { font: inherit; color: inherit; border-radius: var(--_radius); cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
 option { color: CanvasText }

@@ -401,13 +401,13 @@ def for_readme(stage: Studio) -> bytes:
     to take colours away."""
     halves = []
     for scheme in ("light", "dark"):
-        with stage.set(State(short, lang="en"), 416, scheme) as page:
-            clip = page.evaluate(COMMENTS) | {"height": 720}
+        with stage.set(State(short, lang="en"), 480, scheme) as page:
+            clip = page.evaluate(COMMENTS) | {"height": 800}
             halves.append(page.screenshot(full_page=True, clip=clip, animations="disabled"))
     images = "".join(
         f'<img src="data:image/png;base64,{base64.b64encode(half).decode()}">' for half in halves
     )
-    page = stage.browser.new_page(viewport={"width": 1664, "height": 1440})
+    page = stage.browser.new_page(viewport={"width": 1920, "height": 1600})
     page.set_content(f"<body style='margin: 0; display: flex'>{images}")
     picture = page.screenshot()
     page.close()
