@@ -1151,6 +1151,14 @@ class Store:
                 db.close()
             self.opened.clear()
 
+    def empty_wal(self) -> None:
+        """What was erased stays in the -wal until that is written over. Readers are not waited for:
+        the next time will do."""
+        with self.turn(), self.machine_faults():
+            self.writer.execute("PRAGMA busy_timeout = 0")
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.writer.execute("PRAGMA busy_timeout = 5000")
+
     def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
         return self.db.execute(sql, values)
 
@@ -3480,7 +3488,7 @@ def post_comment(cx: Context) -> Json:
     # has the captcha that was spent on it, does.
     if cx.caller or (earlier and not (spent and spent.id == comment.id)):
         return written(cx, comment)
-    return {**written(cx, comment), "edit_token": edit_token(cx, comment.id)}
+    return {**written(cx, comment), "edit_token": edit_token(cx, comment)}
 
 
 def written(cx: Context, comment: Comment) -> Json:
@@ -3489,9 +3497,10 @@ def written(cx: Context, comment: Comment) -> Json:
     return {"success": True, "comment": {**show(cx, comment), "status": status}}
 
 
-def edit_token(cx: Context, comment_id: int) -> str:
-    """Made from the key, so that a copy of the database that lacks it holds no right to edit."""
-    return mac(cx.key, "edit", comment_id)[:32]
+def edit_token(cx: Context, comment: Comment) -> str:
+    """Made from the key, so that a copy of the database that lacks it holds no right to edit; and
+    of more than the number, which is given again after `restore`."""
+    return mac(cx.key, "edit", comment.id, comment.created_at, comment.nickname)[:32]
 
 
 def check_nickname(cx: Context, nickname: str) -> None:
@@ -3608,7 +3617,7 @@ def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
     known = re.fullmatch("[0-9]{1,18}", comment_id) and cx.store.comment(int(comment_id))
     if not known or known.status == "deleted":
         raise NotFound("评论不存在", "comment_gone")
-    by_token = known.user_id is None and same(token, edit_token(cx, known.id))
+    by_token = known.user_id is None and same(token, edit_token(cx, known))
     if not by_token and not (cx.caller and known.user_id == cx.caller.id):
         raise NotFound("评论不存在", "comment_gone")
     age = cx.now - known.created_at
@@ -3715,11 +3724,13 @@ class App:
         house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
         oldest = now - max(HOUR, house.config.privacy_keep_ip_days * DAY)
         with house.store.writing():
-            if not house.store.take("purge", "", 1, MINUTE, now):
+            if a_minute_passed := not house.store.take("purge", "", 1, MINUTE, now):
                 house.store.purge(now)
             if house.clients.unnamed_proxy:
                 house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
             house.store.forget(oldest, masked)
+        if a_minute_passed:
+            house.store.empty_wal()
         return 1
 
     def keep(self) -> float:
@@ -3804,7 +3815,7 @@ def assets_in(folder: Path) -> dict[str, Asset]:
         if kind := CONTENT_TYPES.get(path.suffix):
             body = path.read_bytes()
             if path.suffix == ".js":  # comments and indents are an eighth of what readers load
-                body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?s:.*?)\*/)\n|^ +", b"", body)
+                body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +", b"", body)
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
             found[path.name] = Asset(body, gzip.compress(body, 9, mtime=0), etag, kind)
     return found

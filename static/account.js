@@ -12,7 +12,8 @@ const MORE = {
     forgot: 'Forgot your password?',
     renew: 'Set a new password',
     renewing: 'Register once more with your address: your comments stay yours, and the new password counts when you have typed the code.',
-    mail: 'E-mail',
+    address: 'E-mail',
+    out: 'You are signed out.',
     password: 'Password',
     advice: 'At least 8 characters are wise.',
     send: 'Send the code',
@@ -39,7 +40,8 @@ const MORE = {
     forgot: '忘记密码？',
     renew: '设置新密码',
     renewing: '用原来的邮箱再注册一次即可：评论仍然归你，输入验证码之后新密码生效。',
-    mail: '邮箱',
+    address: '邮箱',
+    out: '已退出登录。',
     password: '密码',
     advice: '建议至少 8 个字符。',
     send: '发送验证码',
@@ -107,6 +109,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   function leave() {
     ask('auth/logout', {}).catch(() => {})
     signed({})
+    thread.tell(say('out'))
     here().content.focus()
   }
 
@@ -128,7 +131,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {
     name, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
-  const email = () => field('email', 'mail', {type: 'email', autocomplete: 'username', inputMode: 'email'})
+  const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = autocomplete => field('password', 'password', {type: 'password', autocomplete, value: ''})
 
   const STEPS = {
@@ -142,14 +145,14 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
     ],
     renew: () => ['renew', [h('p', {class: 'small'}, say('renewing')), ...STEPS.up()[1]], ...STEPS.up().slice(2)],
     code: () => [
-      'code', [h('p', {class: 'small'}, say('sent', typed.email)), code()],
+      'code', [h('p', {class: 'small', id: 'sent'}, say('sent', typed.email)), code()],
       'confirm', verify, button(say('again'), () => secret ? act(register) : go('renew')), button(say('back'), () => go('in')),
     ],
   }
 
   /** Takes six digits however they are pasted, and goes on by itself. */
   const code = () => field('token', 'code', {
-    autocomplete: 'one-time-code', inputMode: 'numeric', value: '',
+    autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
       target.value = target.value.replace(/\D/g, '').slice(0, 6)
       if (target.value.length === 6) panel.requestSubmit()
@@ -200,7 +203,6 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
     typed.request_id = reply.request_id
     keep('account', {nickname, email, request_id: reply.request_id}, 'sessionStorage')
     go('code')
-    thread.tell(say('sent', email))
   }
 
   async function verify() {
@@ -231,5 +233,5 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   thread.$('.panel')?.remove()
   form.after(panel)
-  go(recall('account', undefined, 'sessionStorage') ? 'code' : 'in')
+  go(recall('account', {}, 'sessionStorage').request_id ? 'code' : 'in')
 }

@@ -132,8 +132,8 @@ form:not(.open) > div { display: none }
 [aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
 summary { width: fit-content; padding: .3em 0 }
 .main, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-[role=status]:not(:empty) { position: sticky; bottom: 1em; width: fit-content; margin-top: 1em; padding: .3em 1em; border-radius: var(--_radius); z-index: 1 }
-.row .main, [role=status]:not(:empty) { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+[role=status]:not(:empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
+.row .main { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
 [aria-busy=true] .main { opacity: .6 }
 .aside, article > form { margin-top: var(--_space) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
@@ -154,7 +154,8 @@ b a { color: inherit }
 .body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-autospace: normal }
 .body * + * { margin-top: .6em }
 .body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
-.body :is(ul, ol) { padding-inline-start: 1.5em; list-style: revert }
+.body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
+.body ol { list-style: decimal }
 .body li { padding: 0 }
 pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
@@ -212,7 +213,7 @@ function icon(d) {
   return svg
 }
 
-/** A moon, whose place and tint are made from a name. */
+/** A moon, made from a name. */
 function face(name) {
   let hash = 7
   for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
@@ -226,18 +227,20 @@ function face(name) {
 // What a browser keeps of its reader; where the blog's storage is blocked, `kept` does.
 const kept = {}
 
+/** What is kept, if it is of the kind of `none`. */
 function recall(key, none, area = 'localStorage') {
+  let value = kept[key]
   try {
-    return JSON.parse(window[area].getItem('commentd ' + key)) ?? none
-  } catch {
-    return kept[key] ?? none
-  }
+    value ??= JSON.parse(window[area].getItem(SERVICE + key))
+  } catch {}
+  return value?.constructor === none.constructor ? value : none
 }
 
 function keep(key, value, area = 'localStorage') {
   kept[key] = value
   try {
-    window[area].setItem('commentd ' + key, JSON.stringify(value ?? null))
+    window[area].setItem(SERVICE + key, JSON.stringify(value ?? null))
+    delete kept[key]
   } catch {}
 }
 
@@ -246,20 +249,20 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
-let known // whether the service has ever answered
+let known // the service has answered
 
 /** The JSON of a reply, or its text; throws {code, error, retry}. */
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
-  if (body && me().token) headers.Authorization = 'Bearer ' + me().token
+  if (body && /^[\w.-]+$/.test(me().token ?? '')) headers.Authorization = 'Bearer ' + me().token
   let text, reply
   try {
     const signal = AbortSignal.timeout(20000)
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
     text = await reply.text()
   } catch ({name}) {
-    // Who answers what any page may ask, but not this, has refused the page.
-    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
+    // Who answers what any page may ask has refused this one.
+    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal: AbortSignal.timeout(5000)}).catch(() => 0)
     throw {code: there ? 'refused' : 'offline'}
   }
   const {ok, status} = reply
@@ -331,7 +334,9 @@ const solve = parameters => new Promise((solved, refused) => {
 async function prove(thread) {
   const {provider, parameters, signature, ...hosted} = await ask('captcha')
   if (parameters) return btoa(JSON.stringify({challenge: {parameters, signature}, solution: await solve(parameters)}))
-  return provider === 'none' ? provider : thread.use('captcha.js', 'captcha', provider, hosted)
+  const token = provider === 'none' ? provider : await thread.use('captcha.js', 'captcha', provider, hosted)
+  if (token) return token
+  throw {code: 'offline'}
 }
 
 // -- Texts --------------------------------------------------------------------
@@ -420,7 +425,7 @@ class Thread extends HTMLElement {
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** When the page's style is there, and when it changes: the link has a transition. */
+  /** When the page's style is there, or changes: the link has a transition. */
   #tint() {
     this.style.setProperty('--_link', getComputedStyle(this.#link).color)
   }
@@ -465,7 +470,7 @@ class Thread extends HTMLElement {
   tell(text) {
     const status = this.$('[role=status]')
     status.textContent = text
-    setTimeout(() => status.textContent === text && status.replaceChildren(), 8000)
+    setTimeout(() => status.textContent === text && status.replaceChildren(), 5000)
   }
 
   #emit(name, detail) {
@@ -482,13 +487,13 @@ class Thread extends HTMLElement {
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
       const reply = await asked
-      if (more.getRootNode() !== this.#root) return // it came too late
+      if (more.getRootNode() !== this.#root) return // too late
       if (!reply.comments) throw reply
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
         this.head()
-        for (const form of this.#root.querySelectorAll('form')) this.#adapt(form)
+        for (const form of this.#root.querySelectorAll('form[part]')) this.#adapt(form)
         list.replaceChildren(reply.page > 1 ? again('all') : '')
       }
       more.remove()
@@ -514,12 +519,12 @@ class Thread extends HTMLElement {
   }
 
   #mine() {
-    if (me().token || recall('own')) this.use('more.js', 'own')
+    if (me().token || Object.keys(recall('own', {}))[0]) this.use('more.js', 'own')
   }
 
   async use(file, name, ...words) {
     const known = await import(SERVICE + file + tries).catch(() => {
-      tries += '?' // else the failure is remembered
+      tries += '?' // else it fails for ever
       this.tell(this.say('offline'))
     })
     return known?.[name](this, kit, ...words)
@@ -692,20 +697,25 @@ class Thread extends HTMLElement {
 
   spent() {
     this.#proof = null
+    this.querySelector('[slot=captcha]')?.remove()
   }
 
   async #send(form, draft) {
     const {parent, old} = form.what
     const {content, ...who} = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]))
+    if (/^[^:]+$/.test(who.website ?? ':')) who.website = 'https://' + who.website
     if (!content) throw {code: 'content_missing'}
     const over = [...content].length - this.settings.most
     if (over > 0) throw {code: 'content_over', retry: over}
     if (old) return this.change(form, content, draft)
-    if (!me().token && this.settings.login_required) throw {code: 'login_required'}
-    if (!me().token && !who.nickname) throw {code: 'nickname_missing'}
-    keep('me', {...me(), ...who})
+    if (!me().token) {
+      if (this.settings.login_required) throw {code: 'login_required'}
+      if (!who.nickname) throw {code: 'nickname_missing'}
+      keep('me', {...me(), ...who})
+    }
     const captcha_token = await this.token(true)
-    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, ...who, captcha_token})
+    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, ...!me().token && who})
+    if (!comment) throw {code: 'offline'}
     this.spent()
     keep(draft, undefined, 'sessionStorage')
     keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})

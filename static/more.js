@@ -74,6 +74,7 @@ export function fault(thread, {WORDS, h}, form, refusal) {
   learn(WORDS)
   const {code = ''} = refusal, field = form.elements?.namedItem(code.split('_')[0])
   const calm = () => {
+    thread.tell('')
     thread.$('#error')?.remove()
     for (const node of thread.shadowRoot.querySelectorAll('[aria-describedby=error]')) {
       node.removeAttribute('aria-describedby')
@@ -81,6 +82,11 @@ export function fault(thread, {WORDS, h}, form, refusal) {
     }
   }
   calm()
+  if (code === 'nickname_missing' && !field) { // somebody signed out elsewhere
+    const again = thread.writer(form.what)
+    form.replaceWith(again)
+    return fault(thread, {WORDS, h}, again, {...refusal, code: again.elements.nickname ? code : 'failed'})
+  }
   form.append(h('p', {class: 'error', id: 'error', role: 'alert'}, why(thread, refusal)))
   form.addEventListener('input', calm, {once: true})
   if (field) {
@@ -189,16 +195,21 @@ const MONTH = 30 * 86400e3
 const age = comment => Date.now() - new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 /** One spelling of a page's address, as far as a reader can have another. */
-const bare = url => url.replace(/[?&](utm_\w+|\w*clid|mc_[ce]id|igshid|spm)=[^&#]*/g, '').replace(/(index\.html)?\/?$/, '')
+function bare(url) {
+  const [path, query = ''] = url.split('?')
+  const kept = query.split('&').filter(word => word && !/^(utm_\w+|\w*clid|mc_[ce]id|igshid|spm)=/.test(word))
+  return [path.replace(/(index\.html)?\/?$/, ''), ...kept].join('&')
+}
 
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
 export function own(thread, kit) {
   const {ask, button, h, keep, me, recall} = kit
   learn(kit.WORDS)
 
-  const mine = () => recall('own', {})
+  const whole = ([, entry]) => typeof entry?.comment?.created_at === 'string' && typeof entry.comment.page_url === 'string'
+  const mine = () => Object.fromEntries(Object.entries(recall('own', {})).filter(whole))
   const edit_token = comment => mine()[comment.id]?.edit_token
-  const owns = ({id, user_id}) => mine()[id] || (user_id && user_id === me().id)
+  const owns = ({id, user_id}) => edit_token({id}) || (user_id && user_id === me().id)
 
   function remember(changed) {
     const fresh = Object.entries({...mine(), ...changed}).filter(([, {comment}]) => comment && age(comment) < MONTH)
@@ -212,14 +223,15 @@ export function own(thread, kit) {
       remember({[comment.id]: {}})
       if (comment.status !== 'waiting') thread.sums.total--
       thread.head()
-      const near = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
-      if (item.querySelector('li[data-id]')) thread.put(reply.comment)
+      let near = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
+      if (item.querySelector('li[data-id]')) near = thread.put(reply.comment)
       else if (item.matches('.replies > ol > :only-child')) item.closest('.replies').remove()
       else item.remove()
       ;(near?.querySelector('article') ?? thread.$('textarea')).focus()
       thread.tell(thread.say('comment'))
     } catch (refusal) {
       fault(thread, kit, article, refusal)
+      if (refusal.code === 'comment_gone') remember({[comment.id]: {}})
     }
   }
 
@@ -254,7 +266,7 @@ export function own(thread, kit) {
   // What waits is in no list of the service.
   for (const {comment} of Object.values(mine())) {
     const here = comment?.status === 'waiting' && bare(comment.page_url) === bare(thread.url)
-    if (here && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
+    if (here && owns(comment) && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
 }

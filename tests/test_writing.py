@@ -946,7 +946,7 @@ def test_real_refusals_reach_their_fields(ground: Ground, use: Use) -> None:
     use(button(page, "Post"))
     assert_told(page, textbox(page, "E-mail"), "leave it empty")
     use(textbox(page, "E-mail"), "")
-    use(textbox(page, "Website"), "ann")
+    use(textbox(page, "Website"), "ftp://ann")
     use(button(page, "Post"))
     assert_told(page, textbox(page, "Website"), "leave it empty")
     use(main(page), " \n ")
