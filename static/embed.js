@@ -137,14 +137,14 @@ summary { width: fit-content; padding: .3em 0 }
 [aria-busy=true] .main { opacity: .6 }
 .aside, article > form { margin-top: var(--_space) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
-.head { margin-top: calc(3 * var(--_space)); min-height: 2.5em }
+.head { margin-top: calc(3 * var(--_space)); min-height: 44px }
 .row b { font-size: 1.143em }
 .list > li + li { border-top: 1px solid var(--_line) }
 li { padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--_radius) }
 article > * { grid-column: 2; min-width: 0 }
-article > button { justify-self: start; margin-inline-start: -.4em; color: var(--_accent) }
+article > button { justify-self: start; color: var(--_accent) }
 .face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
 .meta a { text-decoration: none; min-height: 24px }
@@ -162,7 +162,7 @@ pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: norma
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
 .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
-.acts > button { margin-inline-start: -.4em }
+.acts > button, article > button { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em }
 .like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent) }
