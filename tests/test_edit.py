@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -254,7 +255,9 @@ def test_an_account_has_no_right_to_what_others_wrote(
     ann.say("by Bob", headers={"Authorization": bob})
     ann.authorization = None
     ann.say("by a guest")
-    for token in ("", edit_token(app.house, 1)):  # which nobody was given
+    hers = app.house.store.comment(1)
+    assert hers
+    for token in ("", edit_token(app.house, hers)):  # which nobody was given
         assert DO[verb](ann, token, status=404) == GONE
     ann.authorization = ("Bearer", bob.removeprefix("Bearer "))
     for comment in (1, 3):
@@ -337,6 +340,18 @@ def test_an_author_cannot_tell_spam_from_what_waits(visitor: Visitor, app: App, 
 
 
 # The token
+
+
+def test_a_token_is_of_one_comment_though_its_number_is_given_again(
+    visitor: Visitor, db: sqlite3.Connection, outside: Outside
+) -> None:
+    token = visitor.say()["edit_token"]
+    db.execute("DELETE FROM comment")  # as where a copy was put back
+    db.execute("UPDATE sqlite_sequence SET seq = 0 WHERE name = 'comment'")
+    db.execute("UPDATE page SET total = 0, threads = 0")
+    outside.time += 60
+    assert visitor.say("another")["comment"]["id"] == 1
+    assert edit(visitor, token, status=404) == GONE
 
 
 def test_the_token_is_in_no_other_reply(visitor: Visitor) -> None:
@@ -655,6 +670,19 @@ def test_what_is_edited_away_or_deleted_leaves_the_file(app: App, length: int) -
         delete(other, each["edit_token"], of=each["comment"]["id"])
     delete(guest, token, of=31)
     assert found_in(app) == []
+
+
+def test_a_minute_later_what_was_erased_is_in_no_file_of_a_running_service(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    token = visitor.say("Trinkgeldverordnung", nickname="Kunigunde")["edit_token"]
+    delete(visitor, token)
+    outside.time += 61
+    app.tick()
+    files = [*Path(app.house.store.path).parent.glob("commentd.db*")]
+    # By another process: whoever opens and closes a database drops its locks.
+    held = subprocess.run(["cat", *files], capture_output=True, check=True).stdout
+    assert [word for word in (b"Trinkgeld", b"Kunigunde") if word in held] == []
 
 
 def test_of_a_deleted_comment_its_place_and_time_are_left(

@@ -15,7 +15,7 @@ from blog import chromium, service
 from conftest import Outside, Visitor
 from playwright.sync_api import Page, expect
 
-from commentd import App, Config, make_app
+from commentd import App, Config, assets_in, make_app
 
 
 @pytest.fixture
@@ -96,6 +96,33 @@ def test_nothing_of_the_page_is_inline_and_nothing_comes_from_elsewhere(visitor:
     assert re.findall(r'(?:src|href)="([^"]+)"', reply.text) == [
         *["data:,", "home.css", "home.js", "embed.js"]
     ]
+
+
+def test_scripts_lose_their_comments_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "x.js").write_text("""// gone
+/** gone */
+/** gone,
+    too */
+const a = 'http://x'  // stays
+  /** stays */ const b = `
+   // goes, too
+`
+const c = 1 /** stays */
+/** gone */
+const d = 2
+""")
+    assert (
+        assets_in(tmp_path)["x.js"].body.decode()
+        == """const a = 'http://x'  // stays
+/** stays */ const b = `
+`
+const c = 1 /** stays */
+const d = 2
+"""
+    )
+    for path in (Path(__file__).parent.parent / "static").glob("*.js"):
+        source = path.read_text("utf-8")
+        assert not re.search(r"\*/ *[^\s]", source), f"{path.name}: code behind a comment"
 
 
 def test_every_language_of_a_reader_is_spoken(app: App) -> None:
