@@ -1052,6 +1052,7 @@ class Store:
         if beside and not path.exists():
             raise SchemaFault(f"{path}: there is no such database yet; the first start makes it")
         self.path, self.damaged = str(path), False
+        self.stale = False  # whether something that was erased is still in the -wal
         self.lock, self.local = threading.Lock(), threading.local()
         self.reading, self.seats = threading.Lock(), threading.Semaphore(12)
         self.opened: list[sqlite3.Connection] = []
@@ -1156,8 +1157,9 @@ class Store:
         the next time will do."""
         with self.turn(), self.machine_faults():
             self.writer.execute("PRAGMA busy_timeout = 0")
-            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.writer.execute("PRAGMA busy_timeout = 5000")
+            self.stale = bool(busy)
 
     def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
         return self.db.execute(sql, values)
@@ -1396,6 +1398,7 @@ class Store:
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
         sql = "UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"
         self.run(sql, content=content, html=html, now=now, id=comment_id)
+        self.stale = True
 
     def erase_comment(self, comment_id: int) -> None:
         """Nothing of it or its author is left; its answers keep their place."""
@@ -1407,6 +1410,7 @@ class Store:
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
+        self.stale = True
 
     def set_status(self, comment_id: int, status: str) -> None:
         """Show or hide a comment; the sums of its page and its parents follow."""
@@ -1511,6 +1515,7 @@ class Store:
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"].decode("utf-8", "replace")), id=row["id"])
+            self.stale = True
         for sql in LIKERS:
             self.run(sql, before=before)
 
@@ -3729,7 +3734,7 @@ class App:
             if house.clients.unnamed_proxy:
                 house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
             house.store.forget(oldest, masked)
-        if a_minute_passed:
+        if a_minute_passed and house.store.stale:
             house.store.empty_wal()
         return 1
 
