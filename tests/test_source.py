@@ -344,6 +344,20 @@ def test_every_language_of_a_script_has_the_same_words() -> None:
     assert seen
 
 
+def test_the_readme_names_what_a_page_may_style_and_say() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    widget = (ROOT / "static" / "embed.js").read_text("utf-8")
+    variable = r"--commentd-\w+"
+    assert {*re.findall(variable, readme)} == {*re.findall(variable, widget)}
+    parts = readme[readme.index("The parts:") : readme.index("The script comes after")]
+    assert {*re.findall(r"`(\w+)`", parts)} == {*re.findall(r"part: '(\w+)'", widget)}
+    attributes = re.findall(r"getAttribute\('(\w+)'\)|:host\(\[(\w+)=|'(lang)'", widget)
+    told = re.findall(r"^\| `(\w+)` \| ", readme, re.M)
+    assert {name for names in attributes for name in names if name} == {*told}
+    events = set(re.findall(r"#emit\('(\w+)'", widget))
+    assert {*re.findall(r"commentd:(\w+)", readme)} == events
+
+
 # The project as a whole
 
 

@@ -433,6 +433,16 @@ def test_an_attribute_set_to_what_it_is_asks_for_nothing(
     assert len(lists(asked)) == 1
 
 
+@pytest.mark.parametrize(("theme", "colour"), [("light", 34), ("dark", 221), ("", 0), ("x", 0)])
+def test_a_theme_gives_the_text_its_colour(
+    view: Callable[..., Page], theme: str, colour: int
+) -> None:
+    page = view(f"<commentd-thread theme='{theme}'></commentd-thread>" + TAG)
+    expect(page.get_by_text("还没有评论")).to_be_visible()
+    thread = page.locator("commentd-thread")
+    expect(thread).to_have_css("color", f"rgb({colour}, {colour}, {colour})")
+
+
 @pytest.mark.parametrize("end", ["continue", "abort"])
 def test_an_answer_for_the_page_before_is_dropped(
     app: App, view: Callable[..., Page], page: Page, faults: list[str], end: str
