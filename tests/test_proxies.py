@@ -299,6 +299,15 @@ def test_a_long_list_arrives_whole(front: Front) -> None:
     assert there.json["comments"] == here.json["comments"]
 
 
+def test_an_edit_and_a_deletion_arrive_with_their_bodies(front: Front) -> None:
+    made = front.say("to be changed", client="127.0.3.7").json
+    target, right = f"/comments/{made['comment']['id']}", {"edit_token": made["edit_token"]}
+    edited = front.ask("PATCH", target, body={"content": "changed", **right})
+    assert (edited.status, edited.json["comment"]["content"]) == (200, "changed")
+    assert front.ask("DELETE", target, body={"edit_token": "x"}).status == 404
+    assert front.ask("DELETE", target, body=right).status == 200
+
+
 def test_a_file_arrives_zipped_and_once(front: Front) -> None:
     plain = front.ask("GET", "/home.js")
     zipped = front.ask("GET", "/home.js", "Accept-Encoding: gzip")
