@@ -151,7 +151,7 @@ article > button { justify-self: start; color: var(--_accent) }
 b a { color: inherit }
 .meta a:hover { text-decoration: underline }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
-.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-autospace: normal }
+.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty }
 .body * + * { margin-top: .6em }
 .body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
@@ -566,7 +566,6 @@ class Thread extends HTMLElement {
     return item
   }
 
-  /** A list of answers, and the line beside it that hides it. */
   #replies(item) {
     const list = h('ol', {role: 'list'})
     const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
@@ -597,7 +596,6 @@ class Thread extends HTMLElement {
         this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}))]))
   }
 
-  /** A heart with a number, for `like` of more.js. */
   #heart(word, count, key, path, body) {
     const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'),
       () => this.use('more.js', 'like', heart, key, path, body), {class: 'like'})
@@ -747,7 +745,7 @@ function count() {
 }
 
 function start() {
-  // The head is no place for a thread; a second script finds that of the first.
+  // The head is no place for a thread.
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
 }

@@ -1197,7 +1197,9 @@ def test_an_account_deletes_what_it_wrote_at_any_time(ground: Ground, account: i
 @pytest.mark.parametrize(
     ("lang", "words"), [("en", "too late to change"), ("zh-CN", "已经过了可以修改的时间")]
 )
-def test_an_edit_that_comes_too_late_is_told_so(ground: Ground, lang: str, words: str) -> None:
+def test_an_edit_that_comes_too_late_is_told_so(
+    ground: Ground, outside: Outdoors, lang: str, words: str
+) -> None:
     ground.expected.append(REFUSED)
     page = ground.open(lang=lang)
     main(page).fill("Too late.")
@@ -1207,14 +1209,14 @@ def test_an_edit_that_comes_too_late_is_told_so(ground: Ground, lang: str, words
     mine.get_by_role("button", name=re.compile("^(Edit|修改)$")).click()
     box = mine.get_by_role("textbox").first
     box.fill("In time?")
-    age(ground.app, 16)
+    outside.ahead = 16 * 60
     mine.locator("form .main").click()
     expect(page.get_by_role("alert")).to_contain_text(words)
     expect(box).to_have_value("In time?")
     assert comments(ground.app) == [("Ann", "Too late.")]
 
 
-def test_a_deletion_that_fails_is_told(ground: Ground, use: Use) -> None:
+def test_a_deletion_that_fails_is_told(ground: Ground, outside: Outdoors, use: Use) -> None:
     ground.expected += [REFUSED, UNREACHED]
     page = ground.open()
     mine = post(page, "Too late.")
@@ -1223,7 +1225,7 @@ def test_a_deletion_that_fails_is_told(ground: Ground, use: Use) -> None:
     use(button(mine, "Really delete?"))
     expect(mine.get_by_role("alert")).to_contain_text("can’t be reached")
     page.context.set_offline(False)
-    age(ground.app, 16)
+    outside.ahead = 16 * 60
     use(mine.get_by_role("button", name=re.compile("elete")))
     if button(mine, "Really delete?").count():
         use(button(mine, "Really delete?"))
