@@ -3671,7 +3671,7 @@ PAGE_POLICY = (
 
 @route("GET", "/", rank=Rank.NOBODY)
 def home(cx: Context) -> Reply:
-    """A letter to a new owner, with the comments of this very page."""
+    """A letter to a new owner: the tag to paste, the widget to try, what is still to be set."""
     config = cx.config
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")

@@ -31,7 +31,6 @@ const MORE = {
     wrong_credentials: 'This address and password do not belong together.',
     email_unverified: 'This address is not confirmed yet: have a code sent.',
     ended: 'Your sign-in has ended. Sign in again, or go on with a name.',
-    busy: 'Many people sign in right now. Please try again in a moment.',
   },
   zh: {
     signout: '退出登录',
@@ -59,7 +58,6 @@ const MORE = {
     wrong_credentials: '邮箱或密码不对。',
     email_unverified: '这个邮箱还没有确认，请发送验证码。',
     ended: '登录已失效，请重新登录，或填写昵称继续。',
-    busy: '现在登录的人太多，请稍后再试。',
   },
 }
 
@@ -90,8 +88,8 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form[part]')]
 
-  /** The form that this began in, or what was put in its place. */
-  const here = () => forms().find(({what}) => what === form.what) ?? form
+  /** The form that this began in, or what was put in its place; the main one where it is gone. */
+  const here = () => forms().find(({what}) => what === form.what) ?? thread.$('form')
 
   /** A captcha token, which is used up. */
   const captcha = async () => {
@@ -173,7 +171,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   function close() {
     panel.remove()
     keep('account', undefined, 'sessionStorage')
-    form.content.focus()
+    here().content.focus()
   }
 
   async function act(work) {
@@ -224,9 +222,9 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   async function enter() {
     const {email} = typed
-    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token: await captcha()})
+    const {token, nickname} = await ask('auth/login', {email, password: secret, captcha_token: await captcha()})
     panel.remove()
-    signed({token, nickname, role, id: claims(token).id})
+    signed({token, nickname, id: claims(token).id})
     thread.tell(say('here'))
     here().content.focus()
   }

@@ -42,10 +42,14 @@ export async function captcha(thread, kit, provider, {site_key, action}) {
     thread.querySelector('[slot=captcha]')?.remove()
     thread.$('slot[name=captcha]')?.remove()
     thread.append(box)
-    // The box is where the reader is.
+    // The box is where the reader is, as long as there is one.
     const place = form => form?.querySelector('.main').parentNode.before(slot)
     place(thread.$('form:focus-within') ?? thread.$('form.open'))
-    thread.shadowRoot.addEventListener('focusin', ({target}) => place(target.closest('form')))
+    const ends = new AbortController()
+    thread.shadowRoot.addEventListener('focusin', ({target}) => {
+      if (box.isConnected) place(target.closest('form'))
+      else ends.abort()
+    }, ends)
     const failed = () => { thread.spent(); refused({code: 'captcha_failed'}) }
     there.render(box, {
       sitekey: site_key, action, callback,
