@@ -14,9 +14,10 @@ uses only what stands above it.
     Plumbing      what a handler is given: routes, ranks, limits, forms, replies
     Doctor        what is wrong with settings, files and the world around
     Readers       the handlers for those who read and write comments
+    Admins        the handlers for the owner, and for the links in letters
     Application   `make_app`: the routes, mounted; headers for every reply
     Serving       waitress, calm under load; the workers; stopping without loss
-    Commands      `serve`, `check`, `backup`, `restore`, `recount`, `example`; `main`
+    Commands      `serve`, `check`, `admin`, `backup`, `restore`, `recount`, `example`; `main`
 """
 
 import argparse
@@ -51,6 +52,7 @@ import socket
 import sqlite3
 import ssl
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -196,6 +198,19 @@ def mailbox(text: str) -> str:
     return text
 
 
+def mailboxes(text: str) -> tuple[str, ...]:
+    """Plain addresses, or the word `nobody`."""
+    found = text.replace(",", " ").split()
+    if not all(word == "nobody" or ("@" in mailbox(word) and "<" not in word) for word in found):
+        raise ValueError("must be addresses, such as ann@example.com, or nobody")
+    return tuple(found)
+
+
+def word_list(text: str) -> tuple[str, ...]:
+    """Words and phrases, parted by lines or commas."""
+    return tuple(word for part in re.split("[\n,，、]", text) if (word := part.strip()))
+
+
 def name_and_address(mailbox: str) -> tuple[str, str]:
     name, _, address = mailbox.rpartition("<")
     return name.strip('" '), address.rstrip("> ")
@@ -276,6 +291,29 @@ class Config:
     comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
     comments_edit_minutes: int = setting(
         "Minutes in which authors may edit what they wrote. 0: never.", whole(0, 525_600), "15"
+    )
+    comments_close_after_days: int = setting(
+        "Days after which a page takes no more comments, counted from when it was first seen or\n"
+        "last reopened. 0: never.",
+        whole(0, 36_500),
+        "0",
+    )
+    moderation_hold: str = setting(
+        "What waits for your approval: none; links (comments that have some); first (the first of\n"
+        "each author); all.",
+        one_of("none", "links", "first", "all"),
+        "none",
+    )
+    moderation_words: tuple[str, ...] = setting(
+        "Comments with one of these words or phrases wait; parted by commas or lines.", word_list
+    )
+    moderation_keep_days: int = setting(
+        "Days for which spam, and what you deleted, is kept to be looked at again.",
+        whole(1, 36_500),
+        "30",
+    )
+    notify_owner: tuple[str, ...] = setting(
+        "Who gets a letter about new comments: addresses, or nobody. Empty: all admins.", mailboxes
     )
     privacy_show_ip: str = setting(
         "What readers see of an author's address: masked, full or none. Admins see all of it.",
@@ -434,7 +472,17 @@ def example_config() -> str:
 def ini_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return " ".join(value) if isinstance(value, tuple) else str(value)
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def in_force(config: Config) -> Iterator[Json]:
+    """Every setting as it is, secrets hidden."""
+    for (section, key), each in SETTINGS.items():
+        value = ini_text(getattr(config, each.name))
+        shown = "(hidden)" if value and each.metadata["secret"] else value
+        changed, help = getattr(config, each.name) != each.default, each.metadata["help"]
+        told = {"value": shown, "changed": changed, "help": help}
+        yield {"section": section, "key": key, **told}
 
 
 # -- Problems -----------------------------------------------------------------
@@ -626,6 +674,79 @@ MIGRATIONS = [
     ALTER TABLE comment ADD COLUMN edited_at INTEGER;
     ALTER TABLE comment ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
     ALTER TABLE page ADD COLUMN closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1));
+    """,
+    # Moderation. `held`: why a comment is not shown. `judged_at`: when a moderator hid it. The two
+    # `due` columns: whether the owner, and the author of the comment above, are still to be told.
+    # `opened_at`: from when on a page's age counts. A `subscriber` is the keyed hash of an address,
+    # `page_id` 0 all pages.
+    """
+    ALTER TABLE account ADD COLUMN blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1));
+
+    ALTER TABLE page ADD COLUMN opened_at INTEGER NOT NULL DEFAULT 0;
+    UPDATE page SET opened_at = coalesce(
+        (SELECT min(created_at) FROM comment WHERE page_id = page.id), seen_at);
+    CREATE INDEX page_by_total ON page (total);
+    CREATE INDEX page_by_views ON page (views);
+
+    ALTER TABLE comment ADD COLUMN held TEXT NOT NULL DEFAULT '';
+    ALTER TABLE comment ADD COLUMN language TEXT NOT NULL DEFAULT '';
+    ALTER TABLE comment ADD COLUMN judged_at INTEGER;
+    ALTER TABLE comment ADD COLUMN owner_due INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE comment ADD COLUMN author_due INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX comment_by_status ON comment (status, id);
+    CREATE INDEX comment_judged ON comment (judged_at) WHERE judged_at IS NOT NULL;
+    CREATE INDEX comment_owner_due ON comment (id) WHERE owner_due = 1;
+    CREATE INDEX comment_author_due ON comment (id) WHERE author_due = 1;
+    CREATE INDEX comment_by_nickname ON comment (nickname, status);
+    CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
+    DROP INDEX comment_top_by_time;
+    DROP INDEX comment_top_by_likes;
+    CREATE INDEX comment_top_by_time ON comment (page_id, shown, created_at, id)
+        WHERE parent_id IS NULL AND pinned = 0;
+    CREATE INDEX comment_top_by_likes ON comment (page_id, shown, likes, created_at, id)
+        WHERE parent_id IS NULL AND pinned = 0;
+
+    CREATE TABLE block (
+        id         INTEGER PRIMARY KEY,
+        kind       TEXT NOT NULL CHECK (kind IN ('address', 'email', 'domain', 'word')),
+        value      TEXT NOT NULL,
+        note       TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        UNIQUE (kind, value)
+    ) STRICT;
+
+    CREATE TABLE subscription (
+        subscriber TEXT NOT NULL,
+        page_id    INTEGER NOT NULL,
+        state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
+        PRIMARY KEY (subscriber, page_id)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE audit (
+        id         INTEGER PRIMARY KEY,
+        created_at INTEGER NOT NULL,
+        who        TEXT NOT NULL,
+        action     TEXT NOT NULL,
+        subject    TEXT NOT NULL,
+        detail     TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX audit_created ON audit (created_at);
+
+    CREATE TABLE admin_link (
+        hash       TEXT PRIMARY KEY,
+        email      TEXT NOT NULL,
+        expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE day (
+        day      INTEGER PRIMARY KEY,
+        comments INTEGER NOT NULL DEFAULT 0,
+        views    INTEGER NOT NULL DEFAULT 0,
+        likes    INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+
+    ALTER TABLE outbox ADD COLUMN about TEXT NOT NULL DEFAULT '';
     """,
 ]
 
@@ -915,6 +1036,7 @@ class Account:
     role: str
     version: int
     created_at: int
+    blocked: int
 
 
 @dataclass(frozen=True)
@@ -945,6 +1067,7 @@ class Page:
     page_likes: int
     seen_at: int
     closed: int
+    opened_at: int
 
 
 @dataclass(frozen=True)
@@ -971,6 +1094,27 @@ class Comment:
     pinned: int
     created_at: int
     edited_at: int | None
+    held: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Case(Comment):
+    """A comment with what only moderators and the post office may know."""
+
+    email: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """Who or what is kept out: `kind` is address (or network), email, domain or word."""
+
+    id: int
+    kind: str
+    value: str
+    note: str
+    created_at: int
+    expires_at: int | None
 
 
 @dataclass(frozen=True)
@@ -991,11 +1135,53 @@ COMMENT = f"""
       JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
 """
+CASE = COMMENT.replace("AS role", "AS role, coalesce(account.email, comment.email) AS email", 1)
+
+# What moderators look through, the newest first.
+CASES = {
+    one: f"""{CASE}
+     WHERE {listed} AND comment.id < :before AND (:page_id = 0 OR comment.page_id = :page_id)
+       AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
+            OR comment.nickname LIKE :like ESCAPE '!' OR comment.email LIKE :like ESCAPE '!'
+            OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
+            OR page.page_url LIKE :like ESCAPE '!')
+     ORDER BY comment.id DESC LIMIT :limit"""
+    for one, listed in ((True, "comment.status = :status"), (False, "comment.content <> ''"))
+}
+# The visible comments of an author, up to a hundred. A guest is known by his name together with
+# his e-mail or his address.
+KNOWN = """
+    SELECT count(*) FROM (
+        SELECT id FROM comment
+         WHERE user_id = :user_id AND status = 'visible' AND id <> :id
+        UNION ALL
+        SELECT id FROM comment
+         WHERE nickname = :nickname AND status = 'visible' AND id <> :id
+           AND user_id IS NULL AND :user_id IS NULL
+           AND (ip = :ip OR (email = :email AND email <> ''))
+         LIMIT 100
+    ) AS known"""
+PAGES = {
+    sort: f"""
+    SELECT * FROM page WHERE :like = '' OR page_url LIKE :like ESCAPE '!'
+     ORDER BY {order} LIMIT :limit OFFSET :skip"""
+    for sort, order in {
+        "latest": "id DESC",
+        "views": "views DESC, id DESC",
+        "comments": "total DESC, id DESC",
+    }.items()
+}
+COUNTED = {
+    what: f"""
+    INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
+        ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}"""
+    for what in ("comments", "views", "likes")
+}
 
 # What a list holds, the order of each sort, and what stands before a given comment in it.
 LISTED = {
     "flat": "page_id = :of AND status = 'visible'",
-    "threads": "page_id = :of AND shown = 1 AND parent_id IS NULL",
+    "threads": "page_id = :of AND shown = 1 AND parent_id IS NULL AND pinned = 0",
     "thread": "thread_id = :of AND shown = 1",
 }
 ORDER = {
@@ -1176,11 +1362,11 @@ class Store:
         rows = self.rows(sql, **values)
         return rows[0][0] if rows else None
 
-    def one(self, kind: type[Row], sql: str, **values: Any) -> Row | None:
+    def one(self, kind: type[Row], sql: str, /, **values: Any) -> Row | None:
         rows = self.all(kind, sql, **values)
         return rows[0] if rows else None
 
-    def all(self, kind: type[Row], sql: str, **values: Any) -> list[Row]:
+    def all(self, kind: type[Row], sql: str, /, **values: Any) -> list[Row]:
         return [kind(**dict(row)) for row in self.rows(sql, **values)]
 
     # Secrets, budgets, captchas
@@ -1247,9 +1433,53 @@ class Store:
     def account_of(self, email: str) -> Account | None:
         return self.one(Account, "SELECT * FROM account WHERE email = :email", email=email)
 
-    def admin_nicknames(self) -> list[str]:
-        sql = "SELECT nickname FROM account WHERE role = 'admin'"
-        return [row["nickname"] for row in self.rows(sql)]
+    def admins(self) -> list[Account]:
+        """Those who may moderate."""
+        return self.all(Account, "SELECT * FROM account WHERE role = 'admin' AND blocked = 0")
+
+    def accounts(self, like: str, before: int, limit: int) -> list[sqlite3.Row]:
+        """With the number of their visible comments, the newest first."""
+        sql = """
+            SELECT account.id, email, nickname, role, blocked, created_at,
+                   (SELECT count(*) FROM comment
+                     WHERE comment.user_id = account.id AND status = 'visible') AS comments
+              FROM account
+             WHERE account.id < :before
+               AND (:like = '' OR email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')
+             ORDER BY account.id DESC LIMIT :limit"""
+        return self.rows(sql, like=like, before=before, limit=limit)
+
+    def set_rights(self, user_id: int, role: str, blocked: bool) -> None:
+        sql = "UPDATE account SET role = :role, blocked = :blocked WHERE id = :id"
+        self.run(sql, role=role, blocked=int(blocked), id=user_id)
+
+    def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
+        """In the place of older ones for the same address; "" is whoever comes first."""
+        self.run("DELETE FROM admin_link WHERE email = :email", email=email)
+        sql = "INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"
+        self.run(sql, hash=hash, email=email, expires_at=expires_at)
+
+    def admin_link(self, hash: str, now: int) -> str | None:
+        """The address that a link was made for. One for anybody ends when there is an admin."""
+        sql = """
+            SELECT email FROM admin_link
+             WHERE hash = :hash AND expires_at > :now AND expires_at <= :now + 3600
+               AND (email <> '' OR NOT EXISTS (SELECT 1 FROM account WHERE role = 'admin'))"""
+        rows = self.rows(sql, hash=hash, now=now)
+        return rows[0]["email"] if rows else None
+
+    def make_admin(self, email: str, nickname: str, password: str, now: int) -> None:
+        """Make the account, or give it the role and the password; older tokens and all links that
+        were made for it or for anybody end."""
+        sql = """
+            INSERT INTO account AS a (email, nickname, password, role, created_at)
+            VALUES (:email, :nickname, :password, 'admin', :now)
+                ON CONFLICT (email) DO UPDATE
+               SET password = excluded.password, role = 'admin', blocked = 0,
+                   version = a.version + 1"""
+        self.run(sql, email=email, nickname=nickname, password=password, now=now)
+        self.run("DELETE FROM registration WHERE email = :email", email=email)
+        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
 
     def end_tokens(self, user_id: int) -> None:
         """Every token that was given out for the account is void from now on."""
@@ -1332,13 +1562,40 @@ class Store:
 
     def add_page(self, key: str, page_url: str, now: int) -> Page:
         sql = """
-            INSERT INTO page (key, page_url, seen_at) VALUES (:key, :page_url, :now) RETURNING *"""
+            INSERT INTO page (key, page_url, seen_at, opened_at)
+            VALUES (:key, :page_url, :now, :now)
+            RETURNING *"""
         return self.all(Page, sql, key=key, page_url=page_url, now=now)[0]
+
+    def page_with(self, page_id: int) -> Page | None:
+        return self.one(Page, "SELECT * FROM page WHERE id = :id", id=page_id)
+
+    def pages(self, sort: str, like: str, skip: int, limit: int) -> list[Page]:
+        return self.all(Page, PAGES[sort], like=like, skip=skip, limit=limit)
+
+    def set_closed(self, page_id: int, closed: bool, now: int) -> None:
+        """A page that is reopened is new again."""
+        sql = "UPDATE page SET closed = :closed, opened_at = :now WHERE id = :id"
+        self.run(sql, closed=int(closed), now=now, id=page_id)
+
+    def rename_page(self, page: Page, key: str, page_url: str) -> Page:
+        """Another address; where a page has it, that one takes in all of this one."""
+        there = self.page(key)
+        if there is None or there.id == page.id:
+            sql = "UPDATE page SET key = :key, page_url = :page_url WHERE id = :id"
+            self.run(sql, key=key, page_url=page_url, id=page.id)
+            return replace(page, key=key, page_url=page_url)
+        for sql in MERGES:
+            self.run(sql, old=page.id, new=there.id)
+        return self.page(key) or there
 
     def add_views(self, key: str, views: int, now: int) -> bool:
         """False when there is no such page."""
         sql = "UPDATE page SET views = views + :views, seen_at = :now WHERE key = :key"
-        return self.run(sql, key=key, views=views, now=now).rowcount == 1
+        found = self.run(sql, key=key, views=views, now=now).rowcount == 1
+        if found:
+            self.run(COUNTED["views"], more=views, now=now)
+        return found
 
     # Comments
 
@@ -1387,12 +1644,16 @@ class Store:
         sql = """
             INSERT INTO comment
                    (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
-                    html, ip, country, location, status, created_at)
+                    html, ip, country, location, status, created_at, held, language, owner_due,
+                    author_due)
             VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
-                    :content, :html, :ip, :country, :location, 'waiting', :created_at)
+                    :content, :html, :ip, :country, :location, 'waiting', :created_at, :held,
+                    :language, :owner_due, :author_due)
             RETURNING id"""
-        comment_id = self.number(sql, **values) or 0
-        self.set_status(comment_id, status)
+        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0}
+        comment_id = self.number(sql, **{**none, **values}) or 0
+        self.run(COUNTED["comments"], more=1, now=values["created_at"])
+        self.judge(comment_id, status, values["created_at"])
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
 
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
@@ -1400,17 +1661,96 @@ class Store:
         self.run(sql, content=content, html=html, now=now, id=comment_id)
         self.stale = True
 
+    def case(self, comment_id: int) -> Case | None:
+        return self.one(Case, CASE + " WHERE comment.id = :id", id=comment_id)
+
+    def cases(self, status: str, like: str, page_id: int, before: int, limit: int) -> list[Case]:
+        """What a moderator looks for; all but what is erased, where no status is named."""
+        words = {"status": status, "like": like, "page_id": page_id, "before": before}
+        return self.all(Case, CASES[status != ""], **words, limit=limit)
+
+    def cases_due(self, whom: str) -> list[Case]:
+        """Comments that the owner, or the author of what they answer, is still to be told of."""
+        sql = {
+            "owner": " WHERE comment.owner_due = 1 AND comment.status IN ('visible', 'waiting')",
+            "author": " WHERE comment.author_due = 1 AND comment.status = 'visible'",
+        }
+        return self.all(Case, f"{CASE}{sql[whom]} ORDER BY comment.id LIMIT 200")
+
+    def told(self, whom: str, comment_id: int, due: int = 0) -> None:
+        """Those who wait for word of a comment have it, or wait again."""
+        sql = {
+            "owner": "UPDATE comment SET owner_due = :due WHERE id = :id",
+            "author": "UPDATE comment SET author_due = :due WHERE id = :id",
+        }
+        self.run(sql[whom], id=comment_id, due=due)
+
+    def unsay(self, comment_id: int) -> None:
+        """Letters about a comment that did not go out yet shall not; what else they tell of is
+        told again."""
+        sql = "DELETE FROM outbox WHERE about LIKE :about RETURNING about"
+        for row in self.rows(sql, about=f"% {comment_id} %"):
+            whom, *others = row["about"].split()
+            for other in others:
+                self.told(whom, int(other), due=1)
+
+    def tell_again(self, parent_id: int) -> None:
+        """Of the answers to a comment."""
+        sql = "UPDATE comment SET author_due = 1 WHERE parent_id = :id AND status = 'visible'"
+        self.run(sql, id=parent_id)
+
+    def count_known(self, **values: Any) -> int:
+        return self.number(KNOWN, **values) or 0
+
+    def count_states(self) -> dict[str, int]:
+        sql = "SELECT status, count(*) AS n FROM comment WHERE content <> '' GROUP BY status"
+        none = dict.fromkeys(("waiting", "spam", "visible", "deleted"), 0)
+        return none | {row["status"]: row["n"] for row in self.rows(sql)}
+
+    def pinned(self, page_id: int) -> list[Comment]:
+        """What stands on top of a page, the newest first."""
+        sql = " WHERE comment.page_id = :id AND comment.pinned = 1 ORDER BY comment.id DESC"
+        return self.all(Comment, COMMENT + sql, id=page_id)
+
+    def pin(self, comment_id: int, pinned: bool) -> None:
+        sql = "UPDATE comment SET pinned = :pinned WHERE id = :id"
+        self.run(sql, pinned=int(pinned), id=comment_id)
+
+    def rewrite(self, comment_id: int, nickname: str, website: str) -> None:
+        sql = "UPDATE comment SET nickname = :nickname, website = :website WHERE id = :id"
+        self.run(sql, nickname=nickname, website=website, id=comment_id)
+
+    def judge(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
+        """Show or hide a comment; what is hidden for good goes after a time."""
+        self.set_status(comment_id, status)
+        sql = """
+            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held),
+                   pinned = CASE WHEN status = 'visible' THEN pinned ELSE 0 END
+             WHERE id = :id"""
+        judged_at = now if status in ("spam", "deleted") else None
+        self.run(sql, judged_at=judged_at, held=held, id=comment_id)
+        if status != "visible":
+            self.unsay(comment_id)
+
     def erase_comment(self, comment_id: int) -> None:
         """Nothing of it or its author is left; its answers keep their place."""
-        self.set_status(comment_id, "deleted")
+        self.judge(comment_id, "deleted", 0, "")
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, pinned = 0, edited_at = NULL
+                   likes = 0, edited_at = NULL, judged_at = NULL
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
         self.stale = True
+
+    def erase_judged(self, before: int) -> None:
+        """What moderators hid long ago goes, and its row where nothing answers it."""
+        for row in self.rows(JUDGED, before=before):
+            self.erase_comment(row["id"])
+            sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
+            self.run(sql, id=row["id"])
+            self.run(LEAF, id=row["id"])
 
     def set_status(self, comment_id: int, status: str) -> None:
         """Show or hide a comment; the sums of its page and its parents follow."""
@@ -1441,7 +1781,9 @@ class Store:
 
     # Likes
 
-    def like_comment(self, comment_id: int, visitor: str, liked_at: int | None, undo: bool) -> int:
+    def like_comment(
+        self, comment_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
+    ) -> int:
         """The number of likes, with this visitor's or without. With a time, the like will forget
         whose it is."""
         sql = """
@@ -1451,8 +1793,10 @@ class Store:
         if undo:
             sql = "DELETE FROM comment_liker WHERE comment_id = :id AND visitor = :visitor"
         changed = self.run(sql, id=comment_id, visitor=visitor, liked_at=liked_at).rowcount
+        more = -changed if undo else changed
+        self.run(COUNTED["likes"], more=more, now=now)
         sql = "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes"
-        return self.number(sql, more=-changed if undo else changed, id=comment_id) or 0
+        return self.number(sql, more=more, id=comment_id) or 0
 
     def like_page(
         self, page_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
@@ -1464,18 +1808,20 @@ class Store:
         if undo:
             sql = "DELETE FROM page_liker WHERE page_id = :id AND visitor = :visitor"
         changed = self.run(sql, id=page_id, visitor=visitor, liked_at=liked_at).rowcount
+        more = -changed if undo else changed
+        self.run(COUNTED["likes"], more=more, now=now)
         sql = """
             UPDATE page SET page_likes = page_likes + :more, seen_at = :now
              WHERE id = :id RETURNING page_likes"""
-        return self.number(sql, more=-changed if undo else changed, now=now, id=page_id) or 0
+        return self.number(sql, more=more, now=now, id=page_id) or 0
 
     # Outbox
 
     def add_letter(self, **values: Any) -> None:
         sql = """
-            INSERT INTO outbox (registration_id, recipient, message, due_at, expires_at)
-            VALUES (:registration_id, :recipient, :message, :due_at, :expires_at)"""
-        self.run(sql, **values)
+            INSERT INTO outbox (registration_id, recipient, message, due_at, expires_at, about)
+            VALUES (:registration_id, :recipient, :message, :due_at, :expires_at, :about)"""
+        self.run(sql, **{"registration_id": None, "about": "", **values})
 
     def due_letter(self, now: int) -> Letter | None:
         """The one that waits longest of those whose time has come."""
@@ -1495,12 +1841,71 @@ class Store:
         self.run(sql, due_at=due_at, id=letter_id)
 
     def fail_letter(self, letter_id: int, failure: str, expires_at: int) -> None:
-        """Given up: what went wrong stays for the owner to see, the text does not."""
+        """Given up, until the owner tries again. A code goes: it is no good any more."""
         sql = """
-            UPDATE outbox SET message = '', due_at = NULL, failure = :failure,
-                   expires_at = :expires_at
+            UPDATE outbox SET due_at = NULL, failure = :failure, expires_at = :expires_at,
+                   message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
              WHERE id = :id"""
         self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
+
+    def stuck_letters(self) -> list[sqlite3.Row]:
+        """What was tried and did not go out."""
+        sql = """
+            SELECT id, recipient, message, tries, failure, due_at FROM outbox
+             WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
+        return self.rows(sql)
+
+    def retry_letter(self, letter_id: int, now: int, expires_at: int) -> bool:
+        sql = """
+            UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
+             WHERE id = :id AND message <> ''"""
+        return self.run(sql, id=letter_id, now=now, expires_at=expires_at).rowcount == 1
+
+    # Moderation
+
+    def blocks(self, now: int) -> list[Block]:
+        sql = """
+            SELECT * FROM block
+             WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"""
+        return self.all(Block, sql, now=now)
+
+    def add_block(self, **values: Any) -> Block:
+        sql = """
+            INSERT INTO block (kind, value, note, created_at, expires_at)
+            VALUES (:kind, :value, :note, :created_at, :expires_at)
+                ON CONFLICT (kind, value) DO UPDATE
+               SET note = excluded.note, expires_at = excluded.expires_at
+            RETURNING *"""
+        return self.all(Block, sql, **values)[0]
+
+    def drop_block(self, block_id: int) -> Block | None:
+        return self.one(Block, "DELETE FROM block WHERE id = :id RETURNING *", id=block_id)
+
+    def subscription(self, subscriber: str, page_id: int) -> str:
+        """yes, no, asked, or "" where nothing was said."""
+        sql = "SELECT state FROM subscription WHERE subscriber = :who AND page_id = :page_id"
+        rows = self.rows(sql, who=subscriber, page_id=page_id)
+        return rows[0]["state"] if rows else ""
+
+    def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
+        sql = """
+            INSERT INTO subscription (subscriber, page_id, state) VALUES (:who, :page_id, :state)
+                ON CONFLICT (subscriber, page_id) DO UPDATE SET state = excluded.state"""
+        self.run(sql, who=subscriber, page_id=page_id, state=state)
+
+    def note(self, **values: Any) -> None:
+        sql = """
+            INSERT INTO audit (created_at, who, action, subject, detail)
+            VALUES (:now, :who, :action, :subject, :detail)"""
+        self.run(sql, **values)
+
+    def audit(self, before: int, limit: int) -> list[sqlite3.Row]:
+        sql = "SELECT * FROM audit WHERE id < :before ORDER BY id DESC LIMIT :limit"
+        return self.rows(sql, before=before, limit=limit)
+
+    def days(self, first: int) -> list[sqlite3.Row]:
+        """Sums of each day, counted from 1970 in Beijing."""
+        return self.rows("SELECT * FROM day WHERE day >= :first ORDER BY day", first=first)
 
     # Keeping house
 
@@ -1544,12 +1949,38 @@ PURGES = [
     "DELETE FROM budget WHERE ends_at <= :now",
     "DELETE FROM outbox WHERE expires_at <= :now AND failure <> ''",
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
+    "DELETE FROM block WHERE expires_at <= :now",
+    "DELETE FROM admin_link WHERE expires_at <= :now",
+    f"DELETE FROM audit WHERE created_at < :now - {400 * DAY}",
     f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
             AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)""",
+    """DELETE FROM subscription WHERE page_id > 0
+          AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id)""",
 ]
 UNMASKED = """
     SELECT id, CAST(ip AS BLOB) AS ip FROM comment
      WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
+JUDGED = "SELECT id FROM comment WHERE judged_at < :before ORDER BY judged_at LIMIT 200"
+LEAF = """
+    DELETE FROM comment WHERE id = :id
+       AND NOT EXISTS (SELECT 1 FROM comment AS c WHERE c.parent_id = :id OR c.thread_id = :id)"""
+# The sums of both pages are right afterwards: likes of a visitor who liked both count once.
+MERGES = [
+    "UPDATE comment SET page_id = :new WHERE page_id = :old",
+    """INSERT INTO page_liker (page_id, visitor, liked_at)
+       SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
+           ON CONFLICT DO NOTHING""",
+    "DELETE FROM page_liker WHERE page_id = :old",
+    """INSERT INTO subscription (subscriber, page_id, state)
+       SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
+           ON CONFLICT DO NOTHING""",
+    "DELETE FROM subscription WHERE page_id = :old",
+    """UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
+              views = p.views + o.views,
+              page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
+         FROM page AS o WHERE p.id = :new AND o.id = :old""",
+    "DELETE FROM page WHERE id = :old",
+]
 LIKERS = [
     f"""UPDATE {table} SET visitor = 'past ' || random(), liked_at = NULL
          WHERE ({of}, visitor) IN
@@ -1970,6 +2401,63 @@ def trimmed(key: str) -> str:
     return (path or "/") + rest
 
 
+def page_link(page_url: str, origins: tuple[str, ...]) -> str:
+    """Where a page can be opened; "" for what is no http(s) URL."""
+    on_blog = page_url.startswith("/") and not page_url.startswith("//") and origins
+    url = origins[0] + page_url if on_blog else page_url
+    try:
+        return proper_website(urllib.parse.quote(url, safe=RESERVED + "~"))
+    except ValueError:
+        return ""
+
+
+def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
+    """Whether a page is on a host that the owner did not name."""
+    host = re.match(r"(?i)(https?://[^/?#]*)", page_url)
+    return bool(host and host_of(host[1]) not in map(host_of, origins))
+
+
+def folded(text: str) -> str:
+    """Equal for texts that differ in case, width and blanks only."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def hosts_in(*texts: str) -> set[str]:
+    """The hosts of the links and addresses in some texts."""
+    found = re.findall(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([a-z0-9.-]+)", " ".join(texts))
+    return {host.lower().strip(".") for host in found}
+
+
+def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
+    """Whether a block means a comment: `text` is folded."""
+    if block.kind == "address":
+        return bool(ip) and ipaddress.ip_address(ip) in ipaddress.ip_network(block.value)
+    if block.kind == "domain":
+        return any(f".{host}".endswith(f".{block.value}") for host in hosts)
+    return email == block.value if block.kind == "email" else folded(block.value) in text
+
+
+def proper_block(kind: str, text: str) -> str:
+    """The one spelling of what is blocked; `ValueError` for what can't be."""
+    if kind == "address":
+        return str(ipaddress.ip_network(text.strip(), strict=False))
+    if kind == "email":
+        return proper_email(text)
+    if kind == "domain":
+        host = re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower())
+        if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
+            raise ValueError
+        return host
+    if kind != "word" or not folded(text):
+        raise ValueError
+    return text.strip()
+
+
+def language_of(said: str, text: str) -> str:
+    """Of letters about a comment: what the widget said, else what it was written in."""
+    return said if said in ("en", "zh") else "zh" if re.search("[\u3400-\u9fff]", text) else "en"
+
+
 class CommentRenderer(mistune.HTMLRenderer):
     """What the allow-list below drops becomes something that reads well instead."""
 
@@ -2068,15 +2556,15 @@ def new_code(chance: Callable[[int], bytes]) -> str:
     return f"{int.from_bytes(chance(8)) % 1_000_000:06d}"
 
 
-def make_token(account: Account, key: bytes, now: int) -> str:
+def make_token(account: Account, key: bytes, now: int, use: str = "login") -> str:
     """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
     claims: Json = {"id": account.id, "email": account.email, "role": account.role}
-    claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": "login", "ver": account.version}
+    claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": use, "ver": account.version}
     return jwt.encode(claims, key, algorithm="HS256")
 
 
-def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
-    """Account id and version of a login; `Unauthorized` for any token that is not one."""
+def read_token(token: str, key: bytes, now: int, use: str = "login") -> tuple[int, int]:
+    """Account id and version of a token; `Unauthorized` for any that was not made for this use."""
     refusal = Unauthorized("登录已失效，请重新登录", "token_invalid")
     if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
         raise refusal
@@ -2087,11 +2575,28 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
     except Exception:  # some broken texts raise other errors than PyJWTError
         raise refusal from None
     user_id, version, expires_at = numbers = [claims.get(n, "") for n in ("id", "ver", "exp")]
-    if claims.get("use") != "login" or any(type(n) is not int for n in numbers):
+    if claims.get("use") != use or any(type(n) is not int for n in numbers):
         raise refusal
     if not now < expires_at <= now + TOKEN_LIFE + MINUTE or not 0 < user_id < 2**63:
         raise refusal
     return user_id, version
+
+
+LINK_LIFE = 30 * DAY  # of the links in a letter to the owner
+
+
+def text_version(comment: Comment) -> str:
+    """What a moderator who follows a link is meant to have read."""
+    return hashlib.sha256(f"{comment.nickname}\n{comment.content}".encode()).hexdigest()[:16]
+
+
+def link_mac(key: bytes, words: Mapping[str, str]) -> str:
+    return mac(key, "link", *(f"{name}={words[name]}" for name in sorted(words)))[:32]
+
+
+def subscriber_of(key: bytes, address: str) -> str:
+    """An address as subscriptions know it, so that none of them holds it."""
+    return mac(key, "subscriber", address)[:32]
 
 
 def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
@@ -2124,10 +2629,12 @@ def sealed(parameters: Json, key: bytes) -> str:
 
 @dataclass(frozen=True)
 class Captcha:
-    """A captcha that was solved; it may be spent once, under its signature."""
+    """A captcha that was solved; it may be spent once, under its signature. `made_at` is known
+    of our own only."""
 
     signature: str
     expires_at: int
+    made_at: int | None = None
 
 
 def solved_captcha(token: str, key: bytes, now: int) -> Captcha:
@@ -2146,7 +2653,16 @@ def solved_captcha(token: str, key: bytes, now: int) -> Captcha:
             raise refusal
     except (BadRequest, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise refusal from None
-    return Captcha(challenge["signature"], parameters["expiresAt"])
+    expires_at = parameters["expiresAt"]
+    return Captcha(challenge["signature"], expires_at, expires_at - CHALLENGE_LIFE)
+
+
+def too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
+    """Whether a text came sooner than a person types or pastes it: the widget asks for the
+    challenge with the first letter. Long ones may take three seconds and no less; nobody is
+    suspected for twenty letters."""
+    made_at = captcha.made_at if captcha else None
+    return made_at is not None and 0 <= now - made_at < min(3, len(text) // 20)
 
 
 class CaptchaDown(Unavailable):
@@ -2192,6 +2708,19 @@ def is_ours(config: Config, answer: Json) -> bool:
 
 
 # -- World --------------------------------------------------------------------
+
+
+def assets_folder() -> Path:
+    """`static/` beside the module, or where a wheel puts it."""
+    here = Path(__file__).resolve().parent
+    return next((p for p in (here / "static", here / "commentd_static") if p.is_dir()), here)
+
+
+@functools.cache
+def letter_words(language: str) -> dict[str, str]:
+    """The words of letters, and of the pages that their links lead to."""
+    words: dict[str, dict[str, str]] = json.loads((assets_folder() / "letters.json").read_bytes())
+    return words[language if language in words else "en"]
 
 
 @contextlib.contextmanager
@@ -2314,18 +2843,25 @@ def site_name(config: Config) -> str:
     return config.site_name or urllib.parse.urlsplit(address).netloc or "commentd"
 
 
-def compose(config: Config, world: World, to: str, subject: str, text: str, life: int) -> Json:
-    """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
-    and such that any mail server takes it."""
-    message = email.message.EmailMessage(policy=email.policy.SMTP)
+def sender_of(config: Config) -> email.headerregistry.Address:
     name, sender = name_and_address(config.mail_sender or config.mail_user or "commentd@localhost")
-    address = email.headerregistry.Address(name or site_name(config), addr_spec=sender)
-    now = int(world.now())
+    return email.headerregistry.Address(name or site_name(config), addr_spec=sender)
+
+
+def compose(
+    config: Config, world: World, to: str, subject: str, text: str, life: int, **headers: str
+) -> Json:
+    """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
+    and such that any mail server takes it. `In_Reply_To` is the header In-Reply-To."""
+    message = email.message.EmailMessage(policy=email.policy.SMTP)
+    address, now = sender_of(config), int(world.now())
+    headers = {"Message_ID": f"<{world.chance(16).hex()}@{address.domain}>", **headers}
     message["From"] = address
     message["To"] = email.headerregistry.Address(addr_spec=to)
-    message["Subject"] = subject
+    message["Subject"] = one_line(subject)
     message["Date"] = datetime.fromtimestamp(now, UTC)
-    message["Message-ID"] = f"<{world.chance(16).hex()}@{address.domain}>"
+    for name, value in headers.items():
+        message[name.replace("_", "-")] = value
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
     whole = message.as_bytes().decode("ascii")
@@ -2375,6 +2911,188 @@ def changed_letter(config: Config, world: World, recipient: str) -> Json:
 
 
 BEIJING = timezone(timedelta(hours=8))
+
+
+def signed_link(config: Config, key: bytes, language: str, **words: str) -> str:
+    """An address whose words nobody else can choose; "" where readers can't reach us. Opening it
+    changes nothing: its page has a button."""
+    words |= {"lang": language}
+    query = urllib.parse.urlencode({**words, "mac": link_mac(key, words)})
+    return config.server_public_url and f"{config.server_public_url}/mail?{query}"
+
+
+def judging_link(config: Config, key: bytes, comment: Comment, status: str, now: int) -> str:
+    """It gives a comment another status, as long as its text is what it was."""
+    words = {"do": status, "id": str(comment.id), "until": str(now + LINK_LIFE)}
+    version = text_version(comment)
+    return signed_link(config, key, comment.language, version=version, **words)
+
+
+def quoted(text: str, most: int = 2000) -> str:
+    """Fenced, so that it can't be taken for words of ours."""
+    shown = text if len(text) <= most else text[:most] + " …"
+    return "\n".join(f"> {line}" for line in shown.splitlines())
+
+
+def why_held(words: Mapping[str, str], held: str) -> str:
+    kind, _, value = held.partition(": ")
+    return words.get(f"held_{kind}", held).format(value=value)
+
+
+def thread_headers(config: Config, key: bytes, to: str, comment: Comment) -> dict[str, str]:
+    """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
+    domain = sender_of(config).domain
+
+    def message_id(comment_id: int) -> str:
+        return f"<comment-{comment_id}-{mac(key, 'message', to, comment_id)[:12]}@{domain}>"
+
+    headers = {"Message_ID": message_id(comment.id)}
+    if comment.parent_id and comment.thread_id:
+        above = dict.fromkeys([comment.thread_id, comment.parent_id])
+        headers["In_Reply_To"] = message_id(comment.parent_id)
+        headers["References"] = " ".join(map(message_id, above))
+    return headers
+
+
+def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[Case]) -> Json:
+    """New comments, with links to judge them."""
+    first, words, now = cases[0], letter_words(cases[0].language), int(world.now())
+    texts = []
+    for case in cases:
+        waits, link = case.status == "waiting", page_link(case.page_url, config.site_origins)
+        links = {
+            status: judging_link(config, key, case, status, now)
+            for status in ("visible", "spam", "deleted")
+        }
+        judging = words["new_links" if waits else "new_shown_links"].format(**links)
+        read = words["new_read"].format(link=f"{link}#comment-{case.id}") if link else ""
+        said = {"nickname": case.nickname, "page": case.page_url, "quote": quoted(case.content)}
+        held = words["new_waiting"].format(held=why_held(words, case.held)) if waits else ""
+        links_text = (judging if config.server_public_url else "") + read
+        texts.append(words["new_text"].format(**said, state=held, links=links_text))
+    if config.server_public_url:
+        texts[-1] += words["new_admin"].format(link=f"{config.server_public_url}/admin")
+    name = "new_subject" if len(cases) == 1 else "new_many_subject"
+    about = {"nickname": first.nickname, "page": first.page_url, "n": len(cases)}
+    subject = words[name].format(site=site_name(config), **about)
+    headers = thread_headers(config, key, to, first)
+    letter = compose(config, world, to, subject, RULER.join(texts), DAY, **headers)
+    return {**letter, "about": about_text("owner", cases)}
+
+
+RULER = f"\n{'-' * 40}\n\n"
+
+
+def about_text(whom: str, cases: list[Case]) -> str:
+    """How the outbox remembers what a letter tells of."""
+    return " ".join([whom, *(str(case.id) for case in cases), ""])
+
+
+def answer_letter(
+    config: Config, world: World, key: bytes, to: str, pairs: list[tuple[Case, Case]]
+) -> Json:
+    """Answers and what they answer, to the author of the latter, who can end such letters."""
+    (first, own), texts = pairs[0], []
+    words, subscriber = letter_words(own.language), subscriber_of(key, to)
+    for answer, above in pairs:
+        link = page_link(answer.page_url, config.site_origins)
+        read = words["answer_read"].format(link=f"{link}#comment-{answer.id}") if link else ""
+        said = {"nickname": answer.nickname, "page": answer.page_url, "read": read}
+        quotes = {"quote": quoted(answer.content), "own": quoted(above.content, 300)}
+        texts.append(words["answer_text"].format(**said, **quotes))
+    ends = {
+        do: signed_link(config, key, own.language, do=do, who=subscriber, page=str(own.page_id))
+        for do in ("stop", "stop_all")
+    }
+    headers = thread_headers(config, key, to, first)
+    if config.server_public_url:
+        texts[-1] += words["answer_end"].format(**ends)
+        headers["List_Unsubscribe"] = f"<{ends['stop']}>"
+        headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
+    name = "answer_subject" if len(pairs) == 1 else "answer_many_subject"
+    about = {"nickname": first.nickname, "n": len(pairs), "site": site_name(config)}
+    subject = words[name].format(**about)
+    letter = compose(config, world, to, subject, RULER.join(texts), DAY, **headers)
+    return {**letter, "about": about_text("author", [answer for answer, _ in pairs])}
+
+
+def asking_letter(config: Config, world: World, key: bytes, to: str, comment: Case) -> Json:
+    """Whether the owner of an address that a guest gave wants letters. It holds nothing that a
+    stranger typed."""
+    words, site = letter_words(comment.language), site_name(config)
+    confirm = signed_link(config, key, comment.language, do="confirm", id=str(comment.id))
+    text = words["ask_text"].format(site=site, confirm=confirm)
+    return compose(config, world, to, words["ask_subject"].format(site=site), text, DAY)
+
+
+def owners(store: Store, config: Config) -> list[str]:
+    """Who is told of new comments."""
+    named = config.notify_owner or [admin.email for admin in store.admins()]
+    return [address for address in named if address != "nobody"]
+
+
+BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
+
+
+def tell_all(store: Store, config: Config, world: World, key: bytes) -> float:
+    """Write the letters about comments that are due; seconds until there may be more."""
+    if not store.cases_due("owner") and not store.cases_due("author"):
+        return MINUTE
+    with store.writing():
+        waits = [tell_owner(store, config, world, key), tell_authors(store, config, world, key)]
+    return min([MINUTE, *filter(None, waits)])
+
+
+def tell_owner(store: Store, config: Config, world: World, key: bytes) -> int:
+    """All that is new in one letter; else the seconds to wait."""
+    cases = store.cases_due("owner")
+    if not cases:
+        return 0
+    if wait := store.take("bundle", "owner", 1, BUNDLE, int(world.now())):
+        return wait
+    for to in owners(store, config):
+        if mine := [case for case in cases if case.email != to]:
+            store.add_letter(**owner_letter(config, world, key, to, mine))
+    for case in cases:
+        store.told("owner", case.id)
+    return 0
+
+
+def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
+    """The authors of what was answered, as far as they want to know."""
+    readers: dict[str, list[tuple[Case, Case]]] = {}
+    for answer in store.cases_due("author"):
+        above = store.case(answer.parent_id or 0)
+        if above and above.email != answer.email and wants(store, config, world, key, above):
+            readers.setdefault(above.email, []).append((answer, above))
+        else:
+            store.told("author", answer.id)
+    waits = [0]
+    for to, pairs in readers.items():
+        wait = store.take("bundle", subscriber_of(key, to), 1, BUNDLE, int(world.now()))
+        waits.append(wait)
+        if not wait:
+            store.add_letter(**answer_letter(config, world, key, to, pairs))
+            for answer, _ in pairs:
+                store.told("author", answer.id)
+    return min(filter(None, waits), default=0)
+
+
+def wants(store: Store, config: Config, world: World, key: bytes, comment: Case) -> bool:
+    """Whether its author is to have letters about answers. A guest is asked, once: whoever wrote
+    may have named another's address."""
+    if not comment.email or comment.status != "visible" or comment.email in owners(store, config):
+        return False
+    subscriber = subscriber_of(key, comment.email)
+    said = store.subscription(subscriber, 0)
+    if said == "no" or store.subscription(subscriber, comment.page_id) == "no":
+        return False
+    if comment.user_id or said == "yes":
+        return True
+    if not said and config.server_public_url:
+        store.subscribe(subscriber, 0, "asked")
+        store.add_letter(**asking_letter(config, world, key, comment.email, comment))
+    return False
 
 
 def deliver_due(store: Store, config: Config, world: World) -> float:
@@ -2448,7 +3166,13 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
-MEMORY_LIMITS = {"challenge": 120, "preview": 120, "siteverify": 20, "view": 60}  # a minute
+MEMORY_LIMITS = {
+    "challenge": 120,
+    "preview": 120,
+    "siteverify": 20,
+    "view": 60,
+    "link": 120,
+}  # a minute
 
 
 class Hashing:
@@ -2634,9 +3358,9 @@ class Context(House):
 
 @dataclass(frozen=True)
 class Reply:
-    """What is neither JSON nor plain text."""
+    """What is neither JSON nor plain text: bytes, or a file, which is closed when it was sent."""
 
-    body: bytes
+    body: Any
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
@@ -2658,6 +3382,8 @@ class Rank(enum.Enum):
     NOBODY = "the header is ignored"
     ANYONE = "with or without an account; a token that is sent must be valid"
     USER = "with an account"
+    MODERATOR = "an admin's account, signed in on the blog"
+    ADMIN = "an admin's account, signed in on the admin page"
 
 
 Handler = Callable[..., Json | str | Reply]
@@ -2670,16 +3396,19 @@ class Route:
     rank: Rank
     handler: Handler
     refusal: str = ""  # the text of every refusal, where the contract wants just one
+    by_link: bool = False  # its right is in the address: neither body nor origin is looked at
 
 
 ROUTES: list[Route] = []
 
 
-def route(method: str, path: str, *, rank: Rank, refusal: str = "") -> Callable[[Handler], Handler]:
+def route(
+    method: str, path: str, *, rank: Rank, refusal: str = "", by_link: bool = False
+) -> Callable[[Handler], Handler]:
     """Registers a handler. It has a rank, always: what can be forgotten will be."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, rank, handler, refusal))
+        ROUTES.append(Route(method, path, rank, handler, refusal, by_link))
         return handler
 
     return register
@@ -2707,27 +3436,30 @@ def context_of(route: Route, house: House) -> Context:
     environ = bottle.request.environ
     if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
         raise Problem("网址太长", "uri_too_long", status=414)
-    if route.method != "GET":
-        check_origin(house.config, environ)
+    writes = route.method != "GET" and not route.by_link
+    if writes:
+        check_origin(house.config, environ, only_own=route.path.startswith("/admin"))
     now = int(house.world.now())
     return Context(
         **vars(house),
         now=now,
         environ=environ,
         query=query_of(environ.get("QUERY_STRING", "")),
-        form={} if route.method == "GET" else form_of(environ),
+        form=form_of(environ) if writes else {},
         client=house.clients.of(environ),
         caller=caller_of(route.rank, house, environ.get("HTTP_AUTHORIZATION", ""), now),
     )
 
 
-def check_origin(config: Config, environ: Json) -> None:
-    """A page of another site may not write, where the owner has said which sites are his."""
+def check_origin(config: Config, environ: Json, *, only_own: bool) -> None:
+    """A page of another site may not write, where the owner has said which sites are his; the
+    admin page is ours alone."""
     origin = environ.get("HTTP_ORIGIN", "")
     public = urllib.parse.urlsplit(config.server_public_url).netloc
     scheme, _, host = origin.partition("://")
     own = scheme in ("http", "https") and host in (public, environ.get("HTTP_HOST"))
-    if origin and config.site_origins and not own and origin not in config.site_origins:
+    allowed = not config.site_origins or origin in config.site_origins
+    if origin and not own and (only_own or not allowed):
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
@@ -2753,12 +3485,15 @@ def caller_of(rank: Rank, house: House, header: str, now: int) -> Account | None
     scheme, _, token = header.partition(" ")
     account = None
     if rank is not Rank.NOBODY and scheme.lower() == "bearer":
-        user_id, version = read_token(token.strip(), house.key, now)
+        use = "admin" if rank is Rank.ADMIN else "login"
+        user_id, version = read_token(token.strip(), house.key, now, use)
         account = house.store.account(user_id)
-        if account is None or account.version != version:
+        if account is None or account.version != version or account.blocked:
             raise Unauthorized("登录已失效，请重新登录", "token_invalid")
-    if rank is Rank.USER and account is None:
+    if rank in (Rank.USER, Rank.MODERATOR, Rank.ADMIN) and account is None:
         raise Unauthorized("请先登录", "login_required")
+    if rank in (Rank.MODERATOR, Rank.ADMIN) and account and account.role != "admin":
+        raise Forbidden("只有站长可以这样做", "not_admin")
     return account
 
 
@@ -2890,14 +3625,15 @@ def give_back(cx: Context, *shares: Share) -> None:
             cx.store.give_back(f"{name}/{window}", subject)
 
 
-def captcha_of(cx: Context) -> Captcha | None:
-    """The captcha that came with the form, solved; None where none is asked for."""
+def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
+    """The captcha that came with the form, solved; None where none is asked for. `own`: ours,
+    whichever readers have to solve."""
     # Cloudflare's longest; more would be refused there.
     most = 2048 if cx.config.captcha_provider == "turnstile" else 4096
     token = text_of(cx.form, "captcha_token", most)
     if cx.config.captcha_provider == "none":
         return None
-    if cx.config.captcha_provider == "altcha":
+    if own or cx.config.captcha_provider == "altcha":
         return solved_captcha(token, cx.key, cx.now)
     captcha = Captcha(hashlib.sha256(token.encode()).hexdigest(), cx.now + HOUR)
     # A provider says yes once. Whoever comes with a token again is judged by what it was spent on.
@@ -3107,15 +3843,19 @@ def health(cx: Context) -> Json:
 @route("GET", "/captcha", rank=Rank.NOBODY)
 def get_captcha(cx: Context) -> Json:
     """What has to be solved before registering, logging in and commenting."""
+    return challenge(cx)
+
+
+def challenge(cx: Context, *, own: bool = False) -> Json:
     provider = cx.config.captcha_provider
     if provider == "none":
         return {"provider": provider}
-    if provider != "altcha":
+    if provider != "altcha" and not own:
         key = cx.config.captcha_site_key
         return {"provider": provider, "site_key": key, "action": CAPTCHA_ACTION}
     if not within(cx, "challenge"):
         raise TooMany("操作太频繁，请稍后再试")
-    return {"provider": provider, **new_challenge(cx.key, cx.now, cx.world.chance)}
+    return {"provider": "altcha", **new_challenge(cx.key, cx.now, cx.world.chance)}
 
 
 @route("POST", "/auth/register", rank=Rank.NOBODY)
@@ -3134,7 +3874,8 @@ def register(cx: Context) -> Json:
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
     with cx.store.writing():
         # Where no more letters may go, nobody is told.
-        if cx.store.has_room(email, client, older, cx.now) and not budget(cx, cx.now, *mails):
+        room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
+        if room and not budget(cx, cx.now, *mails):
             registration_id = cx.store.add_registration(
                 older,
                 request_id=request_id,
@@ -3148,7 +3889,7 @@ def register(cx: Context) -> Json:
             )
             known = cx.store.account_of(email) is not None
             letter = code_letter(cx.config, cx.world, email, code, known)
-            cx.store.add_letter(registration_id=registration_id, **letter)
+            cx.store.add_letter(**letter, registration_id=registration_id)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
     cx.posted.set()
@@ -3156,12 +3897,22 @@ def register(cx: Context) -> Json:
     return {"success": True, "request_id": request_id}
 
 
-def credentials_of(cx: Context) -> tuple[str, str, Captcha | None]:
+def is_blocked(cx: Context, email: str) -> bool:
+    account, hosts = cx.store.account_of(email), hosts_in(email)
+    blocks = (block for block in cx.store.blocks(cx.now) if block.kind in ("email", "domain"))
+    return bool(account and account.blocked) or any(met(b, "", email, "", hosts) for b in blocks)
+
+
+def credentials_of(cx: Context, *, own: bool = False) -> tuple[str, str, Captcha | None]:
     email = proper(cx.form, "email", 254, proper_email)
+    return email, password_of(cx), captcha_of(cx, own=own)
+
+
+def password_of(cx: Context) -> str:
     password = text_of(cx.form, "password", 1024)
     if len(password.encode()) > 1024:
         raise BadRequest("参数 password 不能超过 1024 个字节", "password_too_long")
-    return email, password, captcha_of(cx)
+    return password
 
 
 def hashed_in_turn(
@@ -3210,8 +3961,7 @@ def verify(cx: Context) -> str:
                     confirmed = waiting
         if confirmed:
             if cx.store.account_of(email):  # an account that changes is told so by mail
-                letter = changed_letter(cx.config, cx.world, email)
-                cx.store.add_letter(registration_id=None, **letter)
+                cx.store.add_letter(**changed_letter(cx.config, cx.world, email))
             cx.store.confirm(confirmed, cx.now)
             give_back(cx, *share)
     if not confirmed:
@@ -3224,12 +3974,17 @@ def verify(cx: Context) -> str:
 @route("POST", "/auth/login", rank=Rank.NOBODY)
 def login(cx: Context) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, role}`."""
-    email, password, captcha = credentials_of(cx)
+    account = authenticated(cx, *credentials_of(cx))
+    token = make_token(account, cx.key, cx.now)
+    return {"token": token, "nickname": account.nickname, "role": account.role}
 
+
+def authenticated(cx: Context, email: str, password: str, captcha: Captcha | None) -> Account:
+    """The account whose password this is; `Unauthorized` for all else, after the same work."""
     # The password is counted as wrong until it proves right.
     stored = hashed_in_turn(cx, email, password, captcha, ("login",), ("password", email))
     account = cx.store.account_of(email)
-    if account is None or not same(account.password, stored):
+    if account is None or account.blocked or not same(account.password, stored):
         if any(same(r.password, stored) for r in cx.store.registrations(email)):
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
@@ -3238,9 +3993,7 @@ def login(cx: Context) -> Json:
         give_back(cx, *client_shares(cx, "password", email))
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(cx, account, password)
-
-    token = make_token(account, cx.key, cx.now)
-    return {"token": token, "nickname": account.nickname, "role": account.role}
+    return account
 
 
 def strengthen(cx: Context, account: Account, password: str) -> None:
@@ -3300,8 +4053,11 @@ def get_comments(cx: Context) -> Json:
         raise NotFound("评论不存在", "comment_gone")
     number = page_around(cx, ask, page) if ask.around else ask.page
     skip, of = (number - 1) * ask.limit, ask.thread or page.id
-    total = {"flat": page.total, "threads": page.threads}.get(ask.view, 0)
-    found = cx.store.comments(ask.view, ask.sort, skip, ask.limit, of, total)
+    pinned = cx.store.pinned(page.id) if ask.view == "threads" else []
+    first = pinned[skip : skip + ask.limit]
+    skip, limit = max(0, skip - len(pinned)), ask.limit - len(first)
+    total = {"flat": page.total, "threads": page.threads - len(pinned)}.get(ask.view, 0)
+    found = first + cx.store.comments(ask.view, ask.sort, skip, limit, of, total)
     if number == 1 and not ask.thread and not ask.around:
         count_view(cx, name)
 
@@ -3319,7 +4075,14 @@ def get_comments(cx: Context) -> Json:
 
 
 # What is known of a page that nobody has written on or seen.
-NO_PAGE = Page(0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0, closed=0)
+NO_PAGE = Page(
+    0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0, closed=0, opened_at=0
+)
+
+
+def is_closed(cx: Context, page: Page) -> bool:
+    days = cx.config.comments_close_after_days
+    return bool(page.closed) or bool(days and 0 < page.opened_at <= cx.now - days * DAY)
 
 
 def sums_of(cx: Context, name: PageName, page: Page) -> Json:
@@ -3338,7 +4101,11 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
         return 1
     if ask.view == "threads" and comment.thread_id:
         comment = cx.store.comment(comment.thread_id) or comment
-    return cx.store.count_before(ask.view, ask.sort, comment) // ask.limit + 1
+    pinned = [c.id for c in cx.store.pinned(page.id)] if ask.view == "threads" else []
+    if comment.id in pinned:
+        return pinned.index(comment.id) // ask.limit + 1
+    before = len(pinned) + cx.store.count_before(ask.view, ask.sort, comment)
+    return before // ask.limit + 1
 
 
 def with_replies(cx: Context, root: Comment, limit: int) -> Json:
@@ -3404,8 +4171,8 @@ def settings_for(cx: Context, page: Page) -> Json:
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
-        "hold": "none",
-        "closed": bool(page.closed),
+        "hold": config.moderation_hold,
+        "closed": is_closed(cx, page),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
@@ -3473,10 +4240,11 @@ def post_comment(cx: Context) -> Json:
         "parent_id": None if cx.form.get("parent_id") is None else id_of(cx.form, "parent_id"),
         "ip": cx.client.ip,
     }
+    said["language"] = language_of(str(cx.form.get("lang")), said["nickname"] + said["content"])
     try:
-        captcha, held = captcha_of(cx), ""
+        captcha, down = captcha_of(cx), False
     except CaptchaDown:
-        captcha, held = None, "its captcha could not be checked"
+        captcha, down = None, True
 
     with cx.store.writing():
         check_nickname(cx, said["nickname"])
@@ -3484,10 +4252,11 @@ def post_comment(cx: Context) -> Json:
         said["page_id"] = page.id
         parent = parent_of(cx, said["parent_id"], page)
         earlier = earlier_comment(cx, captcha, said)
-        if page.closed and not earlier:
+        if is_closed(cx, page) and not earlier:
             raise Forbidden("这里的评论已关闭", "page_closed")
-        comment = earlier or add_comment(cx, parent, captcha, said, held)
+        comment = earlier or add_comment(cx, parent, captcha, said, down)
         spent = captcha and cx.store.spent_on(captcha.signature)
+    cx.posted.set()
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
@@ -3512,7 +4281,7 @@ def check_nickname(cx: Context, nickname: str) -> None:
     """Nobody may look like an admin but an admin."""
     if cx.caller and cx.caller.role == "admin":
         return
-    if skeleton(nickname) in map(skeleton, cx.store.admin_nicknames()):
+    if skeleton(nickname) in [skeleton(admin.nickname) for admin in cx.store.admins()]:
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
@@ -3549,32 +4318,66 @@ def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment
 
 
 def add_comment(
-    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json, held: str
+    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json, down: bool = False
 ) -> Comment:
-    """`held`: why it waits for approval, if it does."""
-    held = flood_of(cx) or held
+    """`down`: its captcha could not be checked."""
+    flood = flood_of(cx)
+    html = safe_html(said["content"])  # not before the limits: it is what costs most
+    status, held = verdict(cx, said, html, captcha, {"flood": flood, "captcha_down": down})
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
     comment = cx.store.add_comment(
-        status="waiting" if held else "visible",
+        status=status,
+        held=held,
         thread_id=(parent.thread_id or parent.id) if parent else None,
-        html=safe_html(said["content"]),  # not before the limits: it is what costs most
+        html=html,
         country=country,
         location=location,
         created_at=cx.now,
+        owner_due=int(status != "spam"),
+        author_due=int(parent is not None),
         **said,
     )
-    if held:
-        log.warning("comment %d waits for approval: %s", comment.id, held)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
 
 
-def flood_of(cx: Context) -> str:
-    """Why what is written now waits, if it does: a flood waits, whoever it comes from."""
+def flood_of(cx: Context) -> bool:
+    """Whether what is written now waits: a flood does, whoever it comes from."""
     limit_client(cx, "comment")
-    return "too many in an hour" if budget(cx, cx.now, ("comments", "", 1)) else ""
+    flood = bool(budget(cx, cx.now, ("comments", "", 1)))
+    if flood:
+        log.warning("more than 300 comments in an hour: further ones wait for approval")
+    return flood
+
+
+def verdict(
+    cx: Context, said: Json, html: str, captcha: Captcha | None, reasons: Json
+) -> tuple[str, str]:
+    """The status of what is written, and why it is not shown, where it is not. Nothing is dropped:
+    what is blocked is kept as spam, to be looked at."""
+    config, caller = cx.config, cx.caller
+    if caller and caller.role == "admin":
+        return "visible", ""
+    email = caller.email if caller else said["email"]
+    text = folded(f"{said['nickname']} {said['website']} {said['content']}")
+    hosts = hosts_in(html, said["website"], email)
+    for block in cx.store.blocks(cx.now):
+        if met(block, said["ip"], email, text, hosts):
+            return "spam", f"block: {block.value}"
+    word = next((word for word in config.moderation_words if folded(word) in text), "")
+    hold = config.moderation_hold
+    reasons = {
+        "all": hold == "all",
+        f"word: {word}": word,
+        "fast": too_fast(captcha, said["content"], cx.now),
+        **reasons,
+        "links": hold == "links" and (said["website"] or "<a " in html),
+        "first": hold == "first" and not cx.store.count_known(**{"id": 0, **said, "email": email}),
+    }
+    held = next((reason for reason, holds in reasons.items() if holds), "")
+    return ("waiting", held) if held else ("visible", "")
 
 
 @route("POST", "/comments/preview", rank=Rank.ANYONE)
@@ -3596,10 +4399,13 @@ def edit_comment(cx: Context, comment_id: str) -> Json:
         if late:
             raise Forbidden("已超过可修改的时间", "edit_late")
         if content != comment.content:
-            if (held := flood_of(cx)) and comment.status == "visible":
-                log.warning("comment %d waits for approval: %s", comment.id, held)
-                cx.store.set_status(comment.id, "waiting")
-            cx.store.edit_comment(comment.id, content, safe_html(content), cx.now)
+            case, html = cx.store.case(comment.id), safe_html(content)
+            said = {**vars(case), "content": content}
+            status, held = verdict(cx, said, html, None, {"flood": flood_of(cx)})
+            cx.store.edit_comment(comment.id, content, html, cx.now)
+            if comment.status == "visible" and status != "visible":  # else: approved first
+                cx.store.judge(comment.id, status, cx.now, held)
+                cx.store.told("owner", comment.id, due=1)
         return written(cx, cx.store.comment(comment.id) or comment)
 
 
@@ -3639,7 +4445,7 @@ def like_comment(cx: Context) -> Json:
             raise NotFound("评论不存在", "comment_gone")
         limit_client(cx, "like_one", comment_id)
         limit_likes(cx)
-        likes = cx.store.like_comment(comment_id, undo=undo, **visitor_of(cx))
+        likes = cx.store.like_comment(comment_id, undo=undo, now=cx.now, **visitor_of(cx))
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -3686,10 +4492,14 @@ def home(cx: Context) -> Reply:
             found.append(Finding("warn", "unnamed_proxy", ""))
         state = {f.topic: f.level for f in sorted(found) if f.level != "ok"}  # the worst stays
     text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
+    return page_reply(cx, text)
+
+
+def page_reply(cx: Context, text: str, status: int = 200) -> Reply:
     headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-store"}
-    if config.server_public_url.startswith("https:"):  # elsewhere browsers warn, and ignore it
+    if cx.config.server_public_url.startswith("https:"):  # elsewhere browsers warn, and ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    return Reply(text.encode(), "text/html; charset=utf-8", headers)
+    return Reply(text.encode(), "text/html; charset=utf-8", headers, status)
 
 
 @route("GET", "/<name>", rank=Rank.NOBODY)
@@ -3708,6 +4518,551 @@ def asset(cx: Context, name: str) -> Reply:
     if "gzip" in cx.header("Accept-Encoding"):
         return Reply(found.zipped, found.content_type, {**headers, "Content-Encoding": "gzip"})
     return Reply(found.body, found.content_type, headers)
+
+
+# -- Admins -------------------------------------------------------------------
+
+
+@route("GET", "/admin", rank=Rank.NOBODY)
+def admin_page(cx: Context) -> Reply:
+    return page_reply(cx, cx.assets["admin.html"].body.decode())
+
+
+@route("GET", "/admin/captcha", rank=Rank.NOBODY)
+def admin_captcha(cx: Context) -> Json:
+    """Ours, so that the owner gets in while the one that readers solve is down."""
+    return challenge(cx, own=True)
+
+
+@route("POST", "/admin/login", rank=Rank.NOBODY)
+def admin_login(cx: Context) -> Json:
+    """`{email, password, captcha_token}` to `{token, nickname, email}`. Its token opens what is
+    below; the one of `/auth/login`, which scripts of the blog can read, does not."""
+    account = authenticated(cx, *credentials_of(cx, own=True))
+    if account.role != "admin":
+        raise Unauthorized("邮箱或密码错误", "wrong_credentials")
+    with cx.store.writing():
+        note(cx, "sign_in", who=account.nickname)
+    return admitted(cx, account)
+
+
+def admitted(cx: Context, account: Account) -> Json:
+    token = make_token(account, cx.key, cx.now, "admin")
+    return {"token": token, "nickname": account.nickname, "email": account.email}
+
+
+def note(cx: Context, action: str, subject: object = "", detail: str = "", who: str = "") -> None:
+    """A line in the audit log."""
+    who = who or (cx.caller.nickname if cx.caller else "mail")
+    words = {"action": action, "subject": str(subject), "detail": detail[:300]}
+    cx.store.note(now=cx.now, who=who, **words)
+
+
+def new_admin_link(store: Store, world: World, email: str) -> str:
+    """A secret that makes an admin once, within an hour: of that address, or, while there is no
+    admin, of any."""
+    link = world.chance(16).hex()
+    hash = hashlib.sha256(link.encode()).hexdigest()
+    with store.writing():
+        store.add_admin_link(hash, email, int(world.now()) + HOUR)
+    return link
+
+
+def address_of_link(cx: Context) -> str:
+    hash = hashlib.sha256(text_of(cx.form, "link", 64).encode()).hexdigest()
+    email = cx.store.admin_link(hash, cx.now)
+    if email is None:
+        raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
+    return email
+
+
+@route("POST", "/admin/link", rank=Rank.NOBODY)
+def admin_link(cx: Context) -> Json:
+    """`{link}` to `{email, known}`: what a one-time link is good for."""
+    if not within(cx, "link"):
+        raise TooMany("操作太频繁，请稍后再试")
+    email = address_of_link(cx)
+    return {"email": email, "known": bool(email and cx.store.account_of(email))}
+
+
+@route("POST", "/admin/claim", rank=Rank.NOBODY)
+def claim(cx: Context) -> Json:
+    """`{link, email, nickname, password}` to `{token, nickname, email}`: the account is an
+    admin's from now on, with this password. A link for an address needs no `email`, an account
+    no `nickname`."""
+    email = address_of_link(cx) or proper(cx.form, "email", 254, proper_email)
+    password, known = password_of(cx), cx.store.account_of(email)
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known is not None)
+    stored = hashed_in_turn(cx, email, password, None, ("login",))
+    with cx.store.writing():
+        address_of_link(cx)  # it may have been used meanwhile
+        cx.store.make_admin(email, nickname or (known.nickname if known else ""), stored, cx.now)
+        account = cx.store.account_of(email)
+        note(cx, "claim", email, who=account.nickname if account else "")
+    if account is None:
+        raise NotFound("账号不存在", "account_gone")
+    return admitted(cx, account)
+
+
+@route("POST", "/admin/logout", rank=Rank.ADMIN)
+def admin_logout(cx: Context) -> Json:
+    with cx.store.writing():
+        cx.store.end_tokens(admin_of(cx).id)
+    return {"success": True}
+
+
+def admin_of(cx: Context) -> Account:
+    if cx.caller is None:
+        raise Unauthorized("请先登录", "login_required")
+    return cx.caller
+
+
+def confirm_password(cx: Context) -> None:
+    """What is grave asks for the password of the one who does it."""
+    me = admin_of(cx)
+    stored = hashed_in_turn(cx, me.email, password_of(cx), None, ("login",), ("password", me.email))
+    if not same(me.password, stored):
+        raise Forbidden("密码不对", "wrong_password")
+    with cx.store.writing():
+        give_back(cx, *client_shares(cx, "password", me.email))
+
+
+def show_case(cx: Context, case: Case) -> Json:
+    """What a moderator reads of a comment."""
+    page = cx.store.page_with(case.page_id) or NO_PAGE
+    parent, origins = cx.store.comment(case.parent_id or 0), cx.config.site_origins
+    above = parent and {n: getattr(parent, n) for n in ("id", "nickname", "content")}
+    return {
+        **show(cx, case),
+        "location": case.location,
+        "country": case.country,
+        "status": case.status,
+        "held": case.held,
+        "email": case.email,
+        "known": cx.store.count_known(**vars(case)),
+        "page_id": case.page_id,
+        "page_link": page_link(case.page_url, origins),
+        "foreign": is_foreign(case.page_url, origins),
+        "closed": is_closed(cx, page),
+        "parent": above,
+    }
+
+
+def like_of(cx: Context) -> str:
+    """What is looked for, as a pattern for LIKE; "" for everything."""
+    text = word_of(cx, "q")[:200]
+    return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
+
+
+def stretch_of(cx: Context) -> tuple[int, int]:
+    """`?before=&limit=`: a list goes on below an id. One more row tells whether there are more."""
+    return number_of(cx, "before", 2**63 - 1, 2**63 - 1), number_of(cx, "limit", 30, 100)
+
+
+STATES = ("visible", "waiting", "spam", "deleted")
+
+
+@route("GET", "/admin/comments", rank=Rank.ADMIN)
+def admin_comments(cx: Context) -> Json:
+    """`?status=&q=&page=&before=&limit=` to comments, the newest first, and the sums of states."""
+    status, (before, limit) = word_of(cx, "status", "all"), stretch_of(cx)
+    if status not in (*STATES, "all"):
+        raise BadRequest("参数 status 不对", "status_invalid")
+    page_id = number_of(cx, "page", 0, 2**63 - 1)
+    state = "" if status == "all" else status
+    found = cx.store.cases(state, like_of(cx), page_id, before, limit + 1)
+    shown = [show_case(cx, case) for case in found[:limit]]
+    return {"comments": shown, "more": len(found) > limit, "counts": cx.store.count_states()}
+
+
+@route("POST", "/admin/comments", rank=Rank.ADMIN)
+def judge_comments(cx: Context) -> Json:
+    """`{ids, status}` or `{ids, pinned}` to what each was before: posting that again undoes it."""
+    ids = cx.form.get("ids")
+    if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
+        raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
+    with cx.store.writing():
+        done = [(id_of({"ids": each}, "ids"), judged(cx, each)) for each in dict.fromkeys(ids)]
+    cx.posted.set()
+    return {"success": True, "comments": [{"id": id, "was": was} for id, was in done if was != ""]}
+
+
+def judged(cx: Context, comment_id: int, who: str = "") -> str | bool:
+    """Give a comment the status or the pin that the form asks for, and tell what it had; "" when
+    it is gone for good."""
+    comment = cx.store.comment(comment_id)
+    if comment is None or not comment.content:
+        return ""
+    said = str(comment.id), comment.nickname, who
+    if "pinned" in cx.form:
+        pinned = flag_of(cx.form, "pinned")
+        if comment.parent_id or comment.status != "visible":
+            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
+        cx.store.pin(comment.id, pinned)
+        note(cx, "pin" if pinned else "unpin", *said)
+        return bool(comment.pinned)
+    status = text_of(cx.form, "status", 16)
+    if status not in STATES:
+        raise BadRequest("参数 status 不对", "status_invalid")
+    if status != comment.status:
+        cx.store.judge(comment.id, status, cx.now)
+        note(cx, status, *said)
+    return comment.status
+
+
+def known_comment(cx: Context, comment_id: str | int) -> Case:
+    text = str(comment_id)
+    case = cx.store.case(int(text)) if re.fullmatch("[0-9]{1,18}", text) else None
+    if case is None or not case.content:
+        raise NotFound("评论不存在", "comment_gone")
+    return case
+
+
+@route("PATCH", "/admin/comments/<comment_id>", rank=Rank.ADMIN)
+def rewrite_comment(cx: Context, comment_id: str) -> Json:
+    """`{content?, nickname?, website?}` to `{success, comment}`."""
+    case = known_comment(cx, comment_id)
+    content = content_of(cx) if "content" in cx.form else case.content
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True) or case.nickname
+    website = proper(cx.form, "website", 2048, proper_website, optional=True)
+    with cx.store.writing():
+        if content != case.content:
+            cx.store.edit_comment(case.id, content, safe_html(content), cx.now)
+        cx.store.rewrite(case.id, nickname, website if "website" in cx.form else case.website)
+        note(cx, "edit", case.id, case.content)
+    return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
+
+
+@route("POST", "/admin/reply", rank=Rank.ADMIN)
+def reply_as_owner(cx: Context) -> Json:
+    """`{parent_id, content}` to `{success, comment}`; what waits and is answered is approved."""
+    me, content, parent_id = admin_of(cx), content_of(cx), id_of(cx.form, "parent_id")
+    with cx.store.writing():
+        parent = known_comment(cx, parent_id)
+        if parent.status != "visible":
+            cx.store.judge(parent.id, "visible", cx.now)
+            note(cx, "visible", parent.id, parent.nickname)
+        said = {
+            "user_id": me.id,
+            "nickname": me.nickname,
+            "email": "",
+            "website": "",
+            "content": content,
+            "parent_id": parent.id,
+            "page_id": parent.page_id,
+            "ip": cx.client.ip,
+            "language": parent.language,
+        }
+        double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
+        comment = double or add_comment(cx, parent, None, said)
+        note(cx, "reply", parent.id, parent.nickname)
+    cx.posted.set()
+    return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
+
+
+def show_page(cx: Context, page: Page) -> Json:
+    return {
+        "id": page.id,
+        "page_url": page.page_url,
+        "page_link": page_link(page.page_url, cx.config.site_origins),
+        **sums_of(cx, PageName(page.key, page.page_url), page),
+        "closed": is_closed(cx, page),
+        "closed_by_age": is_closed(cx, page) and not page.closed,
+    }
+
+
+@route("GET", "/admin/pages", rank=Rank.ADMIN)
+def admin_pages(cx: Context) -> Json:
+    """`?q=&sort=&skip=&limit=` to pages and their sums."""
+    sort, limit = word_of(cx, "sort", "latest"), number_of(cx, "limit", 30, 100)
+    if sort not in PAGES:
+        raise BadRequest("参数 sort 必须是 latest、views 或 comments", "sort_invalid")
+    skip = number_of(cx, "skip", 0, 1_000_000)
+    found = cx.store.pages(sort, like_of(cx), skip, limit + 1)
+    return {"pages": [show_page(cx, page) for page in found[:limit]], "more": len(found) > limit}
+
+
+@route("PATCH", "/admin/pages/<page_id>", rank=Rank.ADMIN)
+def change_page(cx: Context, page_id: str) -> Json:
+    """`{closed?, page_url?, merge?}` to `{success, page}`."""
+    with cx.store.writing():
+        known = re.fullmatch("[0-9]{1,18}", page_id) and cx.store.page_with(int(page_id))
+        if not known:
+            raise NotFound("页面不存在", "page_gone")
+        page = known
+        if "closed" in cx.form:
+            closed = flag_of(cx.form, "closed")
+            cx.store.set_closed(page.id, closed, cx.now)
+            note(cx, "close" if closed else "reopen", page.page_url)
+        if "page_url" in cx.form:
+            name = page_of(cx, cx.form, "page_url")
+            there = cx.store.page(name.key)
+            other = there is not None and there.id != page.id
+            if other and not flag_of(cx.form, "merge"):
+                raise Problem("这个地址已有评论：要合并吗？", "page_exists", status=409)
+            note(cx, "merge" if other else "rename", page.page_url, name.page_url)
+            page = cx.store.rename_page(page, name.key, name.page_url)
+    return {"success": True, "page": show_page(cx, cx.store.page_with(page.id) or page)}
+
+
+@route("GET", "/admin/users", rank=Rank.ADMIN)
+def admin_users(cx: Context) -> Json:
+    """`?q=&before=&limit=` to accounts, the newest first."""
+    (before, limit), me = stretch_of(cx), admin_of(cx)
+    found = cx.store.accounts(like_of(cx), before, limit + 1)
+    users = [
+        {
+            **dict(row),
+            "blocked": bool(row["blocked"]),
+            "created_at": beijing_time(row["created_at"]),
+            "you": row["id"] == me.id,
+        }
+        for row in found[:limit]
+    ]
+    return {"users": users, "more": len(found) > limit}
+
+
+@route("PATCH", "/admin/users/<user_id>", rank=Rank.ADMIN)
+def change_user(cx: Context, user_id: str) -> Json:
+    """`{blocked?}` or `{role, password}`, the caller's own, to `{success}`."""
+    if "role" in cx.form:
+        confirm_password(cx)
+    with cx.store.writing():
+        user = re.fullmatch("[0-9]{1,18}", user_id) and cx.store.account(int(user_id))
+        if not user:
+            raise NotFound("用户不存在", "user_gone")
+        role = text_of(cx.form, "role", 8, optional=True) or user.role
+        blocked = flag_of(cx.form, "blocked") if "blocked" in cx.form else bool(user.blocked)
+        if role not in ("user", "admin"):
+            raise BadRequest("参数 role 必须是 user 或 admin", "role_invalid")
+        lasting = [admin for admin in cx.store.admins() if admin.id != user.id]
+        if user.role == "admin" and (role != "admin" or blocked) and not lasting:
+            raise Problem("至少要有一位站长", "last_admin", status=409)
+        cx.store.set_rights(user.id, role, blocked)
+        if blocked != bool(user.blocked):
+            note(cx, "block_user" if blocked else "unblock_user", user.email)
+        if role != user.role:
+            note(cx, "role", user.email, role)
+    return {"success": True}
+
+
+def show_block(block: Block) -> Json:
+    ends = block.expires_at
+    times = {
+        "created_at": beijing_time(block.created_at),
+        "expires_at": ends and beijing_time(ends),
+    }
+    return {**vars(block), **times}
+
+
+@route("GET", "/admin/blocks", rank=Rank.ADMIN)
+def admin_blocks(cx: Context) -> Json:
+    return {"blocks": [show_block(block) for block in cx.store.blocks(cx.now)]}
+
+
+@route("POST", "/admin/blocks", rank=Rank.ADMIN)
+def add_block(cx: Context) -> Json:
+    """`{kind, value, days?, note?}` to `{success, block}`; without `days` it is for ever."""
+    kind = text_of(cx.form, "kind", 16)
+    value = proper(cx.form, "value", 254, lambda text: proper_block(kind, text))
+    days = cx.form.get("days")
+    if days is not None and (type(days) is not int or not 1 <= days <= 3650):
+        raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
+    words = {"note": text_of(cx.form, "note", 200, optional=True), "created_at": cx.now}
+    with cx.store.writing():
+        ends = cx.now + days * DAY if days else None
+        block = cx.store.add_block(kind=kind, value=value, expires_at=ends, **words)
+        note(cx, "block", value, kind)
+    return {"success": True, "block": show_block(block)}
+
+
+@route("DELETE", "/admin/blocks/<block_id>", rank=Rank.ADMIN)
+def drop_block(cx: Context, block_id: str) -> Json:
+    with cx.store.writing():
+        known = re.fullmatch("[0-9]{1,18}", block_id) and cx.store.drop_block(int(block_id))
+        if not known:
+            raise NotFound("没有这条屏蔽", "block_gone")
+        note(cx, "unblock", known.value, known.kind)
+    return {"success": True}
+
+
+@route("GET", "/admin/audit", rank=Rank.ADMIN)
+def admin_audit(cx: Context) -> Json:
+    """`?before=&limit=` to who did what, the newest first."""
+    before, limit = stretch_of(cx)
+    found = cx.store.audit(before, limit + 1)
+    lines = [{**dict(row), "created_at": beijing_time(row["created_at"])} for row in found[:limit]]
+    return {"audit": lines, "more": len(found) > limit}
+
+
+@route("GET", "/admin/outbox", rank=Rank.ADMIN)
+def admin_outbox(cx: Context) -> Json:
+    """Letters that were tried and did not go out."""
+    letters = []
+    for row in cx.store.stuck_letters():
+        message = email.message_from_string(row["message"], policy=email.policy.default)
+        ahead = {"subject": str(message["Subject"] or ""), "can_retry": bool(row["message"])}
+        due = row["due_at"] and beijing_time(row["due_at"])
+        told = {name: row[name] for name in ("id", "recipient", "tries", "failure")}
+        letters.append({**told, **ahead, "due_at": due})
+    return {"letters": letters}
+
+
+@route("POST", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
+def retry_letter(cx: Context, letter_id: str) -> Json:
+    number = int(letter_id) if re.fullmatch("[0-9]{1,18}", letter_id) else 0
+    with cx.store.writing():
+        if not cx.store.retry_letter(number, cx.now, cx.now + DAY):
+            raise NotFound("没有这封信", "letter_gone")
+        note(cx, "retry", number)
+    cx.posted.set()
+    return {"success": True}
+
+
+@route("DELETE", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
+def drop_letter(cx: Context, letter_id: str) -> Json:
+    number = int(letter_id) if re.fullmatch("[0-9]{1,18}", letter_id) else 0
+    with cx.store.writing():
+        cx.store.drop_letter(number)
+        note(cx, "drop", number)
+    return {"success": True}
+
+
+@route("GET", "/admin/settings", rank=Rank.ADMIN)
+def admin_settings(cx: Context) -> Json:
+    """Settings in force, secrets hidden, and what the doctor says of them."""
+    config = cx.config
+    found = [*examine_settings(config), *examine_files(config), *examine_versions()]
+    found += examine_past(config, cx.store.figures(cx.now), cx.now)
+    told = [vars(finding) for finding in sorted(found, reverse=True) if finding.level != "ok"]
+    return {"version": __version__, "settings": [*in_force(config)], "findings": told}
+
+
+@route("POST", "/admin/backup", rank=Rank.ADMIN)
+def download_backup(cx: Context) -> Reply:
+    """`{password}`, the caller's own, to a copy of the database, which holds all keys."""
+    confirm_password(cx)
+    path = Path(cx.config.database_path)
+    with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
+        body = copy_to(path, Path(folder, path.name)).open("rb")
+    with cx.store.writing():
+        note(cx, "backup")
+    stamp = datetime.fromtimestamp(cx.now, UTC)
+    headers = {"Content-Disposition": f'attachment; filename="commentd-{stamp:{STAMP}}.db"'}
+    return Reply(body, "application/vnd.sqlite3", {**headers, "Cache-Control": "no-store"})
+
+
+@route("GET", "/admin/figures", rank=Rank.ADMIN)
+def admin_figures(cx: Context) -> Json:
+    """`?days=` to the sums of each day, and the pages that are read and talked about most."""
+    count, today = number_of(cx, "days", 30, 366), (cx.now + 8 * HOUR) // DAY
+    known = {row["day"]: dict(row) for row in cx.store.days(today - count + 1)}
+    none = {"comments": 0, "views": 0, "likes": 0}
+    days = [
+        {**none, **known.get(day, {}), "day": f"{datetime.fromtimestamp(day * DAY, UTC):%F}"}
+        for day in range(today - count + 1, today + 1)
+    ]
+    most = {sort: [show_page(cx, p) for p in cx.store.pages(sort, "", 0, 10)] for sort in PAGES}
+    return {"days": days, "by_views": most["views"], "by_comments": most["comments"]}
+
+
+@route("GET", "/comments/waiting", rank=Rank.MODERATOR)
+def waiting_comments(cx: Context) -> Json:
+    """`?url=` to the comments of that page that wait, the oldest first."""
+    page = cx.store.page(page_of(cx, {"url": word_of(cx, "url")}, "url").key) or NO_PAGE
+    found = cx.store.cases("waiting", "", page.id or -1, 2**63 - 1, 100)[::-1]
+    return {"comments": [{**show(cx, c), "status": c.status, "held": c.held} for c in found]}
+
+
+@route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
+def moderate(cx: Context, comment_id: str) -> Json:
+    """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
+    token that the widget keeps in the blog's storage. It can be undone on the admin page."""
+    with cx.store.writing():
+        was = judged(cx, known_comment(cx, comment_id).id)
+    cx.posted.set()
+    comment = known_comment(cx, comment_id)
+    return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
+
+
+# Links in letters
+
+
+@route("GET", "/mail", rank=Rank.NOBODY, by_link=True)
+def show_link(cx: Context) -> Reply:
+    """A page that asks whether what a link in a letter says shall be done."""
+    return link_page(cx, done=False)
+
+
+@route("POST", "/mail", rank=Rank.NOBODY, by_link=True)
+def follow_link(cx: Context) -> Reply:
+    """Its button, or the one click of a mail program (RFC 8058)."""
+    return link_page(cx, done=True)
+
+
+def link_page(cx: Context, *, done: bool) -> Reply:
+    said = {name: word_of(cx, name) for name in cx.query}
+    sign, words = said.pop("mac", ""), letter_words(said.get("lang", ""))
+    if not same(sign, link_mac(cx.key, said)):
+        return told_page(cx, words["bad"], "", 403)
+    if said["do"] in STATES:
+        return judging_page(cx, said, done=done)
+    if done:
+        with cx.store.writing():
+            subscribe(cx, said)
+        cx.posted.set()
+        return told_page(cx, words[f"done_{said['do']}"], "")
+    return told_page(cx, words[f"page_{said['do']}"], button(cx, words, said))
+
+
+def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
+    text = cx.assets["link.html"].body.decode()
+    lang = "zh-CN" if word_of(cx, "lang") == "zh" else "en"
+    for name, value in (("lang", lang), ("title", html.escape(title)), ("body", body)):
+        text = text.replace("{{" + name + "}}", value)
+    return page_reply(cx, text, status)
+
+
+def button(cx: Context, words: Mapping[str, str], said: Mapping[str, str], word: str = "") -> str:
+    query = urllib.parse.urlencode({**said, "mac": link_mac(cx.key, said)})
+    label = html.escape(words[word or f"button_{said['do']}"])
+    return f'<form method="post" action="?{html.escape(query)}"><button>{label}</button></form>'
+
+
+def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
+    """A comment, and the button that judges it; when that is done, one that undoes it. What was
+    edited after the letter is shown again instead."""
+    words, comment = letter_words(said["lang"]), cx.store.comment(int(said["id"]))
+    if cx.now >= int(said["until"]):
+        return told_page(cx, words["bad"], "", 403)
+    if comment is None or not comment.content:
+        return told_page(cx, words["gone"], "", 404)
+    text = f"{html.escape(comment.nickname)} · {html.escape(comment.page_url)}"
+    quote = f'<p>{text}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
+    fresh = {**said, "version": text_version(comment)}
+    if fresh != said:
+        return told_page(
+            cx, words["changed"], quote + button(cx, words, fresh), 409 if done else 200
+        )
+    if not done:
+        return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
+    with cx.store.writing():
+        was = judged(replace(cx, form={"status": said["do"]}), comment.id, who="mail")
+    cx.posted.set()
+    back = {**said, "do": str(was)}
+    undo = button(cx, words, back, "undo") if was != said["do"] else ""
+    return told_page(cx, words[f"done_{said['do']}"], quote + undo)
+
+
+def subscribe(cx: Context, said: Mapping[str, str]) -> None:
+    """Letters about answers begin or end, as a link says."""
+    if said["do"] == "stop":
+        cx.store.subscribe(said["who"], int(said["page"]), "no")
+    elif said["do"] == "stop_all":
+        cx.store.subscribe(said["who"], 0, "no")
+    elif case := cx.store.case(int(said["id"])):
+        cx.store.subscribe(subscriber_of(cx.key, case.email), 0, "yes")
+        cx.store.tell_again(case.id)
 
 
 # -- Application --------------------------------------------------------------
@@ -3734,6 +5089,7 @@ class App:
             if house.clients.unnamed_proxy:
                 house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
             house.store.forget(oldest, masked)
+            house.store.erase_judged(now - house.config.moderation_keep_days * DAY)
         if a_minute_passed and house.store.stale:
             house.store.empty_wal()
         return 1
@@ -3759,8 +5115,10 @@ class App:
             raise Fault("the service stops")
 
     def deliver(self) -> float:
-        """Send the letters that are due."""
-        return deliver_due(self.house.store, self.house.config, self.house.world)
+        """Write and send the letters that are due; seconds until there may be more."""
+        parts = self.house.store, self.house.config, self.house.world
+        wait = tell_all(*parts, self.house.key)
+        return min(wait, deliver_due(*parts))
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
@@ -3800,12 +5158,6 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
     return App(house, with_headers(site, config))
 
 
-def assets_folder() -> Path:
-    """`static/` beside the module, or where a wheel puts it."""
-    here = Path(__file__).resolve().parent
-    return next((p for p in (here / "static", here / "commentd_static") if p.is_dir()), here)
-
-
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -3826,7 +5178,7 @@ def assets_in(folder: Path) -> dict[str, Asset]:
     return found
 
 
-def bare_refusal(error: bottle.HTTPError) -> bytes:
+def bare_refusal(error: bottle.HTTPError) -> Any:
     """What Bottle refuses by itself, in our shape."""
     problems: dict[int, Problem] = {
         404: NotFound("没有这个网址"),
@@ -3842,8 +5194,10 @@ def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Itera
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        private = path.startswith("/auth/") or "HTTP_AUTHORIZATION" in environ
+        private = path.startswith(("/auth/", "/admin")) or "HTTP_AUTHORIZATION" in environ
         added = headers_for(config, environ.get("HTTP_ORIGIN", ""), private)
+        if path.startswith("/admin"):  # for our own pages alone
+            added.pop("Access-Control-Allow-Origin", None)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             given = {name.title() for name, _ in headers}
@@ -4135,8 +5489,9 @@ def make_server(app: App) -> Any:
     return server
 
 
-def greet(config: Config, server: Any) -> None:
+def greet(app: App, server: Any) -> None:
     """What the owner reads when the service has started."""
+    config, store = app.house.config, app.house.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -4144,6 +5499,9 @@ def greet(config: Config, server: Any) -> None:
     print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
     if not config.server_public_url or config.site_demo:
         print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
+    if not store.admins():
+        link = new_admin_link(store, app.house.world, "")
+        print(f"  open {address}/admin#link={link} to be its admin (within an hour)", flush=True)
     if not config.mail_host:
         print("  no [mail] host: letters, with their codes, are printed here", flush=True)
         if config.server_public_url:
@@ -4169,7 +5527,7 @@ def serve_until_stopped(app: App, server: Any) -> None:
     ]
     for worker in workers:
         worker.start()
-    greet(app.house.config, server)
+    greet(app, server)
     swept = 0.0
     while not stopping:
         server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
@@ -4225,11 +5583,10 @@ def check(config: Config, asked: argparse.Namespace) -> int:
     told = [*from_file(asked.file, []), *from_environment(os.environ)]
     sources = {(section, key): source.partition(": ")[0] for section, key, _, source in told}
     print(f"commentd {__version__} would run with these settings:\n")
-    for (section, key), each in SETTINGS.items():
-        value = ini_text(getattr(config, each.name))
-        shown = "(hidden)" if value and each.metadata["secret"] else value
+    for each in in_force(config):
+        section, key, value = each["section"], each["key"], each["value"]
         source = sources.get((section, key), "default")
-        print(f"  {f'[{section}] {key}':27} {shown:35} {source}")
+        print(f"  {f'[{section}] {key}':29} {value:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
     found += [*examine_database(config, path, world)]
@@ -4289,6 +5646,19 @@ def restore_command(config: Config, asked: argparse.Namespace) -> int:
     print(f"{path} is what {asked.what} was; all logins have ended")
     if kept:
         print(f"what it replaces is kept in {kept}")
+    return 0
+
+
+def admin(config: Config, asked: argparse.Namespace) -> int:
+    try:
+        address = proper_email(asked.what)
+    except ValueError as error:
+        raise SettingsFault(f"{asked.what}: {error}") from None
+    with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
+        link = new_admin_link(store, World(), address)
+    where = config.server_public_url or f"http://{config.server_listen}"
+    print(f"{address} becomes an admin, with a new password, within an hour and once at\n")
+    print(f"  {where}/admin#link={link}")
     return 0
 
 
@@ -4385,6 +5755,7 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
     "check": (check, "", "say what is set, what works and what does not"),
     "backup": (backup, "[FILE]", "copy the database while it is in use, to [backup] folder"),
     "restore": (restore_command, "FILE", "put a copy in its place; the service must be stopped"),
+    "admin": (admin, "EMAIL", "print a link that makes an admin of that address, once"),
     "recount": (recount, "", "mend the counters of comments, replies and likes"),
     "example": (example, "[KIND]", "print all settings; or for systemd, systemd@, caddy, nginx"),
 }
@@ -4420,7 +5791,7 @@ def main(argv: list[str] | None = None) -> int:
     run, word, _ = COMMANDS[asked.command]
     if asked.mail and asked.command != "check":
         parser.error("--mail goes with check")
-    if (asked.what and not word) or (word == "FILE" and not asked.what):
+    if (asked.what and not word) or (word in ("FILE", "EMAIL") and not asked.what):
         parser.error(f"use: commentd {asked.command} {word}")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log

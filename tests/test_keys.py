@@ -25,7 +25,7 @@ ALTCHA_KEY = hmac.digest(KEY, b"captcha", "sha256")  # what `KEY` is to the proo
 NOW = int(time.time())  # the oracle has only the real clock
 HOUR = 3600
 ANN = "ann@example.com"
-ACCOUNT = Account(1, ANN, "Ann", "x", "user", 3, START)
+ACCOUNT = Account(1, ANN, "Ann", "x", "user", 3, START, 0)
 CAPTCHA_FAILED = {"error": "人机验证失败，请重试", "code": "captcha_failed"}
 many = settings(deadline=None, max_examples=150)
 texts = st.text(max_size=30)
@@ -119,7 +119,7 @@ def test_equal_texts_are_the_same_and_no_others(one: str, other: str) -> None:
 @many
 @given(st.integers(0, 2**62), st.integers(1, 2**63 - 1), st.integers(0, 2**62))
 def test_a_token_is_read_back_for_seven_days(now: int, user_id: int, version: int) -> None:
-    account = Account(user_id, ANN, "Ann", "x", "user", version, START)
+    account = Account(user_id, ANN, "Ann", "x", "user", version, START, 0)
     token = commentd.make_token(account, KEY, now)
     for at in (now, now + 7 * 24 * HOUR - 1, now - 60):
         assert commentd.read_token(token, KEY, at) == (user_id, version)
