@@ -183,10 +183,11 @@ def signing_key(text: str) -> str:
 def one_line(text: str) -> str:
     """A text that can stand in a mail header without becoming another: one line, nothing hidden,
     and no encoded word (RFC 2047), which some programs read as new headers."""
-    text = unicodedata.normalize("NFC", text).replace("=?", "= ?").replace("?=", "? =")
+    text = unicodedata.normalize("NFC", text)
     kinds = ((c, unicodedata.category(c)) for c in text)
     seen = "".join(c if k[0] != "C" else " " * (k == "Cc") for c, k in kinds)
-    return " ".join(seen.split())[:120]
+    # Last: what is dropped may have stood between the two.
+    return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", " ".join(seen.split()))[:120]
 
 
 def mailbox(text: str) -> str:
@@ -1070,6 +1071,9 @@ class Page:
     opened_at: int
 
 
+STATES = ("visible", "waiting", "spam", "deleted")  # of a comment
+
+
 @dataclass(frozen=True)
 class Comment:
     """A comment with what its page and its author's account add; `email` is not part of it."""
@@ -1140,14 +1144,21 @@ CASE = COMMENT.replace("AS role", "AS role, coalesce(account.email, comment.emai
 # What moderators look through, the newest first.
 CASES = {
     one: f"""{CASE}
-     WHERE {listed} AND comment.id < :before AND (:page_id = 0 OR comment.page_id = :page_id)
+     WHERE {listed} AND comment.content <> '' AND comment.id < :before AND (:page_id = 0 OR comment.page_id = :page_id)
        AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
             OR comment.nickname LIKE :like ESCAPE '!' OR comment.email LIKE :like ESCAPE '!'
             OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
             OR page.page_url LIKE :like ESCAPE '!')
      ORDER BY comment.id DESC LIMIT :limit"""
-    for one, listed in ((True, "comment.status = :status"), (False, "comment.content <> ''"))
+    for one, listed in ((True, "comment.status = :status"), (False, ":status = :status"))
 }
+# Comments that somebody is still to be told of.
+DUE = {
+    whom: f"""{CASE} WHERE comment.{whom}_due = 1 AND comment.status IN ({states})
+     ORDER BY comment.id LIMIT 200"""
+    for whom, states in {"owner": "'visible', 'waiting'", "author": "'visible'"}.items()
+}
+TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
 # The visible comments of an author, up to a hundred. A guest is known by his name together with
 # his e-mail or his address.
 KNOWN = """
@@ -1625,7 +1636,7 @@ class Store:
     def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
         """A comment of the same author with the same text in the same place."""
         sql = """
-             WHERE comment.page_id = :page_id AND comment.status IN ('visible', 'waiting')
+             WHERE comment.page_id = :page_id AND comment.status <> 'deleted'
                AND comment.created_at BETWEEN :since AND :now AND comment.content = :content
                AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
                AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
@@ -1665,25 +1676,17 @@ class Store:
         return self.one(Case, CASE + " WHERE comment.id = :id", id=comment_id)
 
     def cases(self, status: str, like: str, page_id: int, before: int, limit: int) -> list[Case]:
-        """What a moderator looks for; all but what is erased, where no status is named."""
+        """What a moderator looks for; `status` may be `all`, which is all that is not erased."""
         words = {"status": status, "like": like, "page_id": page_id, "before": before}
-        return self.all(Case, CASES[status != ""], **words, limit=limit)
+        return self.all(Case, CASES[status != "all"], **words, limit=limit)
 
     def cases_due(self, whom: str) -> list[Case]:
         """Comments that the owner, or the author of what they answer, is still to be told of."""
-        sql = {
-            "owner": " WHERE comment.owner_due = 1 AND comment.status IN ('visible', 'waiting')",
-            "author": " WHERE comment.author_due = 1 AND comment.status = 'visible'",
-        }
-        return self.all(Case, f"{CASE}{sql[whom]} ORDER BY comment.id LIMIT 200")
+        return self.all(Case, DUE[whom])
 
     def told(self, whom: str, comment_id: int, due: int = 0) -> None:
         """Those who wait for word of a comment have it, or wait again."""
-        sql = {
-            "owner": "UPDATE comment SET owner_due = :due WHERE id = :id",
-            "author": "UPDATE comment SET author_due = :due WHERE id = :id",
-        }
-        self.run(sql[whom], id=comment_id, due=due)
+        self.run(TOLD[whom], id=comment_id, due=due)
 
     def unsay(self, comment_id: int) -> None:
         """Letters about a comment that did not go out yet shall not; what else they tell of is
@@ -1704,12 +1707,13 @@ class Store:
 
     def count_states(self) -> dict[str, int]:
         sql = "SELECT status, count(*) AS n FROM comment WHERE content <> '' GROUP BY status"
-        none = dict.fromkeys(("waiting", "spam", "visible", "deleted"), 0)
-        return none | {row["status"]: row["n"] for row in self.rows(sql)}
+        return dict.fromkeys(STATES, 0) | {row["status"]: row["n"] for row in self.rows(sql)}
 
     def pinned(self, page_id: int) -> list[Comment]:
         """What stands on top of a page, the newest first."""
-        sql = " WHERE comment.page_id = :id AND comment.pinned = 1 ORDER BY comment.id DESC"
+        sql = """
+             WHERE comment.page_id = :id AND comment.pinned = 1 AND comment.parent_id IS NULL
+             ORDER BY comment.id DESC"""
         return self.all(Comment, COMMENT + sql, id=page_id)
 
     def pin(self, comment_id: int, pinned: bool) -> None:
@@ -1738,7 +1742,8 @@ class Store:
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, edited_at = NULL, judged_at = NULL
+                   likes = 0, edited_at = NULL, judged_at = NULL, language = '', owner_due = 0,
+                   author_due = 0
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
@@ -1833,8 +1838,8 @@ class Store:
     def next_due(self) -> int | None:
         return self.number("SELECT min(due_at) FROM outbox")
 
-    def drop_letter(self, letter_id: int) -> None:
-        self.run("DELETE FROM outbox WHERE id = :id", id=letter_id)
+    def drop_letter(self, letter_id: int) -> bool:
+        return self.run("DELETE FROM outbox WHERE id = :id", id=letter_id).rowcount == 1
 
     def set_back_letter(self, letter_id: int, due_at: int) -> None:
         sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
@@ -2431,7 +2436,9 @@ def hosts_in(*texts: str) -> set[str]:
 def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
     """Whether a block means a comment: `text` is folded."""
     if block.kind == "address":
-        return bool(ip) and ipaddress.ip_address(ip) in ipaddress.ip_network(block.value)
+        with contextlib.suppress(ValueError):  # a row that can't be read means nobody
+            return ipaddress.ip_address(ip) in ipaddress.ip_network(block.value)
+        return False
     if block.kind == "domain":
         return any(f".{host}".endswith(f".{block.value}") for host in hosts)
     return email == block.value if block.kind == "email" else folded(block.value) in text
@@ -2440,7 +2447,10 @@ def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
 def proper_block(kind: str, text: str) -> str:
     """The one spelling of what is blocked; `ValueError` for what can't be."""
     if kind == "address":
-        return str(ipaddress.ip_network(text.strip(), strict=False))
+        network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
+        if getattr(network.network_address, "ipv4_mapped", None) or "%" in str(network):
+            raise ValueError
+        return str(network)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
@@ -2717,10 +2727,14 @@ def assets_folder() -> Path:
 
 
 @functools.cache
+def all_words() -> dict[str, dict[str, str]]:
+    words: dict[str, dict[str, str]] = json.loads((assets_folder() / "letters.json").read_bytes())
+    return words
+
+
 def letter_words(language: str) -> dict[str, str]:
     """The words of letters, and of the pages that their links lead to."""
-    words: dict[str, dict[str, str]] = json.loads((assets_folder() / "letters.json").read_bytes())
-    return words[language if language in words else "en"]
+    return all_words().get(language) or all_words()["en"]
 
 
 @contextlib.contextmanager
@@ -2856,15 +2870,15 @@ def compose(
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     address, now = sender_of(config), int(world.now())
     headers = {"Message_ID": f"<{world.chance(16).hex()}@{address.domain}>", **headers}
+    # By hand: Python makes encoded words of long ones, which nobody reads there (RFC 2047, 5).
+    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     message["From"] = address
     message["To"] = email.headerregistry.Address(addr_spec=to)
     message["Subject"] = one_line(subject)
     message["Date"] = datetime.fromtimestamp(now, UTC)
-    for name, value in headers.items():
-        message[name.replace("_", "-")] = value
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
-    whole = message.as_bytes().decode("ascii")
+    whole = head + message.as_bytes().decode("ascii")
     return {"recipient": to, "message": whole, "due_at": now, "expires_at": now + life}
 
 
@@ -2950,70 +2964,86 @@ def thread_headers(config: Config, key: bytes, to: str, comment: Comment) -> dic
     if comment.parent_id and comment.thread_id:
         above = dict.fromkeys([comment.thread_id, comment.parent_id])
         headers["In_Reply_To"] = message_id(comment.parent_id)
-        headers["References"] = " ".join(map(message_id, above))
+        headers["References"] = "\r\n ".join(map(message_id, above))
     return headers
+
+
+def letter_about(
+    config: Config,
+    world: World,
+    key: bytes,
+    to: str,
+    whom: str,
+    cases: list[Case],
+    texts: list[str],
+    words: Mapping[str, str],
+    **headers: str,
+) -> Json:
+    """A letter that tells the owner, or the author of what was answered, of comments."""
+    first, name = cases[0], f"{whom}_subject" if len(cases) == 1 else f"{whom}_many_subject"
+    said = {"site": site_name(config), "nickname": first.nickname, "page": first.page_url}
+    subject, text = words[name].format(**said, n=len(cases)), f"\n{'-' * 40}\n\n".join(texts)
+    headers |= thread_headers(config, key, to, first)
+    about = " ".join([whom, *(str(case.id) for case in cases), ""])
+    return {**compose(config, world, to, subject, text, DAY, **headers), "about": about}
+
+
+def link_to(config: Config, words: Mapping[str, str], comment: Comment) -> str:
+    """A line that leads to a comment on the blog."""
+    link = page_link(comment.page_url, config.site_origins)
+    return words["read"].format(link=f"{link}#comment-{comment.id}") if link else ""
 
 
 def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[Case]) -> Json:
     """New comments, with links to judge them."""
-    first, words, now = cases[0], letter_words(cases[0].language), int(world.now())
-    texts = []
+    words, now, texts = letter_words(cases[0].language), int(world.now()), []
     for case in cases:
-        waits, link = case.status == "waiting", page_link(case.page_url, config.site_origins)
-        links = {
-            status: judging_link(config, key, case, status, now)
-            for status in ("visible", "spam", "deleted")
-        }
-        judging = words["new_links" if waits else "new_shown_links"].format(**links)
-        read = words["new_read"].format(link=f"{link}#comment-{case.id}") if link else ""
-        said = {"nickname": case.nickname, "page": case.page_url, "quote": quoted(case.content)}
-        held = words["new_waiting"].format(held=why_held(words, case.held)) if waits else ""
-        links_text = (judging if config.server_public_url else "") + read
-        texts.append(words["new_text"].format(**said, state=held, links=links_text))
+        waits = case.status == "waiting"
+        links = {s: judging_link(config, key, case, s, now) for s in STATES}
+        judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
+        texts.append(
+            words["owner_text"].format(
+                nickname=case.nickname,
+                page=case.page_url,
+                quote=quoted(case.content),
+                state=words["owner_waiting"].format(held=why_held(words, case.held))
+                if waits
+                else "",
+                links=judging if config.server_public_url else "",
+                read=link_to(config, words, case),
+            )
+        )
     if config.server_public_url:
-        texts[-1] += words["new_admin"].format(link=f"{config.server_public_url}/admin")
-    name = "new_subject" if len(cases) == 1 else "new_many_subject"
-    about = {"nickname": first.nickname, "page": first.page_url, "n": len(cases)}
-    subject = words[name].format(site=site_name(config), **about)
-    headers = thread_headers(config, key, to, first)
-    letter = compose(config, world, to, subject, RULER.join(texts), DAY, **headers)
-    return {**letter, "about": about_text("owner", cases)}
-
-
-RULER = f"\n{'-' * 40}\n\n"
-
-
-def about_text(whom: str, cases: list[Case]) -> str:
-    """How the outbox remembers what a letter tells of."""
-    return " ".join([whom, *(str(case.id) for case in cases), ""])
+        texts[-1] += words["owner_all"].format(link=f"{config.server_public_url}/admin")
+    return letter_about(config, world, key, to, "owner", cases, texts, words)
 
 
 def answer_letter(
     config: Config, world: World, key: bytes, to: str, pairs: list[tuple[Case, Case]]
 ) -> Json:
     """Answers and what they answer, to the author of the latter, who can end such letters."""
-    (first, own), texts = pairs[0], []
+    own, headers = pairs[0][1], {}
     words, subscriber = letter_words(own.language), subscriber_of(key, to)
-    for answer, above in pairs:
-        link = page_link(answer.page_url, config.site_origins)
-        read = words["answer_read"].format(link=f"{link}#comment-{answer.id}") if link else ""
-        said = {"nickname": answer.nickname, "page": answer.page_url, "read": read}
-        quotes = {"quote": quoted(answer.content), "own": quoted(above.content, 300)}
-        texts.append(words["answer_text"].format(**said, **quotes))
-    ends = {
-        do: signed_link(config, key, own.language, do=do, who=subscriber, page=str(own.page_id))
-        for do in ("stop", "stop_all")
-    }
-    headers = thread_headers(config, key, to, first)
+    texts = [
+        words["author_text"].format(
+            nickname=answer.nickname,
+            page=answer.page_url,
+            quote=quoted(answer.content),
+            own=quoted(above.content, 300),
+            read=link_to(config, words, answer),
+        )
+        for answer, above in pairs
+    ]
     if config.server_public_url:
-        texts[-1] += words["answer_end"].format(**ends)
-        headers["List_Unsubscribe"] = f"<{ends['stop']}>"
+        page = {"who": subscriber, "page": str(own.page_id)}
+        stop, stop_all = (
+            signed_link(config, key, own.language, do=do, **page) for do in ("stop", "stop_all")
+        )
+        texts[-1] += words["author_end"].format(stop=stop, stop_all=stop_all)
+        headers["List_Unsubscribe"] = f"<{stop}>"
         headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    name = "answer_subject" if len(pairs) == 1 else "answer_many_subject"
-    about = {"nickname": first.nickname, "n": len(pairs), "site": site_name(config)}
-    subject = words[name].format(**about)
-    letter = compose(config, world, to, subject, RULER.join(texts), DAY, **headers)
-    return {**letter, "about": about_text("author", [answer for answer, _ in pairs])}
+    answers = [answer for answer, _ in pairs]
+    return letter_about(config, world, key, to, "author", answers, texts, words, **headers)
 
 
 def asking_letter(config: Config, world: World, key: bytes, to: str, comment: Case) -> Json:
@@ -3418,9 +3448,11 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
     """The route as Bottle calls it: the only place that sees the request."""
 
     def answer(**words: str) -> bottle.HTTPResponse:
+        numbers: Json = {n: int(w) for n, w in words.items() if re.fullmatch("[0-9]{1,18}", w)}
+        ids = {name: numbers.get(name, 0) for name in words if name.endswith("_id")}
         try:
             with house.store.machine_faults():
-                reply = reply_of(route.handler(context_of(route, house), **words))
+                reply = reply_of(route.handler(context_of(route, house), **{**words, **ids}))
         except Problem as problem:
             reply = refused(problem, route.refusal)
         except Exception:
@@ -3571,10 +3603,10 @@ def word_of(cx: Context, name: str, default: str = "") -> str:
     return values[0]
 
 
-def number_of(cx: Context, name: str, default: int, most: int) -> int:
-    text = word_of(cx, name, str(default))
-    if name in cx.query and (not re.fullmatch("[0-9]{1,19}", text) or not 1 <= int(text) <= most):
-        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
+def number_of(cx: Context, name: str, default: int, most: int, least: int = 1) -> int:
+    text, digits = word_of(cx, name, str(default)), "[0-9]{1,19}"
+    if name in cx.query and (not re.fullmatch(digits, text) or not least <= int(text) <= most):
+        raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
 
@@ -4390,7 +4422,7 @@ def preview(cx: Context) -> Json:
 
 
 @route("PATCH", "/comments/<comment_id>", rank=Rank.ANYONE)
-def edit_comment(cx: Context, comment_id: str) -> Json:
+def edit_comment(cx: Context, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, while it is new."""
     content = content_of(cx)
     own_comment(cx, comment_id)  # before the writer's turn, which strangers shall not take
@@ -4410,7 +4442,7 @@ def edit_comment(cx: Context, comment_id: str) -> Json:
 
 
 @route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
-def delete_comment(cx: Context, comment_id: str) -> Json:
+def delete_comment(cx: Context, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`; an account may delete what it wrote at any time."""
     own_comment(cx, comment_id)
     with cx.store.writing():
@@ -4421,12 +4453,12 @@ def delete_comment(cx: Context, comment_id: str) -> Json:
     return {"success": True, "comment": {**tombstone(cx, comment), "status": "deleted"}}
 
 
-def own_comment(cx: Context, comment_id: str) -> tuple[Comment, bool]:
+def own_comment(cx: Context, comment_id: int) -> tuple[Comment, bool]:
     """A comment of the caller's, and whether it is too late to edit it. That of another is as
     missing."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
-    known = re.fullmatch("[0-9]{1,18}", comment_id) and cx.store.comment(int(comment_id))
-    if not known or known.status == "deleted":
+    known = cx.store.comment(comment_id)
+    if known is None or known.status == "deleted":
         raise NotFound("评论不存在", "comment_gone")
     by_token = known.user_id is None and same(token, edit_token(cx, known))
     if not by_token and not (cx.caller and known.user_id == cx.caller.id):
@@ -4654,25 +4686,30 @@ def like_of(cx: Context) -> str:
     return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
 
 
-def stretch_of(cx: Context) -> tuple[int, int]:
-    """`?before=&limit=`: a list goes on below an id. One more row tells whether there are more."""
-    return number_of(cx, "before", 2**63 - 1, 2**63 - 1), number_of(cx, "limit", 30, 100)
-
-
-STATES = ("visible", "waiting", "spam", "deleted")
+def stretch(
+    cx: Context, name: str, find: Callable[[int, int], list[Any]], show: Callable[[Any], Json]
+) -> Json:
+    """`?before=&limit=`: what lies below an id of a list, and whether there is more."""
+    most = 2**63 - 1
+    before, limit = number_of(cx, "before", most, most), number_of(cx, "limit", 30, 100)
+    found = find(before, limit + 1)
+    return {name: [show(each) for each in found[:limit]], "more": len(found) > limit}
 
 
 @route("GET", "/admin/comments", rank=Rank.ADMIN)
 def admin_comments(cx: Context) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and the sums of states."""
-    status, (before, limit) = word_of(cx, "status", "all"), stretch_of(cx)
+    status = word_of(cx, "status", "all")
     if status not in (*STATES, "all"):
         raise BadRequest("参数 status 不对", "status_invalid")
-    page_id = number_of(cx, "page", 0, 2**63 - 1)
-    state = "" if status == "all" else status
-    found = cx.store.cases(state, like_of(cx), page_id, before, limit + 1)
-    shown = [show_case(cx, case) for case in found[:limit]]
-    return {"comments": shown, "more": len(found) > limit, "counts": cx.store.count_states()}
+    page_id, like = number_of(cx, "page", 0, 2**63 - 1), like_of(cx)
+    found = stretch(
+        cx,
+        "comments",
+        lambda before, limit: cx.store.cases(status, like, page_id, before, limit),
+        lambda case: show_case(cx, case),
+    )
+    return {**found, "counts": cx.store.count_states()}
 
 
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
@@ -4681,8 +4718,9 @@ def judge_comments(cx: Context) -> Json:
     ids = cx.form.get("ids")
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
+    numbers = [id_of({"ids": each}, "ids") for each in ids]
     with cx.store.writing():
-        done = [(id_of({"ids": each}, "ids"), judged(cx, each)) for each in dict.fromkeys(ids)]
+        done = [(each, judged(cx, each)) for each in dict.fromkeys(numbers)]
     cx.posted.set()
     return {"success": True, "comments": [{"id": id, "was": was} for id, was in done if was != ""]}
 
@@ -4710,16 +4748,15 @@ def judged(cx: Context, comment_id: int, who: str = "") -> str | bool:
     return comment.status
 
 
-def known_comment(cx: Context, comment_id: str | int) -> Case:
-    text = str(comment_id)
-    case = cx.store.case(int(text)) if re.fullmatch("[0-9]{1,18}", text) else None
+def known_comment(cx: Context, comment_id: int) -> Case:
+    case = cx.store.case(comment_id)
     if case is None or not case.content:
         raise NotFound("评论不存在", "comment_gone")
     return case
 
 
 @route("PATCH", "/admin/comments/<comment_id>", rank=Rank.ADMIN)
-def rewrite_comment(cx: Context, comment_id: str) -> Json:
+def rewrite_comment(cx: Context, comment_id: int) -> Json:
     """`{content?, nickname?, website?}` to `{success, comment}`."""
     case = known_comment(cx, comment_id)
     content = content_of(cx) if "content" in cx.form else case.content
@@ -4774,22 +4811,28 @@ def show_page(cx: Context, page: Page) -> Json:
 @route("GET", "/admin/pages", rank=Rank.ADMIN)
 def admin_pages(cx: Context) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their sums."""
-    sort, limit = word_of(cx, "sort", "latest"), number_of(cx, "limit", 30, 100)
+    sort, like, skip = (
+        word_of(cx, "sort", "latest"),
+        like_of(cx),
+        number_of(cx, "skip", 0, 10**6, 0),
+    )
     if sort not in PAGES:
         raise BadRequest("参数 sort 必须是 latest、views 或 comments", "sort_invalid")
-    skip = number_of(cx, "skip", 0, 1_000_000)
-    found = cx.store.pages(sort, like_of(cx), skip, limit + 1)
-    return {"pages": [show_page(cx, page) for page in found[:limit]], "more": len(found) > limit}
+    return stretch(
+        cx,
+        "pages",
+        lambda before, limit: cx.store.pages(sort, like, skip, limit),
+        lambda page: show_page(cx, page),
+    )
 
 
 @route("PATCH", "/admin/pages/<page_id>", rank=Rank.ADMIN)
-def change_page(cx: Context, page_id: str) -> Json:
+def change_page(cx: Context, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     with cx.store.writing():
-        known = re.fullmatch("[0-9]{1,18}", page_id) and cx.store.page_with(int(page_id))
-        if not known:
+        page = cx.store.page_with(page_id)
+        if page is None:
             raise NotFound("页面不存在", "page_gone")
-        page = known
         if "closed" in cx.form:
             closed = flag_of(cx.form, "closed")
             cx.store.set_closed(page.id, closed, cx.now)
@@ -4808,28 +4851,23 @@ def change_page(cx: Context, page_id: str) -> Json:
 @route("GET", "/admin/users", rank=Rank.ADMIN)
 def admin_users(cx: Context) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
-    (before, limit), me = stretch_of(cx), admin_of(cx)
-    found = cx.store.accounts(like_of(cx), before, limit + 1)
-    users = [
-        {
-            **dict(row),
-            "blocked": bool(row["blocked"]),
-            "created_at": beijing_time(row["created_at"]),
-            "you": row["id"] == me.id,
-        }
-        for row in found[:limit]
-    ]
-    return {"users": users, "more": len(found) > limit}
+    like, me = like_of(cx), admin_of(cx)
+
+    def show(row: sqlite3.Row) -> Json:
+        said = {"blocked": bool(row["blocked"]), "created_at": beijing_time(row["created_at"])}
+        return {**dict(row), **said, "you": row["id"] == me.id}
+
+    return stretch(cx, "users", lambda before, limit: cx.store.accounts(like, before, limit), show)
 
 
 @route("PATCH", "/admin/users/<user_id>", rank=Rank.ADMIN)
-def change_user(cx: Context, user_id: str) -> Json:
+def change_user(cx: Context, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}`, the caller's own, to `{success}`."""
     if "role" in cx.form:
         confirm_password(cx)
     with cx.store.writing():
-        user = re.fullmatch("[0-9]{1,18}", user_id) and cx.store.account(int(user_id))
-        if not user:
+        user = cx.store.account(user_id)
+        if user is None:
             raise NotFound("用户不存在", "user_gone")
         role = text_of(cx.form, "role", 8, optional=True) or user.role
         blocked = flag_of(cx.form, "blocked") if "blocked" in cx.form else bool(user.blocked)
@@ -4877,10 +4915,10 @@ def add_block(cx: Context) -> Json:
 
 
 @route("DELETE", "/admin/blocks/<block_id>", rank=Rank.ADMIN)
-def drop_block(cx: Context, block_id: str) -> Json:
+def drop_block(cx: Context, block_id: int) -> Json:
     with cx.store.writing():
-        known = re.fullmatch("[0-9]{1,18}", block_id) and cx.store.drop_block(int(block_id))
-        if not known:
+        known = cx.store.drop_block(block_id)
+        if known is None:
             raise NotFound("没有这条屏蔽", "block_gone")
         note(cx, "unblock", known.value, known.kind)
     return {"success": True}
@@ -4889,10 +4927,12 @@ def drop_block(cx: Context, block_id: str) -> Json:
 @route("GET", "/admin/audit", rank=Rank.ADMIN)
 def admin_audit(cx: Context) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    before, limit = stretch_of(cx)
-    found = cx.store.audit(before, limit + 1)
-    lines = [{**dict(row), "created_at": beijing_time(row["created_at"])} for row in found[:limit]]
-    return {"audit": lines, "more": len(found) > limit}
+    return stretch(
+        cx,
+        "audit",
+        cx.store.audit,
+        lambda row: {**dict(row), "created_at": beijing_time(row["created_at"])},
+    )
 
 
 @route("GET", "/admin/outbox", rank=Rank.ADMIN)
@@ -4909,22 +4949,23 @@ def admin_outbox(cx: Context) -> Json:
 
 
 @route("POST", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def retry_letter(cx: Context, letter_id: str) -> Json:
-    number = int(letter_id) if re.fullmatch("[0-9]{1,18}", letter_id) else 0
-    with cx.store.writing():
-        if not cx.store.retry_letter(number, cx.now, cx.now + DAY):
-            raise NotFound("没有这封信", "letter_gone")
-        note(cx, "retry", number)
-    cx.posted.set()
-    return {"success": True}
+def retry_letter(cx: Context, letter_id: int) -> Json:
+    return letter_done(
+        cx, "retry", letter_id, lambda: cx.store.retry_letter(letter_id, cx.now, cx.now + DAY)
+    )
 
 
 @route("DELETE", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def drop_letter(cx: Context, letter_id: str) -> Json:
-    number = int(letter_id) if re.fullmatch("[0-9]{1,18}", letter_id) else 0
+def drop_letter(cx: Context, letter_id: int) -> Json:
+    return letter_done(cx, "drop", letter_id, lambda: cx.store.drop_letter(letter_id))
+
+
+def letter_done(cx: Context, action: str, letter_id: int, work: Callable[[], bool]) -> Json:
     with cx.store.writing():
-        cx.store.drop_letter(number)
-        note(cx, "drop", number)
+        if not work():
+            raise NotFound("没有这封信", "letter_gone")
+        note(cx, action, letter_id)
+    cx.posted.set()
     return {"success": True}
 
 
@@ -4975,7 +5016,7 @@ def waiting_comments(cx: Context) -> Json:
 
 
 @route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
-def moderate(cx: Context, comment_id: str) -> Json:
+def moderate(cx: Context, comment_id: int) -> Json:
     """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
     token that the widget keeps in the blog's storage. It can be undone on the admin page."""
     with cx.store.writing():
@@ -5001,7 +5042,7 @@ def follow_link(cx: Context) -> Reply:
 
 
 def link_page(cx: Context, *, done: bool) -> Reply:
-    said = {name: word_of(cx, name) for name in cx.query}
+    said = {name: " ".join(values) for name, values in cx.query.items()}
     sign, words = said.pop("mac", ""), letter_words(said.get("lang", ""))
     if not same(sign, link_mac(cx.key, said)):
         return told_page(cx, words["bad"], "", 403)
@@ -5017,7 +5058,7 @@ def link_page(cx: Context, *, done: bool) -> Reply:
 
 def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
     text = cx.assets["link.html"].body.decode()
-    lang = "zh-CN" if word_of(cx, "lang") == "zh" else "en"
+    lang = "zh-CN" if cx.query.get("lang") == ["zh"] else "en"
     for name, value in (("lang", lang), ("title", html.escape(title)), ("body", body)):
         text = text.replace("{{" + name + "}}", value)
     return page_reply(cx, text, status)

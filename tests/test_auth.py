@@ -275,6 +275,7 @@ def test_nothing_of_a_live_account_changes_before_the_code(
 ) -> None:
     db.execute("UPDATE account SET role = 'admin'")
     ann.say("mine")
+    app.deliver()
     before = dump(app.house.store.path)
     eve = stranger(app, 1)
     outside.time += HOUR

@@ -120,7 +120,7 @@ def test_every_setting_is_told_once_with_where_it_was_set(tmp_path: Path) -> Non
     assert list(told) == list(SETTINGS)
     assert told["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
     assert told["site", "demo"] == ("yes", "own.ini")
-    assert told["site", "origins"] == ("https://a.example https://b.example", "own.ini")
+    assert told["site", "origins"] == ("https://a.example, https://b.example", "own.ini")
     assert told["backup", "every"] == ("12", "COMMENTD_BACKUP_EVERY")
     assert told["mail", "security"] == ("starttls", "default")
     assert told["mail", "host"] == ("", "default")

@@ -178,7 +178,7 @@ def packed(payload: Any) -> str:
 def test_what_the_oracle_solves_passes_here_and_there() -> None:
     payload = solved()
     captcha = commentd.solved_captcha(packed(payload), KEY, NOW)
-    assert captcha == commentd.Captcha(payload["challenge"]["signature"], NOW + HOUR)
+    assert captcha == commentd.Captcha(payload["challenge"]["signature"], NOW + HOUR, NOW)
     assert altcha.verify_solution(packed(payload), ALTCHA_KEY).verified
     assert not altcha.verify_solution(packed(payload), KEY).verified, "the key is of this purpose"
 

@@ -2,8 +2,10 @@
 
 `Visitor` judges each answer: never a 5xx, strict JSON, nothing changed in the database."""
 
+import hashlib
 import json
 import re
+import sqlite3
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -15,10 +17,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 
+from test_admin import Judge, new_admin
+
 from commentd import ROUTES, App, Config, Rank, Route, World, make_app
 
-GETS = [r for r in ROUTES if r.method == "GET"]
-WRITES = [r for r in ROUTES if r.method != "GET"]
+LINKS = [r for r in ROUTES if r.by_link]  # their pages are judged in test_letters.py
+GETS = [r for r in ROUTES if r.method == "GET" and not r.by_link]
+WRITES = [r for r in ROUTES if r.method != "GET" and not r.by_link]
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
 
@@ -42,6 +47,21 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "DELETE /comments/<comment_id>": {},
     "POST /comment/like": {"id": 1},
     "POST /page/like": {"page_url": PAGE},
+    "POST /comments/<comment_id>/moderate": {"status": "spam"},
+    "POST /admin/login": PERSON | {"email": "owner@example.com"},
+    "POST /admin/link": {"link": "1" * 32},
+    "POST /admin/claim": {"link": "1" * 32, "nickname": "Eve", "password": CANARY},
+    "POST /admin/logout": {},
+    "POST /admin/comments": {"ids": [1], "status": "spam"},
+    "PATCH /admin/comments/<comment_id>": {},
+    "POST /admin/reply": {"parent_id": 1, "content": "hi"},
+    "PATCH /admin/pages/<page_id>": {},
+    "PATCH /admin/users/<user_id>": {},
+    "POST /admin/blocks": {"kind": "word", "value": "casino"},
+    "DELETE /admin/blocks/<block_id>": {},
+    "POST /admin/outbox/<letter_id>": {},
+    "DELETE /admin/outbox/<letter_id>": {},
+    "POST /admin/backup": {"password": CANARY},
 }  # fmt: skip
 OPTIONAL: dict[str, dict[str, Any]] = {
     "POST /auth/register": {"request_id": "x"},
@@ -53,6 +73,12 @@ OPTIONAL: dict[str, dict[str, Any]] = {
     "DELETE /comments/<comment_id>": {"edit_token": "x"},
     "POST /comment/like": {"undo": False},
     "POST /page/like": {"undo": False},
+    "PATCH /admin/comments/<comment_id>": {
+        "content": "ho", "nickname": "Eva", "website": "https://e.example",
+    },
+    "PATCH /admin/pages/<page_id>": {"closed": True, "page_url": "/other/", "merge": True},
+    "PATCH /admin/users/<user_id>": {"blocked": True, "role": "admin", "password": CANARY},
+    "POST /admin/blocks": {"days": 3, "note": "of a game"},
 }  # fmt: skip
 FORMS = {name: REQUIRED[name] | OPTIONAL.get(name, {}) for name in REQUIRED}
 
@@ -61,19 +87,47 @@ WRONG: dict[type, list[Any]] = {
     str: [*ODD, True, 7, 10**30, "a\0b", "x" * 5000],
     int: [*ODD, True, "1", "", 0, -1, 1.0, 2**63, 10**30],
     bool: [*ODD, 0, 1, "yes", ""],
-}
+    list: [
+        {}, True, 7, "1", "", [], [0], [-1], [2**63], ["1"], [""], [None], [True], [1.5], [1, True],
+        [[1]], [{}], [1, [2]], [*range(1, 102)], {"1": 1}, ["\ud800"],
+    ],
+}  # fmt: skip
 by_route = pytest.mark.parametrize("route", ROUTES, ids=name_of)
 by_write = pytest.mark.parametrize("route", WRITES, ids=name_of)
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 
 @pytest.fixture
-def eve(ann: Visitor) -> Visitor:
-    """A guest, where there is an account with a comment; `token` is the account's."""
+def visitor(app: App) -> Visitor:
+    return Judge(app)
+
+
+@pytest.fixture
+def eve(ann: Visitor, app: App, db: sqlite3.Connection) -> Visitor:
+    """A guest, where an account has two comments, and an admin something of each kind to work on;
+    `tokens` are those that each rank asks for."""
     ann.say()
-    ann.token = dict([ann.authorization])["Bearer"]
+    ann.say(page_url="/other/")
+    user = dict([ann.authorization])["Bearer"]
+    admin, owner = new_admin(app)
+    ann.tokens = {Rank.ANYONE: user, Rank.USER: user, Rank.MODERATOR: owner, Rank.ADMIN: admin}
     ann.authorization = None
+    hash = hashlib.sha256(b"1" * 32).hexdigest()
+    db.execute("INSERT INTO admin_link VALUES (?, 'eve@example.com', ?)", (hash, START + 3600))
+    db.execute("INSERT INTO block VALUES (1, 'word', 'roulette', '', ?, NULL)", (START,))
+    app.deliver()
+    db.execute(
+        """INSERT INTO outbox (id, recipient, message, tries, expires_at, failure)
+           VALUES (1, 'a@b.example', 'Subject: hi', 9, ?, 'SMTPDataError 550')""",
+        (START + 86400,),
+    )
     return ann
+
+
+def pass_of(visitor: Visitor, route: Route) -> dict[str, str]:
+    """The header for a route that wants a token, or that is about what is the account's."""
+    wanted = route.rank in (Rank.USER, Rank.MODERATOR, Rank.ADMIN) or "<comment_id>" in route.path
+    return {"Authorization": f"Bearer {visitor.tokens[route.rank]}"} if wanted else {}
 
 
 def send(
@@ -84,16 +138,15 @@ def send(
     kind: str = "application/json",
     **headers: str,
 ) -> Any:
-    """Whatever the answer is; with a token where the route wants one, or what is the account's."""
-    if route.rank is Rank.USER or "<comment_id>" in route.path:
-        headers["Authorization"] = f"Bearer {visitor.token}"
+    """Whatever the answer is."""
+    headers |= pass_of(visitor, route)
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     write = getattr(visitor, route.method.lower())
     return write(path_of(route), data, content_type=kind, headers=headers, expect_errors=True)
 
 
 def path_of(route: Route) -> str:
-    return route.path.replace("<name>", "home.js").replace("<comment_id>", "1")
+    return re.sub(r"<\w+_id>", "1", route.path.replace("<name>", "home.js"))
 
 
 def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
@@ -107,6 +160,7 @@ def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
 def test_every_form_is_known_here() -> None:
     assert FORMS.keys() == {name_of(route) for route in WRITES}
     assert {route.path for route in ROUTES if route.refusal} == {VERIFY}
+    assert {name_of(route) for route in LINKS} == {"GET /mail", "POST /mail"}
 
 
 @by_write
@@ -175,6 +229,7 @@ def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor, route: R
         assert_refused(route, answer, 415, "content_type")
 
 
+@no_limits
 @pytest.mark.parametrize(
     ("route", "field"),
     [(route, field) for route in WRITES for field in FORMS[name_of(route)]],
@@ -199,7 +254,7 @@ def test_all_required_fields_are_asked_for(eve: Visitor) -> None:
     for route in WRITES:
         if REQUIRED[name_of(route)]:
             for answer in (send(eve, route, {}), send(eve, route, b"", kind="")):
-                assert_refused(route, answer, 400, r"\w+_missing")
+                assert_refused(route, answer, 400, r"\w+_missing|ids_invalid")
 
 
 json_values = st.recursive(
@@ -226,7 +281,7 @@ def test_any_json_is_answered(eve: Visitor, route: Route, data: st.DataObject) -
 @how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from([r for r in WRITES if REQUIRED[name_of(r)]]), st.binary(max_size=200))
 def test_any_bytes_are_answered(eve: Visitor, route: Route, body: bytes) -> None:
-    assert_refused(route, send(eve, route, body), 400, r"json_invalid|\w+_missing")
+    assert_refused(route, send(eve, route, body), 400, r"json_invalid|\w+_missing|ids_invalid")
 
 
 # Queries, paths, methods, headers
@@ -252,11 +307,15 @@ def test_a_query_that_is_wrong_is_refused(eve: Visitor) -> None:
 
 
 def test_no_query_disturbs_a_route(eve: Visitor) -> None:
-    for path in (path_of(route) for route in GETS):
-        for query in [*QUERIES, "=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]:
-            assert eve.get(f"{path}?{query}", expect_errors=True).status_int in (200, 400)
+    odd = ["=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]
+    for route in GETS:
+        path, headers = path_of(route), pass_of(eve, route)
+        for query in [*QUERIES, *odd]:
+            answer = eve.get(f"{path}?{query}", headers=headers, expect_errors=True)
+            assert answer.status_int in (200, 400), (path, query)
         for query in ("url=/" + "x" * 8192, "url=/" + "%20" * 2731):
-            assert eve.get(f"{path}?{query}", status=414).json["code"] == "uri_too_long"
+            answer = eve.get(f"{path}?{query}", headers=headers, status=414)
+            assert answer.json["code"] == "uri_too_long"
 
 
 def raw(visitor: Visitor, path: bytes, query: bytes = b"", method: str = "GET") -> Any:
@@ -277,8 +336,9 @@ def test_a_query_in_utf8_without_escapes_is_understood(eve: Visitor) -> None:
 
 
 PATHS = """
-    /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /admin
-    /metrics
+    /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /metrics
+    /admin/ /admin/nothing /admin/users/ /admin/comments/1/x /admin/../commentd.db /Admin /mail/
+    /administrators /admin.html /link.html /letters.json
     /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
     /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
     /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd
@@ -316,6 +376,12 @@ def like(path: str) -> re.Pattern[str]:
     return re.compile(re.sub("<.*?>", "[^/]+", path))
 
 
+def assert_shared(path: str, answer: Any) -> None:
+    """Other sites may read what is not the admin's."""
+    shared = None if path.startswith("/admin") else "*"
+    assert answer.headers.get("Access-Control-Allow-Origin") == shared
+
+
 def test_a_method_that_a_path_does_not_have_is_405(eve: Visitor) -> None:
     for route in ROUTES:
         allowed = {r.method for r in ROUTES if like(r.path).fullmatch(path_of(route))}
@@ -323,19 +389,19 @@ def test_a_method_that_a_path_does_not_have_is_405(eve: Visitor) -> None:
             answer = eve.request(path_of(route), method=method, expect_errors=True)
             assert (answer.status_int, answer.json["code"]) == (405, "method_not_allowed")
             assert set(answer.headers["Allow"].split(",")) == allowed
-            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+            assert_shared(path_of(route), answer)
     for header in ("X-HTTP-Method-Override", "X-HTTP-Method"):
         assert "ok" in eve.get("/health", headers={header: "POST"}).json
 
 
 def test_head_is_get_without_a_body_and_writes_nothing(eve: Visitor, app: App) -> None:
     before = dump(app.house.store.path)
-    for route in ROUTES:
-        path = path_of(route) + "?url=/new/"
-        head = eve.head(path, expect_errors=True)
+    for route in [*GETS, *WRITES]:
+        path, headers = path_of(route) + "?url=/new/", pass_of(eve, route)
+        head = eve.head(path, headers=headers, expect_errors=True)
         app.tick()
         assert dump(app.house.store.path) == before, path
-        get = eve.get(path, expect_errors=True)
+        get = eve.get(path, headers=headers, expect_errors=True)
         app.house.views.pending.clear()  # those of the GET
         assert head.status_int == get.status_int
         assert head.status_int == (200 if route.path in {r.path for r in GETS} else 405)
@@ -346,7 +412,7 @@ def test_options_is_a_preflight_on_every_route(eve: Visitor) -> None:
     for path in [*map(path_of, ROUTES), "/nothing/at/all"]:
         answer = eve.options(path, headers={"Origin": "https://blog.example"})
         assert (answer.status_int, answer.body) == (204, b"")
-        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert_shared(path, answer)
         assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
         assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
         assert int(answer.headers["Access-Control-Max-Age"]) <= 7200
@@ -371,12 +437,14 @@ STRICT = {"server_trusted_proxy": ("0.0.0.0/0",), "site_origins": ("https://blog
 @pytest.mark.parametrize("settings", [{}, STRICT], ids=["default", "strict"])
 def test_no_header_disturbs_a_route(eve: Visitor) -> None:
     cases = [(name, value) for name, values in HEADERS.items() for value in values]
-    for route in ROUTES:
+    for route in [*GETS, *WRITES]:
         path = path_of(route) + "?url=/"
+        closed = route.rank in (Rank.MODERATOR, Rank.ADMIN)
         for name, value in cases:
             headers = {name: value.encode().decode("latin-1")}
             if route.method == "GET":
-                eve.get(path, headers=headers, status=200)
+                status = 401 if closed and name == "Authorization" else 200
+                eve.get(path, headers={**pass_of(eve, route), **headers}, status=status)
             else:
                 write = getattr(eve, route.method.lower())
                 answer = write(path, b"{}", headers=headers, expect_errors=True)
@@ -395,11 +463,17 @@ def test_any_header_is_answered(visitor: Visitor, name: str, value: str) -> None
 # Ranks
 
 RANKS = {
+    Rank.ADMIN: {"/admin/comments", "/admin/comments/<comment_id>", "/admin/reply"}
+    | {"/admin/pages", "/admin/pages/<page_id>", "/admin/users", "/admin/users/<user_id>"}
+    | {"/admin/blocks", "/admin/blocks/<block_id>", "/admin/outbox", "/admin/outbox/<letter_id>"}
+    | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"},
+    Rank.MODERATOR: {"/comments/waiting", "/comments/<comment_id>/moderate"},
     Rank.USER: {"/auth/logout"},
     Rank.ANYONE: {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/preview", "/comments/<comment_id>"},
     Rank.NOBODY: {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
-    | {"/<name>"},
+    | {"/<name>", "/mail"}
+    | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"},
 }
 
 
@@ -410,6 +484,7 @@ def test_who_may_call_a_route_is_written_here_too() -> None:
 @by_route
 def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> None:
     path = path_of(route) + "?url=/"
+    wanted = route.rank in (Rank.USER, Rank.MODERATOR, Rank.ADMIN)
 
     def call(authorization: str) -> Any:
         headers = {"Authorization": authorization} if authorization else {}
@@ -419,12 +494,12 @@ def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> N
         return write(path, {}, headers=headers, expect_errors=True)
 
     nobody = call("")
-    if route.rank is Rank.USER:
+    if wanted:
         assert (nobody.status_int, nobody.json["code"]) == (401, "login_required")
         assert nobody.headers["WWW-Authenticate"] == "Bearer"
     else:
         assert nobody.status_int != 401
-    for bad in ("Bearer", "Bearer ", "Bearer x", "bearer a.b.c", f"Bearer {eve.token}x"):
+    for bad in ("Bearer", "Bearer ", "Bearer x", "bearer a.b.c", f"Bearer {eve.tokens[Rank.USER]}x"):
         answer = call(bad)
         if route.rank is Rank.NOBODY:
             assert answer.status_int == nobody.status_int
@@ -433,9 +508,12 @@ def test_every_route_refuses_the_ranks_below_it(eve: Visitor, route: Route) -> N
             assert (answer.status_int, answer.json["code"]) == (401, "token_invalid")
             assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert call("Basic eDp5").status_int == nobody.status_int
-    own = route.rank is Rank.USER or route.method == "DELETE"  # the account's own comment
-    expected = 200 if own else nobody.status_int
-    assert call(f"Bearer {eve.token}").status_int == expected
+    answer = call(f"Bearer {eve.tokens.get(route.rank, eve.tokens[Rank.USER])}")
+    if wanted:
+        assert answer.status_int in (200, 400)
+    else:
+        own = route.method == "DELETE"  # the account's own comment
+        assert answer.status_int == (200 if own else nobody.status_int)
 
 
 # A failure of our own
@@ -459,18 +537,15 @@ def test_a_failure_is_bland_and_says_nothing_of_itself(
     visitor = Visitor(app)
     visitor.faults_allowed = True
     path = path_of(route)
-    headers = {"Origin": "https://blog.example"}
-    if route.method == "GET":
-        answer = visitor.get(path, headers=headers, status=500)
-    else:
-        answer = getattr(visitor, f"{route.method.lower()}_json")(
-            path, {}, headers=headers, status=500
-        )
+    origin = "http://localhost:80" if path.startswith("/admin") else "https://blog.example"
+    call = getattr(visitor, "get" if route.method == "GET" else f"{route.method.lower()}_json")
+    body = [] if route.method == "GET" else [{}]
+    answer = call(path, *body, headers={"Origin": origin}, status=500)
     if route.refusal:
         assert answer.text == FAILURE
     else:
         assert answer.json == {"error": "服务出错了，请稍后再试", "code": "internal"}
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert_shared(path, answer)
     (record,) = caplog.records
     assert record.exc_info
     assert record.getMessage() == f"{route.method} {route.path} failed"

@@ -1,0 +1,1478 @@
+"""The owner's side: who gets in, and all that he may do there."""
+
+import hashlib
+import re
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import webtest
+from conftest import CANARY, PAGE, START, Outside, Visitor, dump
+from test_comments import NO_LIMITS, SHOWN, at_once, solved
+
+from commentd import (
+    ROUTES,
+    App,
+    Rank,
+    Route,
+    World,
+    hashed,
+    make_app,
+    make_token,
+    masked,
+    new_admin_link,
+    password_scheme,
+    signed_link,
+    subscriber_of,
+)
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+OWNER, BLOG = "owner@example.com", "https://blog.example"
+GONE = {"error": "评论不存在", "code": "comment_gone"}
+BAD_LINK = {"error": "链接已用过或已过期，请运行 commentd admin 再取一个", "code": "link_invalid"}
+REFUSED = {"error": "邮箱或密码错误", "code": "wrong_credentials"}
+UNSIGNED = {"error": "请先登录", "code": "login_required"}
+INVALID = {"error": "登录已失效，请重新登录", "code": "token_invalid"}
+NOT_ADMIN = {"error": "只有站长可以这样做", "code": "not_admin"}
+WRONG_PASSWORD = {"error": "密码不对", "code": "wrong_password"}
+NOW = "2026-11-18 19:06:40"
+ON_BLOG = pytest.mark.parametrize("settings", [{"site_origins": (BLOG,), "limits_enabled": False}])
+
+
+class Judge(Visitor):
+    """Knows that an admin may read where the database is."""
+
+    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
+        if path == "/admin/settings":
+            text = text.replace(self.served.house.store.path, "")
+        super().judge(path, method, response, status, text)
+
+
+def new_admin(app: App, email: str = OWNER, nickname: str = "Owner") -> tuple[str, str]:
+    """An admin's tokens: of the admin page, and of the widget."""
+    house = app.house
+    stored, now = hashed(CANARY, password_scheme(1, house.key, email)), int(house.world.now())
+    with house.store.writing():
+        house.store.make_admin(email, nickname, stored, now)
+    return token_of(app, email, "admin"), token_of(app, email, "login")
+
+
+def token_of(app: App, email: str, use: str, ago: int = 0) -> str:
+    account = app.house.store.account_of(email)
+    assert account
+    return make_token(account, app.house.key, int(app.house.world.now()) - ago, use)
+
+
+@pytest.fixture
+def visitor(app: App) -> Visitor:
+    return Judge(app)
+
+
+@pytest.fixture
+def owner(app: App) -> Judge:
+    """The admin on the admin page, at an address of his own."""
+    admin, widget = new_admin(app)
+    owner = Judge(app, ip="198.51.100.7")
+    owner.authorization = ("Bearer", admin)
+    owner.widget = Judge(app, ip="198.51.100.7")
+    owner.widget.authorization = ("Bearer", widget)
+    return owner
+
+
+# Small verbs
+
+
+def case(**changes: Any) -> dict[str, Any]:
+    """What a moderator reads of a guest's comment."""
+    added = {"status": "visible", "held": "", "email": "", "known": 0, "page_id": 1}
+    added |= {"page_link": "", "foreign": False, "closed": False, "parent": None}
+    return {**SHOWN, "ip": "203.0.113.7", **added, **changes}
+
+
+def queue(owner: Visitor, code: int = 200, /, **query: Any) -> Any:
+    return owner.get("/admin/comments", query, status=code).json
+
+
+def ids(found: Any, what: str = "comments") -> list[int]:
+    return [each["id"] for each in found[what]]
+
+
+def judge(owner: Visitor, numbers: list[int], to: str, status: int = 200) -> Any:
+    return do(owner, "comments", status, ids=numbers, status=to)
+
+
+def pin(owner: Visitor, numbers: list[int], pinned: bool = True, status: int = 200) -> Any:
+    return owner.post_json(
+        "/admin/comments", {"ids": numbers, "pinned": pinned}, status=status
+    ).json
+
+
+def do(owner: Visitor, path: str, code: int = 200, /, **form: Any) -> Any:
+    return owner.post_json(f"/admin/{path}", form, status=code).json
+
+
+def change(owner: Visitor, path: str, code: int = 200, /, **form: Any) -> Any:
+    return owner.patch_json(f"/admin/{path}", form, status=code).json
+
+
+def drop(owner: Visitor, path: str, code: int = 200) -> Any:
+    return owner.delete_json(f"/admin/{path}", {}, status=code).json
+
+
+def audit(owner: Visitor) -> list[tuple[str, str, str, str]]:
+    """Who did what, in the order of time."""
+    lines = owner.get("/admin/audit", {"limit": 100}).json["audit"]
+    return [(a["who"], a["action"], a["subject"], a["detail"]) for a in reversed(lines)]
+
+
+def status_of(db: sqlite3.Connection) -> dict[int, str]:
+    return dict(db.execute("SELECT id, status FROM comment"))
+
+
+def rows(db: sqlite3.Connection, sql: str) -> list[Any]:
+    return [tuple(row) for row in db.execute(sql)]
+
+
+# Who is let in
+
+CLOSED = [r for r in ROUTES if r.rank in (Rank.MODERATOR, Rank.ADMIN)]
+OPEN = {"GET /admin", "GET /admin/captcha", "POST /admin/login"}
+OPEN |= {"POST /admin/link", "POST /admin/claim"}
+
+
+def name_of(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+def test_all_below_the_admin_page_is_the_admins_but_for_the_ways_in() -> None:
+    below = {name_of(r): r.rank for r in ROUTES if r.path.startswith("/admin")}
+    assert {name for name, rank in below.items() if rank is not Rank.ADMIN} == OPEN
+    assert {below[name] for name in OPEN} == {Rank.NOBODY}
+    assert not [r for r in ROUTES if r.rank is Rank.ADMIN and not r.path.startswith("/admin/")]
+
+
+def call(visitor: Visitor, route: Route, token: str, query: str = "?url=/") -> Any:
+    path = re.sub(r"<\w+>", "1", route.path) + query
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if route.method == "GET":
+        return visitor.get(path, headers=headers, expect_errors=True)
+    write = getattr(visitor, f"{route.method.lower()}_json")
+    return write(path, {}, headers=headers, expect_errors=True)
+
+
+@pytest.mark.parametrize("route", CLOSED, ids=name_of)
+def test_no_one_but_an_admin_with_the_right_token_is_let_in(
+    app: App, ann: Visitor, db: sqlite3.Connection, route: Route
+) -> None:
+    ann.say()
+    ann.authorization = None
+    for name in ("owner", "former", "blocked", "out"):
+        new_admin(app, f"{name}@example.com", name)
+    admins = route.rank is Rank.ADMIN
+    right, wrong = ("admin", "login") if admins else ("login", "admin")
+    former = token_of(app, "former@example.com", right)
+    blocked, out = (token_of(app, f"{name}@example.com", right) for name in ("blocked", "out"))
+    a_user = token_of(app, "ann@example.com", right)  # of another use none is ever given out
+    db.execute("UPDATE account SET role = 'user' WHERE nickname = 'former'")
+    db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'blocked'")
+    db.execute("UPDATE account SET version = version + 1 WHERE nickname = 'out'")
+    good = token_of(app, OWNER, right)
+    altered = good[:-3] + ("AAA" if good[-3:] != "AAA" else "BBB")
+    refusals = {
+        "": (401, UNSIGNED),
+        token_of(app, "ann@example.com", "login"): (401, INVALID) if admins else (403, NOT_ADMIN),
+        a_user: (403, NOT_ADMIN),
+        former: (403, NOT_ADMIN),
+        blocked: (401, INVALID),
+        out: (401, INVALID),
+        token_of(app, OWNER, wrong): (401, INVALID),
+        token_of(app, OWNER, right, ago=7 * DAY): (401, INVALID),
+        token_of(app, OWNER, right, ago=-DAY): (401, INVALID),
+        altered: (401, INVALID),
+        make_token(app.house.store.account(2), b"k" * 32, START, right): (401, INVALID),
+    }
+    for token, (status, words) in refusals.items():
+        answer = call(ann, route, token)
+        assert (answer.status_int, answer.json) == (status, words)
+        assert answer.headers.get("WWW-Authenticate") == ("Bearer" if status == 401 else None)
+        assert not token or answer.headers["Cache-Control"] == "no-store"
+    assert call(ann, route, "", f"?url=/&token={good}&access_token={good}").json == UNSIGNED
+    db.execute("UPDATE account SET blocked = 1 WHERE nickname = 'Ann'")
+    assert call(ann, route, a_user).json == INVALID
+    assert call(ann, route, good).status_int in (200, 400, 404)
+
+
+@pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
+def test_another_site_can_do_nothing_with_the_admins_token(
+    app: App, owner: Visitor, settings: dict[str, Any]
+) -> None:
+    writes = [r for r in ROUTES if r.path.startswith("/admin") and r.method != "GET"]
+    for origin in (BLOG, "https://evil.example", "null", "http://localhost:81", "file://"):
+        for route in writes:
+            path = re.sub(r"<\w+>", "1", route.path)
+            send = getattr(owner, f"{route.method.lower()}_json")
+            answer = send(path, {}, headers={"Origin": origin}, status=403)
+            assert answer.json["code"] == "origin_refused"
+            assert "Access-Control-Allow-Origin" not in answer.headers
+        for path in ("/admin", "/admin/comments", "/admin/settings", "/admin/nothing"):
+            answer = owner.get(path, headers={"Origin": origin}, expect_errors=True)
+            assert "Access-Control-Allow-Origin" not in answer.headers
+            answer = owner.options(path, headers={"Origin": origin})
+            assert "Access-Control-Allow-Origin" not in answer.headers
+    for origin in ("http://localhost:80", "https://localhost:80"):  # its own, by TLS or not
+        assert owner.post_json("/admin/logout", {}, headers={"Origin": origin}, status="*")
+    assert owner.get("/admin/comments", status=401).json == INVALID
+
+
+# How somebody becomes an admin
+
+
+def link(app: App, email: str = "") -> str:
+    return new_admin_link(app.house.store, app.house.world, email)
+
+
+def claim(visitor: Visitor, link: str, status: int = 200, **fields: Any) -> Any:
+    form = {"link": link, "email": OWNER, "nickname": "Owner", "password": CANARY}
+    body = {name: value for name, value in {**form, **fields}.items() if value is not None}
+    return visitor.post_json("/admin/claim", body, status=status).json
+
+
+def enter(visitor: Visitor, token: str, status: int = 200) -> Any:
+    headers = {"Authorization": f"Bearer {token}"}
+    return visitor.get("/admin/comments", headers=headers, status=status).json
+
+
+def test_the_link_of_the_start_makes_an_admin_once(visitor: Visitor, app: App) -> None:
+    secret = link(app)
+    assert re.fullmatch("[0-9a-f]{32}", secret)
+    assert secret not in str(dump(app.house.store.path))
+    said = claim(visitor, secret)
+    token = said.pop("token")
+    assert said == {"nickname": "Owner", "email": OWNER}
+    assert enter(visitor, token)["comments"] == []
+    assert visitor.login(OWNER)["role"] == "admin"
+    assert claim(visitor, secret, 403, email="eve@example.com") == BAD_LINK
+    assert visitor.post_json("/admin/link", {"link": secret}, status=403).json == BAD_LINK
+    headers = {"Authorization": f"Bearer {token}"}
+    lines = visitor.get("/admin/audit", headers=headers).json["audit"]
+    line = {"id": 1, "created_at": NOW, "who": "Owner", "action": "claim"}
+    assert lines == [{**line, "subject": OWNER, "detail": ""}]
+
+
+def test_a_link_tells_what_it_is_good_for_and_looking_changes_nothing(
+    ann: Visitor, app: App
+) -> None:
+    ann.authorization = None
+    for email, known in (("", False), ("ann@example.com", True), ("new@example.com", False)):
+        secret = link(app, email)
+        before = dump(app.house.store.path)
+        for _ in range(3):
+            ann.get("/admin", {"link": secret})
+            ann.head("/admin", {"link": secret})
+            ann.get("/admin/claim", {"link": secret}, status=405)
+            ann.get("/admin/link", {"link": secret}, status=405)
+            answer = ann.post_json("/admin/link", {"link": secret})
+            assert answer.json == {"email": email, "known": known}
+        assert dump(app.house.store.path) == before
+        assert claim(ann, secret, email=email or OWNER)["token"]
+
+
+def test_a_link_lives_for_an_hour_whatever_the_clock_does(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    secret = link(app, OWNER)
+    for seconds in (-1, -DAY, HOUR, HOUR + 1, 30 * DAY):
+        outside.time = START + seconds
+        assert claim(visitor, secret, 403) == BAD_LINK
+        assert visitor.post_json("/admin/link", {"link": secret}, status=403).json == BAD_LINK
+    outside.time = START + HOUR - 1
+    assert claim(visitor, secret)["token"]
+
+
+def test_a_link_that_nobody_took_is_forgotten(app: App, outside: Outside, db: Any) -> None:
+    link(app, OWNER)
+    outside.time += HOUR
+    app.tick()
+    assert rows(db, "SELECT * FROM admin_link") == []
+
+
+def test_no_other_text_is_a_link(visitor: Visitor, app: App) -> None:
+    secret = link(app)
+    (hash,) = (hashlib.sha256(secret.encode()).hexdigest(),)
+    for wrong in (hash, secret[:-1], secret + "0", secret + " ", "x", "%", "\u2603" * 16, "0" * 32):
+        assert claim(visitor, wrong, 403) == BAD_LINK
+    assert claim(visitor, secret, 400, password=None)["code"] == "password_missing"
+    assert claim(visitor, secret, 400, email=None)["code"] == "email_missing"
+    assert claim(visitor, secret, 400, nickname=None)["code"] == "nickname_missing"
+    assert claim(visitor, secret, 400, email="Owner <o@b.example>")["code"] == "email_invalid"
+    assert claim(visitor, secret, 400, nickname="\u202eOwner")["code"] == "nickname_invalid"
+    assert claim(visitor, secret)["token"]
+
+
+def test_a_new_link_for_an_address_ends_the_one_before(visitor: Visitor, app: App) -> None:
+    for email in ("", OWNER):
+        first, second = link(app, email), link(app, email)
+        assert visitor.post_json("/admin/link", {"link": first}, status=403).json == BAD_LINK
+        assert visitor.post_json("/admin/link", {"link": second}).json["email"] == email
+
+
+@pytest.mark.parametrize("blocked", [0, 1])
+def test_the_link_of_the_start_ends_when_there_is_an_admin(
+    visitor: Visitor, app: App, db: sqlite3.Connection, blocked: int
+) -> None:
+    start = link(app)
+    with app.house.store.writing():
+        app.house.store.run(
+            """INSERT INTO account (email, nickname, password, role, created_at, blocked)
+               VALUES ('a@b.example', 'A', 'x', 'admin', 1, :blocked)""",
+            blocked=blocked,
+        )
+    assert claim(visitor, start, 403) == BAD_LINK
+    assert claim(visitor, link(app), 403) == BAD_LINK
+    assert claim(visitor, link(app, OWNER))["email"] == OWNER
+    assert rows(db, "SELECT email FROM admin_link") == []
+
+
+def test_a_link_for_an_address_makes_no_other_admin(visitor: Visitor, app: App) -> None:
+    said = claim(visitor, link(app, OWNER), email="eve@example.com", nickname="Eve")
+    assert (said["email"], said["nickname"]) == (OWNER, "Eve")
+    assert visitor.login("eve@example.com", status=401) == REFUSED
+
+
+@NO_LIMITS
+def test_an_account_that_claims_keeps_its_name_and_gets_a_new_password(
+    ann: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    ann.say()
+    old = dict([ann.authorization])["Bearer"]
+    ann.authorization = None
+    db.execute("UPDATE account SET blocked = 1")
+    secret = link(app, "ann@example.com")
+    said = claim(ann, secret, email=None, nickname=None, password="another")
+    token = said.pop("token")
+    assert said == {"nickname": "Ann", "email": "ann@example.com"}
+    assert enter(ann, token)["comments"][0]["user_id"] == 1
+    assert ann.login(status=401) == REFUSED  # the password is another
+    assert ann.login(password="another")["role"] == "admin"
+    headers = {"Authorization": f"Bearer {old}"}
+    assert ann.post_json("/auth/logout", {}, headers=headers, status=401).json == INVALID
+
+
+@NO_LIMITS
+def test_a_claim_ends_what_waits_at_the_address(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    visitor.register(OWNER, password="a stranger's")
+    app.deliver()
+    claim(visitor, link(app, OWNER))
+    visitor.verify(outside.code(), OWNER, status=400)
+    assert visitor.login(OWNER)["role"] == "admin"
+    assert visitor.login(OWNER, password="a stranger's", status=401) == REFUSED
+
+
+@NO_LIMITS
+@pytest.mark.parametrize("email", ["", OWNER])
+def test_of_fifty_claims_at_once_one_succeeds(app: App, db: sqlite3.Connection, email: str) -> None:
+    secret = link(app, email)
+
+    def one(number: int) -> Any:
+        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"203.0.113.{number}"})
+        form = {"link": secret, "email": f"n{number}@example.com", "nickname": f"N{number}"}
+        body = {**form, "password": "x"}
+        return lambda: client.post_json("/admin/claim", body, expect_errors=True)
+
+    answers = at_once([one(number) for number in range(50)])
+    statuses = Counter(answer.status_int for answer in answers)
+    assert statuses[200] == 1
+    assert set(statuses) <= {200, 403, 503}  # 503: too many passwords are hashed at once
+    (winner,) = [answer.json for answer in answers if answer.status_int == 200]
+    assert rows(db, "SELECT email, nickname, role FROM account") == [
+        (winner["email"], winner["nickname"], "admin")
+    ]
+
+
+@NO_LIMITS
+def test_the_first_to_register_is_a_user(ann: Visitor, app: App, db: sqlite3.Connection) -> None:
+    ann.authorization = None
+    assert ann.login()["role"] == "user"
+    for fields in ({"role": "admin"}, {"verified": True, "id": 1, "is_admin": True}):
+        ann.register("eve@example.com", **fields)
+    assert {role for (role,) in rows(db, "SELECT role FROM account")} == {"user"}
+    form = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
+    assert do(ann, "login", 401, **form) == REFUSED
+
+
+def sign_in(visitor: Visitor, email: str = OWNER, status: int = 200, **fields: Any) -> Any:
+    form = {"email": email, "password": CANARY, "captcha_token": "x", **fields}
+    return visitor.post_json("/admin/login", form, status=status).json
+
+
+@NO_LIMITS
+def test_an_admin_signs_in_and_nobody_else(
+    ann: Visitor, app: App, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    ann.authorization = None
+    said = sign_in(ann)
+    assert enter(ann, said.pop("token"))["counts"]["visible"] == 0
+    assert said == {"nickname": "Owner", "email": OWNER}
+    assert sign_in(ann, password="wrong", status=401) == REFUSED
+    assert sign_in(ann, "nobody@example.com", status=401) == REFUSED
+    assert sign_in(ann, "ann@example.com", status=401) == REFUSED  # a user
+    enter(ann, ann.login(OWNER)["token"], 401)  # what the blog's scripts can read
+    assert audit(owner) == [("Owner", "sign_in", "", "")]
+    db.execute("UPDATE account SET blocked = 1")
+    assert sign_in(ann, status=401) == REFUSED
+
+
+def test_guesses_at_the_admins_password_are_limited(owner: Visitor, visitor: Visitor) -> None:
+    for _ in range(5):
+        assert sign_in(visitor, password="wrong", status=401) == REFUSED
+    form = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
+    answer = visitor.post_json("/admin/login", form, status=429)
+    assert int(answer.headers["Retry-After"]) <= 600
+    assert sign_in(Judge(visitor.served, ip="192.0.2.1"))["email"] == OWNER
+
+
+def test_signing_out_ends_both_kinds_of_token(owner: Visitor, app: App) -> None:
+    assert do(owner, "logout") == {"success": True}
+    assert queue(owner, 401) == INVALID
+    assert owner.widget.get("/comments/waiting?url=/", status=401).json == INVALID
+    assert enter(Judge(app), sign_in(Judge(app))["token"])["more"] is False
+
+
+@pytest.mark.parametrize("provider", ["altcha", "turnstile"])
+def test_the_admin_solves_our_own_captcha_whichever_readers_solve(
+    config: Any, outside: Outside, provider: str
+) -> None:
+    def broken(url: str, form: Any = None) -> tuple[int, bytes]:
+        raise OSError("down")
+
+    there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
+    config = replace(config, captcha_provider=provider, **there)
+    world = World(now=lambda: outside.time, send=outside.send, fetch=broken)
+    with closing(make_app(config, world, rounds=1)) as app:
+        visitor = Judge(app)
+        new_admin(app)
+        challenge = visitor.get("/admin/captcha").json
+        assert set(challenge) == {"provider", "parameters", "signature"}
+        token = solved(SimpleNamespace(get=lambda path: visitor.get("/admin/captcha")))
+        assert sign_in(visitor, captcha_token="x", status=403)["code"] == "captcha_failed"
+        assert sign_in(visitor, captcha_token=token)["email"] == OWNER
+        assert sign_in(visitor, captcha_token=token, status=403)["code"] == "captcha_failed"
+
+
+def test_without_a_captcha_there_is_none_for_the_admin(visitor: Visitor) -> None:
+    assert visitor.get("/admin/captcha").json == {"provider": "none"}
+
+
+def test_the_page_holds_nothing_inline_and_cannot_be_framed(visitor: Visitor) -> None:
+    answer = visitor.get("/admin")
+    policy = answer.headers["Content-Security-Policy"]
+    assert answer.content_type == "text/html"
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|style=|<style|javascript:", answer.text)
+
+
+# The queue
+
+
+@ON_BLOG
+def test_a_moderator_reads_all_of_a_comment(
+    ann: Visitor, owner: Visitor, app: App, settings: dict[str, Any]
+) -> None:
+    Judge(app).say(
+        "from a guest", nickname="Lu", email="lu@example.cn", website="https://lu.example"
+    )
+    ann.say("an answer", parent_id=1, page_url=f"{BLOG}{PAGE}")
+    found = queue(owner)
+    guest = case(nickname="Lu", content="from a guest", html="<p>from a guest</p>\n")
+    guest |= {"email": "lu@example.cn", "website": "https://lu.example"}
+    guest |= {"page_link": f"{BLOG}{PAGE}"}
+    above = {"id": 1, "nickname": "Lu", "content": "from a guest"}
+    answer = case(id=2, content="an answer", html="<p>an answer</p>\n", parent_id=1, user_id=1)
+    answer |= {"role": "user", "email": "ann@example.com", "page_link": f"{BLOG}{PAGE}"}
+    answer |= {"parent": above}
+    counts = {"waiting": 0, "spam": 0, "visible": 2, "deleted": 0}
+    assert found == {"comments": [answer, guest], "more": False, "counts": counts}
+    again = Judge(app).say("once more", nickname="Lu", email="lu@example.cn")["comment"]["id"]
+    assert {c["id"]: c["known"] for c in queue(owner)["comments"]} == {again: 1, 2: 0, 1: 1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "page_url", "link", "foreign"),
+    [
+        ({"site_origins": (BLOG,)}, page_url, link, foreign)
+        for page_url, link, foreign in (
+            ("/a b/?x=1", f"{BLOG}/a%20b/?x=1", False),
+            ("/你好/", f"{BLOG}/%E4%BD%A0%E5%A5%BD/", False),
+            (f"{BLOG}/a/", f"{BLOG}/a/", False),
+            ("HTTPS://BLOG.example:443/a/", "HTTPS://BLOG.example:443/a/", False),
+            ("https://evil.example/a", "https://evil.example/a", True),
+            ("http://blog.example/a", "http://blog.example/a", False),
+            ("https://blog.example@evil.example/", "", True),
+            ("https://blog.example.evil.example/", "https://blog.example.evil.example/", True),
+            ("//evil.example/a", "", False),
+            ("javascript:alert(1)", "", False),
+            ("post-17", "", False),
+            ("data:text/html,x", "", False),
+            ("/\\evil.example/", f"{BLOG}/%5Cevil.example/", False),
+            ("http://[", "", True),
+            ("https://evil.example:99999/", "", True),
+            ('https://evil.example/"><script>', "https://evil.example/%22%3E%3Cscript%3E", True),
+        )
+    ],
+)
+def test_only_a_web_address_becomes_a_link_and_a_foreign_host_is_marked(
+    visitor: Visitor,
+    owner: Visitor,
+    settings: dict[str, Any],
+    page_url: str,
+    link: str,
+    foreign: bool,
+) -> None:
+    visitor.say(page_url=page_url)
+    (found,) = queue(owner)["comments"]
+    assert (found["page_link"], found["foreign"]) == (link, foreign)
+    (page,) = owner.get("/admin/pages").json["pages"]
+    assert page["page_link"] == link
+
+
+@NO_LIMITS
+def test_a_list_of_a_state_and_of_a_page(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    for number in range(1, 9):
+        visitor.say(f"number {number}", page_url="/a/" if number % 2 else "/b/")
+    for number, status in ((1, "waiting"), (2, "waiting"), (3, "spam"), (4, "deleted")):
+        judge(owner, [number], status)
+    assert queue(owner)["counts"] == {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1}
+    assert ids(queue(owner)) == ids(queue(owner, status="all")) == [8, 7, 6, 5, 4, 3, 2, 1]
+    lists = {s: ids(queue(owner, status=s)) for s in ("waiting", "visible", "spam", "deleted")}
+    assert lists == {"waiting": [2, 1], "visible": [8, 7, 6, 5], "spam": [3], "deleted": [4]}
+    assert ids(queue(owner, page=1)) == [7, 5, 3, 1]
+    assert ids(queue(owner, page=2, status="waiting")) == [2]
+    assert ids(queue(owner, page=99)) == []
+
+
+@NO_LIMITS
+def test_a_list_goes_on_below_an_id_however_many_come_meanwhile(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    for number in range(7):
+        visitor.say(f"number {number}")
+    seen, before = [], 2**63 - 1
+    while before:
+        found = queue(owner, before=before, limit=3)
+        visitor.say(f"meanwhile {before}")
+        seen += ids(found)
+        assert len(found["comments"]) <= 3
+        before = seen[-1] if found["more"] else 0
+    assert seen == [7, 6, 5, 4, 3, 2, 1]
+    assert queue(owner, before=4, limit=3)["more"] is False  # exactly three are left
+    assert len(queue(owner)["comments"]) == 10
+
+
+@NO_LIMITS
+def test_a_search_looks_into_text_name_mail_address_and_page(
+    ann: Visitor, owner: Visitor, app: App
+) -> None:
+    ann.say("of an account")
+    guest = Judge(app, ip="45.33.32.156")
+    guest.say("Where is Waldo?", nickname="Lu Xun", email="xun@example.cn", page_url="/wo/")
+    looked = {
+        "WALDO": [2],
+        "lu x": [2],
+        "xun@example": [2],
+        "45.33.32.1": [2],
+        "/wo/": [2],
+        "ann@example.com": [1],
+        PAGE: [1],
+        "account": [1],
+        "a": [2, 1],
+        "nothing like it": [],
+        "": [2, 1],
+        "'; DROP TABLE comment; --": [],
+    }
+    assert {word: ids(queue(owner, q=word)) for word in looked} == looked
+    assert ids(queue(owner, q="a", status="waiting")) == []
+
+
+@NO_LIMITS
+def test_in_a_search_each_sign_means_itself(visitor: Visitor, owner: Visitor) -> None:
+    texts = ["100% sure", "snake_case", "snakeXcase", "wow!", r"back\slash", "!%_", "plain [a-z]*"]
+    for text in texts:
+        visitor.say(text, page_url="/p/", nickname="N")
+    expected = {"%": [6, 1], "_": [6, 2], "!": [6, 4], "\\": [5], "!%_": [6], "!_": [], "%%": []}
+    expected |= {"e_c": [2], "?": [], "*": [7], "[a-z]": [7], "100%": [1], "%sure": [], "!!": []}
+    assert {word: ids(queue(owner, q=word)) for word in expected} == expected
+
+
+def test_a_list_refuses_what_it_does_not_know(owner: Visitor) -> None:
+    wrong = ["status=x", "status=Spam", "status=visible&status=spam", "q=a&q=b", "limit=0"]
+    wrong += ["limit=101", "limit=x", "before=0", "before=-1", "before=9223372036854775808"]
+    wrong += ["before=1.5", "page=0", "page=x", "q=%ff", "limit=%D9%A1"]
+    for query in wrong:
+        code = owner.get(f"/admin/comments?{query}", status=400).json["code"]
+        assert code in (query.partition("=")[0] + "_invalid", "query_invalid"), query
+    assert owner.get("/admin/pages?sort=worst", status=400).json["code"] == "sort_invalid"
+    assert owner.get("/admin/figures?days=367", status=400).json["code"] == "days_invalid"
+    assert owner.get("/admin/users?before=x", status=400).json["code"] == "before_invalid"
+    assert owner.get("/admin/audit?limit=1000", status=400).json["code"] == "limit_invalid"
+
+
+@NO_LIMITS
+def test_what_is_erased_is_in_no_list(ann: Visitor, owner: Visitor) -> None:
+    ann.say("of ann")
+    ann.say("an answer", parent_id=1)
+    ann.say("another")
+    for number in (1, 3):
+        ann.delete_json(f"/comments/{number}", {})
+    for status in ("all", "deleted", "visible", "spam", "waiting"):
+        found = queue(owner, status=status)
+        assert ids(found) == ([2] if status in ("all", "visible") else []), status
+        assert found["counts"] == {"waiting": 0, "spam": 0, "visible": 1, "deleted": 0}
+    assert judge(owner, [1, 2, 3], "spam")["comments"] == [{"id": 2, "was": "visible"}]
+    for do_it in (
+        lambda: change(owner, "comments/1", 404, content="back"),
+        lambda: do(owner, "reply", 404, parent_id=1, content="hello?"),
+        lambda: owner.widget.post_json("/comments/1/moderate", {"status": "spam"}, status=404).json,
+    ):
+        assert do_it() == GONE
+
+
+# Judging
+
+
+@NO_LIMITS
+def test_a_judgement_tells_what_was_and_can_be_undone(
+    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
+) -> None:
+    for number in range(1, 6):
+        visitor.say(f"number {number}", parent_id=1 if number == 2 else None)
+    before = {1: "visible", 2: "waiting", 3: "spam", 4: "deleted", 5: "visible"}
+    for number, status in before.items():
+        judge(owner, [number], status)
+    for status in ("spam", "deleted", "waiting", "visible"):
+        said = judge(owner, [3, 1, 2, 99, 4, 1, 5], status)
+        was = [{"id": number, "was": before[number]} for number in (3, 1, 2, 4, 5)]
+        assert said == {"success": True, "comments": was}
+        assert set(status_of(db).values()) == {status}
+        shown = [5, 4, 3, 2, 1] if status == "visible" else []
+        assert ids(visitor.listing(limit=100)) == shown
+        for each in said["comments"]:
+            judge(owner, [each["id"]], each["was"])
+        assert status_of(db) == before
+        assert ids(visitor.listing(limit=100)) == [5, 1]
+
+
+@NO_LIMITS
+def test_readers_see_at_once_what_was_judged(visitor: Visitor, owner: Visitor) -> None:
+    visitor.say("root")
+    visitor.say("leaf", parent_id=1)
+    for status, shown, total in (("spam", [(1, True, [2])], 1), ("visible", [(1, False, [2])], 2)):
+        judge(owner, [1], status)
+        threads = visitor.listing(view="threads")
+        seen = [
+            (c["id"], "deleted" in c, [r["id"] for r in c["replies"]]) for c in threads["comments"]
+        ]
+        assert (seen, threads["total"]) == (shown, total)
+    judge(owner, [1, 2], "deleted")
+    assert visitor.listing(view="threads")["comments"] == []
+    visitor.post_json("/comment/like", {"id": 1}, status=404)
+    visitor.say(parent_id=1, status=404)
+
+
+BAD_JUDGEMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"ids": [], "status": "spam"}, "ids_invalid"),
+    ({"ids": [*range(1, 102)], "status": "spam"}, "ids_invalid"),
+    ({"ids": [1, "2"], "status": "spam"}, "ids_invalid"),
+    ({"ids": [1, True], "status": "spam"}, "ids_invalid"),
+    ({"ids": [1, 1.0], "status": "spam"}, "ids_invalid"),
+    ({"ids": [[1]], "status": "spam"}, "ids_invalid"),
+    ({"ids": [{"id": 1}], "status": "spam"}, "ids_invalid"),
+    ({"ids": {"1": 1}, "status": "spam"}, "ids_invalid"),
+    ({"ids": 1, "status": "spam"}, "ids_invalid"),
+    ({"status": "spam"}, "ids_invalid"),
+    ({"ids": [1]}, "status_missing"),
+    ({"ids": [99]}, "status_missing"),
+    ({"ids": [1], "status": "gone"}, "status_invalid"),
+    ({"ids": [1], "status": ""}, "status_missing"),
+    ({"ids": [1], "pinned": "yes"}, "pinned_invalid"),
+    ({"ids": [1, 2], "pinned": True}, "pin_invalid"),
+]
+
+
+@pytest.mark.parametrize(("form", "code"), BAD_JUDGEMENTS)
+def test_a_judgement_that_is_wrong_changes_nothing(
+    visitor: Visitor, owner: Visitor, form: dict[str, Any], code: str
+) -> None:
+    visitor.say("root")
+    visitor.say("leaf", parent_id=1)
+    assert owner.post_json("/admin/comments", form, status=400).json["code"] == code
+
+
+@NO_LIMITS
+def test_a_hundred_are_judged_in_one_go(visitor: Visitor, owner: Visitor, db: Any) -> None:
+    for number in range(101):
+        visitor.say(f"number {number}")
+    numbers = [*range(1, 101)]
+    assert len(judge(owner, numbers, "spam")["comments"]) == 100
+    assert judge(owner, numbers, "spam")["comments"][0] == {"id": 1, "was": "spam"}
+    assert Counter(status_of(db).values()) == {"spam": 100, "visible": 1}
+    assert len(audit(owner)) == 100  # a line for each that changed, none for what was so before
+
+
+def test_what_is_pinned_tells_what_was_and_falls_when_it_is_hidden(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    visitor.say("root")
+    was = {"success": True, "comments": [{"id": 1, "was": False}]}
+    assert pin(owner, [1]) == was
+    assert pin(owner, [1])["comments"] == [{"id": 1, "was": True}]
+    assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
+    assert queue(owner)["comments"][0]["pinned"] is True
+    judge(owner, [1], "waiting")
+    assert pin(owner, [1], status=400)["code"] == "pin_invalid"
+    judge(owner, [1], "visible")
+    assert visitor.listing(view="threads")["comments"][0]["pinned"] is False
+    assert [line[1] for line in audit(owner)][:2] == ["pin", "pin"]
+    pin(owner, [1])
+    assert pin(owner, [1], False)["comments"] == [{"id": 1, "was": True}]
+    assert audit(owner)[-1] == ("Owner", "unpin", "1", "Ann")
+
+
+@NO_LIMITS
+def test_an_admin_moderates_on_the_blog_with_the_widgets_token(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    for number in (1, 2, 3):
+        visitor.say(f"number {number}")
+    visitor.say("elsewhere", page_url="/other/")
+    judge(owner, [1, 3, 4], "waiting")
+    blog = owner.widget
+    found = blog.get("/comments/waiting", {"url": PAGE}).json["comments"]
+    waits = {"status": "waiting", "held": "", "ip": "203.0.113.7"}
+    assert found == [
+        {**SHOWN, **waits, "id": n, "content": f"number {n}", "html": f"<p>number {n}</p>\n"}
+        for n in (1, 3)
+    ]
+    said = blog.post_json("/comments/1/moderate", {"status": "visible"}).json
+    shown = {**found[0], "status": "visible"}
+    del shown["held"]
+    assert said == {"success": True, "comment": shown, "was": "waiting"}
+    said = blog.post_json("/comments/1/moderate", {"pinned": True}).json
+    assert (said["comment"]["pinned"], said["was"]) == (True, False)
+    assert ids(blog.get("/comments/waiting", {"url": PAGE}).json) == [3]
+    assert blog.get("/comments/waiting", {"url": "/new/"}).json == {"comments": []}
+    assert blog.get("/comments/waiting", status=400).json["code"] == "url_missing"
+    for number in ("99", "x", "-1", "1e3", "9" * 30):
+        path = f"/comments/{number}/moderate"
+        assert blog.post_json(path, {"status": "spam"}, status=404).json == GONE
+    assert blog.post_json("/comments/1/moderate", {}, status=400).json["code"] == "status_missing"
+    assert audit(owner)[-2:] == [("Owner", "visible", "1", "Ann"), ("Owner", "pin", "1", "Ann")]
+
+
+# Writing as the owner
+
+
+def test_an_admin_corrects_a_comment(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
+    visitor.say("teh text", email="ann@example.org", website="https://a.example")
+    outside.time += HOUR
+    said = change(owner, "comments/1", content="*the* text")
+    mended = case(content="*the* text", html="<p><em>the</em> text</p>\n", email="ann@example.org")
+    mended |= {"website": "https://a.example", "edited": "2026-11-18 20:06:40"}
+    assert said == {"success": True, "comment": mended}
+    assert visitor.listing()["comments"][0]["content"] == "*the* text"
+    said = change(owner, "comments/1", nickname=" Anna ", website="")
+    assert said["comment"] == mended | {"nickname": "Anna", "website": ""}
+    assert change(owner, "comments/1", website="https://b.example")["comment"]["nickname"] == "Anna"
+    assert [line[:3] for line in audit(owner)] == [("Owner", "edit", "1")] * 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"content": ""}, "content_missing"),
+        ({"content": " \u200b"}, "content_missing"),
+        ({"content": "a\x07"}, "content_invalid"),
+        ({"content": "x" * 2001}, "content_too_long"),
+        ({"nickname": "a\u202eb"}, "nickname_invalid"),
+        ({"website": "javascript:alert(1)"}, "website_invalid"),
+        ({"website": 'https://a.example/"onload='}, "website_invalid"),
+    ],
+)
+def test_what_an_admin_writes_is_held_to_the_same_rules(
+    visitor: Visitor, owner: Visitor, fields: dict[str, str], code: str
+) -> None:
+    visitor.say()
+    assert change(owner, "comments/1", 400, **fields)["code"] == code
+    if "content" in fields:
+        assert do(owner, "reply", 400, parent_id=1, **fields)["code"] == code
+
+
+@NO_LIMITS
+def test_an_admins_markup_is_cleaned_like_anybodys(visitor: Visitor, owner: Visitor) -> None:
+    visitor.say()
+    text = "<script>alert(1)</script> <img src=x onerror=alert(1)> [x](javascript:alert(1))"
+    shown = visitor.say(text)["comment"]["html"]
+    assert change(owner, "comments/1", content=text)["comment"]["html"] == shown
+    assert do(owner, "reply", parent_id=1, content=text)["comment"]["html"] == shown
+
+
+def test_the_owner_answers_and_approves_what_waits(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    visitor.say("a question")
+    judge(owner, [1], "waiting")
+    assert visitor.listing()["total"] == 0
+    said = do(owner, "reply", parent_id=1, content="an answer")
+    answer = case(id=2, nickname="Owner", content="an answer", html="<p>an answer</p>\n")
+    answer |= {"parent_id": 1, "user_id": 1, "role": "admin", "ip": "198.51.100.7", "email": OWNER}
+    answer |= {"parent": {"id": 1, "nickname": "Ann", "content": "a question"}}
+    assert said == {"success": True, "comment": answer}
+    assert ids(visitor.listing()) == [2, 1]
+    lines = [("Owner", "waiting", "1", "Ann"), ("Owner", "visible", "1", "Ann")]
+    assert audit(owner) == [*lines, ("Owner", "reply", "1", "Ann")]
+    assert do(owner, "reply", parent_id=1, content="an answer")["comment"]["id"] == 2  # a double
+    for number in (99, 2**63 - 1):
+        assert do(owner, "reply", 404, parent_id=number, content="hi") == GONE
+
+
+@pytest.mark.parametrize("settings", [{"moderation_hold": "all", "moderation_words": ("answer",)}])
+def test_the_owners_answer_is_held_by_nothing_and_on_a_closed_page_too(
+    visitor: Visitor, owner: Visitor, settings: dict[str, Any]
+) -> None:
+    visitor.say("a question")
+    change(owner, "pages/1", closed=True)
+    do(owner, "blocks", kind="word", value="answer")
+    said = do(owner, "reply", parent_id=1, content="an answer")["comment"]
+    assert (said["status"], said["held"], said["closed"]) == ("visible", "", True)
+    assert visitor.listing()["total"] == 2
+
+
+# Pages
+
+
+def page(**changes: Any) -> dict[str, Any]:
+    sums = {"total": 1, "views": 0, "page_likes": 0}
+    shown = {"id": 1, "page_url": PAGE, "page_link": f"{BLOG}{PAGE}", **sums}
+    return {**shown, "closed": False, "closed_by_age": False, **changes}
+
+
+def pages(owner: Visitor, **query: Any) -> Any:
+    return owner.get("/admin/pages", query).json
+
+
+@ON_BLOG
+def test_pages_are_listed_by_time_views_and_comments(
+    visitor: Visitor, owner: Visitor, app: App, settings: dict[str, Any]
+) -> None:
+    for url, comments, views in (("/a/", 1, 3), ("/b_/", 3, 1), ("/c/", 2, 2)):
+        for number in range(comments):
+            visitor.say(f"number {number}", page_url=url)
+        for _ in range(views):
+            visitor.listing(url=url)
+    app.tick()
+    order = {"latest": "cba"[::1], "views": "acb", "comments": "bca"}
+    for sort, letters in order.items():
+        found = pages(owner, sort=sort)
+        assert "".join(p["page_url"][1] for p in found["pages"]) == letters
+        assert found["more"] is False
+    expected = page(page_url="/b_/", page_link=f"{BLOG}/b_/", id=2, total=3, views=1)
+    assert pages(owner, q="_") == {"pages": [expected], "more": False}
+    assert pages(owner, q="%")["pages"] == []
+    assert pages(owner, limit=2)["more"] is True
+    assert [p["id"] for p in pages(owner, skip=1, limit=1, sort="views")["pages"]] == [3]
+    assert ids(pages(owner, skip=3), "pages") == []
+    assert ids(pages(owner, skip=0), "pages") == [3, 2, 1]
+
+
+@ON_BLOG
+def test_a_page_is_closed_and_reopened(
+    visitor: Visitor, owner: Visitor, settings: dict[str, Any]
+) -> None:
+    visitor.say()
+    said = change(owner, "pages/1", closed=True)
+    assert said == {"success": True, "page": page(closed=True)}
+    assert visitor.say("late", status=403)["code"] == "page_closed"
+    assert visitor.listing(view="threads")["settings"]["closed"] is True
+    assert queue(owner)["comments"][0]["closed"] is True
+    assert change(owner, "pages/1", closed=False)["page"] == page(views=1)
+    assert visitor.say("in time")["comment"]["status"] == "visible"
+    assert audit(owner) == [("Owner", "close", PAGE, ""), ("Owner", "reopen", PAGE, "")]
+    for number in ("99", "x", "0", "-1", "9" * 30):
+        answer = owner.patch_json(f"/admin/pages/{number}", {"closed": True}, status=404)
+        assert answer.json == {"error": "页面不存在", "code": "page_gone"}
+
+
+@ON_BLOG
+def test_a_page_moves_with_all_that_it_has(
+    visitor: Visitor, owner: Visitor, settings: dict[str, Any]
+) -> None:
+    visitor.say()
+    visitor.post_json("/page/like", {"page_url": PAGE})
+    said = change(owner, "pages/1", page_url=f"{BLOG}/new/?utm_source=x#here", closed=True)
+    moved = {"page_url": f"{BLOG}/new/", "page_link": f"{BLOG}/new/", "page_likes": 1}
+    assert said == {"success": True, "page": page(**moved, closed=True)}
+    assert visitor.listing(url="/new")["total"] == 1
+    assert visitor.listing()["total"] == 0
+    assert visitor.say("late", page_url="/new/index.html", status=403)["code"] == "page_closed"
+    assert audit(owner)[-1] == ("Owner", "rename", PAGE, f"{BLOG}/new/")
+    assert change(owner, "pages/1", page_url="/new/")["page"]["page_url"] == "/new/"
+    for wrong in ("", "a\nb", "x" * 2049, 7):
+        code = change(owner, "pages/1", 400, page_url=wrong)["code"]
+        assert code.startswith("page_url_")
+
+
+@ON_BLOG
+def test_views_of_the_last_moment_move_with_their_page(
+    visitor: Visitor, owner: Visitor, app: App, settings: dict[str, Any]
+) -> None:
+    visitor.say()
+    visitor.listing()
+    change(owner, "pages/1", page_url="/new/")
+    app.tick()
+    assert [(p["page_url"], p["views"]) for p in pages(owner)["pages"]] == [("/new/", 1)]
+
+
+@ON_BLOG
+def test_a_page_takes_in_another_when_the_owner_says_so(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection, settings: dict[str, Any]
+) -> None:
+    second = Judge(app, ip="203.0.113.8")
+    for url in (PAGE, "/new/"):
+        visitor.say("root", page_url=url)
+        visitor.post_json("/page/like", {"page_url": url})  # likes both
+        visitor.listing(url=url)
+    visitor.say("leaf", parent_id=1)
+    second.post_json("/page/like", {"page_url": PAGE})
+    Judge(app, ip="203.0.113.9").post_json("/page/like", {"page_url": "/new/"})
+    pin(owner, [1])
+    judge(owner, [2], "waiting")
+    app.tick()
+    for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
+        db.execute("INSERT INTO subscription VALUES (?, ?, 'no')", (who, page_id))
+
+    exists = {"error": "这个地址已有评论：要合并吗？", "code": "page_exists"}
+    for form in ({}, {"merge": False}):
+        assert change(owner, "pages/1", 409, page_url="/new/", **form) == exists
+    said = change(owner, "pages/1", page_url="/new", merge=True)
+    sums = {"total": 2, "views": 2, "page_likes": 3}
+    whole = page(id=2, page_url="/new/", page_link=f"{BLOG}/new/", **sums)
+    assert said == {"success": True, "page": whole}
+    assert pages(owner) == {"pages": [whole], "more": False}
+    listing = visitor.listing(url="/new/", view="threads")
+    assert [(c["id"], c["pinned"], len(c["replies"])) for c in listing["comments"]] == [
+        (1, True, 1)
+    ]
+    assert (listing["total"], listing["threads"]) == (2, 1)
+    assert ids(owner.widget.get("/comments/waiting?url=/new/").json) == [2]
+    assert visitor.listing()["total"] == 0
+    assert rows(db, "SELECT subscriber, page_id FROM subscription ORDER BY 1") == [
+        ("all", 0), ("both", 2), ("new", 2), ("old", 2),
+    ]  # fmt: skip
+    assert audit(owner)[-1] == ("Owner", "merge", PAGE, "/new")
+    with app.house.store.writing():
+        assert app.house.store.recount() == 0
+    assert change(owner, "pages/1", 404, closed=True)["code"] == "page_gone"
+    assert change(owner, "pages/2", page_url="/new/", merge=True)["page"]["total"] == 2
+
+
+@pytest.mark.parametrize("settings", [{"server_public_url": "https://c.example"}])
+def test_who_leaves_a_page_by_an_older_letter_leaves_the_one_that_took_it_in(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection, settings: dict[str, Any]
+) -> None:
+    visitor.say()
+    visitor.say(page_url="/new/")
+    house = app.house
+    who = subscriber_of(house.key, "lu@example.cn")
+    stop = signed_link(house.config, house.key, "en", do="stop", who=who, page="1")
+    change(owner, "pages/1", page_url="/new/", merge=True)
+    visitor.post(stop.removeprefix("https://c.example"), {})
+    app.tick()
+    assert rows(db, "SELECT page_id, state FROM subscription") == [(2, "no")]
+
+
+# Users
+
+
+def user(**changes: Any) -> dict[str, Any]:
+    shown = {"id": 1, "email": "ann@example.com", "nickname": "Ann", "role": "user"}
+    return {**shown, "blocked": False, "comments": 0, "created_at": NOW, "you": False, **changes}
+
+
+def users(owner: Visitor, **query: Any) -> Any:
+    return owner.get("/admin/users", query).json
+
+
+@NO_LIMITS
+def test_users_are_listed_and_looked_for(ann: Visitor, owner: Visitor, app: App) -> None:
+    ann.say("one")
+    ann.say("two")
+    judge(owner, [2], "spam")
+    me = user(id=2, email=OWNER, nickname="Owner", role="admin", you=True)
+    assert users(owner) == {"users": [me, user(comments=1)], "more": False}
+    assert users(owner, limit=1) == {"users": [me], "more": True}
+    assert users(owner, before=2) == {"users": [user(comments=1)], "more": False}
+    looked = {"ANN@": [1], "wner": [2], "%": [], "_": [], "!": [], "example.com": [2, 1]}
+    assert {word: ids(users(owner, q=word), "users") for word in looked} == looked
+
+
+@NO_LIMITS
+def test_a_blocked_user_is_signed_out_for_good(ann: Visitor, owner: Visitor) -> None:
+    assert change(owner, "users/1", blocked=True) == {"success": True}
+    assert users(owner)["users"][1]["blocked"] is True
+    said = {"headers": {"Authorization": str("Bearer " + dict([ann.authorization])["Bearer"])}}
+    ann.authorization = None
+    assert ann.say(status=401, **said) == INVALID
+    assert ann.login(status=401) == REFUSED
+    assert change(owner, "users/1", blocked=False) == {"success": True}
+    assert ann.login()["nickname"] == "Ann"
+    assert ann.say(status=401, **said) == INVALID  # the token may be what was stolen
+    assert audit(owner) == [
+        ("Owner", "block_user", "ann@example.com", ""),
+        ("Owner", "unblock_user", "ann@example.com", ""),
+    ]
+
+
+@NO_LIMITS
+@pytest.mark.parametrize("by", ["account", "email", "domain"])
+def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
+    ann: Visitor, owner: Visitor, app: App, outside: Outside, by: str
+) -> None:
+    ann.authorization = None
+    if by == "account":
+        change(owner, "users/1", blocked=True)
+    else:
+        do(
+            owner,
+            "blocks",
+            kind=by,
+            value={"email": "Ann@Example.com", "domain": "example.com"}[by],
+        )
+    sent = len(outside.letters)
+    blocked, free = ann.register(), ann.register("lu@free.example")
+    assert set(blocked) == set(free) == {"success", "request_id"}
+    assert len(blocked["request_id"]) == len(free["request_id"])
+    app.deliver()
+    assert [letter.recipient for letter in outside.letters[sent:]] == ["lu@free.example"]
+    ann.verify("000000", request_id=blocked["request_id"], status=400)
+    if by == "account":
+        assert ann.login(status=401) == ann.login(password="wrong", status=401) == REFUSED
+        assert ann.login("nobody@example.org", status=401) == REFUSED
+
+
+@NO_LIMITS
+def test_a_code_from_before_the_block_does_not_lift_it(
+    ann: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
+    ann.authorization = None
+    ann.register(password="fresh")
+    app.deliver()
+    change(owner, "users/1", blocked=True)
+    ann.verify(outside.code(), status="*")
+    assert users(owner)["users"][1]["blocked"] is True
+    assert ann.login(password="fresh", status=401)["code"] in ("wrong_credentials",)
+
+
+@NO_LIMITS
+def test_a_role_is_given_with_the_admins_own_password(
+    ann: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    assert change(owner, "users/1", 400, role="admin")["code"] == "password_missing"
+    for wrong in ("wrong", CANARY + " ", CANARY.upper()):
+        assert change(owner, "users/1", 403, role="admin", password=wrong) == WRONG_PASSWORD
+    assert change(owner, "users/1", 400, role="owner", password=CANARY)["code"] == "role_invalid"
+    assert change(owner, "users/1", role="admin", password=CANARY) == {"success": True}
+    enter(Judge(app), token_of(app, "ann@example.com", "admin"))
+    digest = hashlib.sha256(CANARY.encode()).hexdigest()
+    assert change(owner, "users/1", role="user", password=digest) == {"success": True}
+    enter(Judge(app), token_of(app, "ann@example.com", "admin"), 403)
+    assert audit(owner) == [
+        ("Owner", "role", "ann@example.com", "admin"),
+        ("Owner", "role", "ann@example.com", "user"),
+    ]
+    for number in ("99", "x", "0", "-1", "9" * 30):
+        answer = owner.patch_json(f"/admin/users/{number}", {"blocked": True}, status=404)
+        assert answer.json == {"error": "用户不存在", "code": "user_gone"}
+
+
+def test_guesses_at_the_password_on_the_admin_page_are_limited(
+    owner: Visitor, ann: Visitor
+) -> None:
+    for _ in range(5):
+        change(owner, "users/1", 403, role="admin", password="wrong")
+    answer = owner.patch_json(
+        "/admin/users/1", {"role": "admin", "password": CANARY}, expect_errors=True
+    )
+    assert (answer.status_int, answer.json["code"]) == (429, "too_many")
+    assert "Retry-After" in answer.headers
+    answer = owner.post_json("/admin/backup", {"password": CANARY}, status=429)
+
+
+@NO_LIMITS
+def test_the_last_admin_stays_one(ann: Visitor, owner: Visitor, app: App) -> None:
+    last = {"error": "至少要有一位站长", "code": "last_admin"}
+    demoted = {"role": "user", "password": CANARY}
+    assert change(owner, "users/2", 409, **demoted) == last
+    assert change(owner, "users/2", 409, blocked=True) == last
+    change(owner, "users/1", role="admin", password=CANARY)
+    change(owner, "users/1", blocked=True)  # a blocked one is no admin to count on
+    assert change(owner, "users/2", 409, **demoted) == last
+    change(owner, "users/1", blocked=False)
+    change(owner, "users/2", **demoted)
+    assert queue(owner, 403) == NOT_ADMIN
+
+
+@NO_LIMITS
+def test_of_admins_who_demote_each_other_at_once_one_is_left(
+    app: App, db: sqlite3.Connection
+) -> None:
+    for number in range(1, 9):
+        new_admin(app, f"n{number}@example.com", f"N{number}")
+
+    def one(number: int) -> Any:
+        token = token_of(app, f"n{number}@example.com", "admin")
+        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"203.0.113.{number}"})
+        client.authorization = ("Bearer", token)
+        body = {"role": "user", "password": CANARY}
+        path = f"/admin/users/{number % 8 + 1}"
+        return lambda: client.patch_json(path, body, expect_errors=True).status_int
+
+    assert set(at_once([one(number) for number in range(1, 9)])) <= {200, 401, 403, 409, 503}
+    left = rows(db, "SELECT count(*) FROM account WHERE role = 'admin'")[0][0]
+    assert left >= 1
+
+
+# Blocks
+
+
+def block(owner: Visitor, kind: str, value: Any, code: int = 200, /, **more: Any) -> Any:
+    return do(owner, "blocks", code, kind=kind, value=value, **more)
+
+
+def blocks(owner: Visitor) -> Any:
+    return owner.get("/admin/blocks").json["blocks"]
+
+
+def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app: App) -> None:
+    said = block(owner, "address", "203.0.113.9/24", days=3, note="a flood")
+    made = {"id": 1, "kind": "address", "value": "203.0.113.0/24", "note": "a flood"}
+    made |= {"created_at": NOW, "expires_at": "2026-11-21 19:06:40"}
+    assert said == {"success": True, "block": made}
+    word = {"id": 2, "kind": "word", "value": "casino", "note": "", "created_at": NOW}
+    assert block(owner, "word", " casino ")["block"] == {**word, "expires_at": None}
+    assert blocks(owner) == [{**word, "expires_at": None}, made]
+    outside.time += 3 * DAY
+    app.tick()
+    assert blocks(owner) == [{**word, "expires_at": None}]
+    assert drop(owner, "blocks/2") == {"success": True}
+    gone = {"error": "没有这条屏蔽", "code": "block_gone"}
+    for number in ("1", "2", "99", "x", "-1", "9" * 30):
+        assert drop(owner, f"blocks/{number}", 404) == gone
+    assert audit(owner) == [
+        ("Owner", "block", "203.0.113.0/24", "address"),
+        ("Owner", "block", "casino", "word"),
+        ("Owner", "unblock", "casino", "word"),
+    ]
+
+
+def test_the_same_block_again_changes_the_first(owner: Visitor) -> None:
+    first = block(owner, "email", "Eve@Example.com", days=1)["block"]
+    again = block(owner, "email", "eve@example.com", note="for ever")["block"]
+    assert again == {**first, "note": "for ever", "expires_at": None}
+    assert blocks(owner) == [again]
+
+
+GOOD_BLOCKS = [
+    ("address", " 203.0.113.9 ", "203.0.113.9/32"),
+    ("address", "203.0.113.9/24", "203.0.113.0/24"),
+    ("address", "2001:DB8::1", "2001:db8::1/128"),
+    ("address", "2001:db8:0:0:ffff::/48", "2001:db8::/48"),
+    ("address", "::ffff:203.0.113.9", "203.0.113.9/32"),
+    ("address", "::ffff:203.0.113.0/120", "203.0.113.0/24"),
+    ("email", " Eve@Example.COM ", "eve@example.com"),
+    ("domain", "Evil.Example", "evil.example"),
+    ("domain", "https://evil.example/path?q", "evil.example"),
+    ("domain", "@evil.example", "evil.example"),
+    ("word", " Free  Casino ", "Free  Casino"),
+    ("word", "博彩", "博彩"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "kept"), GOOD_BLOCKS)
+def test_a_block_is_kept_in_one_spelling(owner: Visitor, kind: str, value: str, kept: str) -> None:
+    assert block(owner, kind, value)["block"]["value"] == kept
+
+
+BAD_BLOCKS: list[tuple[str, list[Any]]] = [
+    ("address", ["x", "203.0.113", "203.0.113.256", "010.0.0.1", "203.0.113.9/33", "1.2.3.4:80"]),
+    ("address", ["203.0.113.9-20", "203.0.113.*", "::1/129", "[::1]", "fe80::1%eth0", "evil.example"]),
+    ("address", ["203.0.113.9/24/3", "1", "0x7f000001", "203.0.113.9/", "/24", "\u0661.1.1.1"]),
+    ("email", ["evil.example", "@evil.example", "a@b", "a@b@c.example", "é@b.example", "a b@c.example"]),
+    ("domain", ["evil", "*.evil.example", "evil example", "https://", "-", "a..b", ".", "evil.example:80"]),
+    ("word", ["   ", "\u3000", "\t\n"]),
+    ("name", ["Eve"]),
+    ("Word", ["casino"]),
+    ("word", ["a\0b", 7, True, ["a"], {"a": 1}, 1.5]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(kind, value) for kind, values in BAD_BLOCKS for value in values]
+)
+def test_what_cannot_be_blocked_is_refused(owner: Visitor, kind: str, value: Any) -> None:
+    said = block(owner, kind, value, 400)
+    assert said["code"] == "value_invalid"
+    assert blocks(owner) == []
+
+
+def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
+    for days in (0, -1, 3651, 1.5, "3", True, [], 10**30):
+        assert block(owner, "word", "x", 400, days=days)["code"] == "days_invalid"
+    assert block(owner, "word", "x", 400, note="x" * 201)["code"] == "note_too_long"
+    assert block(owner, "word", "x" * 255, 400)["code"] == "value_too_long"
+    assert block(owner, "", "x", 400)["code"] == "kind_missing"
+    assert block(owner, "word", "", 400)["code"] == "value_missing"
+    assert block(owner, "word", "x", days=3650)["block"]["expires_at"] == "2036-11-15 19:06:40"
+    assert block(owner, "word", "x", days=None)["block"]["expires_at"] is None
+
+
+# What was done
+
+
+@NO_LIMITS
+def test_all_that_an_admin_does_is_written_down_and_readers_words_stay_in_their_column(
+    visitor: Visitor, owner: Visitor, outside: Outside
+) -> None:
+    for number in range(3):
+        visitor.say(f"number {number}", nickname="A\u4e2d{0}%s")
+    for status in ("waiting", "spam", "deleted", "visible"):
+        judge(owner, [1], status)
+    lines = owner.get("/admin/audit").json
+    assert lines["more"] is False
+    line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": "A\u4e2d{0}%s"}
+    assert lines["audit"] == [
+        {"id": id, **line, "action": action}
+        for id, action in ((4, "visible"), (3, "deleted"), (2, "spam"), (1, "waiting"))
+    ]
+    assert ids(owner.get("/admin/audit?limit=3").json, "audit") == [4, 3, 2]
+    assert owner.get("/admin/audit?limit=3").json["more"] is True
+    assert ids(owner.get("/admin/audit?before=3&limit=3").json, "audit") == [2, 1]
+    judge(owner, [1], "visible")  # as it was: nothing to tell
+    assert len(audit(owner)) == 4
+
+
+def test_the_audit_forgets_after_four_hundred_days(
+    visitor: Visitor, owner: Visitor, outside: Outside, app: App, db: sqlite3.Connection
+) -> None:
+    do(owner, "blocks", kind="word", value="x")
+    outside.time += 400 * DAY
+    app.tick()
+    assert len(rows(db, "SELECT * FROM audit")) == 1
+    outside.time += MINUTE + 1
+    app.tick()
+    assert rows(db, "SELECT * FROM audit") == []
+
+
+# Letters that did not go out
+
+
+@NO_LIMITS
+def test_letters_that_did_not_go_out_are_listed_tried_again_and_dropped(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    visitor.say("hello", nickname="Lü")
+    assert owner.get("/admin/outbox").json == {"letters": []}
+    outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
+    app.deliver()
+    (letter,) = owner.get("/admin/outbox").json["letters"]
+    assert letter == {
+        "id": 1,
+        "recipient": OWNER,
+        "subject": letter["subject"],
+        "tries": 1,
+        "failure": "",
+        "due_at": "2026-11-18 19:06:45",
+        "can_retry": True,
+    }
+    assert "Lü" in letter["subject"]
+    outside.time += DAY
+    app.deliver()
+    (letter,) = owner.get("/admin/outbox").json["letters"]
+    assert (letter["due_at"], letter["failure"], letter["can_retry"]) == (None, "expired", True)
+    outside.mail_fails_with = None
+    assert do(owner, "outbox/1") == {"success": True}
+    app.deliver()
+    assert [letter.recipient for letter in outside.letters] == [OWNER]
+    assert owner.get("/admin/outbox").json == {"letters": []}
+    gone = {"error": "没有这封信", "code": "letter_gone"}
+    for number in ("1", "99", "x", "9" * 30):
+        assert do(owner, f"outbox/{number}", 404) == gone
+    assert audit(owner) == [("Owner", "retry", "1", "")]
+
+
+def test_a_code_that_could_not_be_sent_is_not_sent_again(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
+    outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
+    visitor.register("lu@example.cn")
+    app.deliver()
+    outside.time += HOUR
+    app.deliver()
+    (letter,) = owner.get("/admin/outbox").json["letters"]
+    assert (letter["recipient"], letter["subject"]) == ("lu@example.cn", "")
+    assert (letter["due_at"], letter["can_retry"]) == (None, False)
+    assert do(owner, "outbox/1", 404)["code"] == "letter_gone"
+    assert drop(owner, "outbox/1") == {"success": True}
+    assert owner.get("/admin/outbox").json == {"letters": []}
+    assert audit(owner) == [("Owner", "drop", "1", "")]
+
+
+def test_a_letter_that_is_not_there_can_not_be_dropped(owner: Visitor) -> None:
+    for number in ("1", "99", "x", "-1", "9" * 30):
+        assert drop(owner, f"outbox/{number}", 404)["code"] == "letter_gone"
+    assert audit(owner) == []
+
+
+# Settings, a copy, figures
+
+SECRETS = {
+    "token_key": "k3y" * 12,
+    "mail_host": "mail.example",
+    "mail_user": "me@blog.example",
+    "mail_password": "mail-p4ssword",
+    "captcha_secret": "captcha-s3cret",
+}
+
+
+@pytest.mark.parametrize("settings", [SECRETS | {"server_public_url": "https://c.example/talk"}])
+def test_settings_are_shown_and_secrets_are_not(
+    owner: Visitor, app: App, settings: dict[str, Any]
+) -> None:
+    answer = owner.get("/admin/settings")
+    for name in ("token_key", "mail_password", "captcha_secret"):
+        assert SECRETS[name] not in answer.text
+    shown = {f"{s['section']}_{s['key']}": s for s in answer.json["settings"]}
+    for name in ("token_key", "mail_password", "captcha_secret"):
+        assert (shown[name]["value"], shown[name]["changed"]) == ("(hidden)", True)
+    host = {"section": "mail", "key": "host", "value": "mail.example", "changed": True}
+    assert shown["mail_host"] == {**host, "help": shown["mail_host"]["help"]}
+    assert shown["comments_page_size"]["changed"] is False
+    assert {*shown} == {f.replace(".", "_") for f in vars(app.house.config)}
+    assert all(set(f) == {"level", "topic", "text"} for f in answer.json["findings"])
+    assert {f["level"] for f in answer.json["findings"]} <= {"note", "warn", "fail"}
+
+
+@pytest.mark.parametrize("settings", [{"server_public_url": "https://c.example/talk"}])
+def test_the_settings_hold_the_tag_to_paste(owner: Visitor, settings: dict[str, Any]) -> None:
+    tag = owner.get("/admin/settings").json["tag"]
+    assert re.fullmatch(
+        r'<script [^<>]*src="https://c\.example/talk/embed\.js"[^<>]*></script>', tag
+    )
+
+
+@pytest.mark.parametrize("settings", [{}, {"captcha_secret": ""}])
+def test_a_secret_that_is_not_set_reads_as_empty(owner: Visitor, settings: dict[str, Any]) -> None:
+    shown = {(s["section"], s["key"]): s for s in owner.get("/admin/settings").json["settings"]}
+    assert (shown["captcha", "secret"]["value"], shown["captcha", "secret"]["changed"]) == (
+        "",
+        False,
+    )
+
+
+def test_the_copy_is_a_whole_database_and_asks_for_the_password(
+    visitor: Visitor, owner: Visitor, tmp_path: Path, app: App
+) -> None:
+    visitor.say("to be kept")
+    assert owner.post_json("/admin/backup", {}, status=400).json["code"] == "password_missing"
+    said = owner.post_json("/admin/backup", {"password": "wrong"}, status=403)
+    assert said.json == WRONG_PASSWORD
+    assert audit(owner) == []
+    before = {*tmp_path.iterdir()}
+    answer = owner.post_json("/admin/backup", {"password": CANARY})
+    name = 'attachment; filename="commentd-20261118-110640.db"'
+    assert answer.headers["Content-Disposition"] == name
+    assert answer.headers["Content-Type"] == "application/vnd.sqlite3"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert {*tmp_path.iterdir()} == before  # nothing is left beside the database
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(answer.body)
+    there = dump(app.house.store.path)
+    assert dump(str(copy)) == {**there, "audit": []}
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert audit(owner) == [("Owner", "backup", "", "")]
+    with closing(make_app(replace(app.house.config, database_path=str(copy)), rounds=1)) as other:
+        assert Visitor(other).listing()["comments"][0]["content"] == "to be kept"
+
+
+def test_a_copy_that_cannot_be_made_is_not_our_failure(
+    owner: Visitor, app: App, tmp_path: Path
+) -> None:
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
+    client.authorization = owner.authorization
+    aside = tmp_path.with_name(tmp_path.name + "-aside")
+    tmp_path.rename(aside)  # as when the disk went away
+    try:
+        answer = client.post_json("/admin/backup", {"password": CANARY}, expect_errors=True)
+    finally:
+        aside.rename(tmp_path)
+    assert (answer.status_int, answer.json["code"]) == (503, "storage")
+    assert "Retry-After" in answer.headers
+
+
+@ON_BLOG
+def test_figures_fill_the_days_on_which_nothing_happened(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside, settings: dict[str, Any]
+) -> None:
+    visitor.say()
+    visitor.listing()
+    visitor.post_json("/comment/like", {"id": 1})
+    outside.time = START + 2 * DAY  # from here on: the 20th in Beijing
+    visitor.say("again")
+    visitor.say("and again", page_url="/other/")
+    visitor.post_json("/page/like", {"page_url": PAGE})
+    visitor.post_json("/page/like", {"page_url": PAGE, "undo": True})
+    outside.time = START + 2 * DAY + 4 * HOUR + 54 * MINUTE  # in Beijing another day has begun
+    visitor.say("at midnight")
+    app.tick()
+    said = owner.get("/admin/figures?days=5").json
+    figures = {"comments": 0, "views": 0, "likes": 0}
+    assert said["days"] == [
+        {"day": "2026-11-17", **figures},
+        {"day": "2026-11-18", "comments": 1, "views": 0, "likes": 1},
+        {"day": "2026-11-19", **figures},
+        {"day": "2026-11-20", **figures, "comments": 2},
+        {"day": "2026-11-21", "comments": 1, "views": 1, "likes": 0},
+    ]
+    both = [page(total=3, views=1), page(id=2, page_url="/other/", page_link=f"{BLOG}/other/")]
+    assert said["by_comments"] == said["by_views"] == both
+    assert len(owner.get("/admin/figures").json["days"]) == 30
+    assert len(owner.get("/admin/figures?days=366").json["days"]) == 366
+
+
+@NO_LIMITS
+def test_figures_name_ten_pages_at_most(visitor: Visitor, owner: Visitor) -> None:
+    for number in range(12):
+        visitor.say(page_url=f"/{number}/")
+    said = owner.get("/admin/figures?days=1").json
+    assert [len(said[name]) for name in ("days", "by_views", "by_comments")] == [1, 10, 10]
+
+
+def test_a_reader_never_sees_what_only_moderators_do(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    said = visitor.say("hi", email="ann@example.org")
+    secret = {"held", "email", "known", "page_id", "page_link", "foreign", "closed", "parent"}
+    for shown in (said["comment"], *visitor.listing()["comments"]):
+        assert not secret & set(shown)
+        assert shown["ip"] == masked("203.0.113.7")
+    assert "ann@example.org" in str(queue(owner))
