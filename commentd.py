@@ -199,12 +199,25 @@ def mailbox(text: str) -> str:
     return text
 
 
+EMAIL = re.compile(
+    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+)
+
+
+def proper_email(text: str) -> str:
+    """The one spelling of an address: plain ASCII, lower case; `ValueError` for any other."""
+    address = text.strip(" ").lower()
+    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
+    if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
+        raise ValueError("must be an address, such as ann@example.com")
+    return address
+
+
 def mailboxes(text: str) -> tuple[str, ...]:
     """Plain addresses, or the word `nobody`."""
-    found = text.replace(",", " ").split()
-    if not all(word == "nobody" or ("@" in mailbox(word) and "<" not in word) for word in found):
-        raise ValueError("must be addresses, such as ann@example.com, or nobody")
-    return tuple(found)
+    words = text.replace(",", " ").split()
+    return tuple(word if word == "nobody" else proper_email(word) for word in words)
 
 
 def word_list(text: str) -> tuple[str, ...]:
@@ -1123,13 +1136,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter in the outbox; `message` is its whole text as RFC 5322 has it."""
+    """A letter in the outbox; `message` is its whole text as RFC 5322 has it, `about` whom it
+    tells of which comments: `author 12,7 13,7` of answers to 7."""
 
     id: int
     recipient: str
     message: str
     tries: int
     expires_at: int
+    about: str = ""
 
 
 COLUMNS = [f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role")]
@@ -1144,7 +1159,8 @@ CASE = COMMENT.replace("AS role", "AS role, coalesce(account.email, comment.emai
 # What moderators look through, the newest first.
 CASES = {
     one: f"""{CASE}
-     WHERE {listed} AND comment.content <> '' AND comment.id < :before AND (:page_id = 0 OR comment.page_id = :page_id)
+     WHERE {listed} AND comment.content <> '' AND comment.id < :before
+       AND (:page_id = 0 OR comment.page_id = :page_id)
        AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
             OR comment.nickname LIKE :like ESCAPE '!' OR comment.email LIKE :like ESCAPE '!'
             OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
@@ -1461,7 +1477,10 @@ class Store:
         return self.rows(sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool) -> None:
-        sql = "UPDATE account SET role = :role, blocked = :blocked WHERE id = :id"
+        """What is blocked has its tokens ended: they shall not live again."""
+        sql = """
+            UPDATE account SET role = :role, blocked = :blocked, version = version + :blocked
+             WHERE id = :id"""
         self.run(sql, role=role, blocked=int(blocked), id=user_id)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
@@ -1688,19 +1707,13 @@ class Store:
         """Those who wait for word of a comment have it, or wait again."""
         self.run(TOLD[whom], id=comment_id, due=due)
 
-    def unsay(self, comment_id: int) -> None:
-        """Letters about a comment that did not go out yet shall not; what else they tell of is
-        told again."""
-        sql = "DELETE FROM outbox WHERE about LIKE :about RETURNING about"
-        for row in self.rows(sql, about=f"% {comment_id} %"):
-            whom, *others = row["about"].split()
-            for other in others:
-                self.told(whom, int(other), due=1)
-
-    def tell_again(self, parent_id: int) -> None:
-        """Of the answers to a comment."""
-        sql = "UPDATE comment SET author_due = 1 WHERE parent_id = :id AND status = 'visible'"
-        self.run(sql, id=parent_id)
+    def tell_again(self, email: str, since: int) -> None:
+        """A guest of the answers that he was not told of, as he had not confirmed his address."""
+        sql = """
+            UPDATE comment SET author_due = 1
+             WHERE status = 'visible' AND created_at > :since AND parent_id IN
+                   (SELECT id FROM comment WHERE email = :email AND user_id IS NULL)"""
+        self.run(sql, email=email, since=since)
 
     def count_known(self, **values: Any) -> int:
         return self.number(KNOWN, **values) or 0
@@ -1733,8 +1746,6 @@ class Store:
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
         self.run(sql, judged_at=judged_at, held=held, id=comment_id)
-        if status != "visible":
-            self.unsay(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
         """Nothing of it or its author is left; its answers keep their place."""
@@ -1826,12 +1837,12 @@ class Store:
         sql = """
             INSERT INTO outbox (registration_id, recipient, message, due_at, expires_at, about)
             VALUES (:registration_id, :recipient, :message, :due_at, :expires_at, :about)"""
-        self.run(sql, **{"registration_id": None, "about": "", **values})
+        self.run(sql, **{"registration_id": None, **values})
 
     def due_letter(self, now: int) -> Letter | None:
         """The one that waits longest of those whose time has come."""
         sql = """
-            SELECT id, recipient, message, tries, expires_at FROM outbox
+            SELECT id, recipient, message, tries, expires_at, about FROM outbox
              WHERE due_at <= :now ORDER BY due_at LIMIT 1"""
         return self.one(Letter, sql, now=now)
 
@@ -2288,21 +2299,6 @@ def skeleton(nickname: str) -> str:
     return "".join(letters).replace("l", "i") or nickname.strip()
 
 
-EMAIL = re.compile(
-    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
-    r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-)
-
-
-def proper_email(text: str) -> str:
-    """The one spelling of an address: plain ASCII, lower case; `ValueError` for any other."""
-    address = text.strip(" ").lower()
-    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
-    if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
-        raise ValueError("this is no address, such as ann@example.com")
-    return address
-
-
 def proper_website(text: str) -> str:
     """An http(s) address with a host and no user; `ValueError` for any other."""
     url = urllib.parse.urlsplit(text.strip())
@@ -2597,7 +2593,8 @@ LINK_LIFE = 30 * DAY  # of the links in a letter to the owner
 
 def text_version(comment: Comment) -> str:
     """What a moderator who follows a link is meant to have read."""
-    return hashlib.sha256(f"{comment.nickname}\n{comment.content}".encode()).hexdigest()[:16]
+    said = f"{comment.nickname}\n{comment.website}\n{comment.content}"
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
 
 
 def link_mac(key: bytes, words: Mapping[str, str]) -> str:
@@ -2863,7 +2860,14 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 
 def compose(
-    config: Config, world: World, to: str, subject: str, text: str, life: int, **headers: str
+    config: Config,
+    world: World,
+    to: str,
+    subject: str,
+    text: str,
+    life: int,
+    about: str = "",
+    **headers: str,
 ) -> Json:
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it. `In_Reply_To` is the header In-Reply-To."""
@@ -2879,7 +2883,8 @@ def compose(
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
     whole = head + message.as_bytes().decode("ascii")
-    return {"recipient": to, "message": whole, "due_at": now, "expires_at": now + life}
+    times = {"due_at": now, "expires_at": now + life}
+    return {"recipient": to, "message": whole, "about": about, **times}
 
 
 CODE_LETTER = """\
@@ -2937,9 +2942,9 @@ def signed_link(config: Config, key: bytes, language: str, **words: str) -> str:
 
 def judging_link(config: Config, key: bytes, comment: Comment, status: str, now: int) -> str:
     """It gives a comment another status, as long as its text is what it was."""
-    words = {"do": status, "id": str(comment.id), "until": str(now + LINK_LIFE)}
-    version = text_version(comment)
-    return signed_link(config, key, comment.language, version=version, **words)
+    words = {"do": status, "was": comment.status, "until": str(now + LINK_LIFE)}
+    version, number = text_version(comment), str(comment.id)
+    return signed_link(config, key, comment.language, id=number, version=version, **words)
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -2955,17 +2960,21 @@ def why_held(words: Mapping[str, str], held: str) -> str:
 
 def thread_headers(config: Config, key: bytes, to: str, comment: Comment) -> dict[str, str]:
     """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
-    domain = sender_of(config).domain
+    domain, edit = sender_of(config).domain, comment.edited_at
 
-    def message_id(comment_id: int) -> str:
-        return f"<comment-{comment_id}-{mac(key, 'message', to, comment_id)[:12]}@{domain}>"
+    def message_id(comment_id: int, edit: int | None = None) -> str:
+        secret = mac(key, "message", to, comment_id)[:12]
+        return f"<comment-{comment_id}-{secret}{f'.{edit}' if edit else ''}@{domain}>"
 
-    headers = {"Message_ID": message_id(comment.id)}
-    if comment.parent_id and comment.thread_id:
-        above = dict.fromkeys([comment.thread_id, comment.parent_id])
-        headers["In_Reply_To"] = message_id(comment.parent_id)
-        headers["References"] = "\r\n ".join(map(message_id, above))
+    above = [id for id in (comment.thread_id, comment.parent_id, edit and comment.id) if id]
+    headers = {"Message_ID": message_id(comment.id, edit)}
+    if above:
+        headers["In_Reply_To"] = message_id(above[-1])
+        headers["References"] = "\r\n ".join(map(message_id, dict.fromkeys(above)))
     return headers
+
+
+Pair = tuple[Case, Case | None]  # a comment, and what it answers where its author is told
 
 
 def letter_about(
@@ -2973,92 +2982,91 @@ def letter_about(
     world: World,
     key: bytes,
     to: str,
-    whom: str,
-    cases: list[Case],
+    pairs: list[Pair],
     texts: list[str],
-    words: Mapping[str, str],
     **headers: str,
 ) -> Json:
     """A letter that tells the owner, or the author of what was answered, of comments."""
-    first, name = cases[0], f"{whom}_subject" if len(cases) == 1 else f"{whom}_many_subject"
-    said = {"site": site_name(config), "nickname": first.nickname, "page": first.page_url}
-    subject, text = words[name].format(**said, n=len(cases)), f"\n{'-' * 40}\n\n".join(texts)
+    (first, above), whom = pairs[0], "author" if pairs[0][1] else "owner"
+    words = letter_words((above or first).language)
+    subject = words[f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"].format(
+        site=site_name(config), nickname=first.nickname, page=first.page_url, n=len(pairs)
+    )
+    text = f"\n{'-' * 40}\n\n".join(texts)
     headers |= thread_headers(config, key, to, first)
-    about = " ".join([whom, *(str(case.id) for case in cases), ""])
-    return {**compose(config, world, to, subject, text, DAY, **headers), "about": about}
-
-
-def link_to(config: Config, words: Mapping[str, str], comment: Comment) -> str:
-    """A line that leads to a comment on the blog."""
-    link = page_link(comment.page_url, config.site_origins)
-    return words["read"].format(link=f"{link}#comment-{comment.id}") if link else ""
+    about = [f"{case.id},{above.id if above else 0}" for case, above in pairs]
+    return compose(config, world, to, subject, text, DAY, " ".join([whom, *about]), **headers)
 
 
 def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[Case]) -> Json:
     """New comments, with links to judge them."""
     words, now, texts = letter_words(cases[0].language), int(world.now()), []
     for case in cases:
-        waits = case.status == "waiting"
+        waits, link = case.status == "waiting", page_link(case.page_url, config.site_origins)
+        foreign = words["foreign"] if is_foreign(case.page_url, config.site_origins) else ""
         links = {s: judging_link(config, key, case, s, now) for s in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
-        texts.append(
-            words["owner_text"].format(
-                nickname=case.nickname,
-                page=case.page_url,
-                quote=quoted(case.content),
-                state=words["owner_waiting"].format(held=why_held(words, case.held))
-                if waits
-                else "",
-                links=judging if config.server_public_url else "",
-                read=link_to(config, words, case),
-            )
-        )
+        said = {
+            "nickname": case.nickname,
+            "page": case.page_url + foreign,
+            "quote": quoted(case.content + (f"\n\n{case.website}" if case.website else "")),
+            "state": words["owner_waiting"].format(held=why_held(words, case.held))
+            if waits
+            else "",
+            "links": judging if config.server_public_url else "",
+            "read": words["read"].format(link=f"{link}#comment-{case.id}") if link else "",
+        }
+        texts.append(words["owner_text"].format(**said))
     if config.server_public_url:
         texts[-1] += words["owner_all"].format(link=f"{config.server_public_url}/admin")
-    return letter_about(config, world, key, to, "owner", cases, texts, words)
+    return letter_about(config, world, key, to, [(case, None) for case in cases], texts)
 
 
 def answer_letter(
     config: Config, world: World, key: bytes, to: str, pairs: list[tuple[Case, Case]]
 ) -> Json:
-    """Answers and what they answer, to the author of the latter, who can end such letters."""
-    own, headers = pairs[0][1], {}
-    words, subscriber = letter_words(own.language), subscriber_of(key, to)
-    texts = [
-        words["author_text"].format(
-            nickname=answer.nickname,
-            page=answer.page_url,
-            quote=quoted(answer.content),
-            own=quoted(above.content, 300),
-            read=link_to(config, words, answer),
-        )
-        for answer, above in pairs
-    ]
+    """Answers on a page, to the author of what they answer, who can end such letters."""
+    own, headers, texts = pairs[0][1], {}, []
+    words = letter_words(own.language)
+    for answer, above in pairs:
+        link = page_link(answer.page_url, config.site_origins)
+        if is_foreign(answer.page_url, config.site_origins):
+            link = ""  # whoever answers says where it is: nobody shall be sent there by us
+        said = {
+            "nickname": answer.nickname,
+            "page": answer.page_url,
+            "quote": quoted(answer.content),
+            "own": quoted(above.content, 300),
+            "read": words["read"].format(link=f"{link}#comment-{answer.id}") if link else "",
+        }
+        texts.append(words["author_text"].format(**said))
     if config.server_public_url:
-        page = {"who": subscriber, "page": str(own.page_id)}
+        who = {"who": subscriber_of(key, to), "id": str(own.id)}
         stop, stop_all = (
-            signed_link(config, key, own.language, do=do, **page) for do in ("stop", "stop_all")
+            signed_link(config, key, own.language, do=do, **who) for do in ("stop", "stop_all")
         )
         texts[-1] += words["author_end"].format(stop=stop, stop_all=stop_all)
         headers["List_Unsubscribe"] = f"<{stop}>"
         headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    answers = [answer for answer, _ in pairs]
-    return letter_about(config, world, key, to, "author", answers, texts, words, **headers)
+    return letter_about(config, world, key, to, [*pairs], texts, **headers)
 
 
-def asking_letter(config: Config, world: World, key: bytes, to: str, comment: Case) -> Json:
+def asking_letter(config: Config, world: World, key: bytes, answer: Case, above: Case) -> Json:
     """Whether the owner of an address that a guest gave wants letters. It holds nothing that a
     stranger typed."""
-    words, site = letter_words(comment.language), site_name(config)
-    confirm = signed_link(config, key, comment.language, do="confirm", id=str(comment.id))
-    text = words["ask_text"].format(site=site, confirm=confirm)
-    return compose(config, world, to, words["ask_subject"].format(site=site), text, DAY)
+    words, site, to = letter_words(above.language), site_name(config), above.email
+    said = {"who": subscriber_of(key, to), "id": str(above.id)}
+    until = str(int(world.now()) + LINK_LIFE)
+    confirm = signed_link(config, key, above.language, do="confirm", until=until, **said)
+    text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
+    about = f"author {answer.id},{above.id}"
+    return compose(config, world, to, subject.format(site=site), text, DAY, about)
 
 
 def owners(store: Store, config: Config) -> list[str]:
     """Who is told of new comments."""
     named = config.notify_owner or [admin.email for admin in store.admins()]
-    return [address for address in named if address != "nobody"]
+    return [address for address in named if EMAIL.fullmatch(address)]
 
 
 BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
@@ -3076,12 +3084,14 @@ def tell_all(store: Store, config: Config, world: World, key: bytes) -> float:
 def tell_owner(store: Store, config: Config, world: World, key: bytes) -> int:
     """All that is new in one letter; else the seconds to wait."""
     cases = store.cases_due("owner")
-    if not cases:
-        return 0
-    if wait := store.take("bundle", "owner", 1, BUNDLE, int(world.now())):
+    news = {
+        to: [case for case in cases if not case.user_id or case.email != to]
+        for to in owners(store, config)
+    }
+    if any(news.values()) and (wait := store.take("bundle", "", 1, BUNDLE, int(world.now()))):
         return wait
-    for to in owners(store, config):
-        if mine := [case for case in cases if case.email != to]:
+    for to, mine in news.items():
+        if mine:
             store.add_letter(**owner_letter(config, world, key, to, mine))
     for case in cases:
         store.told("owner", case.id)
@@ -3089,40 +3099,58 @@ def tell_owner(store: Store, config: Config, world: World, key: bytes) -> int:
 
 
 def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
-    """The authors of what was answered, as far as they want to know."""
-    readers: dict[str, list[tuple[Case, Case]]] = {}
+    """The authors of what was answered, as far as they want to know: a letter for each page."""
+    readers: dict[tuple[str, int], list[tuple[Case, Case]]] = {}
     for answer in store.cases_due("author"):
         above = store.case(answer.parent_id or 0)
-        if above and above.email != answer.email and wants(store, config, world, key, above):
-            readers.setdefault(above.email, []).append((answer, above))
+        if above and wants(store, config, world, key, answer, above):
+            readers.setdefault((above.email, above.page_id), []).append((answer, above))
         else:
             store.told("author", answer.id)
-    waits = [0]
-    for to, pairs in readers.items():
-        wait = store.take("bundle", subscriber_of(key, to), 1, BUNDLE, int(world.now()))
-        waits.append(wait)
-        if not wait:
-            store.add_letter(**answer_letter(config, world, key, to, pairs))
-            for answer, _ in pairs:
-                store.told("author", answer.id)
-    return min(filter(None, waits), default=0)
+    waits = []
+    for (to, page_id), pairs in readers.items():
+        subject = f"{subscriber_of(key, to)} {page_id}"
+        if wait := store.take("bundle", subject, 1, BUNDLE, int(world.now())):
+            waits.append(wait)
+            continue
+        store.add_letter(**answer_letter(config, world, key, to, pairs))
+        for answer, _ in pairs:
+            store.told("author", answer.id)
+    return min(waits, default=0)
 
 
-def wants(store: Store, config: Config, world: World, key: bytes, comment: Case) -> bool:
-    """Whether its author is to have letters about answers. A guest is asked, once: whoever wrote
-    may have named another's address."""
-    if not comment.email or comment.status != "visible" or comment.email in owners(store, config):
+def wants(
+    store: Store, config: Config, world: World, key: bytes, answer: Case, above: Case
+) -> bool:
+    """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
+    wrote may have named another's address."""
+    own = (above.user_id, above.user_id or above.email) == (
+        answer.user_id,
+        answer.user_id or answer.email,
+    )
+    hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
+    if own or hidden or above.email in owners(store, config):
         return False
-    subscriber = subscriber_of(key, comment.email)
+    subscriber = subscriber_of(key, above.email)
     said = store.subscription(subscriber, 0)
-    if said == "no" or store.subscription(subscriber, comment.page_id) == "no":
+    if "no" in (said, store.subscription(subscriber, above.page_id)):
         return False
-    if comment.user_id or said == "yes":
-        return True
-    if not said and config.server_public_url:
+    if not above.user_id and not said and config.server_public_url:
         store.subscribe(subscriber, 0, "asked")
-        store.add_letter(**asking_letter(config, world, key, comment.email, comment))
-    return False
+        store.add_letter(**asking_letter(config, world, key, answer, above))
+    return above.user_id is not None or said == "yes"
+
+
+def is_stale(store: Store, letter: Letter) -> bool:
+    """Whether what a letter tells of was hidden since; the rest is told anew."""
+    whom, *pairs = letter.about.split() or [""]
+    states = ("visible", "waiting") if whom == "owner" else ("visible",)
+    told = [list(map(int, pair.split(","))) for pair in pairs]
+    found = [store.comment(id) for pair in told for id in pair if id]
+    stale = any(comment is None or comment.status not in states for comment in found)
+    for comment_id, _ in told if stale else ():
+        store.told(whom, comment_id, due=1)
+    return stale
 
 
 def deliver_due(store: Store, config: Config, world: World) -> float:
@@ -3140,6 +3168,9 @@ def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
     now, failure = int(world.now()), ""
     final = now >= letter.expires_at
     with store.writing():
+        if is_stale(store, letter):
+            store.drop_letter(letter.id)
+            return
         next_try = now + min(HOUR, 5 * 3**letter.tries)
         store.set_back_letter(letter.id, min(next_try, letter.expires_at))
     try:
@@ -3631,6 +3662,10 @@ def budget(house: House, now: int, *shares: Share) -> int:
                 return wait
             taken.append(row)
     return 0
+
+
+def flush_views(house: House, now: int) -> None:
+    house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
 
 
 def within(cx: Context, name: str) -> bool:
@@ -4829,6 +4864,7 @@ def admin_pages(cx: Context) -> Json:
 @route("PATCH", "/admin/pages/<page_id>", rank=Rank.ADMIN)
 def change_page(cx: Context, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
+    flush_views(cx, cx.now)  # what is seen under the old address goes to the new one
     with cx.store.writing():
         page = cx.store.page_with(page_id)
         if page is None:
@@ -4984,8 +5020,12 @@ def download_backup(cx: Context) -> Reply:
     """`{password}`, the caller's own, to a copy of the database, which holds all keys."""
     confirm_password(cx)
     path = Path(cx.config.database_path)
-    with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
-        body = copy_to(path, Path(folder, path.name)).open("rb")
+    try:
+        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
+            body = copy_to(path, Path(folder, path.name)).open("rb")
+    except (Fault, OSError) as error:
+        log.error("no copy to download: %s", error)
+        raise Unavailable("暂时无法备份，请稍后再试", "storage") from None
     with cx.store.writing():
         note(cx, "backup")
     stamp = datetime.fromtimestamp(cx.now, UTC)
@@ -5044,16 +5084,18 @@ def follow_link(cx: Context) -> Reply:
 def link_page(cx: Context, *, done: bool) -> Reply:
     said = {name: " ".join(values) for name, values in cx.query.items()}
     sign, words = said.pop("mac", ""), letter_words(said.get("lang", ""))
-    if not same(sign, link_mac(cx.key, said)):
+    genuine = same(sign, link_mac(cx.key, said))
+    if not genuine or cx.now >= int(said.get("until", cx.now + 1)):
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
         return judging_page(cx, said, done=done)
-    if done:
-        with cx.store.writing():
-            subscribe(cx, said)
-        cx.posted.set()
-        return told_page(cx, words[f"done_{said['do']}"], "")
-    return told_page(cx, words[f"page_{said['do']}"], button(cx, words, said))
+    if not done:
+        return told_page(cx, words[f"page_{said['do']}"], button(cx, words, said))
+    with cx.store.writing():
+        subscribe(cx, said)
+    cx.posted.set()
+    undo = button(cx, words, {**said, "do": "start"}, "undo") if "stop" in said["do"] else ""
+    return told_page(cx, words[f"done_{said['do']}"], undo)
 
 
 def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
@@ -5074,12 +5116,11 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     """A comment, and the button that judges it; when that is done, one that undoes it. What was
     edited after the letter is shown again instead."""
     words, comment = letter_words(said["lang"]), cx.store.comment(int(said["id"]))
-    if cx.now >= int(said["until"]):
-        return told_page(cx, words["bad"], "", 403)
     if comment is None or not comment.content:
         return told_page(cx, words["gone"], "", 404)
-    text = f"{html.escape(comment.nickname)} · {html.escape(comment.page_url)}"
-    quote = f'<p>{text}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
+    names = (comment.nickname, comment.page_url, comment.website)
+    head = " · ".join(f"<bdi>{html.escape(name)}</bdi>" for name in names if name)
+    quote = f'<p>{head}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
     fresh = {**said, "version": text_version(comment)}
     if fresh != said:
         return told_page(
@@ -5088,22 +5129,23 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
     with cx.store.writing():
-        was = judged(replace(cx, form={"status": said["do"]}), comment.id, who="mail")
+        judged(replace(cx, form={"status": said["do"]}), comment.id, who="mail")
     cx.posted.set()
-    back = {**said, "do": str(was)}
-    undo = button(cx, words, back, "undo") if was != said["do"] else ""
-    return told_page(cx, words[f"done_{said['do']}"], quote + undo)
+    back = {**said, "do": said["was"], "was": said["do"]}
+    return told_page(cx, words[f"done_{said['do']}"], quote + button(cx, words, back, "undo"))
 
 
 def subscribe(cx: Context, said: Mapping[str, str]) -> None:
-    """Letters about answers begin or end, as a link says."""
-    if said["do"] == "stop":
-        cx.store.subscribe(said["who"], int(said["page"]), "no")
-    elif said["do"] == "stop_all":
-        cx.store.subscribe(said["who"], 0, "no")
-    elif case := cx.store.case(int(said["id"])):
-        cx.store.subscribe(subscriber_of(cx.key, case.email), 0, "yes")
-        cx.store.tell_again(case.id)
+    """Letters about answers begin or end, as a link says: by its `do`, for the page where the
+    comment with its `id` is now, or for all."""
+    who, own = said["who"], cx.store.case(int(said["id"]))
+    ours = own is not None and same(subscriber_of(cx.key, own.email), who)
+    if said["do"] == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
+        cx.store.tell_again(own.email, cx.now - LINK_LIFE)
+    if own and said["do"] in ("stop", "start"):
+        cx.store.subscribe(who, own.page_id, "no" if said["do"] == "stop" else "yes")
+    if said["do"] != "stop" or not own:
+        cx.store.subscribe(who, 0, "no" if "stop" in said["do"] else "yes")
 
 
 # -- Application --------------------------------------------------------------
@@ -5122,7 +5164,7 @@ class App:
     def tick(self) -> float:
         """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
-        house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
+        flush_views(house, now)
         oldest = now - max(HOUR, house.config.privacy_keep_ip_days * DAY)
         with house.store.writing():
             if a_minute_passed := not house.store.take("purge", "", 1, MINUTE, now):
@@ -5158,8 +5200,8 @@ class App:
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
         parts = self.house.store, self.house.config, self.house.world
-        wait = tell_all(*parts, self.house.key)
-        return min(wait, deliver_due(*parts))
+        deliver_due(*parts)  # codes go out, whatever comments are like
+        return min(tell_all(*parts, self.house.key), deliver_due(*parts))
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import blog
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
@@ -31,13 +32,21 @@ from commentd import App, Config, World, mac, make_app
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
 OWNER, CO_OWNER, ANN, LU = "owner@blog.example", "co@blog.example", "ann@example.com", "lu@e.cn"
-USUAL = {"server_public_url": SERVICE, "site_origins": (BLOG,), "limits_enabled": False}
+USUAL: dict[str, Any] = {
+    "server_public_url": SERVICE,
+    "site_origins": (BLOG,),
+    "limits_enabled": False,
+}
 NAMED = {**USUAL, "notify_owner": (OWNER,)}
 HELD = {**NAMED, "moderation_hold": "all"}
 TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
 BUNDLED = 10 * MINUTE
 JUDGEMENTS = ("visible", "spam", "deleted")
 KINDS = (*JUDGEMENTS, "waiting", "confirm", "stop", "stop_all")
+
+LETTERS = json.loads(
+    Path(commentd.__file__).with_name("static").joinpath("letters.json").read_text()
+)
 
 named = pytest.mark.parametrize("settings", [NAMED])
 held = pytest.mark.parametrize("settings", [HELD])
@@ -239,8 +248,6 @@ def rows(app: App) -> dict[str, Any]:
 
 
 # Through a mail server
-
-Posted = tuple[App, PostOffice, Reader]
 
 
 @pytest.fixture
@@ -880,6 +887,43 @@ class PlainReader(Reader):
 
     def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
         return super(Visitor, self).do_request(req, *args, **kw)
+
+
+@named
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("do", KINDS)
+def test_the_page_of_a_link_speaks_the_language_of_its_letter(
+    app: App, visitor: Reader, links: dict[str, str], do: str, lang: str
+) -> None:
+    words = {n: w for n, w in words_of(links[do]).items() if n not in ("mac", "lang")}
+    link = commentd.signed_link(app.house.config, app.house.key, lang, **words)
+    shown, done = visitor.open(link), visitor.press(link)
+    assert (shown.told[0], shown.told[3]) == (
+        LETTERS[lang][f"page_{do}"],
+        LETTERS[lang][f"button_{do}"],
+    )
+    assert done.told[0] == LETTERS[lang][f"done_{do}"]
+    if done.action:
+        assert done.told[3] == LETTERS[lang]["undo"]
+    broken = visitor.get(f"/mail?lang={lang}", status=403).text
+    assert Shown(broken).told[0] == LETTERS[lang]["bad"]
+    for text in (broken, visitor.get(path_of(link)).text):
+        assert f'<html lang="{"zh-CN" if lang == "zh" else "en"}">' in text
+
+
+@named
+def test_what_is_erased_while_its_link_is_pressed_is_gone(
+    app: App, visitor: Reader, links: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = commentd.judged
+
+    def judged_late(cx: Any, number: int, *words: Any, **more: Any) -> Any:
+        cx.store.erase_comment(number)  # by another, whose turn to write came first
+        return real(cx, number, *words, **more)
+
+    monkeypatch.setattr(commentd, "judged", judged_late)
+    reply = Shown(PlainReader(app).post(path_of(links["visible"]), expect_errors=True).text)
+    assert reply.told == ("This comment is gone.", "", "", "")
 
 
 @named
@@ -1865,11 +1909,6 @@ def test_letters_tell_no_address_and_no_place_of_a_comment(
         assert found == []
 
 
-LETTERS = json.loads(
-    Path(commentd.__file__).with_name("static").joinpath("letters.json").read_text()
-)
-
-
 def test_each_language_has_the_same_words_with_the_same_places() -> None:
     def places(text: str) -> list[str]:
         return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
@@ -1888,6 +1927,28 @@ def test_each_word_is_used_and_each_use_has_a_word() -> None:
     found = {name for name in LETTERS["en"] if f'"{name}"' in source}
     whom = {f"{a}_{b}" for a in ("owner", "author") for b in ("subject", "many_subject")}
     assert {*LETTERS["en"]} == found | whom | states | {f"held_{each}" for each in reasons}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    "held",
+    [
+        "all",
+        "first",
+        "links",
+        "flood",
+        "fast",
+        "captcha_down",
+        "word: {x: y}",
+        "block: 203.0.113.0/24",
+    ],
+)
+def test_the_owner_reads_why_a_comment_waits(held: str, lang: str) -> None:
+    kind, _, value = held.partition(": ")
+    config = Config(server_public_url=SERVICE)
+    text = content(read(made(config, replace(CASE, held=held, language=lang))[0]))
+    why = LETTERS[lang][f"held_{kind}"].replace("{value}", value)
+    assert LETTERS[lang]["owner_waiting"].replace("{held}", why) in text
 
 
 def test_a_language_that_nobody_knows_is_english() -> None:
@@ -2057,6 +2118,7 @@ def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
         page.goto(address + link)
         fits = "document.documentElement.scrollWidth <= innerWidth"
         assert page.evaluate(fits)
+        assert Axe().run(page).response["violations"] == []
         assert page.locator("pre b").count() == 0
         page.get_by_role("button", name="通过").click()
         page.get_by_role("heading", name="已通过，所有人都能看到。").wait_for()
