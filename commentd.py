@@ -2461,7 +2461,13 @@ def proper_block(kind: str, text: str) -> str:
 
 def language_of(said: str, text: str) -> str:
     """Of letters about a comment: what the widget said, else what it was written in."""
-    return said if said in ("en", "zh") else "zh" if re.search("[\u3400-\u9fff]", text) else "en"
+    return (
+        said[:2]
+        if said[:2] in ("en", "zh")
+        else "zh"
+        if re.search("[\u3400-\u9fff]", text)
+        else "en"
+    )
 
 
 class CommentRenderer(mistune.HTMLRenderer):

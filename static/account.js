@@ -64,7 +64,7 @@ const MORE = {
 // -- Password -----------------------------------------------------------------
 
 /** The SHA-256 of a text, in hex: passwords leave the browser as this only. */
-function digest(text, {H, hex, sha256}) {
+export function digest(text, {H, hex, sha256}) {
   const bytes = new TextEncoder().encode(text), blocks = Math.ceil((bytes.length + 9) / 64)
   const padded = new DataView(new ArrayBuffer(64 * blocks))
   bytes.forEach((byte, i) => padded.setUint8(i, byte))
@@ -99,7 +99,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   }
 
   function signed(person) {
-    keep('me', {...me(), token: undefined, id: undefined, ...person})
+    keep('me', {...me(), token: undefined, id: undefined, role: undefined, ...person})
     for (const each of forms()) each.replaceWith(thread.writer(each.what))
     thread.use('more.js', 'own')
   }
@@ -222,9 +222,9 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
 
   async function enter() {
     const {email} = typed
-    const {token, nickname} = await ask('auth/login', {email, password: secret, captcha_token: await captcha()})
+    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token: await captcha()})
     panel.remove()
-    signed({token, nickname, id: claims(token).id})
+    signed({token, nickname, role, id: claims(token).id})
     thread.tell(say('here'))
     here().content.focus()
   }

@@ -661,6 +661,7 @@ class Thread extends HTMLElement {
       },
     }, h('label', {}, h('span', {class: 'sr'}, label), text), rest)
     form.what = what
+    if (text.value && !old) this.token().catch(() => 0)
     this.#adapt(form)
     return form
   }
@@ -712,7 +713,7 @@ class Thread extends HTMLElement {
       keep('me', {...me(), ...who})
     }
     const captcha_token = await this.token(true)
-    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, ...!me().token && who})
+    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.#lang, ...!me().token && who})
     if (!comment) throw {code: 'offline'}
     this.spent()
     keep(draft, undefined, 'sessionStorage')
@@ -728,7 +729,6 @@ class Thread extends HTMLElement {
     this.#emit('posted', {comment})
   }
 
-  /** Says what went wrong, beside what it concerns. */
   fault(form, refusal) {
     this.use('more.js', 'fault', form, refusal)
   }

@@ -269,6 +269,7 @@ export function own(thread, kit) {
     if (here && owns(comment) && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
+  if (me().token && me().role === 'admin') thread.use('moderate.js', 'moderate')
 }
 
 // -- Counts -------------------------------------------------------------------

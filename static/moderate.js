@@ -1,0 +1,86 @@
+// What an admin finds at each comment when signed in on the blog: approve, spam, delete, pin. `more.js`
+// loads this for admins alone; the service checks every step. The blog's scripts could do the same with the
+// token that is kept there, and no more: users, blocks, settings and backups ask for a sign-in at /admin.
+// In order: Words, Service, Moderation.
+
+// -- Words --------------------------------------------------------------------
+
+const MORE = {
+  en: {
+    moderate: 'Moderate',
+    visible: 'Approve',
+    spam: 'Spam',
+    deleted: 'Delete',
+    pin: 'Pin',
+    unpin: 'Unpin',
+    undo: 'Undo',
+    waits: 'Waits for your approval.',
+    wasspam: 'Kept as spam.',
+    wasdeleted: 'Deleted.',
+  },
+  zh: {
+    moderate: '管理',
+    visible: '通过',
+    spam: '垃圾',
+    deleted: '删除',
+    pin: '置顶',
+    unpin: '取消置顶',
+    undo: '撤销',
+    waits: '等待你审核。',
+    wasspam: '已标为垃圾评论。',
+    wasdeleted: '已删除。',
+  },
+}
+
+// -- Service ------------------------------------------------------------------
+
+/** The comments of a page that wait. */
+async function waiting(url, token) {
+  const address = new URL('comments/waiting?' + new URLSearchParams({url}), import.meta.url)
+  const signal = AbortSignal.timeout(20000)
+  const reply = await fetch(address, {headers: {Authorization: 'Bearer ' + token}, signal, credentials: 'omit'})
+  return reply.ok ? (await reply.json()).comments : []
+}
+
+// -- Moderation ---------------------------------------------------------------
+
+/** Gives every comment of a thread, and those that wait, the menu of an admin. */
+export async function moderate(thread, {WORDS, ask, button, h, me}) {
+  for (const lang in MORE) Object.assign(WORDS[lang], MORE[lang])
+
+  async function change(item, what) {
+    try {
+      const {comment, was} = await ask(`comments/${item.dataset.id}/moderate`, what)
+      const shown = comment.status === 'visible' || comment.status === 'waiting'
+      thread.sums.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
+      thread.head()
+      if (shown) return thread.put({...item.comment, ...comment}).querySelector('summary').focus()
+      const undo = button(thread.say('undo'), () => change(item, {status: was}))
+      item.firstChild.replaceWith(h('article', {tabIndex: -1}, h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)))
+      undo.focus()
+    } catch (refusal) {
+      thread.fault(item.firstChild, refusal)
+    }
+  }
+
+  function menu(item) {
+    const {comment} = item, acts = item.querySelector(':scope > article > .acts')
+    if (!acts || acts.querySelector('.moderate')) return
+    const waits = comment.status === 'waiting'
+    if (waits) acts.firstChild.textContent = thread.say('waits')
+    const choices = [...waits ? ['visible'] : [], 'spam', 'deleted'].map(status => [status, {status}])
+    if (!waits && !comment.parent_id) choices.push([comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned}])
+    acts.append(h('details', {class: 'moderate row'}, h('summary', {}, thread.say('moderate')),
+      ...choices.map(([word, what]) => button(thread.say(word), () => change(item, what)))))
+  }
+
+  const before = thread.own
+  thread.own = item => {
+    before(item)
+    menu(item)
+  }
+  for (const comment of await waiting(thread.url, me().token).catch(() => [])) {
+    if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
+  }
+  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(menu)
+}
