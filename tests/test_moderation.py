@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import test_admin
 import webtest
-from conftest import CANARY, PAGE, START, Config, Outside, Visitor
+from conftest import CANARY, PAGE, START, Outside, Visitor
 from test_admin import (
     Judge,
     audit,
@@ -24,9 +24,9 @@ from test_admin import (
     queue,
     rows,
 )
-from test_comments import NO_LIMITS, solved
+from test_comments import solved
 
-from commentd import App, World, make_app
+from commentd import App, Config, World, make_app
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 owner, visitor = test_admin.owner, test_admin.visitor
@@ -44,7 +44,7 @@ def shown(visitor: Visitor, **query: Any) -> list[int]:
     return ids(visitor.listing(limit=100, **query))
 
 
-def settled(**settings: Any) -> Any:
+def settled(**settings: Any) -> pytest.MarkDecorator:
     """The settings of a test, without limits."""
     return pytest.mark.parametrize("settings", [{"limits_enabled": False, **settings}], ids=["set"])
 
@@ -80,7 +80,6 @@ LINKS = [
     ("[write](mailto:a@x.example)", "links"),
     ("[x][1]\n\n[1]: https://x.example", "links"),
     ("no link: x.example, `https://x.example`, <a href='https://x.example'>", ""),
-    ("[x](javascript:alert(1))", ""),
     ("1 <a 2", ""),
 ]
 
@@ -386,18 +385,19 @@ def edit(visitor: Visitor, said: Any, content: str) -> str:
 @settled(moderation_words=("casino",), moderation_hold="links")
 def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor, app: App) -> None:
     block(owner, "word", "roulette")
-    for text, status, why in (
-        ("a casino", "waiting", "word: casino"),
-        ("see https://x.example", "waiting", "links"),
-        ("a roulette", "spam", "block: roulette"),
-        ("harmless too", "visible", ""),
+    for number, (text, status, why) in enumerate(
+        (
+            ("a casino", "waiting", "word: casino"),
+            ("see https://x.example", "waiting", "links"),
+            ("a roulette", "spam", "block: roulette"),
+            ("harmless too", "visible", ""),
+        )
     ):
-        said = visitor.say(f"harmless before {text}")
+        said = visitor.say(f"harmless {number}")
         assert said["comment"]["status"] == "visible"
         assert edit(visitor, said, text) == ("visible" if status == "visible" else "waiting")
         assert held(owner) == (status, why)
-        number = said["comment"]["id"]
-        assert (number in shown(visitor)) == (status == "visible")
+        assert (said["comment"]["id"] in shown(visitor)) == (status == "visible")
         assert queue(owner)["comments"][0]["content"] == text
 
 
@@ -465,7 +465,7 @@ def test_a_page_closes_with_age_and_opens_again_for_as_long(
     said = visitor.say("young")
     outside.time = START + 30 * DAY - 1
     visitor.say("just in time")
-    (before,) = pages(owner)["pages"]
+    (before,) = pages(fresh(owner))["pages"]
     assert (before["closed"], before["closed_by_age"]) == (False, False)
     outside.time += 1
     assert visitor.say("too late", status=403) == CLOSED
@@ -484,7 +484,7 @@ def test_a_page_closes_with_age_and_opens_again_for_as_long(
     visitor.say("open still")
     outside.time += 1
     assert visitor.say("closed again", status=403) == CLOSED
-    page = change(owner, "pages/1", closed=True)["page"]
+    page = change(fresh(owner), "pages/1", closed=True)["page"]
     assert (page["closed"], page["closed_by_age"]) == (True, False)
     assert "edit_token" in said
 
@@ -681,7 +681,7 @@ def test_what_waits_or_was_forgiven_is_not_purged(
     judge(owner, [4], "deleted")  # counts from now on
     outside.time += 6 * DAY
     app.tick()
-    assert rows(db, "SELECT id, status FROM comment") == [
+    assert rows(db, "SELECT id, status FROM comment ORDER BY id") == [
         (1, "waiting"),
         (2, "visible"),
         (4, "deleted"),
@@ -735,8 +735,7 @@ JUNK = [
         f"UPDATE comment SET {column} = {value} WHERE id = 2"
         for column in ("nickname", "content", "html", "ip", "website", "email", "held")
         for value in (
-            "CAST(x'61ff62' AS TEXT)",
-            "CAST(x'eda080' AS TEXT)",
+            "CAST(x'61ffeda08062' AS TEXT)",
             "'a' || char(0) || 'b'",
             "'<script>{}%s{{x}}' || char(8238)",
         )
@@ -762,7 +761,7 @@ JUNK = [
     "INSERT INTO audit VALUES (9, -9223372036854775808, CAST(x'ff' AS TEXT), '', '', char(0))",
     "INSERT INTO audit VALUES (9, 9223372036854775807, 'x', 'nonsense', '', '<b>')",
     "INSERT INTO day VALUES (9223372036854775807, 1, 1, 1)",
-    "INSERT INTO day VALUES (20775, -1, -1, 9223372036854775807)",
+    "INSERT OR REPLACE INTO day VALUES (20775, -1, -1, 9223372036854775807)",
     """INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at)
        VALUES (9, 'x', CAST(x'61ff62' AS TEXT), 3, 9223372036854775807, 9223372036854775807)""",
     """INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at)

@@ -1,0 +1,1134 @@
+// The owner's page at /admin: what waits for him, one after the other, and all that he looks after.
+// In order: Words, Elements, Service, Forms, Doors, Frame, Lists, Moving, Comments, Views, Figures,
+// Settings, Keys, Start.
+
+import {digest} from './account.js'
+
+let h, button, formatted, keep, recall, local // of embed.js, which hands them to `meet`
+
+// -- Words --------------------------------------------------------------------
+
+// English, Chinese, and English for one.
+const PHRASES = {
+  skip: ['Skip to the content', '跳到正文'], sections: ['Sections', '栏目'], queue: ['Queue', '待审'],
+  comments: ['Comments', '评论'], pages: ['Pages', '页面'], users: ['Users', '用户'],
+  blocks: ['Blocks', '屏蔽'], figures: ['Figures', '统计'], mail: ['Mail', '邮件'], log: ['Log', '日志'],
+  settings: ['Settings', '设置'],
+
+  signin: ['Sign in', '登录'], signout: ['Sign out', '退出登录'],
+  signedout: ['You are signed out, on all devices.', '已在所有设备上退出登录。'],
+  again: ['Please sign in again', '请重新登录'], email: ['E-mail', '邮箱'], password: ['Password', '密码'],
+  own_password: ['Your password', '你的密码'],
+  advice: ['At least 8 characters are wise.', '建议至少 8 个字符。'],
+  nickname: ['Name', '昵称'],
+  forgot: ['No account yet, or the password is lost? On the server, “commentd admin E-MAIL” prints a link.', '还没有账号，或忘了密码？在服务器上运行 commentd admin 邮箱，会打印一个链接。'],
+  claim: ['Make this service yours', '成为管理员'], renew: ['Set a new password', '设置新密码'],
+  claim_lead: ['With this account you look after the comments, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
+  renew_lead: ['For {n}.', '账号：{n}。'], begin: ['Begin', '开始'],
+  link_used: ['This link is of no use any more', '这个链接已经失效'],
+  link_advice: ['It opens once, within an hour. For a new one restart the service, or run “commentd admin E-MAIL” on the server.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
+  welcome: ['You are the admin', '你已是管理员'],
+  welcome_lead: ['New comments will wait for you here.', '新的评论会在这里等你。'],
+  toqueue: ['Go to the queue', '去看待审评论'],
+
+  loading: ['One moment…', '稍等…'], more: ['Show more', '显示更多'], retry: ['Try again', '重试'],
+  cancel: ['Cancel', '取消'], save: ['Save', '保存'], send: ['Send', '发送'], add: ['Add', '添加'],
+  remove: ['Remove', '移除'], search: ['Search', '搜索'], found: ['{n} shown', '共显示 {n} 项'],
+  unreadable: ['One entry can’t be shown.', '有一项无法显示。'],
+  offline: ['The service can’t be reached. What you have written is kept.', '暂时连不上服务，你写的内容不会丢。'],
+  failed: ['That did not work. Please try again.', '没有成功，请再试一次。'],
+  404: ['This is gone: somebody has removed it meanwhile.', '已经不在了，可能刚被删除。'],
+  429: ['Too fast: please wait {n} seconds.', '太快了，请等 {n} 秒。'],
+  503: ['The service is busy. Please try again in a moment.', '服务正忙，请稍后再试。'],
+  link_invalid: ['This link is of no use any more.', '这个链接已经失效。'],
+  wrong_credentials: ['E-mail or password is wrong, or the account is no admin’s.', '邮箱或密码不对，或者不是管理员账号。'],
+  wrong_password: ['This is not your password.', '密码不对。'],
+  not_admin: ['This account is no admin’s.', '这个账号不是管理员。'],
+  token_invalid: ['Please sign in again.', '请重新登录。'],
+  last_admin: ['This is the only admin: make another one first.', '这是唯一的管理员，请先指定另一位。'],
+  value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
+  content_too_long: ['This is too long.', '内容太长了。'],
+  email_invalid: ['Write the address as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
+  nickname_invalid: ['Please choose another name: up to 64 letters, none of them hidden.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],
+  website_invalid: ['Write the website as https://example.com, or leave it empty.', '网站请写成 https://example.com 的样子，或者留空。'],
+
+  waiting: ['Waiting', '待审'], visible: ['Visible', '已显示'], spam: ['Spam', '垃圾'],
+  deleted: ['Deleted', '已删除'], all: ['All', '全部'], to_visible: ['Approve', '通过'],
+  to_spam: ['Spam', '垃圾'], to_deleted: ['Delete', '删除'], putback: ['Put back', '恢复'],
+  reply: ['Reply', '回复'], reply_to: ['Reply to {n}', '回复 {n}'], edit: ['Edit', '修改'],
+  block: ['Block', '屏蔽'], pin: ['Pin', '置顶'], unpin: ['Unpin', '取消置顶'], undo: ['Undo', '撤销'],
+  undone: ['Undone.', '已撤销。'],
+  did_visible: ['{n} comments are visible.', '已通过 {n} 条评论。', 'Approved.'],
+  did_spam: ['{n} comments are spam.', '已把 {n} 条评论归为垃圾。', 'Marked as spam.'],
+  did_deleted: ['{n} comments deleted.', '已删除 {n} 条评论。', 'Deleted.'],
+  did_reply: ['Replied.', '已回复。'], did_edit: ['Saved.', '已保存。'],
+  did_block: ['Blocked: {n}.', '已屏蔽：{n}。'],
+  did_unblock: ['No longer blocked: {n}.', '已取消屏蔽：{n}。'],
+  did_retry: ['It is tried again.', '正在重新发送。'], did_drop: ['Dropped.', '已丢弃。'],
+  select: ['Select', '选择'], picked: ['{n} selected', '已选 {n} 条'],
+  everything: ['Select all', '全选'], nothing: ['Clear', '取消选择'],
+  none_waiting: ['Nothing waits. Have a good day.', '没有待审的评论，去忙别的吧。'],
+  none_spam: ['No spam.', '没有垃圾评论。'],
+  none_deleted: ['Nothing was deleted lately. What is deleted stays here until it is purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
+  none: ['Nothing here.', '这里还没有内容。'],
+  none_found: ['No comment is like that.', '没有找到这样的评论。'],
+  none_mail: ['All letters were delivered.', '邮件都已送达。'],
+  none_blocks: ['Nobody and nothing is blocked.', '没有屏蔽任何人或词。'],
+  by: ['Comment by {n}', '{n} 的评论'], anonymous: ['(no name)', '（没有昵称）'],
+  answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '管理员'], user: ['User', '用户'],
+  pinned: ['Pinned', '置顶'], edited: ['edited', '已修改'], unfold: ['Read on', '展开全文'],
+  held: ['Why it waits', '待审原因'], page: ['Page', '页面'], known: ['Author', '作者'],
+  place: ['Place', '地区'], ip: ['Address', 'IP 地址'], website: ['Website', '网站'],
+  text: ['Text', '内容'], foreign: ['foreign site', '外站'], closed: ['closed', '已关闭'],
+  byage: ['closed by its age', '因发布已久而关闭'], first: ['first comment', '首次评论'],
+  n_comments: ['{n} comments', '{n} 条评论', '1 comment'],
+  n_views: ['{n} views', '{n} 次阅读', '1 view'], n_likes: ['{n} likes', '{n} 个赞', '1 like'],
+  held_all: ['Every comment waits', '所有评论都需审核'], held_first: ['First comment', '首次评论'],
+  held_links: ['Many links', '链接太多'],
+  held_flood: ['Many comments at once', '短时间内评论太多'],
+  held_fast: ['Written faster than a person writes', '写得比人快'],
+  held_captcha_down: ['The captcha could not be checked', '人机验证服务不可用'],
+  held_word: ['Word: {n}', '含屏蔽词：{n}'], held_block: ['Blocked: {n}', '命中屏蔽：{n}'],
+
+  sort: ['Order', '排序'], status: ['Status', '状态'], latest: ['Latest', '最近评论'],
+  views: ['Views', '阅读'], likes: ['Likes', '赞'],
+  onepage: ['Of one page only. Show all', '只看一个页面。显示全部'],
+  close: ['Close', '关闭评论'], reopen: ['Reopen', '重新开放'], rename: ['Rename', '改地址'],
+  address: ['Address', '地址'],
+  page_exists: ['That page has comments already. Send again to put both together; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
+  merge: ['Put together', '合并'], you: ['you', '你'], since: ['since', '注册于'],
+  blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为管理员'],
+  demote: ['Make user', '取消管理员'], kind: ['What', '类型'], domain: ['Domain', '域名'],
+  word: ['Word', '词'], value: ['Value', '内容'], days: ['For how long', '时长'], 7: ['7 days', '7 天'],
+  30: ['30 days', '30 天'], 365: ['a year', '一年'], forever: ['for ever', '永久'],
+  note: ['Note', '备注'], ends: ['ends', '到期：'],
+  blocks_lead: ['What meets one of these is kept as spam.', '命中的评论会直接归为垃圾。'],
+  tries: ['{n} tries', '已试 {n} 次', '1 try'], next: ['next', '下次'], given_up: ['given up', '已放弃'],
+  drop: ['Drop', '丢弃'],
+  drop_sure: ['Drop this letter for good?', '彻底丢弃这封邮件？'],
+  by_mail: ['By a link in a letter', '邮件链接'], by_command: ['On the server', '服务器命令'],
+
+  last_days: ['The last {n} days', '最近 {n} 天'],
+  sum: ['{n}, at most {m} a day', '共 {n}，单日最多 {m}'],
+  as_table: ['Show as table', '用表格显示'], day: ['Day', '日期'], by_views: ['Most read', '阅读最多'],
+  by_comments: ['Most commented', '评论最多'], findings: ['What is still to be set', '还需要设置什么'],
+  no_findings: ['Nothing: all is set.', '没有了，全部设置好了。'],
+  level_fail: ['Broken', '故障'], level_warn: ['To be mended', '待处理'],
+  tag: ['Put it on your blog', '放进你的博客'],
+  paste: ['Paste this line where the comments shall appear:', '把这一行贴到要显示评论的地方：'],
+  copy: ['Copy', '复制'], copied: ['Copied.', '已复制。'],
+  mark: ['Selected: press Ctrl+C or ⌘C.', '已选中，按 Ctrl+C 或 ⌘C 复制。'],
+  backup: ['Backup', '备份'],
+  backup_lead: ['All that the service knows, in one SQLite file. Keep it safe: addresses are in it.', '全部数据，一个 SQLite 文件。里面有邮箱和 IP，请妥善保管。'],
+  download: ['Download', '下载'], changed: ['changed', '已改'], setting: ['Setting', '设置项'],
+  in_force: ['Settings in force', '当前设置'],
+  in_file: ['They are changed in commentd.ini, and count after a restart.', '在 commentd.ini 里修改，重启后生效。'],
+
+  keys: ['Keys', '快捷键'], keys_on: ['Use these keys', '启用快捷键'], key_j: ['Next comment', '下一条'],
+  key_k: ['Previous comment', '上一条'],
+  key_x: ['Select, then a s d act on all selected', '选择；a s d 作用于所选'],
+  key_help: ['This list', '显示本表'], done: ['Done', '完成'],
+}
+
+// What the log may tell of.
+const DEEDS = {
+  sign_in: ['signed in', '登录'], claim: ['became admin', '成为管理员'],
+  visible: ['approved comment', '通过评论'], waiting: ['held comment', '转为待审：评论'],
+  spam: ['marked as spam comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
+  pin: ['pinned comment', '置顶评论'], unpin: ['unpinned comment', '取消置顶评论'],
+  edit: ['edited comment', '修改评论'], reply: ['replied to comment', '回复评论'],
+  close: ['closed', '关闭页面'], reopen: ['reopened', '重新开放页面'], rename: ['renamed', '更改页面地址'],
+  merge: ['merged', '合并页面'], block_user: ['blocked the user', '屏蔽用户'],
+  unblock_user: ['unblocked the user', '取消屏蔽用户'], role: ['changed the role', '更改角色'],
+  block: ['blocked', '屏蔽'], unblock: ['unblocked', '取消屏蔽'], retry: ['sent again', '重新发送'],
+  drop: ['dropped', '丢弃'], backup: ['downloaded a backup', '下载备份'],
+}
+
+const TAGS = {en: 'en', zh: 'zh-CN'}
+let lang
+
+/** The words for a key; without any the key, since the service may know more than this page. */
+function say(key, n, words = PHRASES) {
+  const [en, zh, one] = Object.hasOwn(words, key) ? words[key] : [text(key), text(key)]
+  // A name within a sentence is isolated: it may run from right to left.
+  const shown = typeof n === 'string' ? `\u2068${n}\u2069` : number(n)
+  return (lang === 'zh' ? zh : (n === 1 && one) || en).replace('{n}', () => shown)
+}
+
+// -- Elements -----------------------------------------------------------------
+
+// What the service holds was written by anybody, and may be of any kind.
+const text = value => typeof value === 'object' ? '' : String(value ?? '')
+const listOf = value => Array.isArray(value) ? value.filter(each => each && typeof each === 'object') : []
+
+function number(value) {
+  if (!Number.isFinite(value)) return text(value)
+  const size = Math.abs(value)
+  return value.toLocaleString(TAGS[lang], {notation: size < 1e6 ? 'standard' : size < 1e15 ? 'compact' : 'scientific'})
+}
+
+const bdi = value => h('bdi', {dir: 'auto'}, text(value))
+const span = (...children) => h('span', {}, ...children)
+const badge = word => h('span', {class: 'badge'}, say(word))
+const link = (href, ...shown) => h('a', {href}, ...shown)
+const dots = (...parts) => h('div', {class: 'small dots'}, ...parts.filter(part => part).map(part => span(part)))
+
+/** A link out of here, where it is one. */
+const out = (href, shown) => /^https?:\/\//i.test(href)
+  ? h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown)) : bdi(shown)
+
+/** A button that a key presses too, see Keys. */
+const keyed = (key, word, act, props) => button(say(word), act, {'aria-keyshortcuts': key, ...props})
+
+const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60]]
+const moment = written => new Date(text(written).replace(' ', 'T') + '+08:00')
+
+function when(written) {
+  const then = moment(written)
+  if (isNaN(then)) return ''
+  const ahead = (then - Date.now()) / 1000, far = Math.abs(ahead)
+  const [unit, size] = UNITS.find(([, size]) => far >= size) ?? UNITS[2]
+  const shown = far > 2592e3 ? then.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
+    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(Math.ceil(ahead / size), unit)
+  return h('time', {dateTime: then.toISOString(), title: then.toLocaleString(TAGS[lang])}, shown)
+}
+
+/** A table; the first cell of a row is its heading, and columns of numbers stand to the right. */
+function table(caption, heads, rows) {
+  const cell = (tag, like, shown, props) => h(tag, {class: typeof like, ...props}, shown?.nodeType ? shown : number(shown))
+  return h('table', {}, h('caption', {}, caption),
+    h('thead', {}, h('tr', {}, ...heads.map((head, i) => cell('th', rows[0]?.[i], head, {scope: 'col'})))),
+    h('tbody', {}, ...rows.map(([first, ...rest]) =>
+      h('tr', {}, cell('th', first, first, {scope: 'row'}), ...rest.map(value => cell('td', value, value))))))
+}
+
+// -- Service ------------------------------------------------------------------
+
+const ME = 'commentd admin'
+const me = () => recall(ME, {})
+
+/** The JSON of an answer, or the file; throws {code, error, status, retry}. */
+async function ask(method, path, body) {
+  const {token} = me(), file = path === 'backup'
+  const headers = {...body && {'Content-Type': 'application/json'}, ...token && {Authorization: 'Bearer ' + token}}
+  const signal = AbortSignal.timeout(file ? 3600e3 : 20e3)
+  let reply, answer
+  try {
+    reply = await fetch('admin/' + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
+    answer = await (file && reply.ok ? reply.blob() : reply.json())
+  } catch {
+    throw {code: 'offline'} // what speaks no JSON is a proxy
+  }
+  if (reply.ok) return answer
+  throw {code: 'failed', ...answer, status: reply.status, retry: Number(reply.headers.get('Retry-After')) || 60}
+}
+
+/** The same for somebody who is signed in: where that has ended, he may do it again on the spot. */
+async function call(method, path, body) {
+  try {
+    return await ask(method, path, body)
+  } catch (refusal) {
+    if (refusal.status !== 401 && refusal.code !== 'not_admin') throw refusal
+    await signedAgain(refusal)
+    return ask(method, path, body)
+  }
+}
+
+/** Words for a refusal; the service's own are Chinese. What is none is a fault of this script. */
+function why(refusal) {
+  const {code, error, status, retry} = refusal
+  if (!code) console.error(refusal)
+  const key = [code, status].find(key => key !== 'failed' && Object.hasOwn(PHRASES, key))
+  return key ? say(key, retry) : (lang === 'zh' && text(error)) || say('failed')
+}
+
+async function proof() {
+  const {parameters, signature} = await ask('GET', 'captcha')
+  for (let from = 0; parameters; from += 4000) {
+    const solution = local.search(parameters, from, from + 4000)
+    if (solution) return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
+    await new Promise(go => setTimeout(go)) // the page stays alive meanwhile
+  }
+  return 'none'
+}
+
+// -- Forms --------------------------------------------------------------------
+
+const labelled = (label, control) => h('label', {}, span(label), control)
+const field = (name, word, props) => labelled(say(word), h('input', {name, ...props}))
+const area = (name, label, props) => labelled(label, h('textarea', {name, dir: 'auto', required: true, ...props}))
+const select = (name, values, chosen, props) => h('select', {name, ...props},
+  ...values.map(value => h('option', {value, selected: value === chosen}, say(value))))
+
+/** A new password for an account, or the one that it has; its name is for the browser's memory. */
+const password = (autocomplete, account, word = 'password') => h('div', {},
+  account ? h('input', {hidden: true, autocomplete: 'username', value: account}) : '',
+  field('password', word, {type: 'password', required: true, autocomplete}))
+const ownPassword = () => password('current-password', me().email, 'own_password')
+
+const choice = (name, word, pairs) => h('fieldset', {}, h('legend', {}, say(word)), ...pairs.map(([value, shown], i) =>
+  h('label', {class: 'option'}, h('input', {type: 'radio', name, value, checked: i === 0}), span(shown))))
+
+/** A form that does its work with what is filled in, or says in itself why not. */
+function panel(word, fields, work, cancel) {
+  const fault = h('p', {class: 'alarm', role: 'alert'})
+  const form = h('form', {
+    onkeydown: ({key, ctrlKey, metaKey}) => key === 'Enter' && (ctrlKey || metaKey) && form.requestSubmit(),
+    onsubmit: async event => {
+      event.preventDefault()
+      if (form.ariaBusy === 'true') return
+      form.ariaBusy = 'true'
+      fault.textContent = ''
+      const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, name === 'password' ? value : value.trim()]))
+      if (values.password) values.password = digest(values.password, local)
+      try {
+        await work(values, form)
+      } catch (refusal) {
+        fault.textContent = why(refusal)
+      } finally {
+        form.ariaBusy = 'false'
+      }
+    },
+  }, ...fields, fault, h('div', {class: 'row'}, h('button', {class: 'main'}, say(word)), cancel && button(say('cancel'), cancel)))
+  return form
+}
+
+/** A form above the page, which its work closes. */
+function dialog(title, word, fields, work) {
+  const box = h('dialog', {'aria-label': title, onclose: () => box.remove()}, h('h2', {}, title),
+    panel(word, fields, async (...filled) => {
+      const next = await work?.(...filled)
+      box.close('done') // which gives the focus back to what may be gone
+      next?.focus()
+    }, work && (() => box.close())))
+  document.body.append(box)
+  box.showModal()
+  return box
+}
+
+/** A button whose work may fail. */
+const doing = (word, work) => button(say(word), () => work().catch(refusal => tell(why(refusal))))
+
+// -- Doors --------------------------------------------------------------------
+
+const credentials = () => [
+  field('email', 'email', {type: 'email', required: true, autocomplete: 'username', value: me().email ?? ''}),
+  password('current-password'),
+]
+
+async function signIn({email, password}) {
+  keep(ME, {email})
+  keep(ME, await ask('POST', 'login', {email, password, captcha_token: await proof()}))
+}
+
+let asking // one box is enough for all that was refused at once
+
+/** Resolves when somebody has signed in above what he was doing. */
+const signedAgain = refusal => asking ??= new Promise((go, refuse) => {
+  const box = dialog(say('again'), 'signin', credentials(), signIn)
+  box.addEventListener('close', () => {
+    asking = undefined
+    if (box.returnValue) return go()
+    leave()
+    refuse(refusal)
+  })
+})
+
+function leave(word) {
+  keep(ME, {email: me().email})
+  claimed = undefined
+  frame()
+  if (word) tell(say(word))
+  door('signin', panel('signin', credentials(), async filled => {
+    await signIn(filled)
+    enter()
+  }), h('p', {class: 'small'}, say('forgot')))
+}
+
+function door(title, ...children) {
+  document.title = say(title)
+  main.replaceChildren(h('h1', {}, say(title)), h('div', {class: 'door'}, ...children))
+  const fields = [...main.querySelectorAll('input')]
+  ;(fields.find(({value}) => !value) ?? fields[0])?.focus()
+}
+
+let claimed
+
+/** Takes a one-time link out of the address at once, since it would stay in the history. */
+function takeLink() {
+  const [, link] = /^#link=(.*)/.exec(location.hash) ?? []
+  if (link === undefined) return
+  claimed = link
+  history.replaceState(null, '', location.pathname)
+}
+
+takeLink()
+
+async function claim() {
+  frame()
+  main.replaceChildren(h('p', {class: 'small'}, say('loading')))
+  try {
+    const {email, known} = await ask('POST', 'link', {link: claimed})
+    const fields = [
+      !email && field('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
+      !known && field('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
+      h('div', {}, password('new-password', email), h('p', {class: 'small'}, say('advice'))),
+    ]
+    const form = panel('begin', fields, async filled => {
+      keep(ME, await ask('POST', 'claim', {link: claimed, ...filled}))
+      claimed = undefined
+      enter('welcome')
+    })
+    door(known ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
+  } catch (refusal) {
+    const worth = refusal.code !== 'link_invalid' && refusal.status !== 400
+    door(worth ? 'claim' : 'link_used', h('p', {}, worth ? why(refusal) : say('link_advice')),
+      h('p', {}, button(say(worth ? 'retry' : 'signin'), () => worth ? claim() : leave(), {class: 'main'})))
+  }
+}
+
+// -- Frame --------------------------------------------------------------------
+
+let main, told, bulk, heard
+let counts = {}
+
+/** The page around the views, for somebody who is signed in or not. */
+function frame() {
+  const signed = !!me().token, [other, name] = lang === 'zh' ? ['en', 'English'] : ['zh', '中文']
+  main = h('main', {tabIndex: -1})
+  bulk = h('section', {class: 'bar', ariaLabel: say('select')})
+  told = h('div', {class: 'bar', role: 'status'})
+  heard = h('p', {class: 'sr', role: 'status'})
+  document.documentElement.lang = TAGS[lang]
+  const speak = () => {
+    keep('lang', lang = other)
+    begin()
+  }
+  const skip = event => {
+    event.preventDefault()
+    main.focus()
+  }
+  document.body.replaceChildren(
+    h('header', {},
+      h('a', {class: 'skip', href: '#main', onclick: skip}, say('skip')),
+      h('p', {class: 'brand'}, 'commentd'),
+      signed && h('nav', {ariaLabel: say('sections')}, menu())),
+    main,
+    h('footer', {}, h('div', {class: 'row'},
+      signed && bdi(me().nickname),
+      button(name, speak, {lang: TAGS[other]}),
+      signed && keyed('?', 'keys', help, {class: 'keys'}),
+      signed && button(say('signout'), signOut))),
+    h('div', {class: 'bars'}, bulk, told), heard)
+}
+
+const menu = () => h('ul', {}, ...Object.keys(VIEWS).filter(name => name !== 'welcome').map(name =>
+  h('li', {}, h('a', {href: '#' + name, onclick: stay}, say(name), name === 'queue' && h('span', {'data-count': 'waiting'})))))
+
+/** The place where one is already is no news to the address. */
+const stay = ({currentTarget}) => currentTarget.hash === location.hash && show()
+
+async function signOut() {
+  await ask('POST', 'logout', {}).catch(() => {})
+  leave('signedout')
+}
+
+function place() {
+  const [name, query] = location.hash.slice(1).split('?')
+  return [Object.hasOwn(VIEWS, name) ? name : 'queue', new URLSearchParams(query)]
+}
+
+/** Draws what the address names; gives its heading. */
+function show() {
+  if (!me().token) return
+  const [name, params] = place(), heading = h('h1', {tabIndex: -1}, say(name))
+  const searching = document.activeElement?.closest('[role=search]')
+  main.replaceChildren(heading)
+  bulk.replaceChildren()
+  for (const each of document.querySelectorAll('header a')) each.ariaCurrent = each.hash === '#' + name ? 'page' : null
+  document.querySelector('header [aria-current]')?.scrollIntoView({block: 'nearest', inline: 'center'})
+  VIEWS[name](params)
+  tally()
+  if (document.activeElement === document.body) (searching ? main.querySelector('[type=search]') : heading).focus()
+  return heading
+}
+
+/** Shows how many there are of each status. */
+function tally(fresh) {
+  counts = fresh ?? counts
+  for (const node of document.querySelectorAll('[data-count]')) {
+    const n = counts[node.dataset.count]
+    node.textContent = n > 0 ? number(n) : ''
+  }
+  document.title = `${counts.waiting > 0 ? `(${number(counts.waiting)}) ` : ''}${say(place()[0])} · commentd`
+}
+
+let undo, timer
+
+/** Says what was done, for ten seconds; it may have a way back. */
+function tell(said, back) {
+  undo = back
+  told.replaceChildren(span(said), back ? keyed('u', 'undo', takeBack) : '')
+  clearTimeout(timer)
+  timer = setTimeout(function away() {
+    if (told.matches(':hover, :focus-within')) timer = setTimeout(away, 3000)
+    else told.replaceChildren()
+  }, 10000)
+}
+
+async function takeBack() {
+  const back = undo
+  tell(say('loading'))
+  try {
+    await back()
+    tell(say('undone'))
+  } catch (refusal) {
+    tell(why(refusal))
+  }
+}
+
+// -- Lists --------------------------------------------------------------------
+
+/** Asks, and draws the answer into a node; where it fails, that stands there, with a way to go on. */
+async function load(node, path, draw) {
+  const wait = h(node.matches('ol') ? 'li' : 'div', {class: 'wait'})
+  node.append(wait)
+  node.ariaBusy = 'true'
+  try {
+    draw(await call('GET', path))
+    wait.remove()
+  } catch (refusal) {
+    wait.className = ''
+    wait.append(h('p', {role: 'alert'}, why(refusal)), button(say('retry'), () => {
+      wait.remove()
+      load(node, path, draw)
+    }, {class: 'main'}))
+  }
+  node.ariaBusy = 'false'
+}
+
+/** A row that can't be drawn spoils no other. */
+function drawn(draw, row) {
+  try {
+    return draw(row)
+  } catch {
+    return h('li', {class: 'line small'}, say('unreadable'))
+  }
+}
+
+/** A list of the service, a page after the other; the next comes before the last row, or after so many. */
+function listing({path, key = path, query = {}, draw, none = 'none', skips, then}) {
+  const list = h('ol', {class: 'list', role: 'list'}, h('li', {class: 'none', tabIndex: -1}, say(none)))
+  let seen = 0
+  const page = next => load(list, `${path}?${new URLSearchParams({...query, ...next})}`, reply => {
+    const rows = listOf(reply[key])
+    const items = rows.map(row => drawn(draw, row))
+    seen += rows.length
+    list.append(...items)
+    if (reply.more && rows.length) {
+      const more = h('li', {class: 'more'}, button(say('more'), () => {
+        more.remove()
+        page(skips ? {skip: seen} : {before: rows.at(-1).id})
+      }))
+      list.append(more)
+    }
+    heard.textContent = seen ? say('found', seen) : say(none)
+    if (next) items[0].querySelector('article, button, a')?.focus()
+    then?.(reply)
+  })
+  page()
+  return list
+}
+
+const line = (head, notes, ...acts) => h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...acts))
+
+/** Puts a row in the place of an old one; gives what has the focus then. */
+function swap(item, fresh) {
+  item.replaceWith(fresh)
+  return focused(fresh)
+}
+
+function dropRow(item) {
+  const next = item.nextElementSibling ?? item.previousElementSibling
+  item.remove()
+  return focused(next)
+}
+
+function focused(item) {
+  const node = item.querySelector('button') ?? item
+  node.focus()
+  return node
+}
+
+/** A search whose words become the address, so that going back works. */
+function finder(name, params, selects = {}) {
+  const go = () => {
+    location.hash = `${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
+  }
+  const form = h('form', {role: 'search', class: 'finder', onsubmit: event => event.preventDefault() ?? go()},
+    h('input', {type: 'search', name: 'q', ariaLabel: say('search'), placeholder: say('search'), value: params.get('q') ?? '', 'aria-keyshortcuts': '/'}),
+    params.has('page') && h('input', {type: 'hidden', name: 'page', value: params.get('page')}),
+    ...Object.entries(selects).map(([name, values]) => select(name, values, params.get(name), {ariaLabel: say(name), onchange: go})))
+  return form
+}
+
+// -- Moving -------------------------------------------------------------------
+
+const MOVES = {visible: 'a', spam: 's', deleted: 'd'}
+
+/** The buttons that put what has this status into another. */
+const moves = (status, act) => Object.entries(MOVES).filter(([to]) => to !== status).map(([to, key]) =>
+  keyed(key, to === 'visible' && ['spam', 'deleted'].includes(status) ? 'putback' : 'to_' + to, () => act(to)))
+
+const rows = () => [...main.querySelectorAll('li:has(> article)')]
+const picked = () => rows().filter(item => item.querySelector('.pick input').checked)
+const current = () => main.querySelector('li:has(> article[aria-current])')
+
+function mark(item) {
+  for (const each of main.querySelectorAll('article[aria-current]')) each.removeAttribute('aria-current')
+  item?.querySelector('article')?.setAttribute('aria-current', 'true')
+}
+
+function focus(item) {
+  const node = item?.isConnected ? item.firstChild : main.querySelector('.none')
+  node?.focus()
+  node?.scrollIntoView({block: 'nearest'})
+}
+
+function step(by) {
+  const all = rows(), at = all.indexOf(current())
+  focus(main.querySelector('article:focus-within') ? all[at + by] ?? all[at] : all[at] ?? all[0])
+}
+
+/** Shows what is selected, and what can be done with it. */
+function chosen(status) {
+  const n = picked().length
+  const set = on => () => {
+    for (const item of rows()) item.querySelector('.pick input').checked = on
+    chosen(status)
+  }
+  if (!n) return bulk.replaceChildren()
+  if (!bulk.firstChild) {
+    bulk.append(span(), ...moves(status, to => move(picked(), to)), button(say('everything'), set(true)), button(say('nothing'), set(false)))
+  }
+  bulk.firstChild.textContent = say('picked', n)
+}
+
+/** Gives comments another status; tells what each had before, which is what undoes it. */
+async function post(items, status) {
+  const ids = items.map(({comment}) => comment.id), moved = []
+  for (let i = 0; i < ids.length; i += 100) {
+    const {comments} = await call('POST', 'comments', {ids: ids.slice(i, i + 100), status})
+    moved.push(...comments)
+  }
+  for (const {was} of moved) counts = {...counts, [was]: counts[was] - 1}
+  tally({...counts, [status]: counts[status] + moved.length})
+  return moved
+}
+
+/** Shows items as they are now, mostly by taking them away, and goes on to the next; gives the way back. */
+function settle(items, status) {
+  const all = rows(), left = all.filter(item => !items.includes(item)), at = all.indexOf(items.at(-1))
+  const next = left.find(item => all.indexOf(item) > at) ?? left.at(-1)
+  const before = items.map(item => ({item, list: item.parentNode, after: item.nextSibling, was: item.comment.status}))
+  for (const item of items) {
+    redraw(item, {status})
+    if (!['all', status].includes(item.listed)) item.remove()
+  }
+  if (!rows().length) main.querySelector('.more button')?.click()
+  focus(next ?? items[0])
+  chosen(items[0].listed)
+  return () => {
+    for (const {item, list, after, was} of before.reverse()) {
+      redraw(item, {status: was})
+      if (!item.isConnected) list.insertBefore(item, after?.parentNode === list ? after : null)
+    }
+    if (items[0].isConnected) focus(items[0])
+    else show() // the list is another one by now
+  }
+}
+
+/** At once, as if nothing could go wrong; where the service refuses, they come back. */
+async function move(items, status) {
+  const restore = settle(items, status)
+  const moved = post(items, status)
+  tell(say('did_' + status, items.length), async () => {
+    await putBack(items, await moved)
+    restore()
+  })
+  try {
+    await moved
+  } catch (refusal) {
+    restore()
+    tell(why(refusal))
+  }
+}
+
+async function putBack(items, moved) {
+  for (const status of new Set(moved.map(({was}) => was))) {
+    const ids = moved.filter(({was}) => was === status).map(({id}) => id)
+    await post(items.filter(({comment}) => ids.includes(comment.id)), status)
+  }
+}
+
+async function pin(item, pinned) {
+  await call('POST', 'comments', {ids: [item.comment.id], pinned})
+  redraw(item, {pinned})
+  focus(item)
+}
+
+// -- Comments -----------------------------------------------------------------
+
+const HELD = /^(word|block): (.*)/s
+
+function held(reason) {
+  const [, kind, what] = HELD.exec(reason) ?? []
+  return say('held_' + (kind ?? reason), what)
+}
+
+const regions = code => new Intl.DisplayNames(TAGS[lang], {type: 'region'}).of(code)
+const findable = what => text(what) && link('#comments?' + new URLSearchParams({q: what}), bdi(what))
+
+// What decides, beside the comment: the word for it, and what to show.
+const FACTS = {
+  held: ({held: reason, status}) => text(reason) && status !== 'visible' && held(reason),
+  page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, page_url),
+    closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
+  known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
+  place: ({location, country}) => lang === 'en' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
+  ip: ({ip}) => findable(ip),
+  email: ({email}) => findable(email),
+  website: ({website}) => text(website) && out(website, text(website).replace(/^https?:\/\/|\/$/g, '')),
+}
+
+function facts(comment) {
+  const known = Object.entries(FACTS).map(([word, show]) => [word, show(comment)]).filter(([, shown]) => shown)
+  return h('dl', {class: 'facts'}, ...known.map(([word, shown]) =>
+    h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, shown))))
+}
+
+const host = url => URL.canParse(text(url)) ? new URL(url).hostname.replace(/^www\./, '') : ''
+
+/** The text, with links that say where they lead; a long one is folded. */
+function bodyOf({html, content}) {
+  const body = formatted(text(html))
+  for (const a of body.querySelectorAll('a')) {
+    a.target = '_blank'
+    if (!a.textContent.includes(host(a.href))) a.dataset.host = host(a.href)
+  }
+  if (text(content).length < 700) return [body]
+  body.classList.add('folded')
+  const unfold = button(say('unfold'), () => {
+    body.classList.remove('folded')
+    unfold.remove()
+    body.parentNode.focus()
+  }, {class: 'unfold'})
+  return [body, unfold]
+}
+
+function article(item) {
+  const {comment, listed} = item, {status, parent, role, pinned, edited} = comment
+  const name = text(comment.nickname) || say('anonymous')
+  const pick = h('input', {type: 'checkbox', ariaLabel: `${say('select')}: ${name}`, 'aria-keyshortcuts': 'x', onchange: () => chosen(listed)})
+  return h('article', {tabIndex: -1, ariaLabel: say('by', name)},
+    h('div', {class: 'meta row'},
+      h('label', {class: 'pick'}, pick), h('b', {}, bdi(name)), role === 'admin' && badge('admin'), pinned && badge('pinned'),
+      ![listed, 'visible'].includes(status) && badge(status), edited && span(say('edited')),
+      h('span', {class: 'push'}, when(comment.created_at))),
+    parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname)), ' ', text(parent.content)),
+    ...bodyOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
+}
+
+function acts(item) {
+  const {status, pinned, parent_id} = item.comment, kinds = kindsOf(item.comment)
+  return [
+    ...moves(status, to => move([item], to)),
+    status !== 'deleted' && keyed('r', 'reply', () => reply(item)),
+    keyed('e', 'edit', () => edit(item)),
+    kinds.length > 0 && button(say('block'), () => block(kinds)),
+    status === 'visible' && !parent_id && doing(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
+  ]
+}
+
+/** The row of a comment in a list of those with a status. */
+function row(comment, listed) {
+  if (!(comment.id > 0)) throw TypeError('a comment without a number')
+  const item = h('li', {onfocusin: () => mark(item)})
+  Object.assign(item, {comment, listed})
+  redraw(item)
+  return item
+}
+
+function redraw(item, changed) {
+  item.comment = {...item.comment, ...changed}
+  item.replaceChildren(article(item))
+}
+
+/** A form in the comment. */
+function write(item, word, fields, work) {
+  const close = () => item.querySelector('form').remove() ?? focus(item)
+  item.querySelector('form')?.remove()
+  item.firstChild.append(panel(word, fields, work, close))
+  item.querySelector('textarea').focus()
+}
+
+/** Answers as the owner. What is typed is kept, whatever happens meanwhile. */
+function reply(item) {
+  const {id, nickname, status} = item.comment, draft = 'draft ' + id
+  const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
+  const field = area('content', say('reply_to', text(nickname)), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
+  write(item, 'send', [field], async ({content}) => {
+    const {comment} = await call('POST', 'reply', {parent_id: id, content})
+    keep(draft, undefined, 'sessionStorage')
+    const hidden = status !== 'visible', restore = settle([item], 'visible')
+    tally({...counts, [status]: counts[status] - hidden, visible: counts.visible + hidden + 1})
+    tell(say('did_reply'), async () => {
+      await post([{comment}], 'deleted')
+      if (hidden) await post([item], status)
+      restore()
+    })
+  })
+}
+
+function edit(item) {
+  const {id, content, nickname, website} = item.comment
+  const fields = [
+    area('content', say('text'), {value: text(content)}),
+    field('nickname', 'nickname', {value: text(nickname), required: true, maxLength: 64}),
+    field('website', 'website', {value: text(website), type: 'url'}),
+  ]
+  write(item, 'save', fields, async filled => {
+    redraw(item, (await call('PATCH', 'comments/' + id, filled)).comment)
+    focus(item)
+    tell(say('did_edit'))
+  })
+}
+
+/** Blocks something, which can be taken back. */
+async function blockNow({kind, value, days, note}, then) {
+  const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}})
+  tell(say('did_block', block.value), async () => {
+    await call('DELETE', 'blocks/' + block.id)
+    then?.()
+  })
+  then?.()
+}
+
+const kindsOf = ({ip, email, website}) =>
+  [['address', text(ip)], ['email', text(email)], ['domain', host(website)]].filter(([, value]) => value)
+
+function block(kinds) {
+  const shown = kinds.map(([kind, value]) => [kind, span(`${say(kind)} `, bdi(value))])
+  const fields = [choice('kind', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)]))]
+  dialog(say('block'), 'block', fields, ({kind, days}) => blockNow({kind, days, value: Object.fromEntries(kinds)[kind]}))
+}
+
+/** The comments that are asked for, of which the first is at hand. */
+const comments = (query, none) => listing({
+  path: 'comments', query, none,
+  draw: comment => row(comment, query.status),
+  then: reply => {
+    tally(reply.counts)
+    if (!current()) mark(rows()[0])
+  },
+})
+
+// -- Views --------------------------------------------------------------------
+
+const VIEWS = {
+  queue(params) {
+    const status = params.get('status') ?? 'waiting'
+    const tabs = ['waiting', 'spam', 'deleted'].map(each => h('li', {}, h('a', {
+      href: each === 'waiting' ? '#queue' : '#queue?status=' + each, onclick: stay, ...each === status && {'aria-current': 'page'},
+    }, say(each), h('span', {'data-count': each}))))
+    main.append(h('nav', {ariaLabel: say('status')}, h('ul', {}, ...tabs)), comments({status}, 'none_' + status))
+  },
+
+  comments(params) {
+    const query = {status: 'all', ...Object.fromEntries(params)}
+    main.append(finder('comments', params, {status: ['all', 'visible', 'waiting', 'spam', 'deleted']}),
+      query.page ? h('p', {class: 'small'}, link('#comments', say('onepage'))) : '', comments(query, 'none_found'))
+  },
+
+  pages(params) {
+    main.append(finder('pages', params, {sort: ['latest', 'views', 'comments']}),
+      listing({path: 'pages', query: Object.fromEntries(params), draw: page, skips: true}))
+  },
+
+  users(params) {
+    main.append(finder('users', params), listing({path: 'users', query: Object.fromEntries(params), draw: user}))
+  },
+
+  blocks() {
+    const form = panel('add', [
+      labelled(say('kind'), select('kind', ['address', 'email', 'domain', 'word'])),
+      field('value', 'value', {required: true, maxLength: 254}),
+      labelled(say('days'), select('days', ['30', '7', '365', 'forever'])),
+      field('note', 'note', {maxLength: 200}),
+    ], filled => blockNow(filled, show))
+    form.classList.add('adding')
+    main.append(h('p', {class: 'small'}, say('blocks_lead')), form, listing({path: 'blocks', draw: blocked, none: 'none_blocks'}))
+  },
+
+  figures() {
+    load(main, 'figures?days=30', figures)
+  },
+
+  mail() {
+    main.append(listing({path: 'outbox', key: 'letters', draw: letter, none: 'none_mail'}))
+  },
+
+  log() {
+    main.append(listing({path: 'audit', draw: deed}))
+  },
+
+  settings() {
+    load(main, 'settings', reply => main.append(...findings(reply), ...tag(), ...backup(), ...inForce(reply)))
+  },
+
+  welcome() {
+    main.append(h('p', {}, say('welcome_lead')))
+    load(main, 'settings', reply => main.append(...tag(), ...findings(reply), h('h2', {}, link('#queue', say('toqueue')))))
+  },
+}
+
+function page(row) {
+  const {id, page_url, page_link, total, views, page_likes, closed, closed_by_age} = row
+  const put = async body => {
+    const {page: fresh} = await call('PATCH', 'pages/' + id, body)
+    return body.merge ? show() : swap(item, page(fresh)) // the other page's row is somewhere
+  }
+  const rename = () => {
+    let merge // asked for once the service has said that there is something to merge
+    const address = field('page_url', 'address', {value: text(page_url), required: true, maxLength: 2048})
+    dialog(say('rename'), 'save', [address], async ({page_url}, form) => {
+      try {
+        return await put({page_url, ...merge === page_url && {merge: true}})
+      } catch (refusal) {
+        const taken = refusal.code === 'page_exists'
+        merge = taken ? page_url : undefined
+        form.querySelector('.main').textContent = say(taken ? 'merge' : 'save')
+        throw refusal
+      }
+    })
+  }
+  const item = line(out(page_link, page_url), dots(
+    link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
+    closed && say(closed_by_age ? 'byage' : 'closed')),
+  closed_by_age || doing(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
+  return item
+}
+
+function user(row) {
+  const {id, email, nickname, role, created_at, you} = row
+  const put = async changed => {
+    await call('PATCH', 'users/' + id, changed)
+    return swap(item, user({...row, ...changed}))
+  }
+  const other = role === 'admin' ? 'user' : 'admin', word = other === 'admin' ? 'promote' : 'demote'
+  const change = () => dialog(say(word), word, [bdi(nickname), ownPassword()], ({password}) => put({role: other, password}))
+  const theirs = link('#comments?' + new URLSearchParams({q: text(email)}), say('n_comments', row.comments))
+  const item = line(
+    h('p', {class: 'row'}, h('b', {}, bdi(nickname)), role === 'admin' && badge('admin'), row.blocked && badge('blocked'), you && span(say('you'))),
+    dots(bdi(email), theirs, span(say('since'), ' ', when(created_at))),
+    button(say(word), change), you ? '' : doing(row.blocked ? 'unblock' : 'block', () => put({blocked: !row.blocked})))
+  return item
+}
+
+function blocked({id, kind, value, note, expires_at}) {
+  const days = Math.ceil((moment(expires_at) - Date.now()) / 86400e3) // NaN is for ever
+  const item = line(span(say(kind), ' ', h('b', {}, bdi(value))),
+    dots(expires_at ? span(say('ends'), ' ', when(expires_at)) : say('forever'), text(note) && bdi(note)),
+    doing('remove', async () => {
+      await call('DELETE', 'blocks/' + id)
+      dropRow(item)
+      tell(say('did_unblock', text(value)), () => blockNow({kind, value, days, note}, show))
+    }))
+  return item
+}
+
+function letter({id, recipient, subject, tries, failure, due_at, can_retry}) {
+  const done = async (method, word, body) => {
+    await call(method, 'outbox/' + id, body)
+    tell(say(word))
+    return dropRow(item)
+  }
+  const drop = () => dialog(say('drop_sure'), 'drop', [bdi(subject)], () => done('DELETE', 'did_drop'))
+  const next = due_at ? span(say('next'), ' ', when(due_at)) : say('given_up')
+  const item = line(bdi(subject), dots(bdi(recipient), say('tries', tries), text(failure) && bdi(failure), next),
+    can_retry && doing('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop))
+  return item
+}
+
+const WHO = {mail: 'by_mail', command: 'by_command'}
+const deed = ({who, action, subject, detail, created_at}) => line(
+  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', say(action, 0, DEEDS), ' ', bdi(subject)),
+  dots(when(created_at), text(detail) && bdi(detail)))
+
+// -- Figures ------------------------------------------------------------------
+
+const amount = value => value > 0 && Number.isFinite(value) ? value : 0
+
+function svg(tag, attributes, ...children) {
+  const node = document.createElementNS('http://www.w3.org/2000/svg', tag)
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value)
+  node.append(...children)
+  return node
+}
+
+function chart(word, days) {
+  const values = days.map(day => amount(day[word])), most = Math.max(...values, 1)
+  const sum = say('sum', values.reduce((a, b) => a + b, 0)).replace('{m}', number(Math.max(...values, 0)))
+  const bars = values.map((value, i) => svg('rect', {x: 10 * i + 1, width: 8, y: 60 - 60 * value / most, height: 60 * value / most},
+    svg('title', {}, `${text(days[i].day)}: ${number(value)}`)))
+  const shape = {viewBox: `0 0 ${10 * days.length} 60`, preserveAspectRatio: 'none'}
+  const picture = svg('svg', {...shape, role: 'img', 'aria-label': `${say(word)}: ${sum}`}, ...bars)
+  return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), h('span', {class: 'small'}, sum)), picture,
+    h('div', {class: 'ends small', ariaHidden: 'true'}, span(text(days[0]?.day)), span(text(days.at(-1)?.day))))
+}
+
+function figures(reply) {
+  const days = listOf(reply.days), words = ['comments', 'views', 'likes'], title = say('last_days', days.length)
+  const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
+    listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, page_url), amount(views), amount(total)]))
+  main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
+    h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
+      days.map(day => [text(day.day), ...words.map(word => amount(day[word]))]))),
+    ranking('by_views', reply.by_views), ranking('by_comments', reply.by_comments))
+}
+
+// -- Settings -----------------------------------------------------------------
+
+/** What is not in order; the service speaks of it in English. */
+function findings(reply) {
+  const open = listOf(reply.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: said}) => h('li', {class: 'line'}, h('p', {},
+    ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
+    h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(said)))))
+  return [h('h2', {}, say('findings')), open.length ? h('ul', {class: 'list'}, ...open) : h('p', {}, say('no_findings'))]
+}
+
+function tag() {
+  const code = h('code', {}, `<script src="${new URL('embed.js', location.href)}" async></script>`)
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(code.textContent)
+      tell(say('copied'))
+    } catch { // plain http has no clipboard
+      getSelection().selectAllChildren(code)
+      tell(say('mark'))
+    }
+  }
+  return [h('h2', {}, say('tag')), h('p', {}, say('paste')),
+    h('pre', {class: 'tag', tabIndex: 0}, code), button(say('copy'), copy, {class: 'main'})]
+}
+
+function backup() {
+  const fetched = async ({password}) => {
+    const href = URL.createObjectURL(await call('POST', 'backup', {password}))
+    h('a', {href, download: `commentd-${new Date().toISOString().slice(0, 10)}.db`}).click()
+    setTimeout(() => URL.revokeObjectURL(href), 60e3)
+  }
+  const ask = () => dialog(say('backup'), 'download', [ownPassword()], fetched)
+  return [h('h2', {}, say('backup')), h('p', {}, say('backup_lead')), button(say('download'), ask, {class: 'main'})]
+}
+
+function inForce({settings, version}) {
+  const rows = listOf(settings), sections = [...new Set(rows.map(({section}) => section))]
+  const cells = ({key, value, changed, help}) => [
+    span(text(key), changed && ' ', changed && badge('changed'), h('div', {class: 'small', lang: 'en'}, text(help))), bdi(value)]
+  return [h('h2', {}, say('in_force')), h('p', {class: 'small'}, say('in_file')),
+    ...sections.map(name => table(`[${text(name)}]`, [say('setting'), say('value')],
+      rows.filter(({section}) => section === name).map(cells))),
+    h('p', {class: 'small'}, `commentd ${text(version)}`)]
+}
+
+// -- Keys ---------------------------------------------------------------------
+
+// The words for a key. Most press the button that says so in aria-keyshortcuts: of the selection, else
+// of the comment at hand, never of another.
+const KEYS = {
+  j: 'key_j', k: 'key_k', a: 'to_visible', s: 'to_spam', d: 'to_deleted', r: 'reply', e: 'edit', u: 'undo', x: 'key_x',
+  '/': 'search', '?': 'key_help',
+}
+
+const ACTS = {
+  j: () => step(1),
+  k: () => step(-1),
+  '/': () => {
+    if (!main.querySelector('[type=search]')) {
+      history.pushState(null, '', '#comments')
+      show()
+    }
+    main.querySelector('[type=search]').focus()
+  },
+}
+
+function press(key) {
+  const places = [bulk, current(), told, document.querySelector('footer')]
+  const buttons = places.map(place => place?.querySelector(`[aria-keyshortcuts="${key}"]`))
+  if (ACTS[key]) ACTS[key]()
+  else buttons.find(button => button)?.click()
+}
+
+function onkeydown(event) {
+  const {key, target, ctrlKey, altKey, metaKey, repeat, isComposing} = event
+  const typing = target.closest('input:not([type=checkbox]), textarea, select, dialog') || document.querySelector('dialog')
+  if (!Object.hasOwn(KEYS, key) || typing || ctrlKey || altKey || metaKey || isComposing || !me().token) return
+  if (recall('keys', true) === false && key !== '?') return
+  event.preventDefault()
+  if (!repeat || key === 'j' || key === 'k') press(key) // one long press approves one
+}
+
+function help() {
+  const list = Object.entries(KEYS).map(([key, word]) =>
+    h('div', {class: 'row'}, h('dt', {}, h('kbd', {class: 'badge'}, key)), h('dd', {}, say(word))))
+  // A voice that dictates would press them all.
+  const on = h('input', {type: 'checkbox', checked: recall('keys', true), onchange: () => keep('keys', on.checked)})
+  dialog(say('keys'), 'done', [h('dl', {}, ...list), h('label', {class: 'option'}, on, span(say('keys_on')))])
+}
+
+// -- Start --------------------------------------------------------------------
+
+/** Enters where the address says, or at a view. */
+function enter(name) {
+  frame()
+  if (name) history.replaceState(null, '', '#' + name)
+  show()
+  if (!['queue', 'comments'].includes(place()[0])) refresh()
+}
+
+const refresh = () => call('GET', 'comments?limit=1').then(({counts}) => tally(counts), () => {})
+
+function begin() {
+  if (claimed !== undefined) claim()
+  else if (me().token) enter()
+  else leave()
+}
+
+let away = 0
+
+/** After a while away the queue is another one; what is being written or chosen stays. */
+function returned() {
+  if (document.hidden) away = Date.now()
+  else if (me().token && Date.now() - away > 60e3) {
+    if (place()[0] === 'queue' && !main.querySelector('form') && !picked().length) show()
+    else refresh()
+  }
+}
+
+/** Called by the widget's script with what it has to lend. */
+export function meet(thread, kit) {
+  ({h, button, formatted, keep, recall, local} = kit)
+  lang = recall('lang', navigator.language.startsWith('zh') ? 'zh' : 'en')
+  if (!Object.hasOwn(TAGS, lang)) lang = 'en'
+  addEventListener('hashchange', () => {
+    takeLink()
+    if (claimed === undefined) show()
+    else begin()
+  })
+  addEventListener('keydown', onkeydown)
+  document.addEventListener('visibilitychange', returned)
+  begin()
+}
+
+document.createElement('commentd-thread').use('admin.js', 'meet')
