@@ -1139,7 +1139,7 @@ class Block:
 @dataclass(frozen=True)
 class Letter:
     """A letter in the outbox; `message` is its whole text as RFC 5322 has it, `about` whom it
-    tells of which comments: `author 12,7 13,7` of answers to 7."""
+    tells of which comments: `author 12,7 13,7` of answers to 7; of a question, the subscriber."""
 
     id: int
     recipient: str
@@ -1728,6 +1728,7 @@ class Store:
         """What stands on top of a page, the newest first."""
         sql = """
              WHERE comment.page_id = :id AND comment.pinned = 1 AND comment.parent_id IS NULL
+               AND comment.shown = 1
              ORDER BY comment.id DESC"""
         return self.all(Comment, COMMENT + sql, id=page_id)
 
@@ -1743,8 +1744,7 @@ class Store:
         """Show or hide a comment; what is hidden for good goes after a time."""
         self.set_status(comment_id, status)
         sql = """
-            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held),
-                   pinned = CASE WHEN status = 'visible' THEN pinned ELSE 0 END
+            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held)
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
         self.run(sql, judged_at=judged_at, held=held, id=comment_id)
@@ -1755,7 +1755,7 @@ class Store:
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, edited_at = NULL, judged_at = NULL, language = '', owner_due = 0,
+                   likes = 0, pinned = 0, edited_at = NULL, judged_at = NULL, language = '', owner_due = 0,
                    author_due = 0
              WHERE id = :id"""
         self.run(sql, id=comment_id)
@@ -1910,6 +1910,10 @@ class Store:
             INSERT INTO subscription (subscriber, page_id, state) VALUES (:who, :page_id, :state)
                 ON CONFLICT (subscriber, page_id) DO UPDATE SET state = excluded.state"""
         self.run(sql, who=subscriber, page_id=page_id, state=state)
+
+    def unask(self, subscriber: str) -> None:
+        sql = "DELETE FROM subscription WHERE subscriber = :who AND state = 'asked'"
+        self.run(sql, who=subscriber)
 
     def note(self, **values: Any) -> None:
         sql = """
@@ -3025,7 +3029,7 @@ def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[
         said = {
             "nickname": case.nickname,
             "page": case.page_url + foreign,
-            "quote": quoted(case.content + (f"\n\n{case.website}" if case.website else "")),
+            "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
             "state": words["owner_waiting"].format(held=why_held(words, case.held))
             if waits
             else "",
@@ -3075,7 +3079,7 @@ def asking_letter(config: Config, world: World, key: bytes, answer: Case, above:
     until = str(int(world.now()) + LINK_LIFE)
     confirm = signed_link(config, key, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
-    about = f"author {answer.id},{above.id}"
+    about = f"{said['who']} {answer.id},{above.id}"
     return compose(config, world, to, subject.format(site=site), text, DAY, about)
 
 
@@ -3125,8 +3129,9 @@ def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
             store.told("author", answer.id)
     waits = []
     for (to, page_id), pairs in readers.items():
-        subject = f"{subscriber_of(key, to)} {page_id}"
-        if wait := store.take("bundle", subject, 1, BUNDLE, int(world.now())):
+        who, now = subscriber_of(key, to), int(world.now())
+        wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
+        if wait := wait or store.take("bundles", who, 6, HOUR, now):
             waits.append(wait)
             continue
         store.add_letter(**answer_letter(config, world, key, to, pairs))
@@ -3140,10 +3145,7 @@ def wants(
 ) -> bool:
     """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
     wrote may have named another's address."""
-    own = (above.user_id, above.user_id or above.email) == (
-        answer.user_id,
-        answer.user_id or answer.email,
-    )
+    own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
     hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
     if own or hidden or above.email in owners(store, config):
         return False
@@ -3164,8 +3166,10 @@ def is_stale(store: Store, letter: Letter) -> bool:
     told = [list(map(int, pair.split(","))) for pair in pairs]
     found = [store.comment(id) for pair in told for id in pair if id]
     stale = any(comment is None or comment.status not in states for comment in found)
+    if stale and whom not in TOLD:
+        store.unask(whom)
     for comment_id, _ in told if stale else ():
-        store.told(whom, comment_id, due=1)
+        store.told(whom if whom in TOLD else "author", comment_id, due=1)
     return stale
 
 
@@ -4768,36 +4772,41 @@ def admin_comments(cx: Context) -> Json:
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
 def judge_comments(cx: Context) -> Json:
     """`{ids, status}` or `{ids, pinned}` to what each was before: posting that again undoes it."""
-    ids = cx.form.get("ids")
+    ids, wish = cx.form.get("ids"), wish_of(cx)
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
-    numbers = [id_of({"ids": each}, "ids") for each in ids]
+    numbers = dict.fromkeys([id_of({"ids": each}, "ids") for each in ids])
     with cx.store.writing():
-        done = [(each, judged(cx, each)) for each in dict.fromkeys(numbers)]
+        done = [{"id": number, "was": judged(cx, number, wish)} for number in numbers]
     cx.posted.set()
-    return {"success": True, "comments": [{"id": id, "was": was} for id, was in done if was != ""]}
+    return {"success": True, "comments": [each for each in done if each["was"] is not None]}
 
 
-def judged(cx: Context, comment_id: int, who: str = "") -> str | bool:
-    """Give a comment the status or the pin that the form asks for, and tell what it had; "" when
-    it is gone for good."""
-    comment = cx.store.comment(comment_id)
-    if comment is None or not comment.content:
-        return ""
+def wish_of(cx: Context) -> str | bool:
+    """The status, or the pin, that a comment shall have."""
     if "pinned" in cx.form:
-        pinned = flag_of(cx.form, "pinned")
-        if comment.parent_id or comment.status != "visible":
-            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-        cx.store.pin(comment.id, pinned)
-        note(cx, "pin" if pinned else "unpin", comment.id)
-        return bool(comment.pinned)
+        return flag_of(cx.form, "pinned")
     status = text_of(cx.form, "status", 16)
     if status not in STATES:
         raise BadRequest("参数 status 不对", "status_invalid")
-    if status != comment.status:
-        cx.store.judge(comment.id, status, cx.now)
-        note(cx, status, comment.id, who=who)
-    return comment.status
+    return status
+
+
+def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str | bool | None:
+    """Give a comment a status or a pin, and tell what it had; None when it is gone for good."""
+    comment = cx.store.comment(comment_id)
+    if comment is None or not comment.content:
+        return None
+    was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
+    if isinstance(wish, str) and wish != was:
+        cx.store.judge(comment.id, wish, cx.now)
+        note(cx, wish, comment.id, who=who)
+    elif wish != was:
+        if comment.parent_id:
+            raise BadRequest("只有主评论可以置顶", "pin_invalid")
+        cx.store.pin(comment.id, bool(wish))
+        note(cx, "pin" if wish else "unpin", comment.id)
+    return was
 
 
 def known_comment(cx: Context, comment_id: int) -> Case:
@@ -4828,9 +4837,9 @@ def reply_as_owner(cx: Context) -> Json:
     me, content, parent_id = admin_of(cx), content_of(cx), id_of(cx.form, "parent_id")
     with cx.store.writing():
         parent = known_comment(cx, parent_id)
-        if parent.status != "visible":
-            cx.store.judge(parent.id, "visible", cx.now)
-            note(cx, "visible", parent.id)
+        if parent.status not in ("visible", "waiting"):
+            raise NotFound("要回复的评论不存在", "parent_gone")
+        judged(cx, parent.id, "visible")
         said = {
             "user_id": me.id,
             "nickname": me.nickname,
@@ -4926,9 +4935,11 @@ def change_user(cx: Context, user_id: int) -> Json:
         blocked = flag_of(cx.form, "blocked") if "blocked" in cx.form else bool(user.blocked)
         if role not in ("user", "admin"):
             raise BadRequest("参数 role 必须是 user 或 admin", "role_invalid")
-        lasting = [admin for admin in cx.store.admins() if admin.id != user.id]
-        if user.role == "admin" and (role != "admin" or blocked) and not lasting:
+        ends = user.role == "admin" and (role != "admin" or blocked)
+        if ends and len(cx.store.admins()) == 1:
             raise Problem("至少要有一位站长", "last_admin", status=409)
+        if role == "admin" and blocked:
+            raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
         cx.store.set_rights(user.id, role, blocked)
         if blocked != bool(user.blocked):
             note(cx, "block_user" if blocked else "unblock_user", user.id)
@@ -5054,7 +5065,10 @@ def download_backup(cx: Context) -> Reply:
 def admin_figures(cx: Context) -> Json:
     """`?days=` to the sums of each day, and the pages that are read and talked about most."""
     count, today = number_of(cx, "days", 30, 366), (cx.now + 8 * HOUR) // DAY
-    known = {row["day"]: dict(row) for row in cx.store.days(today - count + 1)}
+    known = {
+        row["day"]: {name: max(0, row[name]) for name in row.keys()}  # likes taken back later
+        for row in cx.store.days(today - count + 1)
+    }
     none = {"comments": 0, "views": 0, "likes": 0}
     days = [
         {**none, **known.get(day, {}), "day": f"{datetime.fromtimestamp(day * DAY, UTC):%F}"}
@@ -5077,7 +5091,7 @@ def moderate(cx: Context, comment_id: int) -> Json:
     """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
     token that the widget keeps in the blog's storage. It can be undone on the admin page."""
     with cx.store.writing():
-        was = judged(cx, known_comment(cx, comment_id).id)
+        was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
     cx.posted.set()
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
@@ -5111,7 +5125,8 @@ def link_page(cx: Context, *, done: bool) -> Reply:
     with cx.store.writing():
         subscribe(cx, said)
     cx.posted.set()
-    undo = button(cx, words, {**said, "do": "start"}, "undo") if "stop" in said["do"] else ""
+    back = said["do"].replace("stop", "start")
+    undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
     return told_page(cx, words[f"done_{said['do']}"], undo)
 
 
@@ -5146,7 +5161,8 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
     with cx.store.writing():
-        judged(replace(cx, form={"status": said["do"]}), comment.id, who="mail")
+        if judged(cx, comment.id, said["do"], "mail") is None:
+            return told_page(cx, words["gone"], "", 404)
     cx.posted.set()
     back = {**said, "do": said["was"], "was": said["do"]}
     return told_page(cx, words[f"done_{said['do']}"], quote + button(cx, words, back, "undo"))
@@ -5155,14 +5171,12 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
 def subscribe(cx: Context, said: Mapping[str, str]) -> None:
     """Letters about answers begin or end, as a link says: by its `do`, for the page where the
     comment with its `id` is now, or for all."""
-    who, own = said["who"], cx.store.case(int(said["id"]))
+    do, who, own = said["do"], said["who"], cx.store.case(int(said["id"]))
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
-    if said["do"] == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
+    if do == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
-    if own and said["do"] in ("stop", "start"):
-        cx.store.subscribe(who, own.page_id, "no" if said["do"] == "stop" else "yes")
-    if said["do"] != "stop" or not own:
-        cx.store.subscribe(who, 0, "no" if "stop" in said["do"] else "yes")
+    page_id = own.page_id if own and do in ("stop", "start") else 0
+    cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
 
 
 # -- Application --------------------------------------------------------------

@@ -276,7 +276,7 @@ def test_the_link_of_the_start_makes_an_admin_once(visitor: Visitor, app: App) -
     headers = {"Authorization": f"Bearer {token}"}
     lines = visitor.get("/admin/audit", headers=headers).json["audit"]
     line = {"id": 1, "created_at": NOW, "who": "Owner", "action": "claim"}
-    assert lines == [{**line, "subject": OWNER, "detail": ""}]
+    assert lines == [{**line, "subject": "", "detail": ""}]
 
 
 def test_the_start_prints_a_link_while_there_is_no_admin(
@@ -294,12 +294,12 @@ def test_the_start_prints_a_link_while_there_is_no_admin(
 def test_the_command_makes_a_link_beside_the_service(
     visitor: Visitor, app: App, outside: Outside, tmp_path: Path
 ) -> None:
-    outside.time = time.time()  # the command has the clock of the machine
     there = {"COMMENTD_DATABASE_PATH": app.house.store.path}
     there |= {"COMMENTD_SERVER_PUBLIC_URL": "https://c.example/talk"}
     code, said, errors = run(tmp_path, "admin", "Owner@Example.com", **there)
     (secret,) = re.findall(r" https://c\.example/talk/admin#link=([0-9a-f]{32})\n", said)
     assert (code, errors) == (0, "")
+    outside.time = time.time()  # the command has the clock of the machine
     assert claim(visitor, secret, email=None)["email"] == OWNER
     code, said, errors = run(tmp_path, "admin", "no address", **there)
     assert (code, said, "no address" in errors) == (2, "", True)
@@ -786,7 +786,7 @@ def test_what_is_pinned_tells_what_was_and_falls_when_it_is_hidden(
     assert [line[1] for line in audit(owner)][:2] == ["pin", "pin"]
     pin(owner, [1])
     assert pin(owner, [1], False)["comments"] == [{"id": 1, "was": True}]
-    assert audit(owner)[-1] == ("Owner", "unpin", "1", "Ann")
+    assert audit(owner)[-1] == ("Owner", "unpin", "1", "")
 
 
 @NO_LIMITS
@@ -817,7 +817,7 @@ def test_an_admin_moderates_on_the_blog_with_the_widgets_token(
         path = f"/comments/{number}/moderate"
         assert blog.post_json(path, {"status": "spam"}, status=404).json == GONE
     assert blog.post_json("/comments/1/moderate", {}, status=400).json["code"] == "status_missing"
-    assert audit(owner)[-2:] == [("Owner", "visible", "1", "Ann"), ("Owner", "pin", "1", "Ann")]
+    assert audit(owner)[-2:] == [("Owner", "visible", "1", ""), ("Owner", "pin", "1", "")]
 
 
 # Writing as the owner
@@ -879,8 +879,8 @@ def test_the_owner_answers_and_approves_what_waits(
     answer |= {"parent": {"id": 1, "nickname": "Ann", "content": "a question"}}
     assert said == {"success": True, "comment": answer}
     assert ids(visitor.listing()) == [2, 1]
-    lines = [("Owner", "waiting", "1", "Ann"), ("Owner", "visible", "1", "Ann")]
-    assert audit(owner) == [*lines, ("Owner", "reply", "1", "Ann")]
+    lines = [("Owner", "waiting", "1", ""), ("Owner", "visible", "1", "")]
+    assert audit(owner) == [*lines, ("Owner", "reply", "1", "")]
     assert do(owner, "reply", parent_id=1, content="an answer")["comment"]["id"] == 2  # a double
     for number in (99, 2**63 - 1):
         assert do(owner, "reply", 404, parent_id=number, content="hi") == GONE
@@ -1078,10 +1078,7 @@ def test_a_blocked_user_is_signed_out_for_good(ann: Visitor, owner: Visitor) -> 
     assert change(owner, "users/1", blocked=False) == {"success": True}
     assert ann.login()["nickname"] == "Ann"
     assert ann.say(status=401, **said) == INVALID  # the token may be what was stolen
-    assert audit(owner) == [
-        ("Owner", "block_user", "ann@example.com", ""),
-        ("Owner", "unblock_user", "ann@example.com", ""),
-    ]
+    assert audit(owner) == [("Owner", "block_user", "1", ""), ("Owner", "unblock_user", "1", "")]
 
 
 @NO_LIMITS
@@ -1137,10 +1134,7 @@ def test_a_role_is_given_with_the_admins_own_password(
     digest = hashlib.sha256(CANARY.encode()).hexdigest()
     assert change(owner, "users/1", role="user", password=digest) == {"success": True}
     enter(Judge(app), token_of(app, "ann@example.com", "admin"), 403)
-    assert audit(owner) == [
-        ("Owner", "role", "ann@example.com", "admin"),
-        ("Owner", "role", "ann@example.com", "user"),
-    ]
+    assert audit(owner) == [("Owner", "role", "1", "admin"), ("Owner", "role", "1", "user")]
     for number in ("99", "x", "0", "-1", "9" * 30):
         answer = owner.patch_json(f"/admin/users/{number}", {"blocked": True}, status=404)
         assert answer.json == {"error": "用户不存在", "code": "user_gone"}
@@ -1293,16 +1287,16 @@ def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_all_that_an_admin_does_is_written_down_and_readers_words_stay_in_their_column(
+def test_what_an_admin_does_is_written_down_and_readers_are_in_it_by_number_only(
     visitor: Visitor, owner: Visitor, outside: Outside
 ) -> None:
     for number in range(3):
-        visitor.say(f"number {number}", nickname="A\u4e2d{0}%s")
+        visitor.say(f"number {number}", nickname="Nemesis", email="n@example.org")
     for status in ("waiting", "spam", "deleted", "visible"):
         judge(owner, [1], status)
     lines = owner.get("/admin/audit").json
     assert lines["more"] is False
-    line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": "A\u4e2d{0}%s"}
+    line = {"created_at": NOW, "who": "Owner", "subject": "1", "detail": ""}
     assert lines["audit"] == [
         {"id": id, **line, "action": action}
         for id, action in ((4, "visible"), (3, "deleted"), (2, "spam"), (1, "waiting"))
@@ -1312,6 +1306,10 @@ def test_all_that_an_admin_does_is_written_down_and_readers_words_stay_in_their_
     assert ids(owner.get("/admin/audit?before=3&limit=3").json, "audit") == [2, 1]
     judge(owner, [1], "visible")  # as it was: nothing to tell
     assert len(audit(owner)) == 4
+    pin(owner, [1])
+    change(owner, "comments/1", content="mended", nickname="Named")
+    do(owner, "reply", parent_id=1, content="hi")
+    assert audit(owner)[4:] == [("Owner", a, "1", "") for a in ("pin", "edit", "reply")]
 
 
 def test_the_audit_forgets_after_four_hundred_days(

@@ -615,6 +615,7 @@ def test_what_was_judged_goes_after_its_days_and_nothing_of_it_is_left(
 ) -> None:
     visitor.say("stays")
     Judge(app, ip="198.18.7.77").say(**TRACES)
+    visitor.post_json("/comment/like", {"id": 2})
     judge(owner, [2], "waiting")
     outside.time += 5 * DAY
     judge(owner, [2], status)
