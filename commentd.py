@@ -92,8 +92,6 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers in a range."""
-
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
@@ -103,8 +101,6 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """A parser that takes one of a few words."""
-
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(f"must be one of: {', '.join(words)}")
@@ -188,7 +184,6 @@ def one_line(text: str) -> str:
 
 
 def mailbox(text: str) -> str:
-    """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
     address = r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?"
     if text and not re.fullmatch(address, text):
@@ -335,11 +330,10 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     if path and secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     for section, key, text, source in [*told, *from_environment(environ)]:
-        if (section, key) not in SETTINGS:
-            faults.append(f"{source}: there is no such setting{hint(section, key)}")
-            continue
         try:
             values[f"{section}_{key}"] = SETTINGS[section, key].metadata["parse"](text)
+        except KeyError:
+            faults.append(f"{source}: there is no such setting{hint(section, key)}")
         except ValueError as error:
             faults.append(f"{source}: {error}")
     faults += contradictions(values)
@@ -353,12 +347,10 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Section, key, text and source of each line of the file."""
-    if path is None:
-        return
+    """Section, key, text and source of each line of the file, if there is one."""
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
-        parser.read_string(path.read_text(encoding="utf-8-sig"), source=str(path))
+        parser.read_string(path.read_text("utf-8-sig") if path else "", source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
         faults.append(f"{path}: {misread(error)}")
         return
