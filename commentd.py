@@ -2187,7 +2187,9 @@ def is_ours(config: Config, answer: Json) -> bool:
 
 
 @contextlib.contextmanager
-def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[socket.socket]:
+def dialled(
+    host: str, port: int, tls: bool, wait: float, patience: float
+) -> Iterator[socket.socket]:
     """A connection that ends after `patience` seconds, however slowly the other side drips."""
     ends = time.monotonic() + patience
     line = socket.create_connection((host, port), timeout=wait)
@@ -2196,6 +2198,8 @@ def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[sock
         ends_at = threading.Timer(max(0, ends - time.monotonic()), hang_up, [watched])
         ends_at.start()
         try:
+            if tls:
+                line = ssl.create_default_context().wrap_socket(line, server_hostname=host)
             yield line
         finally:
             ends_at.cancel()
@@ -2214,26 +2218,23 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     everything else. Five seconds, 64 KiB, no redirect, no proxy of the environment; TLS is
     verified."""
     place = urllib.parse.urlsplit(url)
-    host, secure = place.hostname or "", place.scheme == "https"
+    host, tls = place.hostname or "", place.scheme == "https"
     target = urllib.parse.urlunsplit(("", "", place.path or "/", place.query, ""))
     headers = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
     body, text = None, bytearray(ANSWER_LIMIT + 1)
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         headers["Content-Type"] = "application/x-www-form-urlencoded"
-    with dialled(host, place.port or (443 if secure else 80), wait=2, patience=5) as line:
-        client = http.client.HTTPConnection(place.netloc)
-        with contextlib.closing(client):
-            client.sock = line
-            if secure:
-                client.sock = ssl.create_default_context().wrap_socket(line, server_hostname=host)
-            try:
-                client.request("GET" if body is None else "POST", target, body, headers)
-                # Not by read(), which a chunk of -1 bytes makes read without end.
-                with client.getresponse() as reply:
-                    size = reply.readinto(text)
-            except http.client.HTTPException as error:
-                raise OSError(type(error).__name__) from None
+    client, port = http.client.HTTPConnection(place.netloc), place.port or (443 if tls else 80)
+    with dialled(host, port, tls, wait=2, patience=5) as line, contextlib.closing(client):
+        client.sock = line
+        try:
+            client.request("GET" if body is None else "POST", target, body, headers)
+            # Not by read(), which a chunk of -1 bytes makes read without end.
+            with client.getresponse() as reply:
+                size = reply.readinto(text)
+        except http.client.HTTPException as error:
+            raise OSError(type(error).__name__) from None
     if size > ANSWER_LIMIT:
         raise OSError("the answer is too long")
     return reply.status, bytes(text[:size])
@@ -2248,35 +2249,25 @@ def send_letter(config: Config, letter: Letter | None) -> None:
     if letter and not config.mail_host:
         print_letter(letter)
         return
-    port = config.mail_port or MAIL_PORTS[config.mail_security]
-    client = smtplib.SMTP(timeout=10)
-    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
-        begin_mail(client, config, line)
+    host, security = config.mail_host, config.mail_security
+    port = config.mail_port or {"starttls": 587, "tls": 465, "none": 25}[security]
+    client, tls = smtplib.SMTP(timeout=10), security == "tls"
+    with dialled(host, port, tls, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
+        # smtplib would connect by itself, but then nothing could end a handshake that drips.
+        client.sock = line
+        client._host = host  # type: ignore[attr-defined]  # starttls() checks it
+        status, words = client.getreply()
+        if status != 220:
+            raise smtplib.SMTPConnectError(status, words)
+        if security == "starttls":
+            client.starttls(context=ssl.create_default_context())
+        if config.mail_user:
+            client.login(config.mail_user, config.mail_password)
         if letter:
             _, sender = name_and_address(config.mail_sender or config.mail_user)
             client.sendmail(sender, [letter.recipient], letter.message.encode())
         with contextlib.suppress(smtplib.SMTPException, OSError):
             client.quit()  # what was said before holds
-
-
-MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
-
-
-def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> None:
-    """Protect the connection and log in, as the settings say. smtplib would connect by itself,
-    but then nothing could end a handshake that drips."""
-    context = ssl.create_default_context()
-    client._host = config.mail_host  # type: ignore[attr-defined]  # starttls() checks it
-    client.sock = line
-    if config.mail_security == "tls":
-        client.sock = context.wrap_socket(line, server_hostname=config.mail_host)
-    status, words = client.getreply()
-    if status != 220:
-        raise smtplib.SMTPConnectError(status, words)
-    if config.mail_security == "starttls":
-        client.starttls(context=context)
-    if config.mail_user:
-        client.login(config.mail_user, config.mail_password)
 
 
 def print_letter(letter: Letter) -> None:
