@@ -1665,10 +1665,9 @@ class Places:
     named once, and the next best answers."""
 
     def __init__(self, folder: Path, file: str = "") -> None:
-        self.lock, self.folder = threading.Lock(), folder
+        self.lock, self.held, self.folder = threading.Lock(), contextlib.ExitStack(), folder
         self.tables: dict[int, sqlite3.Connection | None] = {}
         self.own: LookUp = lambda ip: None
-        self.held = contextlib.ExitStack()
         if file:
             try:
                 self.own = self.held.enter_context(open_places(Path(file)))
@@ -1698,7 +1697,6 @@ class Places:
         except Exception as error:
             log.warning("[geo] file fails (%s); the tables that ship are used", error)
             self.own, found = lambda ip: None, None
-            self.held.close()
         if found is None:
             return None
         country, name, parts = found
@@ -1710,12 +1708,10 @@ class Places:
         country = (self.ask(4, COUNTRY_CALLED, name or country) or (country,))[0]
         if not re.fullmatch("[A-Z]{2}", country):
             return None
-        if country == "CN" and parts and parts[0] in REGIONS:
-            country, parts = REGIONS[parts[0]], []
-        if parts and parts[0] in MUNICIPALITIES:
-            parts = parts[:1]
-        if country == "CN":
-            return country, " ".join(parts) or "中国"
+        province = parts[0] if parts else ""
+        if country == "CN" and province not in REGIONS:
+            return country, province if province in MUNICIPALITIES else " ".join(parts) or "中国"
+        country = REGIONS[province] if country == "CN" else country
         return country, (self.ask(4, NAME_OF_COUNTRY, country) or (name,))[0]
 
     def ask(self, version: int, sql: str, value: int | str) -> Any:
@@ -1724,21 +1720,17 @@ class Places:
         try:
             if version not in self.tables:
                 uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
-                self.tables[version] = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            table = self.tables[version]
-            return table and table.execute(sql, (value,)).fetchone()
+                table = sqlite3.connect(uri, uri=True, check_same_thread=False)
+                self.tables[version] = self.held.enter_context(contextlib.closing(table))
+            known = self.tables[version]
+            return known and known.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
             log.warning("addresses have no place, since %s can't be read: %s", file.name, error)
-            if broken := self.tables.get(version):
-                broken.close()
             self.tables[version] = None
             return None
 
     def close(self) -> None:
         self.held.close()
-        for table in self.tables.values():
-            if table:
-                table.close()
 
 
 PLACE = """
