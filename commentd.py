@@ -38,6 +38,7 @@ import html
 import http.client
 import importlib.metadata
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -1761,13 +1762,10 @@ def strict_json(body: bytes) -> Json:
 
 def too_deep(text: str, most: int = 16) -> bool:
     """Brackets outside texts, counted before parsing: the parser recurses."""
-    depth = 0
     # An unended text counts too, so that no start of one is scanned twice.
-    for mark in re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0)
-        if depth > most:
-            return True
-    return False
+    marks = re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text)
+    steps = ({"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0) for mark in marks)
+    return max(itertools.accumulate(steps), default=0) > most
 
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
@@ -1887,8 +1885,8 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     each household has a /64, that, and ten times as much for a /48."""
     if ":" not in ip:
         return [(ip, 1)]
-    nets = [str(ipaddress.ip_network(f"{ip}/{length}", strict=False)) for length in (64, 48)]
-    return [(nets[0], 1), (nets[1], 10)]
+    sizes = ((64, 1), (48, 10))
+    return [(str(ipaddress.ip_network(f"{ip}/{n}", strict=False)), factor) for n, factor in sizes]
 
 
 TRACKING = re.compile(r"(fbclid|gclid|msclkid|mc_[ce]id|yclid|igshid|spm|utm_[^=]*)(=|\Z)")
@@ -1927,6 +1925,7 @@ def without_tracking(url: str) -> str:
 def unquoted(text: str) -> str:
     """Percent-decoded where that gives UTF-8; what is reserved or a control stays encoded, and
     so becomes a `%` that encodes nothing: else it could, with what is decoded behind it."""
+    reserved = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
 
     def decoded(match: re.Match[str]) -> str:
         if match[0] == "%":
@@ -1936,13 +1935,10 @@ def unquoted(text: str) -> str:
         except UnicodeDecodeError:
             return match[0].upper()
         return "".join(
-            urllib.parse.quote(c, safe="") if c in RESERVED or has_controls(c) else c for c in run
+            urllib.parse.quote(c, safe="") if c in reserved or has_controls(c) else c for c in run
         )
 
     return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decoded, text)
-
-
-RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
 
 
 def trimmed(key: str) -> str:
@@ -1987,9 +1983,6 @@ def safe_html(content: str) -> str:
         return html.escape(content).replace("\n", "<br>")
 
 
-TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
-
-
 def only_absolute(tag: str, attribute: str, link: str) -> str | None:
     # `http:x` has a scheme and is relative all the same.
     absolute = re.match(r"https?://[^/\s]|mailto:", link, re.IGNORECASE)
@@ -1999,7 +1992,7 @@ def only_absolute(tag: str, attribute: str, link: str) -> str | None:
 def clean(markup: str) -> str:
     return nh3.clean(
         markup,
-        tags=TAGS,
+        tags={*"p br em strong del code pre blockquote ul ol li a hr".split()},  # noqa: SIM905
         attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
