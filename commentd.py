@@ -3907,7 +3907,6 @@ class Chunks(ChunkedReceiver):  # type: ignore[misc]
 
     SIZE = re.compile(rb"([0-9A-Fa-f]{1,6})(;[\t -~]*)?\r\n")
     completed: bool
-    error: Any
 
     def __init__(self, buf: Any) -> None:
         super().__init__(buf)
@@ -3937,9 +3936,7 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """Refuses what a proxy could read as another request, or as two (RFC 9112, 3, 5.2, 6.1)."""
 
     body_rcv: Any
-    completed: bool
     empty: bool
-    error: Any
 
     def received(self, data: bytes) -> int:
         taken = int(super().received(data))
