@@ -4068,7 +4068,6 @@ def spare_descriptors() -> int:
 
 
 def make_server(app: App) -> Any:
-    """The waitress server, bound to its address and listening."""
     listen = app.house.config.server_listen
     common = {
         "threads": 16,
@@ -4101,7 +4100,6 @@ def make_server(app: App) -> Any:
 
 
 def greet(config: Config, server: Any) -> None:
-    """What the owner reads when the service has started."""
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -4116,7 +4114,7 @@ def greet(config: Config, server: Any) -> None:
 
 
 def serve_until_stopped(app: App, server: Any) -> None:
-    """Runs until SIGTERM or Ctrl-C; then answers what is in flight, writes, and closes."""
+    """Runs until SIGTERM or Ctrl-C; then answers what is in flight."""
     stopping = False
 
     # Not by an exception: it could end the I/O thread in the middle of a request it reads.
@@ -4146,8 +4144,6 @@ def serve_until_stopped(app: App, server: Any) -> None:
     app.stopping = True
     for worker in workers:
         worker.stop()
-    app.close()
-    log.info("stopped; all that was acknowledged is kept")
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -4171,16 +4167,13 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 
 def serve(config: Config, asked: argparse.Namespace) -> int:
-    app = make_app(config)
-    try:
+    with contextlib.closing(make_app(config)) as app:
         server = make_server(app)
-    except BaseException:
-        app.close()
-        raise
-    for finding in (*examine_settings(config), *examine_files(config)):
-        if finding.level in ("warn", "fail"):
-            log.warning("%s: %s", finding.topic, finding.text)
-    serve_until_stopped(app, server)
+        for finding in (*examine_settings(config), *examine_files(config)):
+            if finding.level in ("warn", "fail"):
+                log.warning("%s: %s", finding.topic, finding.text)
+        serve_until_stopped(app, server)
+    log.info("stopped; all that was acknowledged is kept")
     return 0
 
 
@@ -4197,7 +4190,7 @@ def check(config: Config, asked: argparse.Namespace) -> int:
         print(f"  {f'[{section}] {key}':27} {shown:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
-    found += [*examine_database(config, path, world)]
+    found += examine_database(config, path, world)
     found += examine_outside(config, world, is_running(path), asked.mail)
     for finding in sorted(found):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
