@@ -4271,6 +4271,7 @@ def example(config: Config, asked: argparse.Namespace) -> int:
             inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
             inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
             text = template(f"{kind}.conf").replace("{{inside}}", inside)
+            text = text if words["ssl"] else re.sub(".* ssl_.*\n", "", text)
     else:
         raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx")
     for name, value in {**words, "program": str(Path(sys.argv[0]).absolute())}.items():
@@ -4284,24 +4285,18 @@ def template(name: str) -> str:
 
 
 def proxy_words(config: Config, kind: str) -> dict[str, str]:
-    """The address that readers use and the one that the proxy talks to."""
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
-    host, listen = url.hostname or "", config.server_listen
+    tls, listen = url.scheme == "https", config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen[5:]}"
-    ports = [f"listen {url.port or 80};", f"listen [::]:{url.port or 80};"]
-    if url.scheme == "https":
-        folder = f"/etc/letsencrypt/live/{host}"
-        ports = [f"listen {url.port or 443} ssl;", f"listen [::]:{url.port or 443} ssl;"]
-        ports += [f"ssl_certificate {folder}/fullchain.pem;"]
-        ports += [f"ssl_certificate_key {folder}/privkey.pem;", "ssl_protocols TLSv1.2 TLSv1.3;"]
     return {
-        "address": f"{url.scheme}://{url.netloc}",
-        "host": host,
+        "address": f"{url.scheme}://{url.netloc}",  # that readers use
+        "host": url.hostname or "",
         "path": url.path,
+        "port": str(url.port or (443 if tls else 80)),
+        "ssl": " ssl" if tls else "",
         "upstream": upstream,
-        "listen": "\n    ".join(ports),
     }
 
 
