@@ -2889,6 +2889,16 @@ def visitor_of(cx: Context) -> Json:
 
 # -- Doctor -------------------------------------------------------------------
 
+MEGA = 1024 * 1024
+RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
+# Older ones have known holes; Python by its minor version.
+LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
+LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
+HINTS = {  # what a mail server means that says so
+    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
+    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+}
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -2931,7 +2941,6 @@ def examine_settings(config: Config) -> Iterator[Finding]:
 
 
 def examine_files(config: Config) -> Iterator[Finding]:
-    """Room, rights and copies."""
     path = Path(config.database_path).absolute()
     with_wal = [path, Path(f"{path}-wal")]
     if path.parent.is_dir():
@@ -2951,11 +2960,7 @@ def examine_files(config: Config) -> Iterator[Finding]:
         yield Finding("fail", "backup", f"{copies} can't be written: make the folder, or own it")
 
 
-MEGA = 1024 * 1024
-
-
 def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
-    """What the figures of the database tell."""
     rows = f"comments: {seen['comments']}, accounts: {seen['accounts']}"
     yield Finding("ok", "database", f"{config.database_path}: {rows}")
     if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
@@ -2974,13 +2979,6 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
         yield Finding(level if times else "note", "backup", text)
     elif not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
-
-
-RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
-
-# Older ones have known holes; Python by its minor version.
-LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
-LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
 
 
 def examine_versions() -> Iterator[Finding]:
@@ -3053,12 +3051,6 @@ def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
         hint = next((h for word, h in HINTS.items() if word in said), "")
         return Finding("fail", topic, f"{good.split()[0]}: {said} ({code}){hint}")
     return Finding("ok", topic, good)
-
-
-HINTS = {
-    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
-    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
-}
 
 
 # -- Readers ------------------------------------------------------------------
