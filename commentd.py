@@ -844,11 +844,9 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
 
 
 def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
-    """Let go of all but the newest copies."""
     times = backups_of(path, folder)
     # First those of a time to come: a clock was wrong.
-    oldest = sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))
-    for copy in oldest[:-keep]:
+    for copy in sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))[:-keep]:
         copy.unlink(missing_ok=True)
 
 
