@@ -337,10 +337,9 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
             faults.append(f"{source}: there is no such setting{hint(section, key)}")
         except ValueError as error:
             faults.append(f"{source}: {error}")
-    faults += contradictions(values)
-    if faults:
-        raise SettingsFault("\n".join(faults))
     config = Config(**values)
+    if faults := [*faults, *contradictions(config)]:
+        raise SettingsFault("\n".join(faults))
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
     placed: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
@@ -389,28 +388,25 @@ def hint(section: str, key: str) -> str:
     return "; `commentd example` prints them all"
 
 
-def contradictions(values: Json) -> list[str]:
+def contradictions(config: Config) -> Iterator[str]:
     """What single settings allow and together makes no sense."""
-    config, faults = Config(**values), []
     if config.mail_host and not (config.mail_sender or "@" in config.mail_user):
-        faults.append("[mail] host is set, so set [mail] sender too: the address letters come from")
+        yield "[mail] host is set, so set [mail] sender too: the address letters come from"
     if config.mail_user and not config.mail_password:
-        faults.append("[mail] user is set, so set [mail] password too")
+        yield "[mail] user is set, so set [mail] password too"
     here = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
     if config.mail_user and config.mail_security == "none" and not here:
-        faults.append("[mail] security = none would send [mail] password in clear: use starttls")
+        yield "[mail] security = none would send [mail] password in clear: use starttls"
     if config.captcha_provider in SITEVERIFY:
-        for key in ("captcha_site_key", "captcha_secret", "site_origins"):
-            if not getattr(config, key):
-                name = "[{}] {}".format(*key.split("_", 1))
-                faults.append(f"[captcha] provider = {config.captcha_provider} needs {name}")
+        for section, key in (("captcha", "site_key"), ("captcha", "secret"), ("site", "origins")):
+            if not getattr(config, f"{section}_{key}"):
+                yield f"[captcha] provider = {config.captcha_provider} needs [{section}] {key}"
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
-        faults.append("[server] trusted_proxy trusts everyone: name the proxy")
+        yield "[server] trusted_proxy trusts everyone: name the proxy"
     file = config.server_listen.startswith("unix:")
     if proxies and ("unix" not in proxies if file else {*proxies} == {"unix"}):
-        faults.append("[server] trusted_proxy must be unix where listen is unix:…, and only there")
-    return faults
+        yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
 def example_config() -> str:
