@@ -1769,7 +1769,6 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def query_of(query_string: str) -> dict[str, list[str]]:
-    """The words of a query, strictly UTF-8."""
     try:
         # WSGI gives bytes, a character each.
         text = query_string.encode("latin-1").decode("utf-8")
@@ -2040,7 +2039,6 @@ def new_code(chance: Callable[[int], bytes]) -> str:
 
 
 def make_token(account: Account, key: bytes, now: int) -> str:
-    """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
     claims: Json = {"id": account.id, "email": account.email, "role": account.role}
     claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": "login", "ver": account.version}
     return jwt.encode(claims, key, algorithm="HS256")
@@ -2154,9 +2152,8 @@ def is_ours(config: Config, answer: Json) -> bool:
     pages = (*config.site_origins, config.server_public_url)
     hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
     scored = config.captcha_provider == "recaptcha" and "score" in answer
-    score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
-    # reCAPTCHA v3 suggests 0.5.
-    human = isinstance(score, int | float) and score is not True and score >= 0.5
+    score: Any = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
+    human = type(score) in (int, float) and score >= 0.5  # as reCAPTCHA v3 suggests
     named = scored or config.captcha_provider == "turnstile" or "action" in answer
     ours = not named or answer.get("action") == CAPTCHA_ACTION
     return answer.get("hostname") in hosts and human and ours
@@ -2251,9 +2248,8 @@ def send_letter(config: Config, letter: Letter | None) -> None:
 
 def print_letter(letter: Letter) -> None:
     message = email.message_from_string(letter.message, policy=email.policy.SMTP)
+    text, frame = message.get_content().replace("\r\n", "\n"), "-" * 72
     head = f"To: {message['To']}\nSubject: {message['Subject']}\n"
-    text = message.get_content().replace("\r\n", "\n")
-    frame = "-" * 72
     print(f"{frame}\n{head}\n{text}{frame}", flush=True)
 
 
@@ -4000,10 +3996,8 @@ class Worker(threading.Thread):
         while not self.stopping:
             try:
                 pause = self.work()
-            except Unavailable:
-                pause = 5  # said already, by the store
-            except Exception:
-                if not self.stopping:
+            except Exception as error:
+                if not self.stopping and not isinstance(error, Unavailable):  # the store said so
                     log.exception("the %s failed, and goes on", self.name)
                 pause = 5
             self.wake.wait(pause)
@@ -4245,7 +4239,6 @@ def recount(config: Config, asked: argparse.Namespace) -> int:
 
 
 def example(config: Config, asked: argparse.Namespace) -> int:
-    """The sample settings, or what systemd or a proxy needs to run this service."""
     kind, words = asked.what, {}
     if not kind:
         text = example_config()
