@@ -1654,6 +1654,12 @@ ENDING = re.compile(f"(?<=..)(省|市|地区|盟|特别行政区|(({PEOPLES})族
 MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 
+PLACE = """
+    SELECT country, location FROM range JOIN place ON place.id = range.place
+     WHERE start <= ? ORDER BY start DESC LIMIT 1"""
+COUNTRY_CALLED = "SELECT country FROM place WHERE location = ?"
+NAME_OF_COUNTRY = "SELECT location FROM place WHERE country = ?"
+
 
 class Places:
     """Where addresses are, by the owner's file or the two tables that ship; what can't be read is
@@ -1726,13 +1732,6 @@ class Places:
 
     def close(self) -> None:
         self.held.close()
-
-
-PLACE = """
-    SELECT country, location FROM range JOIN place ON place.id = range.place
-     WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-COUNTRY_CALLED = "SELECT country FROM place WHERE location = ?"
-NAME_OF_COUNTRY = "SELECT location FROM place WHERE country = ?"
 
 
 # -- Text ---------------------------------------------------------------------
@@ -2064,9 +2063,8 @@ def read_token(token: str, key: bytes, now: int) -> tuple[int, int]:
 
 
 def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
-    """A proof of work in the wire format of ALTCHA, version 2.
-
-    The counter is chosen here, so that no one waits longer than 150 000 tries take."""
+    """A proof of work in the wire format of ALTCHA, version 2. The counter is chosen here, so that
+    no one waits longer than 150 000 tries take."""
     nonce, salt = chance(16), chance(16)
     counter = 20_000 + int.from_bytes(chance(8)) % 130_001
     parameters = {
@@ -2133,10 +2131,9 @@ TRIAL_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
 def captcha_passed(config: Config, status: int, body: bytes) -> bool:
     """What a provider's answer to siteverify says; `CaptchaDown` when that is nothing, or a
     complaint about what is not the visitor's."""
-    try:
+    answer: Json = {}
+    with contextlib.suppress(BadRequest):
         answer = strict_json(body)
-    except BadRequest:
-        answer = {}
     errors = str(answer.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
         raise CaptchaDown("it refuses [captcha] secret")
@@ -2161,6 +2158,9 @@ def is_ours(config: Config, answer: Json) -> bool:
 
 # -- World --------------------------------------------------------------------
 
+ANSWER_LIMIT = 64 * 1024
+SMTP_PATIENCE = 30  # seconds for one letter
+
 
 @contextlib.contextmanager
 def dialled(
@@ -2184,9 +2184,6 @@ def dialled(
 def hang_up(line: socket.socket) -> None:
     with contextlib.suppress(OSError):
         line.shutdown(socket.SHUT_RDWR)
-
-
-ANSWER_LIMIT = 64 * 1024
 
 
 def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
@@ -2214,9 +2211,6 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     if size > ANSWER_LIMIT:
         raise OSError("the answer is too long")
     return reply.status, bytes(text[:size])
-
-
-SMTP_PATIENCE = 30  # seconds for one letter
 
 
 def send_letter(config: Config, letter: Letter | None) -> None:
@@ -2977,8 +2971,9 @@ def examine_versions() -> Iterator[Finding]:
             found = importlib.metadata.version(name)
             have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
             if have < need:
-                text = f"{name} {found} has known holes: install {least}"
-                yield Finding("warn", "versions", text)
+                yield Finding(
+                    "warn", "versions", f"{name} {found} has known holes: install {least}"
+                )
     minor, micro = sys.version_info[1:3]
     if micro < LEAST_PYTHON.get(minor, 0):
         least = f"3.{minor}.{LEAST_PYTHON[minor]}"
@@ -4010,8 +4005,7 @@ class Worker(threading.Thread):
 
 
 def sweep(server: Any, now: float) -> None:
-    """Close the connections whose request or reply comes to no end, and make room for others.
-
+    """Close the connections whose request or reply comes to no end, and make room for others:
     waitress only sees silence, and closes what it can write to; a peer that drips, or that never
     reads, would stay."""
     resting = [channel for channel in server.active_channels.values() if not channel.requests]
