@@ -4015,9 +4015,7 @@ def sweep(server: Any, now: float) -> None:
             channel.held, channel.since = held, now
     newest = max((channel.last_activity for channel in resting), default=0)
     # A drip is no sign of life. waitress's clock is another, so that only its differences count.
-    resting.sort(
-        key=lambda c: newest - c.last_activity if c.held is None else now - c.since, reverse=True
-    )
+    resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
     crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
     for channel in resting:
