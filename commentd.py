@@ -2038,6 +2038,7 @@ def new_code(chance: Callable[[int], bytes]) -> str:
 
 
 def make_token(account: Account, key: bytes, now: int) -> str:
+    """A JWT with the claims of the contract, and `use`, `ver` and `iat`."""
     claims: Json = {"id": account.id, "email": account.email, "role": account.role}
     claims |= {"iat": now, "exp": now + TOKEN_LIFE, "use": "login", "ver": account.version}
     return jwt.encode(claims, key, algorithm="HS256")
@@ -4072,6 +4073,7 @@ def make_server(app: App) -> Any:
 
 
 def greet(config: Config, server: Any) -> None:
+    """What the owner reads when the service has started."""
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
