@@ -1917,7 +1917,6 @@ def without_tracking(url: str) -> str:
 def unquoted(text: str) -> str:
     """Percent-decoded where that gives UTF-8; what is reserved or a control stays encoded, and
     so becomes a `%` that encodes nothing: else it could, with what is decoded behind it."""
-    reserved = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
 
     def decoded(match: re.Match[str]) -> str:
         if match[0] == "%":
@@ -1927,10 +1926,13 @@ def unquoted(text: str) -> str:
         except UnicodeDecodeError:
             return match[0].upper()
         return "".join(
-            urllib.parse.quote(c, safe="") if c in reserved or has_controls(c) else c for c in run
+            urllib.parse.quote(c, safe="") if c in RESERVED or has_controls(c) else c for c in run
         )
 
     return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decoded, text)
+
+
+RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itself
 
 
 def trimmed(key: str) -> str:
