@@ -39,6 +39,7 @@ import html
 import http.client
 import importlib.metadata
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -94,8 +95,6 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers in a range."""
-
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
@@ -105,8 +104,6 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def one_of(*words: str) -> Callable[[str], str]:
-    """A parser that takes one of a few words."""
-
     def parse(text: str) -> str:
         if text.lower() not in words:
             raise ValueError(f"must be one of: {', '.join(words)}")
@@ -191,7 +188,6 @@ def one_line(text: str) -> str:
 
 
 def mailbox(text: str) -> str:
-    """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
     address = r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?"
     if text and not re.fullmatch(address, text):
@@ -387,17 +383,15 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     if path and secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     for section, key, text, source in [*told, *from_environment(environ)]:
-        if (section, key) not in SETTINGS:
-            faults.append(f"{source}: there is no such setting{hint(section, key)}")
-            continue
         try:
             values[f"{section}_{key}"] = SETTINGS[section, key].metadata["parse"](text)
+        except KeyError:
+            faults.append(f"{source}: there is no such setting{hint(section, key)}")
         except ValueError as error:
             faults.append(f"{source}: {error}")
-    faults += contradictions(values)
-    if faults:
-        raise SettingsFault("\n".join(faults))
     config = Config(**values)
+    if faults := [*faults, *contradictions(config)]:
+        raise SettingsFault("\n".join(faults))
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
     placed: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
@@ -405,12 +399,10 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Section, key, text and source of each line of the file."""
-    if path is None:
-        return
+    """Section, key, text and source of each line of the file, if there is one."""
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
-        parser.read_string(path.read_text(encoding="utf-8-sig"), source=str(path))
+        parser.read_string(path.read_text("utf-8-sig") if path else "", source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
         faults.append(f"{path}: {misread(error)}")
         return
@@ -448,28 +440,25 @@ def hint(section: str, key: str) -> str:
     return "; `commentd example` prints them all"
 
 
-def contradictions(values: Json) -> list[str]:
+def contradictions(config: Config) -> Iterator[str]:
     """What single settings allow and together makes no sense."""
-    config, faults = Config(**values), []
     if config.mail_host and not (config.mail_sender or "@" in config.mail_user):
-        faults.append("[mail] host is set, so set [mail] sender too: the address letters come from")
+        yield "[mail] host is set, so set [mail] sender too: the address letters come from"
     if config.mail_user and not config.mail_password:
-        faults.append("[mail] user is set, so set [mail] password too")
+        yield "[mail] user is set, so set [mail] password too"
     here = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
     if config.mail_user and config.mail_security == "none" and not here:
-        faults.append("[mail] security = none would send [mail] password in clear: use starttls")
+        yield "[mail] security = none would send [mail] password in clear: use starttls"
     if config.captcha_provider in SITEVERIFY:
-        for key in ("captcha_site_key", "captcha_secret", "site_origins"):
-            if not getattr(config, key):
-                name = "[{}] {}".format(*key.split("_", 1))
-                faults.append(f"[captcha] provider = {config.captcha_provider} needs {name}")
+        for section, key in (("captcha", "site_key"), ("captcha", "secret"), ("site", "origins")):
+            if not getattr(config, f"{section}_{key}"):
+                yield f"[captcha] provider = {config.captcha_provider} needs [{section}] {key}"
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
-        faults.append("[server] trusted_proxy trusts everyone: name the proxy")
+        yield "[server] trusted_proxy trusts everyone: name the proxy"
     file = config.server_listen.startswith("unix:")
     if proxies and ("unix" not in proxies if file else {*proxies} == {"unix"}):
-        faults.append("[server] trusted_proxy must be unix where listen is unix:…, and only there")
-    return faults
+        yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
 def example_config() -> str:
@@ -988,11 +977,9 @@ def backups_of(path: Path, folder: Path) -> dict[Path, float]:
 
 
 def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
-    """Let go of all but the newest copies."""
     times = backups_of(path, folder)
     # First those of a time to come: a clock was wrong.
-    oldest = sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))
-    for copy in oldest[:-keep]:
+    for copy in sorted(times, key=lambda copy: (times[copy] <= now, times[copy]))[:-keep]:
         copy.unlink(missing_ok=True)
 
 
@@ -2120,16 +2107,21 @@ ENDING = re.compile(f"(?<=..)(省|市|地区|盟|特别行政区|(({PEOPLES})族
 MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 
+PLACE = """
+    SELECT country, location FROM range JOIN place ON place.id = range.place
+     WHERE start <= ? ORDER BY start DESC LIMIT 1"""
+COUNTRY_CALLED = "SELECT country FROM place WHERE location = ?"
+NAME_OF_COUNTRY = "SELECT location FROM place WHERE country = ?"
+
 
 class Places:
     """Where addresses are, by the owner's file or the two tables that ship; what can't be read is
     named once, and the next best answers."""
 
     def __init__(self, folder: Path, file: str = "") -> None:
-        self.lock, self.folder = threading.Lock(), folder
+        self.lock, self.held, self.folder = threading.Lock(), contextlib.ExitStack(), folder
         self.tables: dict[int, sqlite3.Connection | None] = {}
         self.own: LookUp = lambda ip: None
-        self.held = contextlib.ExitStack()
         if file:
             try:
                 self.own = self.held.enter_context(open_places(Path(file)))
@@ -2159,7 +2151,6 @@ class Places:
         except Exception as error:
             log.warning("[geo] file fails (%s); the tables that ship are used", error)
             self.own, found = lambda ip: None, None
-            self.held.close()
         if found is None:
             return None
         country, name, parts = found
@@ -2171,12 +2162,10 @@ class Places:
         country = (self.ask(4, COUNTRY_CALLED, name or country) or (country,))[0]
         if not re.fullmatch("[A-Z]{2}", country):
             return None
-        if country == "CN" and parts and parts[0] in REGIONS:
-            country, parts = REGIONS[parts[0]], []
-        if parts and parts[0] in MUNICIPALITIES:
-            parts = parts[:1]
-        if country == "CN":
-            return country, " ".join(parts) or "中国"
+        province = parts[0] if parts else ""
+        if country == "CN" and province not in REGIONS:
+            return country, province if province in MUNICIPALITIES else " ".join(parts) or "中国"
+        country = REGIONS[province] if country == "CN" else country
         return country, (self.ask(4, NAME_OF_COUNTRY, country) or (name,))[0]
 
     def ask(self, version: int, sql: str, value: int | str) -> Any:
@@ -2185,28 +2174,17 @@ class Places:
         try:
             if version not in self.tables:
                 uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
-                self.tables[version] = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            table = self.tables[version]
-            return table and table.execute(sql, (value,)).fetchone()
+                table = sqlite3.connect(uri, uri=True, check_same_thread=False)
+                self.tables[version] = self.held.enter_context(contextlib.closing(table))
+            known = self.tables[version]
+            return known and known.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
             log.warning("addresses have no place, since %s can't be read: %s", file.name, error)
-            if broken := self.tables.get(version):
-                broken.close()
             self.tables[version] = None
             return None
 
     def close(self) -> None:
         self.held.close()
-        for table in self.tables.values():
-            if table:
-                table.close()
-
-
-PLACE = """
-    SELECT country, location FROM range JOIN place ON place.id = range.place
-     WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-COUNTRY_CALLED = "SELECT country FROM place WHERE location = ?"
-NAME_OF_COUNTRY = "SELECT location FROM place WHERE country = ?"
 
 
 # -- Text ---------------------------------------------------------------------
@@ -2230,13 +2208,10 @@ def strict_json(body: bytes) -> Json:
 
 def too_deep(text: str, most: int = 16) -> bool:
     """Brackets outside texts, counted before parsing: the parser recurses."""
-    depth = 0
     # An unended text counts too, so that no start of one is scanned twice.
-    for mark in re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0)
-        if depth > most:
-            return True
-    return False
+    marks = re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text)
+    steps = ({"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0) for mark in marks)
+    return max(itertools.accumulate(steps), default=0) > most
 
 
 def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
@@ -2246,7 +2221,6 @@ def without_doubles(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def query_of(query_string: str) -> dict[str, list[str]]:
-    """The words of a query, strictly UTF-8."""
     try:
         # WSGI gives bytes, a character each.
         text = query_string.encode("latin-1").decode("utf-8")
@@ -2341,8 +2315,8 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     each household has a /64, that, and ten times as much for a /48."""
     if ":" not in ip:
         return [(ip, 1)]
-    nets = [str(ipaddress.ip_network(f"{ip}/{length}", strict=False)) for length in (64, 48)]
-    return [(nets[0], 1), (nets[1], 10)]
+    sizes = ((64, 1), (48, 10))
+    return [(str(ipaddress.ip_network(f"{ip}/{n}", strict=False)), factor) for n, factor in sizes]
 
 
 TRACKING = re.compile(r"(fbclid|gclid|msclkid|mc_[ce]id|yclid|igshid|spm|utm_[^=]*)(=|\Z)")
@@ -2517,9 +2491,6 @@ def safe_html(content: str) -> str:
         return html.escape(content).replace("\n", "<br>")
 
 
-TAGS = {*"p br em strong del code pre blockquote ul ol li a hr".split()}  # noqa: SIM905
-
-
 def only_absolute(tag: str, attribute: str, link: str) -> str | None:
     # `http:x` has a scheme and is relative all the same.
     absolute = re.match(r"https?://[^/\s]|mailto:", link, re.IGNORECASE)
@@ -2529,7 +2500,7 @@ def only_absolute(tag: str, attribute: str, link: str) -> str | None:
 def clean(markup: str) -> str:
     return nh3.clean(
         markup,
-        tags=TAGS,
+        tags={*"p br em strong del code pre blockquote ul ol li a hr".split()},  # noqa: SIM905
         attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
@@ -2627,9 +2598,8 @@ def subscriber_of(key: bytes, address: str) -> str:
 
 
 def new_challenge(key: bytes, now: int, chance: Callable[[int], bytes]) -> Json:
-    """A proof of work in the wire format of ALTCHA, version 2.
-
-    The counter is chosen here, so that no one waits longer than 150 000 tries take."""
+    """A proof of work in the wire format of ALTCHA, version 2. The counter is chosen here, so that
+    no one waits longer than 150 000 tries take."""
     nonce, salt = chance(16), chance(16)
     counter = 20_000 + int.from_bytes(chance(8)) % 130_001
     parameters = {
@@ -2707,10 +2677,9 @@ TRIAL_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
 def captcha_passed(config: Config, status: int, body: bytes) -> bool:
     """What a provider's answer to siteverify says; `CaptchaDown` when that is nothing, or a
     complaint about what is not the visitor's."""
-    try:
+    answer: Json = {}
+    with contextlib.suppress(BadRequest):
         answer = strict_json(body)
-    except BadRequest:
-        answer = {}
     errors = str(answer.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
         raise CaptchaDown("it refuses [captcha] secret")
@@ -2726,15 +2695,17 @@ def is_ours(config: Config, answer: Json) -> bool:
     pages = (*config.site_origins, config.server_public_url)
     hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
     scored = config.captcha_provider == "recaptcha" and "score" in answer
-    score = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
-    # reCAPTCHA v3 suggests 0.5.
-    human = isinstance(score, int | float) and score is not True and score >= 0.5
+    score: Any = answer.get("score") if scored else 1  # hCaptcha's score means the opposite
+    human = type(score) in (int, float) and score >= 0.5  # as reCAPTCHA v3 suggests
     named = scored or config.captcha_provider == "turnstile" or "action" in answer
     ours = not named or answer.get("action") == CAPTCHA_ACTION
     return answer.get("hostname") in hosts and human and ours
 
 
 # -- World --------------------------------------------------------------------
+
+ANSWER_LIMIT = 64 * 1024
+SMTP_PATIENCE = 30  # seconds for one letter
 
 
 def assets_folder() -> Path:
@@ -2755,7 +2726,9 @@ def letter_words(language: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[socket.socket]:
+def dialled(
+    host: str, port: int, tls: bool, wait: float, patience: float
+) -> Iterator[socket.socket]:
     """A connection that ends after `patience` seconds, however slowly the other side drips."""
     ends = time.monotonic() + patience
     line = socket.create_connection((host, port), timeout=wait)
@@ -2764,6 +2737,8 @@ def dialled(host: str, port: int, wait: float, patience: float) -> Iterator[sock
         ends_at = threading.Timer(max(0, ends - time.monotonic()), hang_up, [watched])
         ends_at.start()
         try:
+            if tls:
+                line = ssl.create_default_context().wrap_socket(line, server_hostname=host)
             yield line
         finally:
             ends_at.cancel()
@@ -2774,40 +2749,31 @@ def hang_up(line: socket.socket) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
-ANSWER_LIMIT = 64 * 1024
-
-
 def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
     """GET, or POST of a form, to an address that the owner set: status and body, `OSError` for
     everything else. Five seconds, 64 KiB, no redirect, no proxy of the environment; TLS is
     verified."""
     place = urllib.parse.urlsplit(url)
-    host, secure = place.hostname or "", place.scheme == "https"
+    host, tls = place.hostname or "", place.scheme == "https"
     target = urllib.parse.urlunsplit(("", "", place.path or "/", place.query, ""))
     headers = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
     body, text = None, bytearray(ANSWER_LIMIT + 1)
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         headers["Content-Type"] = "application/x-www-form-urlencoded"
-    with dialled(host, place.port or (443 if secure else 80), wait=2, patience=5) as line:
-        client = http.client.HTTPConnection(place.netloc)
-        with contextlib.closing(client):
-            client.sock = line
-            if secure:
-                client.sock = ssl.create_default_context().wrap_socket(line, server_hostname=host)
-            try:
-                client.request("GET" if body is None else "POST", target, body, headers)
-                # Not by read(), which a chunk of -1 bytes makes read without end.
-                with client.getresponse() as reply:
-                    size = reply.readinto(text)
-            except http.client.HTTPException as error:
-                raise OSError(type(error).__name__) from None
+    client, port = http.client.HTTPConnection(place.netloc), place.port or (443 if tls else 80)
+    with dialled(host, port, tls, wait=2, patience=5) as line, contextlib.closing(client):
+        client.sock = line
+        try:
+            client.request("GET" if body is None else "POST", target, body, headers)
+            # Not by read(), which a chunk of -1 bytes makes read without end.
+            with client.getresponse() as reply:
+                size = reply.readinto(text)
+        except http.client.HTTPException as error:
+            raise OSError(type(error).__name__) from None
     if size > ANSWER_LIMIT:
         raise OSError("the answer is too long")
     return reply.status, bytes(text[:size])
-
-
-SMTP_PATIENCE = 30  # seconds for one letter
 
 
 def send_letter(config: Config, letter: Letter | None) -> None:
@@ -2816,10 +2782,20 @@ def send_letter(config: Config, letter: Letter | None) -> None:
     if letter and not config.mail_host:
         print_letter(letter)
         return
-    port = config.mail_port or MAIL_PORTS[config.mail_security]
-    client = smtplib.SMTP(timeout=10)
-    with dialled(config.mail_host, port, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
-        begin_mail(client, config, line)
+    host, security = config.mail_host, config.mail_security
+    port = config.mail_port or {"starttls": 587, "tls": 465, "none": 25}[security]
+    client, tls = smtplib.SMTP(timeout=10), security == "tls"
+    with dialled(host, port, tls, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
+        # smtplib would connect by itself, but then nothing could end a handshake that drips.
+        client.sock = line
+        client._host = host  # type: ignore[attr-defined]  # starttls() checks it
+        status, words = client.getreply()
+        if status != 220:
+            raise smtplib.SMTPConnectError(status, words)
+        if security == "starttls":
+            client.starttls(context=ssl.create_default_context())
+        if config.mail_user:
+            client.login(config.mail_user, config.mail_password)
         if letter:
             _, sender = name_and_address(config.mail_sender or config.mail_user)
             client.sendmail(sender, [letter.recipient], letter.message.encode())
@@ -2827,31 +2803,10 @@ def send_letter(config: Config, letter: Letter | None) -> None:
             client.quit()  # what was said before holds
 
 
-MAIL_PORTS = {"starttls": 587, "tls": 465, "none": 25}
-
-
-def begin_mail(client: smtplib.SMTP, config: Config, line: socket.socket) -> None:
-    """Protect the connection and log in, as the settings say. smtplib would connect by itself,
-    but then nothing could end a handshake that drips."""
-    context = ssl.create_default_context()
-    client._host = config.mail_host  # type: ignore[attr-defined]  # starttls() checks it
-    client.sock = line
-    if config.mail_security == "tls":
-        client.sock = context.wrap_socket(line, server_hostname=config.mail_host)
-    status, words = client.getreply()
-    if status != 220:
-        raise smtplib.SMTPConnectError(status, words)
-    if config.mail_security == "starttls":
-        client.starttls(context=context)
-    if config.mail_user:
-        client.login(config.mail_user, config.mail_password)
-
-
 def print_letter(letter: Letter) -> None:
     message = email.message_from_string(letter.message, policy=email.policy.SMTP)
+    text, frame = message.get_content().replace("\r\n", "\n"), "-" * 72
     head = f"To: {message['To']}\nSubject: {message['Subject']}\n"
-    text = message.get_content().replace("\r\n", "\n")
-    frame = "-" * 72
     print(f"{frame}\n{head}\n{text}{frame}", flush=True)
 
 
@@ -3744,6 +3699,16 @@ def visitor_of(cx: Context) -> Json:
 
 # -- Doctor -------------------------------------------------------------------
 
+MEGA = 1024 * 1024
+RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
+# Older ones have known holes; Python by its minor version.
+LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
+LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
+HINTS = {  # what a mail server means that says so
+    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
+    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+}
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -3786,7 +3751,6 @@ def examine_settings(config: Config) -> Iterator[Finding]:
 
 
 def examine_files(config: Config) -> Iterator[Finding]:
-    """Room, rights and copies."""
     path = Path(config.database_path).absolute()
     with_wal = [path, Path(f"{path}-wal")]
     if path.parent.is_dir():
@@ -3806,11 +3770,7 @@ def examine_files(config: Config) -> Iterator[Finding]:
         yield Finding("fail", "backup", f"{copies} can't be written: make the folder, or own it")
 
 
-MEGA = 1024 * 1024
-
-
 def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
-    """What the figures of the database tell."""
     rows = f"comments: {seen['comments']}, accounts: {seen['accounts']}"
     yield Finding("ok", "database", f"{config.database_path}: {rows}")
     if not seen["admins"]:
@@ -3834,21 +3794,15 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
 
 
-RELEASED = 1_793_491_200  # 2026-11-01: no clock is right that says less
-
-# Older ones have known holes; Python by its minor version.
-LEAST = {"bottle": "0.13.4", "waitress": "3.0.2", "pyjwt": "2.13", "mistune": "3.4", "nh3": "0.3.7"}
-LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
-
-
 def examine_versions() -> Iterator[Finding]:
     for name, least in LEAST.items():
         with contextlib.suppress(ImportError):  # unknown, or not to be read by the owner
             found = importlib.metadata.version(name)
             have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
             if have < need:
-                text = f"{name} {found} has known holes: install {least}"
-                yield Finding("warn", "versions", text)
+                yield Finding(
+                    "warn", "versions", f"{name} {found} has known holes: install {least}"
+                )
     minor, micro = sys.version_info[1:3]
     if micro < LEAST_PYTHON.get(minor, 0):
         least = f"3.{minor}.{LEAST_PYTHON[minor]}"
@@ -3911,12 +3865,6 @@ def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
         hint = next((h for word, h in HINTS.items() if word in said), "")
         return Finding("fail", topic, f"{good.split()[0]}: {said} ({code}){hint}")
     return Finding("ok", topic, good)
-
-
-HINTS = {
-    "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
-    "unexpectedly closed: timed out": ": it may want [mail] security = tls",
-}
 
 
 # -- Readers ------------------------------------------------------------------
@@ -5407,7 +5355,6 @@ class Chunks(ChunkedReceiver):  # type: ignore[misc]
 
     SIZE = re.compile(rb"([0-9A-Fa-f]{1,6})(;[\t -~]*)?\r\n")
     completed: bool
-    error: Any
 
     def __init__(self, buf: Any) -> None:
         super().__init__(buf)
@@ -5437,9 +5384,7 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """Refuses what a proxy could read as another request, or as two (RFC 9112, 3, 5.2, 6.1)."""
 
     body_rcv: Any
-    completed: bool
     empty: bool
-    error: Any
 
     def received(self, data: bytes) -> int:
         taken = int(super().received(data))
@@ -5517,10 +5462,8 @@ class Worker(threading.Thread):
         while not self.stopping:
             try:
                 pause = self.work()
-            except Unavailable:
-                pause = 5  # said already, by the store
-            except Exception:
-                if not self.stopping:
+            except Exception as error:
+                if not self.stopping and not isinstance(error, Unavailable):  # the store said so
                     log.exception("the %s failed, and goes on", self.name)
                 pause = 5
             self.wake.wait(pause)
@@ -5533,8 +5476,7 @@ class Worker(threading.Thread):
 
 
 def sweep(server: Any, now: float) -> None:
-    """Close the connections whose request or reply comes to no end, and make room for others.
-
+    """Close the connections whose request or reply comes to no end, and make room for others:
     waitress only sees silence, and closes what it can write to; a peer that drips, or that never
     reads, would stay."""
     resting = [channel for channel in server.active_channels.values() if not channel.requests]
@@ -5544,9 +5486,7 @@ def sweep(server: Any, now: float) -> None:
             channel.held, channel.since = held, now
     newest = max((channel.last_activity for channel in resting), default=0)
     # A drip is no sign of life. waitress's clock is another, so that only its differences count.
-    resting.sort(
-        key=lambda c: newest - c.last_activity if c.held is None else now - c.since, reverse=True
-    )
+    resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
     crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
     for channel in resting:
@@ -5571,7 +5511,6 @@ def spare_descriptors() -> int:
 
 
 def make_server(app: App) -> Any:
-    """The waitress server, bound to its address and listening."""
     listen = app.house.config.server_listen
     common = {
         "threads": 16,
@@ -5623,7 +5562,7 @@ def greet(app: App, server: Any) -> None:
 
 
 def serve_until_stopped(app: App, server: Any) -> None:
-    """Runs until SIGTERM or Ctrl-C; then answers what is in flight, writes, and closes."""
+    """Runs until SIGTERM or Ctrl-C; then answers what is in flight."""
     stopping = False
 
     # Not by an exception: it could end the I/O thread in the middle of a request it reads.
@@ -5653,8 +5592,6 @@ def serve_until_stopped(app: App, server: Any) -> None:
     app.stopping = True
     for worker in workers:
         worker.stop()
-    app.close()
-    log.info("stopped; all that was acknowledged is kept")
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -5678,16 +5615,13 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 
 def serve(config: Config, asked: argparse.Namespace) -> int:
-    app = make_app(config)
-    try:
+    with contextlib.closing(make_app(config)) as app:
         server = make_server(app)
-    except BaseException:
-        app.close()
-        raise
-    for finding in (*examine_settings(config), *examine_files(config)):
-        if finding.level in ("warn", "fail"):
-            log.warning("%s: %s", finding.topic, finding.text)
-    serve_until_stopped(app, server)
+        for finding in (*examine_settings(config), *examine_files(config)):
+            if finding.level in ("warn", "fail"):
+                log.warning("%s: %s", finding.topic, finding.text)
+        serve_until_stopped(app, server)
+    log.info("stopped; all that was acknowledged is kept")
     return 0
 
 
@@ -5703,7 +5637,7 @@ def check(config: Config, asked: argparse.Namespace) -> int:
         print(f"  {f'[{section}] {key}':29} {value:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
-    found += [*examine_database(config, path, world)]
+    found += examine_database(config, path, world)
     found += examine_outside(config, world, is_running(path), asked.mail)
     for finding in sorted(found):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
@@ -5785,7 +5719,6 @@ def recount(config: Config, asked: argparse.Namespace) -> int:
 
 
 def example(config: Config, asked: argparse.Namespace) -> int:
-    """The sample settings, or what systemd or a proxy needs to run this service."""
     kind, words = asked.what, {}
     if not kind:
         text = example_config()
@@ -5797,6 +5730,7 @@ def example(config: Config, asked: argparse.Namespace) -> int:
             inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
             inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
             text = template(f"{kind}.conf").replace("{{inside}}", inside)
+            text = text if words["ssl"] else re.sub(".* ssl_.*\n", "", text)
     else:
         raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx")
     for name, value in {**words, "program": str(Path(sys.argv[0]).absolute())}.items():
@@ -5810,24 +5744,18 @@ def template(name: str) -> str:
 
 
 def proxy_words(config: Config, kind: str) -> dict[str, str]:
-    """The address that readers use and the one that the proxy talks to."""
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
-    host, listen = url.hostname or "", config.server_listen
+    tls, listen = url.scheme == "https", config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen[5:]}"
-    ports = [f"listen {url.port or 80};", f"listen [::]:{url.port or 80};"]
-    if url.scheme == "https":
-        folder = f"/etc/letsencrypt/live/{host}"
-        ports = [f"listen {url.port or 443} ssl;", f"listen [::]:{url.port or 443} ssl;"]
-        ports += [f"ssl_certificate {folder}/fullchain.pem;"]
-        ports += [f"ssl_certificate_key {folder}/privkey.pem;", "ssl_protocols TLSv1.2 TLSv1.3;"]
     return {
-        "address": f"{url.scheme}://{url.netloc}",
-        "host": host,
+        "address": f"{url.scheme}://{url.netloc}",  # that readers use
+        "host": url.hostname or "",
         "path": url.path,
+        "port": str(url.port or (443 if tls else 80)),
+        "ssl": " ssl" if tls else "",
         "upstream": upstream,
-        "listen": "\n    ".join(ports),
     }
 
 
