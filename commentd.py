@@ -1742,8 +1742,8 @@ class Store:
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, pinned = 0, edited_at = NULL, judged_at = NULL, language = '', owner_due = 0,
-                   author_due = 0
+                   likes = 0, pinned = 0, language = '', edited_at = NULL, judged_at = NULL,
+                   owner_due = 0, author_due = 0
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
@@ -5014,7 +5014,7 @@ def admin_figures(cx: Context) -> Json:
     """`?days=` to the sums of each day, and the pages that are read and talked about most."""
     count, today = number_of(cx, "days", 30, 366), (cx.now + 8 * HOUR) // DAY
     known = {
-        row["day"]: {name: max(0, row[name]) for name in row.keys()}  # likes taken back later
+        row["day"]: {name: max(0, n) for name, n in dict(row).items()}  # likes are taken back
         for row in cx.store.days(today - count + 1)
     }
     none = {"comments": 0, "views": 0, "likes": 0}
