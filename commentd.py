@@ -5634,7 +5634,7 @@ def check(config: Config, asked: argparse.Namespace) -> int:
     for each in in_force(config):
         section, key, value = each["section"], each["key"], each["value"]
         source = sources.get((section, key), "default")
-        print(f"  {f'[{section}] {key}':29} {value:35} {source}")
+        print(f"  {f'[{section}] {key}':27} {value:35} {source}")
     print("\nand this is what was found:\n")
     found = [*examine_settings(config), *examine_files(config), *examine_versions()]
     found += examine_database(config, path, world)

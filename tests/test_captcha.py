@@ -432,7 +432,8 @@ def test_without_a_verdict_nobody_gets_in_and_comments_wait(
     siteverify.script["all"] = [NO_VERDICT[said]], 0
     assert_down(failing)
     assert len(siteverify.asked) == 3
-    assert "comment 1 waits for approval: its captcha could not be checked" in caplog.messages
+    (waiting,) = failing.served.house.store.cases("waiting", "", 0, 99, 9)
+    assert waiting.held == "captcha_down"
     assert sum("[captcha] turnstile gives no verdict: " in line for line in caplog.messages) == 3
     assert SECRET not in caplog.text
 

@@ -541,6 +541,8 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
 ) -> None:
     service = start()
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
+    with closing(sqlite3.connect(service.path)) as db:  # the postman has looked at it
+        until(lambda: db.execute("SELECT owner_due FROM comment").fetchone() == (0,))
     before = dump(str(service.path))
     with closing(sqlite3.connect(service.path, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")  # a writer who takes its time

@@ -537,7 +537,7 @@ def test_in_a_flood_what_is_edited_waits(
     ho = {"content": "ho", "html": "<p>ho</p>\n", "edited": "2026-11-18 19:06:40"}
     assert edit(visitor, token) == written(**ho, status="waiting")
     assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
-        (logging.WARNING, "comment 1 waits for approval: too many in an hour")
+        (logging.WARNING, "more than 300 comments in an hour: further ones wait for approval")
     ]
     assert [c["id"] for c in visitor.listing()["comments"]] == [2]
     threads = visitor.listing(view="threads")

@@ -42,7 +42,7 @@ HELD = {**NAMED, "moderation_hold": "all"}
 TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
 BUNDLED = 10 * MINUTE
 JUDGEMENTS = ("visible", "spam", "deleted")
-KINDS = (*JUDGEMENTS, "waiting", "confirm", "stop", "stop_all", "start")
+KINDS = (*JUDGEMENTS, "waiting", "confirm", "stop", "stop_all", "start", "start_all")
 
 LETTERS = json.loads(
     Path(commentd.__file__).with_name("static").joinpath("letters.json").read_text()
@@ -293,7 +293,7 @@ def test_the_owner_judges_a_comment_by_the_links_that_arrived(
     assert (envelope.mail_from, envelope.rcpt_tos) == ("comments@blog.example", [OWNER])
     message = read(envelope.content)
     assert {*HEADERS} <= {*message.keys()}
-    assert message["Subject"] == f"blog.example: Lu on {PAGE}"
+    assert message["Subject"] == f"blog.example: new comment on {PAGE}"
     assert message["Auto-Submitted"] == "auto-generated"
     text = content(message)
     links = links_in(text)
@@ -342,7 +342,7 @@ def test_a_guest_who_confirms_gets_the_answer_that_waited_and_can_end_it(
     answer = office.letters[1]
     message, raw = read(answer.content), answer.content.decode()
     assert answer.rcpt_tos == [LU]
-    assert message["Subject"] == "Bob 在 blog.example 回复了你"
+    assert message["Subject"] == f"blog.example：你在 {PAGE} 的评论有了回复"
     text = content(message)
     stop, stop_all = links_in(text)
     assert text == (
@@ -605,6 +605,9 @@ def test_what_is_spam_at_once_is_not_told_of(
     assert status_of(app, answer) == "spam"
     later(app, outside)
     assert outside.letters == []
+    judge(owner, answer, "visible")
+    later(app, outside)
+    assert [x.recipient for x in outside.letters] == [ANN], "who let it through knows of it"
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "notify_owner": (OWNER, CO_OWNER)}])
@@ -794,7 +797,8 @@ def links(app: App, visitor: Reader, outside: Outside) -> dict[str, str]:
     for do in ("stop", "stop_all"):
         found[do] = link_to(do, read(answer["message"]).get_content())
     stop = {n: w for n, w in words_of(found["stop"]).items() if n not in ("mac", "lang")}
-    found["start"] = commentd.signed_link(parts[0], parts[2], "en", **{**stop, "do": "start"})
+    for do in ("start", "start_all"):
+        found[do] = commentd.signed_link(parts[0], parts[2], "en", **{**stop, "do": do})
     with app.house.store.writing():
         app.house.store.judge(first, "waiting", START)
     for do in (*JUDGEMENTS, "waiting"):
@@ -1213,7 +1217,10 @@ def test_who_has_an_account_is_told_of_an_answer_at_once(
     }
     assert text == expected[lang]
     (message,) = arrived(outside)
-    subject = {"en": "Bob answered you at blog.example", "zh": "Bob 在 blog.example 回复了你"}
+    subject = {
+        "en": f"blog.example: an answer to you on {PAGE}",
+        "zh": f"blog.example：你在 {PAGE} 的评论有了回复",
+    }
     assert message["Subject"] == subject[lang]
     assert sorted(message.keys()) == sorted([*HEADERS, *ANSWER_HEADERS])
     assert "\r\n\r\n" in letter.message
@@ -1293,6 +1300,23 @@ def test_letters_about_two_pages_can_be_ended_for_each(
         said(visitor, "more", parent_id=mine[page], page_url=page)
     later(app, outside)
     assert outside.letters == []
+
+
+@to_nobody
+def test_answers_on_many_pages_are_few_letters_an_hour_and_none_is_lost(
+    app: App, visitor: Reader, outside: Outside, ann: Reader
+) -> None:
+    for number in range(9):
+        mine = said(ann, nickname="Ann", page_url=f"/{number}/")
+        said(visitor, f"on {number}", parent_id=mine, page_url=f"/{number}/")
+    for _ in range(50):
+        app.deliver()
+        outside.time += MINUTE
+    assert len(outside.letters) == 6
+    for _ in range(30):
+        later(app, outside, MINUTE)
+    told = [re.findall("^> (on .*)", text, re.M) for text in texts(outside, ANN)]
+    assert sorted(told) == [[f"on {number}"] for number in range(9)]
 
 
 @to_nobody
@@ -1496,6 +1520,7 @@ def test_an_answer_is_told_when_it_is_approved_by_a_link(
     said(visitor, "answer", parent_id=first)
     later(app, outside)
     assert arrived(outside, ANN) == []
+    app.house.posted.clear()
     visitor.press(link_to("visible", texts(outside, OWNER)[-1]))
     assert app.house.posted.is_set(), "the postman is not called"
     app.deliver()

@@ -433,7 +433,9 @@ def test_an_approved_first_comment_waits_again_when_it_is_edited(
 
 
 @settled(moderation_hold="all")
-def test_an_edit_unpins_and_an_admins_edit_passes(visitor: Visitor, owner: Visitor) -> None:
+def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
+    visitor: Visitor, owner: Visitor
+) -> None:
     said = visitor.say("something nice")
     judge(owner, [1], "visible")
     pin(owner, [1])
@@ -441,7 +443,7 @@ def test_an_edit_unpins_and_an_admins_edit_passes(visitor: Visitor, owner: Visit
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
     edit(visitor, said, "an advertisement")
     assert held(owner) == ("waiting", "all")
-    assert queue(owner)["comments"][0]["pinned"] is False
+    assert visitor.listing(view="threads")["comments"] == []
     mine = owner.widget.say("mine", nickname="")
     assert edit(owner.widget, mine, "mine, better") == "visible"
 
@@ -578,6 +580,21 @@ def test_a_pinned_one_that_its_author_deletes_is_a_tombstone_in_its_old_place(
         (3, False, False),
         (1, False, True),
     ]
+
+
+@settled()
+def test_a_pinned_one_that_is_hidden_leaves_its_tombstone_in_its_old_place(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    visitor.say("one")
+    visitor.say("an answer", parent_id=1)
+    visitor.say("three")
+    pin(owner, [1])
+    judge(owner, [1], "spam")
+    for limit in (1, 2):
+        assert [number for page in walk(visitor, limit) for number in page] == [3, 1]
+    judge(owner, [1], "visible")
+    assert ids(visitor.listing(view="threads")) == [1, 3]
 
 
 @settled()

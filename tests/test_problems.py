@@ -76,7 +76,7 @@ OPTIONAL: dict[str, dict[str, Any]] = {
         "content": "ho", "nickname": "Eva", "website": "https://e.example",
     },
     "PATCH /admin/pages/<page_id>": {"closed": True, "page_url": "/other/", "merge": True},
-    "PATCH /admin/users/<user_id>": {"blocked": True, "role": "admin", "password": CANARY},
+    "PATCH /admin/users/<user_id>": {"blocked": False, "role": "admin", "password": CANARY},
     "POST /admin/blocks": {"days": 3, "note": "of a game"},
 }  # fmt: skip
 FORMS = {name: REQUIRED[name] | OPTIONAL.get(name, {}) for name in REQUIRED}
