@@ -1715,7 +1715,6 @@ class Store:
         """What stands on top of a page, the newest first."""
         sql = """
              WHERE comment.page_id = :id AND comment.pinned = 1 AND comment.parent_id IS NULL
-               AND comment.shown = 1
              ORDER BY comment.id DESC"""
         return self.all(Comment, COMMENT + sql, id=page_id)
 
@@ -1731,7 +1730,8 @@ class Store:
         """Show or hide a comment; what is hidden for good goes after a time."""
         self.set_status(comment_id, status)
         sql = """
-            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held)
+            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held),
+                   pinned = CASE WHEN status = 'visible' THEN pinned ELSE 0 END
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
         self.run(sql, judged_at=judged_at, held=held, id=comment_id)
@@ -1742,7 +1742,7 @@ class Store:
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, pinned = 0, language = '', edited_at = NULL, judged_at = NULL,
+                   likes = 0, language = '', edited_at = NULL, judged_at = NULL,
                    owner_due = 0, author_due = 0
              WHERE id = :id"""
         self.run(sql, id=comment_id)
@@ -2399,8 +2399,9 @@ def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
 
 
 def folded(text: str) -> str:
-    """Equal for texts that differ in case, width and blanks only."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    """Equal for texts that differ in case, width, blanks and what nobody sees only."""
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
 def plain_host(text: str) -> str:
@@ -3086,7 +3087,9 @@ def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
     for (to, page_id), pairs in readers.items():
         who, now = subscriber_of(key, to), int(world.now())
         wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
-        if wait := wait or store.take("bundles", who, 6, HOUR, now):
+        if not wait and (wait := store.take("bundles", who, 6, HOUR, now)):
+            store.give_back("bundle", f"{who} {page_id}")
+        if wait:
             waits.append(wait)
             continue
         store.add_letter(**answer_letter(config, world, key, to, pairs))
@@ -3774,7 +3777,7 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
     rows = f"comments: {seen['comments']}, accounts: {seen['accounts']}"
     yield Finding("ok", "database", f"{config.database_path}: {rows}")
     if not seen["admins"]:
-        text = "nobody is the admin: open the link that the start prints, or run commentd admin"
+        text = "there is none: open the link that the start prints, or run commentd admin"
         yield Finding("warn", "admin", text)
     if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
         yield Finding("fail", "clock", "it is behind what was written or released before")
@@ -4750,8 +4753,8 @@ def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str
         cx.store.judge(comment.id, wish, cx.now)
         note(cx, wish, comment.id, who=who)
     elif wish != was:
-        if comment.parent_id:
-            raise BadRequest("只有主评论可以置顶", "pin_invalid")
+        if comment.parent_id or comment.status != "visible":
+            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
         cx.store.pin(comment.id, bool(wish))
         note(cx, "pin" if wish else "unpin", comment.id)
     return was
@@ -5089,7 +5092,9 @@ def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
 def button(cx: Context, words: Mapping[str, str], said: Mapping[str, str], word: str = "") -> str:
     query = urllib.parse.urlencode({**said, "mac": link_mac(cx.key, said)})
     label = html.escape(words[word or f"button_{said['do']}"])
-    return f'<form method="post" action="?{html.escape(query)}"><button>{label}</button></form>'
+    kind = ' class="quiet"' if word else ""
+    action = html.escape(f"?{query}")
+    return f'<form method="post" action="{action}"><button{kind}>{label}</button></form>'
 
 
 def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:

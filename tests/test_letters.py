@@ -67,13 +67,13 @@ OURS = {
     "title": {},
     "link": {"rel": "icon|stylesheet", "href": "data:,|home.css"},
     "body": {},
-    "main": {},
+    "main": {"class": "link"},
     "h1": {},
     "p": {},
     "bdi": {},
     "pre": {"dir": "auto"},
     "form": {"method": "post", "action": r"\?[^\"]*"},
-    "button": {},
+    "button": {"class": "quiet"},
 }
 
 
@@ -302,10 +302,10 @@ def test_the_owner_judges_a_comment_by_the_links_that_arrived(
     assert text == (
         f"New comment on {PAGE} by “Lu”:\n\n"
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
-        "It waits for you (all comments do).\n\n"
+        "It waits for your approval: all comments do.\n\n"
         f"Approve: {approve}\nSpam:    {spam}\nDelete:  {delete}\n\n"
         f"Read and answer: {BLOG}{PAGE}#comment-1\n\n"
-        f"All that waits: {SERVICE}/admin\n"
+        f"All comments: {SERVICE}/admin\n"
     )
     quote = "Two lines\n\n> of which\n> one is quoted"
     who = f"Lu · {PAGE}"
@@ -346,7 +346,7 @@ def test_a_guest_who_confirms_gets_the_answer_that_waited_and_can_end_it(
     text = content(message)
     stop, stop_all = links_in(text)
     assert text == (
-        f"你在 {PAGE} 的评论有了回复，来自“Bob”：\n\n> An answer\n\n你写的是：\n\n> 我的问题\n\n"
+        f"“Bob”回复了你在 {PAGE} 的评论：\n\n> An answer\n\n你写的是：\n\n> 我的问题\n\n"
         f"查看并回复：{BLOG}{PAGE}#comment-2\n\n"
         f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n"
     )
@@ -389,20 +389,21 @@ def test_a_letter_that_was_refused_for_now_goes_out_once_with_the_same_message_i
             "none",
             f"New comment on {PAGE} by “Lu”:\n\n> x\n\n"
             "Hide as spam: {spam}\nDelete:       {deleted}\n\n"
-            f"Read and answer: {BLOG}{PAGE}#comment-1\n\nAll that waits: {SERVICE}/admin\n",
+            f"Read and answer: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n",
         ),
         (
             "zh",
             "none",
-            f"新评论，{PAGE}，来自“Lu”：\n\n> x\n\n标为垃圾：{{spam}}\n删除：　　{{deleted}}\n\n"
-            f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有待审评论：{SERVICE}/admin\n",
+            f"“Lu”在 {PAGE} 发表了评论：\n\n> x\n\n标为垃圾：{{spam}}\n删除：{{deleted}}\n\n"
+            f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有评论：{SERVICE}/admin\n",
         ),
         (
             "zh",
             "first",
-            f"新评论，{PAGE}，来自“Lu”：\n\n> x\n\n这条评论在等你审核（该作者的第一条评论）。\n\n"
-            "通过：{visible}\n垃圾：{spam}\n删除：{deleted}\n\n"
-            f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有待审评论：{SERVICE}/admin\n",
+            f"“Lu”在 {PAGE} 发表了评论：\n\n> x\n\n"
+            "这条评论等待审核（原因：该作者的第一条评论）。\n\n"
+            "通过：{visible}\n标为垃圾：{spam}\n删除：{deleted}\n\n"
+            f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有评论：{SERVICE}/admin\n",
         ),
     ],
 )
@@ -439,7 +440,7 @@ def test_a_letter_speaks_as_the_widget_did_else_as_the_comment_does(
     visitor.say(content, lang=lang)
     app.deliver()
     (text,) = texts(outside, OWNER)
-    assert ("新评论" in text, "New comment" in text) == (chinese, not chinese)
+    assert ("发表了评论" in text, "New comment" in text) == (chinese, not chinese)
     shown = visitor.get(path_of(link_to("spam", text))).text
     assert ('<html lang="zh-CN">' in shown) == chinese
 
@@ -662,7 +663,7 @@ def test_an_edit_that_makes_a_comment_wait_is_told_with_the_new_text(
     visitor.patch_json("/comments/1", body)
     later(app, outside)
     text = texts(outside, OWNER)[1]
-    assert "> A Casino\n\nIt waits for you (the word “casino”).\n" in text
+    assert "> A Casino\n\nIt waits for your approval: the word “casino”.\n" in text
     assert visitor.press(link_to("visible", text)).told[0] == "Approved: everybody can read it."
 
 
@@ -974,7 +975,7 @@ def test_what_is_gone_can_not_be_judged(
     assert visitor.press(links[do], status=404).told == gone
 
 
-BAD = "This link is not whole, or too old. Open the comments instead."
+BAD = "This link is not whole, or too old. Take the one in the newest letter."
 
 
 @named
@@ -1211,7 +1212,7 @@ def test_who_has_an_account_is_told_of_an_answer_at_once(
         "en": f"An answer to you on {PAGE} by “Bob”:\n\n> Because.\n\nYou wrote:\n\n"
         f"> Why?\n> Why not?\n\nRead and answer: {link}\n\n"
         f"No more letters about this page: {stop}\nNo more letters at all: {stop_all}\n",
-        "zh": f"你在 {PAGE} 的评论有了回复，来自“Bob”：\n\n> Because.\n\n你写的是：\n\n"
+        "zh": f"“Bob”回复了你在 {PAGE} 的评论：\n\n> Because.\n\n你写的是：\n\n"
         f"> Why?\n> Why not?\n\n查看并回复：{link}\n\n"
         f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n",
     }
@@ -1971,7 +1972,7 @@ def test_the_owner_sees_the_website_for_whose_sake_a_comment_waits(
     said(visitor, "Nice!", website="https://casino.example/")
     app.deliver()
     (text,) = texts(outside)
-    assert "(it has links)" in text
+    assert ": it has links." in text
     assert "casino.example" in text
     shown = visitor.get(path_of(link_to("visible", text))).text
     assert "casino.example" in shown

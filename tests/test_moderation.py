@@ -594,7 +594,7 @@ def test_a_pinned_one_that_is_hidden_leaves_its_tombstone_in_its_old_place(
     for limit in (1, 2):
         assert [number for page in walk(visitor, limit) for number in page] == [3, 1]
     judge(owner, [1], "visible")
-    assert ids(visitor.listing(view="threads")) == [1, 3]
+    assert ids(visitor.listing(view="threads")) == [3, 1]
 
 
 @settled()
