@@ -5072,13 +5072,22 @@ def link_page(cx: Context, *, done: bool) -> Reply:
     if said["do"] in STATES:
         return judging_page(cx, said, done=done)
     if not done:
-        return told_page(cx, words[f"page_{said['do']}"], button(cx, words, said))
+        title = words[f"page_{said['do']}"].format(site=site_name(cx.config))
+        return told_page(cx, title, button(cx, words, said))
     with cx.store.writing():
-        subscribe(cx, said)
+        own = subscribe(cx, said)
     cx.posted.set()
     back = said["do"].replace("stop", "start")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
-    return told_page(cx, words[f"done_{said['do']}"], undo)
+    link = page_link(own.page_url, cx.config.site_origins) if own else ""
+    foreign = own is None or is_foreign(own.page_url, cx.config.site_origins)
+    return told_page(
+        cx, words[f"done_{said['do']}"], undo + way_on("" if foreign else link, words["page"])
+    )
+
+
+def way_on(link: str, word: str) -> str:
+    return f'<nav><a href="{html.escape(link)}">{html.escape(word)}</a></nav>' if link else ""
 
 
 def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
@@ -5111,25 +5120,29 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
         return told_page(
             cx, words["changed"], quote + button(cx, words, fresh), 409 if done else 200
         )
+    back = {**said, "do": said["was"], "was": said["do"]}
+    undo = button(cx, words, back, "undo") + way_on("admin", words["more"])
+    if not done and comment.status == said["do"]:
+        return told_page(cx, words[f"done_{said['do']}"], quote + undo)
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
     with cx.store.writing():
         if judged(cx, comment.id, said["do"], "mail") is None:
             return told_page(cx, words["gone"], "", 404)
     cx.posted.set()
-    back = {**said, "do": said["was"], "was": said["do"]}
-    return told_page(cx, words[f"done_{said['do']}"], quote + button(cx, words, back, "undo"))
+    return told_page(cx, words[f"done_{said['do']}"], quote + undo)
 
 
-def subscribe(cx: Context, said: Mapping[str, str]) -> None:
+def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     """Letters about answers begin or end, as a link says: by its `do`, for the page where the
-    comment with its `id` is now, or for all."""
+    comment with its `id` is now, which is returned, or for all."""
     do, who, own = said["do"], said["who"], cx.store.case(int(said["id"]))
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
     if do == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
     page_id = own.page_id if own and do in ("stop", "start") else 0
     cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
+    return own if ours else None
 
 
 # -- Application --------------------------------------------------------------
@@ -5557,9 +5570,9 @@ def greet(app: App, server: Any) -> None:
     print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
     if not config.server_public_url or config.site_demo:
         print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
-    if not store.admins():
-        link = new_admin_link(store, app.house.world, "")
-        print(f"  open {address}/admin#link={link} to be its admin (within an hour)", flush=True)
+    link = "" if store.admins() else f"#link={new_admin_link(store, app.house.world, '')}"
+    todo = "to be its admin (once, within an hour)" if link else "to moderate"
+    print(f"  open {address}/admin{link} {todo}", flush=True)
     if not config.mail_host:
         print("  no [mail] host: letters, with their codes, are printed here", flush=True)
         if config.server_public_url:

@@ -22,13 +22,13 @@ const PHRASES = {
   advice: ['At least 8 characters are wise.', '建议至少 8 个字符。'],
   nickname: ['Name', '昵称'],
   forgot: ['No account yet, or the password is lost? On the server, “commentd admin E-MAIL” prints a link.', '还没有账号，或忘了密码？在服务器上运行 commentd admin 邮箱，会打印一个链接。'],
-  claim: ['Make this service yours', '成为管理员'], renew: ['Set a new password', '设置新密码'],
+  claim: ['Make this service yours', '成为站长'], renew: ['Set a new password', '设置新密码'],
   claim_lead: ['With this account you look after the comments, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
   renew_lead: ['For {n}.', '账号：{n}。'], begin: ['Begin', '开始'],
   link_used: ['This link is of no use any more', '这个链接已经失效'],
   link_advice: ['It opens once, within an hour. For a new one restart the service, or run “commentd admin E-MAIL” on the server.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
-  welcome: ['You are the admin', '你已是管理员'],
-  welcome_lead: ['New comments will wait for you here.', '新的评论会在这里等你。'],
+  welcome: ['You are the admin', '你已是站长'],
+  welcome_lead: ['Comments that wait for your approval will be in the queue.', '需要审核的评论会出现在待审列表里。'],
   toqueue: ['Go to the queue', '去看待审评论'],
 
   loading: ['One moment…', '稍等…'], more: ['Show more', '显示更多'], retry: ['Try again', '重试'],
@@ -41,11 +41,11 @@ const PHRASES = {
   429: ['Too fast: please wait {n} seconds.', '太快了，请等 {n} 秒。'],
   503: ['The service is busy. Please try again in a moment.', '服务正忙，请稍后再试。'],
   link_invalid: ['This link is of no use any more.', '这个链接已经失效。'],
-  wrong_credentials: ['E-mail or password is wrong, or the account is no admin’s.', '邮箱或密码不对，或者不是管理员账号。'],
+  wrong_credentials: ['E-mail or password is wrong, or the account is no admin’s.', '邮箱或密码不对，或者不是站长账号。'],
   wrong_password: ['This is not your password.', '密码不对。'],
-  not_admin: ['This account is no admin’s.', '这个账号不是管理员。'],
+  not_admin: ['This account is no admin’s.', '这个账号不是站长。'],
   token_invalid: ['Please sign in again.', '请重新登录。'],
-  last_admin: ['This is the only admin: make another one first.', '这是唯一的管理员，请先指定另一位。'],
+  last_admin: ['This is the only admin: make another one first.', '这是唯一的站长，请先指定另一位。'],
   value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
   content_too_long: ['This is too long.', '内容太长了。'],
   email_invalid: ['Write the address as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
@@ -71,11 +71,11 @@ const PHRASES = {
   none_spam: ['No spam.', '没有垃圾评论。'],
   none_deleted: ['Nothing was deleted lately. What is deleted stays here until it is purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
   none: ['Nothing here.', '这里还没有内容。'],
-  none_found: ['No comment is like that.', '没有找到这样的评论。'],
+  none_found: ['No comment was found.', '没有找到评论。'],
   none_mail: ['All letters were delivered.', '邮件都已送达。'],
   none_blocks: ['Nobody and nothing is blocked.', '没有屏蔽任何人或词。'],
   by: ['Comment by {n}', '{n} 的评论'], anonymous: ['(no name)', '（没有昵称）'],
-  answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '管理员'], user: ['User', '用户'],
+  answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '站长'], user: ['User', '用户'],
   pinned: ['Pinned', '置顶'], edited: ['edited', '已修改'], unfold: ['Read on', '展开全文'],
   held: ['Why it waits', '待审原因'], page: ['Page', '页面'], known: ['Author', '作者'],
   place: ['Place', '地区'], ip: ['Address', 'IP 地址'], website: ['Website', '网站'],
@@ -97,8 +97,8 @@ const PHRASES = {
   address: ['Address', '地址'],
   page_exists: ['That page has comments already. Send again to put both together; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
   merge: ['Put together', '合并'], you: ['you', '你'], since: ['since', '注册于'],
-  blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为管理员'],
-  demote: ['Make user', '取消管理员'], kind: ['What', '类型'], domain: ['Domain', '域名'],
+  blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为站长'],
+  demote: ['Make user', '取消站长'], kind: ['What', '类型'], domain: ['Domain', '域名'],
   word: ['Word', '词'], value: ['Value', '内容'], days: ['For how long', '时长'], 7: ['7 days', '7 天'],
   30: ['30 days', '30 天'], 365: ['a year', '一年'], forever: ['for ever', '永久'],
   note: ['Note', '备注'], ends: ['ends', '到期：'],
@@ -132,7 +132,7 @@ const PHRASES = {
 
 // What the log may tell of.
 const DEEDS = {
-  sign_in: ['signed in', '登录'], claim: ['became admin', '成为管理员'],
+  sign_in: ['signed in', '登录'], claim: ['became admin', '成为站长'],
   visible: ['approved comment', '通过评论'], waiting: ['held comment', '转为待审：评论'],
   spam: ['marked as spam comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
   pin: ['pinned comment', '置顶评论'], unpin: ['unpinned comment', '取消置顶评论'],
@@ -263,7 +263,7 @@ const select = (name, values, chosen, props) => h('select', {name, ...props},
 /** A new password for an account, or the one that it has; its name is for the browser's memory. */
 const password = (autocomplete, account, word = 'password') => h('div', {},
   account ? h('input', {hidden: true, autocomplete: 'username', value: account}) : '',
-  field('password', word, {type: 'password', required: true, autocomplete}))
+  field('password', word, {type: 'password', required: true, autocomplete, ...autocomplete === 'new-password' && {minLength: 8}}))
 const ownPassword = () => password('current-password', me().email, 'own_password')
 
 const choice = (name, word, pairs) => h('fieldset', {}, h('legend', {}, say(word)), ...pairs.map(([value, shown], i) =>
@@ -887,8 +887,8 @@ const VIEWS = {
   },
 
   welcome() {
-    main.append(h('p', {}, say('welcome_lead')))
-    load(main, 'settings', reply => main.append(...tag(), ...findings(reply), h('h2', {}, link('#queue', say('toqueue')))))
+    main.append(h('p', {}, say('welcome_lead')), ...tag(),
+      h('h2', {}, link('#queue', say('toqueue'))), h('p', {}, link('#settings', say('findings'))))
   },
 }
 
@@ -1033,13 +1033,11 @@ function backup() {
 }
 
 function inForce({settings, version}) {
-  const rows = listOf(settings), sections = [...new Set(rows.map(({section}) => section))]
-  const cells = ({key, value, changed, help}) => [
-    span(text(key), changed && ' ', changed && badge('changed'), h('div', {class: 'small', lang: 'en'}, text(help))), bdi(value)]
-  return [h('h2', {}, say('in_force')), h('p', {class: 'small'}, say('in_file')),
-    ...sections.map(name => table(`[${text(name)}]`, [say('setting'), say('value')],
-      rows.filter(({section}) => section === name).map(cells))),
-    h('p', {class: 'small'}, `commentd ${text(version)}`)]
+  const cells = ({section, key, value, changed, help}) => [
+    span(`[${text(section)}] ${text(key)}`, changed && ' ', changed && badge('changed'),
+      h('div', {class: 'small', lang: 'en'}, text(help).replaceAll('\n', ' '))), bdi(value)]
+  return [table(say('in_force'), [say('setting'), say('value')], listOf(settings).map(cells)),
+    h('p', {class: 'small'}, say('in_file'), ` commentd ${text(version)}`)]
 }
 
 // -- Keys ---------------------------------------------------------------------

@@ -100,6 +100,7 @@
   /** What is not in order, by topic; notes on the machine are for the terminal. */
   function todo(state) {
     const topics = Object.keys(state).filter(key => words[key] && (key in LINES || state[key] !== 'note'))
+      .sort((one, other) => (other === 'admin') - (one === 'admin'))
     return topics.length
       ? topics.flatMap(key => [
         h('dt', {}, say(key)), ...LINES[key] ? [h('dd', {}, h('pre', {}, LINES[key]))] : [],

@@ -54,7 +54,7 @@ export async function moderate(thread, {WORDS, ask, button, h, me}) {
       const shown = comment.status === 'visible' || comment.status === 'waiting'
       thread.sums.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
       thread.head()
-      if (shown) return thread.put({...item.comment, ...comment}).querySelector('summary').focus()
+      if (shown) return thread.put({...item.comment, ...comment}).querySelector('.moderate').focus()
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)))
       undo.focus()
@@ -65,13 +65,19 @@ export async function moderate(thread, {WORDS, ask, button, h, me}) {
 
   function menu(item) {
     const {comment} = item, acts = item.querySelector(':scope > article > .acts')
-    if (!acts || acts.querySelector('.moderate')) return
+    if (!acts || acts.querySelector('.moderate') || me().role !== 'admin') return
     const waits = comment.status === 'waiting'
     if (waits) acts.firstChild.textContent = thread.say('waits')
-    const choices = [...waits ? ['visible'] : [], 'spam', 'deleted'].map(status => [status, {status}])
+    const states = comment.user_id === me().id ? [] : [...waits ? ['visible'] : [], 'spam', 'deleted']
+    const choices = states.map(status => [status, {status}])
     if (!waits && !comment.parent_id) choices.push([comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned}])
-    acts.append(h('details', {class: 'moderate row'}, h('summary', {}, thread.say('moderate')),
-      ...choices.map(([word, what]) => button(thread.say(word), () => change(item, what)))))
+    if (!choices.length) return
+    const buttons = choices.map(([word, what]) => button(thread.say(word), () => change(item, what), {hidden: true}))
+    const open = button(thread.say('moderate'), () => {
+      for (const each of buttons) each.hidden = !each.hidden
+      open.setAttribute('aria-expanded', !buttons[0].hidden)
+    }, {class: 'moderate', 'aria-expanded': false})
+    acts.append(open, ...buttons)
   }
 
   const before = thread.own

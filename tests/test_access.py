@@ -355,7 +355,7 @@ def test_the_text_is_the_first_stop_of_an_empty_widget(ground: Ground) -> None:
     expect(main(page)).to_be_focused()
     found = stops(page)
     assert [name for _, name, _ in found] == [
-        *("Write a comment…", "Name", "E-mail (never shown) · Website"),
+        *("Write a comment…", "Name", "E-mail for answers (never shown) · Website"),
         *("Post", "Preview", "Sign in", "Like this page 0"),
     ]
     assert [stop for stop in found if not stop[2]] == []
