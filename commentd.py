@@ -2433,9 +2433,10 @@ def proper_block(kind: str, text: str) -> str:
     """The one spelling of what is blocked; `ValueError` for what can't be."""
     if kind == "address":
         network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
-        if getattr(network.network_address, "ipv4_mapped", None) or "%" in str(network):
+        first = network.network_address
+        if getattr(first, "ipv4_mapped", None) or "%" in str(network):
             raise ValueError
-        return str(network)
+        return str(first if network.num_addresses == 1 else network)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":

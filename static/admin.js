@@ -189,7 +189,7 @@ function when(written) {
   const ahead = (then - Date.now()) / 1000, far = Math.abs(ahead)
   const [unit, size] = UNITS.find(([, size]) => far >= size) ?? UNITS[2]
   const shown = far > 2592e3 ? then.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
-    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(Math.ceil(ahead / size), unit)
+    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(Math.trunc(ahead / size), unit)
   return h('time', {dateTime: then.toISOString(), title: then.toLocaleString(TAGS[lang])}, shown)
 }
 
@@ -449,7 +449,7 @@ function show() {
   document.querySelector('header [aria-current]')?.scrollIntoView({block: 'nearest', inline: 'center'})
   VIEWS[name](params)
   tally()
-  if (document.activeElement === document.body) (searching ? main.querySelector('[type=search]') : heading).focus()
+  if (document.activeElement === document.body) (searching && main.querySelector('[type=search]') || heading).focus()
   return heading
 }
 
@@ -814,13 +814,17 @@ async function blockNow({kind, value, days, note}, then) {
   then?.()
 }
 
-const kindsOf = ({ip, email, website}) =>
-  [['address', text(ip)], ['email', text(email)], ['domain', host(website)]].filter(([, value]) => value)
+/** What can be blocked of a comment: the hosts of its links too. */
+function kindsOf({ip, email, website, html}) {
+  const links = [website, ...[...text(html).matchAll(/href="([^"]*)"/g)].map(([, href]) => href)]
+  const hosts = [...new Set(links.map(host))].map(each => ['domain', each])
+  return [['address', text(ip)], ['email', text(email)], ...hosts].filter(([, value]) => value)
+}
 
 function block(kinds) {
-  const shown = kinds.map(([kind, value]) => [kind, span(`${say(kind)} `, bdi(value))])
-  const fields = [choice('kind', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)]))]
-  dialog(say('block'), 'block', fields, ({kind, days}) => blockNow({kind, days, value: Object.fromEntries(kinds)[kind]}))
+  const shown = kinds.map(([kind, value], i) => [i, span(`${say(kind)} `, bdi(value))])
+  const fields = [choice('which', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)]))]
+  dialog(say('block'), 'block', fields, ({which, days}) => blockNow({kind: kinds[which][0], value: kinds[which][1], days}))
 }
 
 /** The comments that are asked for, of which the first is at hand. */
@@ -837,8 +841,8 @@ const comments = (query, none) => listing({
 
 const VIEWS = {
   queue(params) {
-    const status = params.get('status') ?? 'waiting'
-    const tabs = ['waiting', 'spam', 'deleted'].map(each => h('li', {}, h('a', {
+    const states = ['waiting', 'spam', 'deleted'], status = states.find(each => each === params.get('status')) ?? 'waiting'
+    const tabs = states.map(each => h('li', {}, h('a', {
       href: each === 'waiting' ? '#queue' : '#queue?status=' + each, onclick: stay, ...each === status && {'aria-current': 'page'},
     }, say(each), h('span', {'data-count': each}))))
     main.append(h('nav', {ariaLabel: say('status')}, h('ul', {}, ...tabs)), comments({status}, 'none_' + status))
@@ -915,7 +919,7 @@ function page(row) {
   const item = line(out(page_link, page_url), dots(
     link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
     closed && say(closed_by_age ? 'byage' : 'closed')),
-  closed_by_age || doing(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
+  doing(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
   return item
 }
 

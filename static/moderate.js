@@ -34,12 +34,13 @@ const MORE = {
 
 // -- Service ------------------------------------------------------------------
 
-/** The comments of a page that wait. */
+/** The comments of a page that wait; null for who may not see them. */
 async function waiting(url, token) {
   const address = new URL('comments/waiting?' + new URLSearchParams({url}), import.meta.url)
   const signal = AbortSignal.timeout(20000)
   const reply = await fetch(address, {headers: {Authorization: 'Bearer ' + token}, signal, credentials: 'omit'})
-  return reply.ok ? (await reply.json()).comments : []
+  const {comments} = await reply.json()
+  return [401, 403].includes(reply.status) ? null : comments ?? []
 }
 
 // -- Moderation ---------------------------------------------------------------
@@ -80,12 +81,14 @@ export async function moderate(thread, {WORDS, ask, button, h, me}) {
     acts.append(open, ...buttons)
   }
 
+  const found = await waiting(thread.url, me().token).catch(() => [])
+  if (!found) return
   const before = thread.own
   thread.own = item => {
     before(item)
     menu(item)
   }
-  for (const comment of await waiting(thread.url, me().token).catch(() => [])) {
+  for (const comment of found) {
     if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(menu)

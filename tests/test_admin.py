@@ -1242,13 +1242,13 @@ def test_the_same_block_again_changes_the_first(owner: Visitor) -> None:
 
 
 GOOD_BLOCKS = [
-    ("address", " 203.0.113.9 ", "203.0.113.9/32"),
+    ("address", " 203.0.113.9 ", "203.0.113.9"),
     ("address", "203.0.113.9/24", "203.0.113.0/24"),
-    ("address", "2001:DB8::1", "2001:db8::1/128"),
+    ("address", "2001:DB8::1", "2001:db8::1"),
     ("address", "2001:db8:0:0:ffff::/48", "2001:db8::/48"),
-    ("address", "::ffff:203.0.113.9", "203.0.113.9/32"),
-    ("address", "203.0.113.9:443", "203.0.113.9/32"),  # as logs have them
-    ("address", "[2001:db8::1]:443", "2001:db8::1/128"),
+    ("address", "::ffff:203.0.113.9", "203.0.113.9"),
+    ("address", "203.0.113.9:443", "203.0.113.9"),  # as logs have them
+    ("address", "[2001:db8::1]:443", "2001:db8::1"),
     ("email", " Eve@Example.COM ", "eve@example.com"),
     ("domain", "Evil.Example", "evil.example"),
     ("domain", "https://evil.example/path?q", "evil.example"),
