@@ -1708,7 +1708,11 @@ class Store:
         return self.number(KNOWN, **values) or 0
 
     def count_states(self) -> dict[str, int]:
-        sql = "SELECT status, count(*) AS n FROM comment WHERE content <> '' GROUP BY status"
+        # From the index alone, but for what is deleted, of which only some is not erased.
+        sql = """
+            SELECT status, count(*) AS n FROM comment WHERE status <> 'deleted' GROUP BY status
+             UNION ALL
+            SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
         return dict.fromkeys(STATES, 0) | {row["status"]: row["n"] for row in self.rows(sql)}
 
     def pinned(self, page_id: int) -> list[Comment]:
