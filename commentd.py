@@ -1157,9 +1157,9 @@ CASES = {
      ORDER BY comment.id DESC LIMIT :limit"""
     for one, listed in ((True, "comment.status = :status"), (False, ":status = :status"))
 }
-# Comments that somebody is still to be told of.
+# Comments that somebody is still to be told of; coalesce() keeps from the index of all states.
 DUE = {
-    whom: f"""{CASE} WHERE comment.{whom}_due = 1 AND comment.status IN ({states})
+    whom: f"""{CASE} WHERE comment.{whom}_due = 1 AND coalesce(comment.status, '') IN ({states})
      ORDER BY comment.id LIMIT 200"""
     for whom, states in {"owner": "'visible', 'waiting'", "author": "'visible'"}.items()
 }
