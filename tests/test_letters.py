@@ -306,7 +306,7 @@ def test_the_owner_judges_a_comment_by_the_links_that_arrived(
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
         "It waits for your approval: all comments do.\n\n"
         f"Approve: {approve}\nSpam:    {spam}\nDelete:  {delete}\n\n"
-        f"Read and answer: {BLOG}{PAGE}#comment-1\n\n"
+        f"Read and reply: {BLOG}{PAGE}#comment-1\n\n"
         f"All comments: {SERVICE}/admin\n"
     )
     quote = "Two lines\n\n> of which\n> one is quoted"
@@ -396,7 +396,7 @@ def test_a_letter_that_was_refused_for_now_goes_out_once_with_the_same_message_i
             "none",
             f"New comment on {PAGE} by “Lu”:\n\n> x\n\n"
             "Hide as spam: {spam}\nDelete:       {deleted}\n\n"
-            f"Read and answer: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n",
+            f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n",
         ),
         (
             "zh",
@@ -767,7 +767,7 @@ def test_a_page_is_linked_only_where_it_can_be_opened(
     said(visitor, page_url=page)
     app.deliver()
     (text,) = texts(outside)
-    found = re.findall(r"Read and answer: (\S+)", text)
+    found = re.findall(r"Read and reply: (\S+)", text)
     assert found == ([f"{link}#comment-1"] if link else [])
 
 
@@ -959,7 +959,7 @@ def test_a_text_that_was_edited_since_is_shown_again(
     before = rows(app)
     again = visitor.press(links[do], status=409)
     assert shown.told == again.told
-    title = "The text has changed since this link was made. Look again:"
+    title = "The text has changed since this email was sent. Please look again:"
     who = {"nickname": "Other", "content": "Lu"}[what]
     text = {"nickname": "a question", "content": "Other"}[what]
     label = {"visible": "Approve", "spam": "It is spam", "deleted": "Delete"}[do]
@@ -982,7 +982,7 @@ def test_what_is_gone_can_not_be_judged(
     assert visitor.press(links[do], status=404).told == gone
 
 
-BAD = "This link is not whole, or too old. Take the one in the newest letter."
+BAD = "This link is incomplete or too old. Please use the one in the newest email."
 
 
 @named
@@ -1216,9 +1216,9 @@ def test_who_has_an_account_is_told_of_an_answer_at_once(
     assert (words_of(stop)["do"], words_of(stop_all)["do"]) == ("stop", "stop_all")
     link = f"{BLOG}{PAGE}#comment-2"
     expected = {
-        "en": f"An answer to you on {PAGE} by “Bob”:\n\n> Because.\n\nYou wrote:\n\n"
-        f"> Why?\n> Why not?\n\nRead and answer: {link}\n\n"
-        f"No more letters about this page: {stop}\nNo more letters at all: {stop_all}\n",
+        "en": f"A reply to you on {PAGE} by “Bob”:\n\n> Because.\n\nYou wrote:\n\n"
+        f"> Why?\n> Why not?\n\nRead and reply: {link}\n\n"
+        f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n",
         "zh": f"“Bob”回复了你在 {PAGE} 的评论：\n\n> Because.\n\n你写的是：\n\n"
         f"> Why?\n> Why not?\n\n查看并回复：{link}\n\n"
         f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n",
@@ -1226,7 +1226,7 @@ def test_who_has_an_account_is_told_of_an_answer_at_once(
     assert text == expected[lang]
     (message,) = arrived(outside)
     subject = {
-        "en": f"blog.example: an answer to you on {PAGE}",
+        "en": f"blog.example: a reply to you on {PAGE}",
         "zh": f"blog.example：你在 {PAGE} 的评论有了回复",
     }
     assert message["Subject"] == subject[lang]
@@ -1665,7 +1665,7 @@ def test_one_click_ends_the_letters_about_a_page(
             body=body.encode("latin-1"),
             headers=headers,
         )
-        assert Shown(reply.text).told[0] == "You get no more letters about this page."
+        assert Shown(reply.text).told[0] == "You won’t get any more emails about this page."
     assert answers_arrive(app, visitor, outside) == ["/two/"]
 
 
@@ -1675,10 +1675,10 @@ def test_all_letters_can_be_ended(
 ) -> None:
     stop_all = link_to("stop_all", answered)
     shown = visitor.open(stop_all)
-    assert shown.told == ("No more letters about answers at all?", "", "", "No more letters at all")
+    assert shown.told == ("No more emails about replies at all?", "", "", "No more emails at all")
     assert answers_arrive(app, visitor, outside) == ["/one/", "/two/"]
     for _ in range(2):
-        assert visitor.press(stop_all).told[0] == "You get no more letters about answers."
+        assert visitor.press(stop_all).told[0] == "You won’t get any more emails about replies."
     assert answers_arrive(app, visitor, outside) == []
 
 
