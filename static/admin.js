@@ -95,8 +95,8 @@ const PHRASES = {
   onepage: ['Of one page only. Show all', '只看一个页面。显示全部'],
   close: ['Close', '关闭评论'], reopen: ['Reopen', '重新开放'], rename: ['Rename', '改地址'],
   address: ['Address', '地址'],
-  page_exists: ['That page has comments already. Send again to put both together; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
-  merge: ['Put together', '合并'], you: ['you', '你'], since: ['since', '注册于'],
+  page_exists: ['That page has comments already. Press again to merge both; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
+  merge: ['Merge', '合并'], you: ['you', '你'], since: ['since', '注册于'],
   blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为站长'],
   demote: ['Make user', '取消站长'], kind: ['What', '类型'], domain: ['Domain', '域名'],
   word: ['Word', '词'], value: ['Value', '内容'], days: ['For how long', '时长'], 7: ['7 days', '7 天'],
@@ -1118,6 +1118,13 @@ function returned() {
   }
 }
 
+/** Each minute: how many wait; an empty queue shows what came. */
+function look() {
+  if (document.hidden || !me().token) return
+  if (place()[0] === 'queue' && !rows().length && !main.querySelector('form')) show()
+  else refresh()
+}
+
 /** Called by the widget's script with what it has to lend. */
 export function meet(thread, kit) {
   ({h, button, formatted, keep, recall, local} = kit)
@@ -1130,6 +1137,7 @@ export function meet(thread, kit) {
   })
   addEventListener('keydown', onkeydown)
   document.addEventListener('visibilitychange', returned)
+  setInterval(look, 60e3)
   begin()
 }
 

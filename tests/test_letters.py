@@ -1283,7 +1283,7 @@ def test_answers_that_come_soon_after_are_bundled(
         outside.time += wait
     assert outside.time <= START + BUNDLED
     message = arrived(outside, ANN)[1]
-    assert message["Subject"] == "blog.example: 2 answers to you"
+    assert message["Subject"] == "blog.example: 2 replies to you"
     quotes = re.findall("^> (.*)", content(message), re.M)
     assert quotes == ["two", "mine", "three", "mine"]
     assert len(links_in(message.get_content())) == 2
