@@ -189,7 +189,7 @@ function when(written) {
   const ahead = (then - Date.now()) / 1000, far = Math.abs(ahead)
   const [unit, size] = UNITS.find(([, size]) => far >= size) ?? UNITS[2]
   const shown = far > 2592e3 ? then.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
-    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(Math.trunc(ahead / size), unit)
+    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(ahead > 0 ? Math.round(ahead / size) : Math.ceil(ahead / size), unit)
   return h('time', {dateTime: then.toISOString(), title: then.toLocaleString(TAGS[lang])}, shown)
 }
 

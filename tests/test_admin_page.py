@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import test_server
 import test_writing as writing
-from axe_playwright_python.sync_playwright import Axe
+from axe_playwright_python.base import AXE_SCRIPT
 from bench_widget import nodes_of
 from blog import TestApp, say, service
 from conftest import Outside
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
 from test_access import DESK, PHONE
-from test_writing import REFUSED, UNREACHED, Use, button, held, reach, requests_of
+from test_writing import REFUSED, UNREACHED, Use, button, held, keyboard, mouse, reach, requests_of
 
 from commentd import App, Letter, hashed, make_token, new_admin_link, password_scheme
 
@@ -71,6 +71,20 @@ def account(app: App, email: str = MAIL, nickname: str = "江屿", role: str = "
     return house.store.account_of(email).id
 
 
+def remember(context: BrowserContext, origin: str, key: str, value: Any) -> None:
+    """Once, when the first page opens: quicker than Playwright's `storage_state`."""
+    words = json.dumps([origin, key, json.dumps(value)])
+    context.add_init_script(
+        f"""{{
+          const [origin, key, value] = {words}
+          if (location.origin === origin && !sessionStorage.begun) {{
+            sessionStorage.begun = 1
+            localStorage.setItem(key, value)
+          }}
+        }}"""
+    )
+
+
 @dataclass
 class Desk:
     """The service with an admin, and the browser before it."""
@@ -85,15 +99,13 @@ class Desk:
 
     def new_page(self, *, signed: bool = True, lang: str = "en-US", **how: Any) -> Page:
         """A browser of his own, in which he is signed in."""
-        kept = []
+        context = self.browser.new_context(locale=lang, **how)
         if signed:
             owner = self.app.house.store.account_of(MAIL)
             now = int(self.app.house.world.now())
             token = make_token(owner, self.app.house.key, now, "admin")
             me = {"token": token, "nickname": owner.nickname, "email": MAIL}
-            kept = [{"name": f"{self.service}/commentd admin", "value": json.dumps(me)}]
-        state: Any = {"cookies": [], "origins": [{"origin": self.service, "localStorage": kept}]}
-        context = self.browser.new_context(locale=lang, storage_state=state, **how)
+            remember(context, self.service, f"{self.service}/commentd admin", me)
         self.stack.callback(context.close)
         context.set_default_timeout(8000)
         context.on("request", lambda request: self.asked.append(request.url))
@@ -166,6 +178,16 @@ def states(app: App) -> dict[str, str]:
     return dict(run(app, "SELECT content, status FROM comment"))
 
 
+def expect_states(app: App, *every: str, **of: str) -> None:
+    """Soon all comments are in this state, or these in those: the page does not wait for answers."""
+    test_server.until(
+        lambda: (
+            of.items() <= states(app).items()
+            and (not every or set(states(app).values()) == set(every))
+        )
+    )
+
+
 def texts(page: Page) -> list[str]:
     return page.locator("main article .body").all_inner_texts()
 
@@ -208,7 +230,7 @@ def dialog(page: Page) -> Locator:
     return page.get_by_role("dialog")
 
 
-def sign_in(page: Page, use: Use = writing.mouse, password: str = PASSWORD) -> None:
+def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
     use(page.get_by_label("E-mail"), MAIL)
     use(page.get_by_label("Password"), password)
     use(button(page, "Sign in"))
@@ -293,21 +315,21 @@ def test_a_link_goes_out_of_the_address_and_the_history_at_once(desk: Desk) -> N
     assert link not in page.url
 
 
-def test_a_link_for_an_account_asks_for_a_new_password_only(desk: Desk, use: Use) -> None:
+def test_a_link_for_an_account_asks_for_a_new_password_only(desk: Desk) -> None:
     link = new_admin_link(desk.app.house.store, desk.app.house.world, MAIL)
     page = desk.new_page(signed=False)
     page.goto(f"{desk.service}/admin#link={link}")
     expect(page.get_by_role("heading", name="Set a new password")).to_be_visible()
     expect(page.get_by_text(f"For \u2068{MAIL}\u2069.")).to_be_visible()
     expect(page.locator("form input:visible")).to_have_count(1)
-    use(page.get_by_label("Password"), "another one")
-    use(button(page, "Begin"))
+    keyboard(page.get_by_label("Password"), "another one")
+    keyboard(button(page, "Begin"))
     expect(page.get_by_role("heading", name="You are the admin")).to_be_focused()
     button(page, "Sign out").click()
     desk.expected.append(REFUSED)
-    sign_in(page, use)
+    sign_in(page, keyboard)
     expect(page.get_by_role("alert")).to_contain_text("password is wrong")
-    sign_in(page, use, "another one")
+    sign_in(page, keyboard, "another one")
     expect(page.get_by_role("navigation")).to_be_visible()
 
 
@@ -468,17 +490,17 @@ def test_one_after_the_other_is_judged_and_taken_back(desk: Desk, act: Act, word
     expect_texts(page, "One.", "Two.", "Three.")
     expect(row(page, "One.")).to_be_focused()
     expect(page).to_have_title("(3) Queue · commentd")
-    assert set(states(desk.app).values()) == {"waiting"}
+    expect_states(desk.app, *{"waiting"})
     for left in (["Two.", "Three."], ["Three."], []):
         act(page, word)
         expect_texts(page, *left)
     expect(nothing(page, "Nothing waits. Have a good day.")).to_be_focused()
     expect(page).to_have_title("Queue · commentd")
     assert page.locator("[data-count=waiting]").all_inner_texts() == ["", ""]
-    assert set(states(desk.app).values()) == {STATUS[word]}
+    expect_states(desk.app, *{STATUS[word]})
     act(page, "Undo")
     expect_texts(page, "Three.")
-    assert states(desk.app)["Three."] == "waiting"
+    expect_states(desk.app, **{"Three.": "waiting"})
 
 
 def test_the_last_of_the_list_leads_back_to_the_one_before(desk: Desk) -> None:
@@ -517,22 +539,22 @@ def test_several_are_judged_at_once_and_taken_back(desk: Desk, act: Act) -> None
     act(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
-    assert set(states(desk.app).values()) == {"waiting"}
+    expect_states(desk.app, *{"waiting"})
 
 
-def test_all_are_selected_and_none_again_by_two_buttons(desk: Desk, use: Use) -> None:
+def test_all_are_selected_and_none_again_by_two_buttons(desk: Desk) -> None:
     given(desk.app, *"ABC")
     page = desk.open()
     page.get_by_label("Select: By B").check()
-    use(button(page, "Select all"))
+    mouse(button(page, "Select all"))
     expect(page.get_by_text("3 selected")).to_be_visible()
-    use(button(page, "Clear"))
+    mouse(button(page, "Clear"))
     expect(page.get_by_text("selected")).to_have_count(0)
     page.get_by_label("Select: By A").check()
-    use(button(page, "Select all"))
-    use(button(page.locator(".bars"), "Approve"))
+    mouse(button(page, "Select all"))
+    mouse(button(page.locator(".bars"), "Approve"))
     expect(nothing(page, "Nothing waits.")).to_be_focused()
-    assert set(states(desk.app).values()) == {"visible"}
+    expect_states(desk.app, *{"visible"})
 
 
 def test_more_than_a_hundred_are_judged_at_once(desk: Desk) -> None:
@@ -549,7 +571,7 @@ def test_more_than_a_hundred_are_judged_at_once(desk: Desk) -> None:
     expect(nothing(page, "Nothing waits.")).to_be_focused()
     page.keyboard.press("u")
     told(page, "Undone.")
-    assert set(states(desk.app).values()) == {"waiting"}
+    expect_states(desk.app, *{"waiting"})
     expect(page).to_have_title("(105) Queue · commentd")
 
 
@@ -563,7 +585,7 @@ def test_the_next_page_comes_by_itself_when_one_is_done(desk: Desk) -> None:
     expect(hand(page)).to_contain_text("No. 30.")
     page.keyboard.press("s")
     expect(nothing(page, "Nothing waits.")).to_be_focused()
-    assert states(desk.app)["No. 30."] == "spam"
+    expect_states(desk.app, **{"No. 30.": "spam"})
 
 
 def test_more_takes_the_focus_along(desk: Desk) -> None:
@@ -591,21 +613,21 @@ def test_an_answer_in_place_approves_and_undo_takes_back_both(desk: Desk, act: A
     expect_texts(page, "Two.")
     expect(row(page, "Two.")).to_be_focused()
     expect(page).to_have_title("(1) Queue · commentd")
-    assert states(desk.app) == {"One.": "visible", "asd jk u ?/": "visible", "Two.": "waiting"}
+    expect_states(desk.app, **{"One.": "visible", "asd jk u ?/": "visible", "Two.": "waiting"})
     act(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, "One.", "Two.")
-    assert states(desk.app) == {"One.": "waiting", "asd jk u ?/": "deleted", "Two.": "waiting"}
+    expect_states(desk.app, **{"One.": "waiting", "asd jk u ?/": "deleted", "Two.": "waiting"})
 
 
-def test_an_answer_can_be_given_up_and_what_was_typed_stays(desk: Desk, use: Use) -> None:
+def test_an_answer_can_be_given_up_and_what_was_typed_stays(desk: Desk) -> None:
     given(desk.app, "One.")
     page = desk.open()
-    use(button(hand(page), "Reply"))
+    keyboard(button(hand(page), "Reply"))
     page.keyboard.insert_text("Half a thought")
-    use(button(page, "Cancel"))
+    keyboard(button(page, "Cancel"))
     expect(row(page, "One.")).to_be_focused()
-    use(button(hand(page), "Reply"))
+    keyboard(button(hand(page), "Reply"))
     expect(page.get_by_role("textbox")).to_have_value("Half a thought")
 
 
@@ -644,12 +666,12 @@ def test_an_edit_that_is_refused_says_why_and_keeps_what_was_typed(desk: Desk) -
     button(page, "Save").click()
     expect(page.get_by_role("alert")).to_have_text("This is too long.")
     expect(page.get_by_label("Text")).to_have_value("x" * 2001)
-    assert states(desk.app) == {"Hers.": "waiting"}
+    expect_states(desk.app, **{"Hers.": "waiting"})
 
 
 @pytest.mark.parametrize(
     ("kind", "value"),
-    [("Address", "223.5.5.5/32"), ("E-mail", "eve@evil.example"), ("Domain", "spam.example")],
+    [("Address", "223.5.5.5"), ("E-mail", "eve@evil.example"), ("Domain", "spam.example")],
 )
 def test_an_author_is_blocked_by_what_his_comment_tells(desk: Desk, kind: str, value: str) -> None:
     fields = {"email": "eve@evil.example", "website": "https://www.spam.example/x"}
@@ -661,19 +683,20 @@ def test_an_author_is_blocked_by_what_his_comment_tells(desk: Desk, kind: str, v
     button(dialog(page), "Block").click()
     expect(dialog(page)).to_have_count(0)
     told(page, re.compile(f"^Blocked: \u2068{re.escape(value)}\u2069"))
-    assert run(desk.app, "SELECT value, expires_at FROM block") == [(value, None)]
+    kept = run(desk.app, "SELECT value, expires_at FROM block")
+    assert [(found.removesuffix("/32"), ends) for found, ends in kept] == [(value, None)]
     say(desk.app, "Buy more!", **fields)
-    assert states(desk.app)["Buy more!"] == "spam"
+    expect_states(desk.app, **{"Buy more!": "spam"})
     page.keyboard.press("u")
     told(page, "Undone.")
     assert run(desk.app, "SELECT value FROM block") == []
 
 
-def test_a_block_of_thirty_days_ends_after_them(desk: Desk, use: Use) -> None:
+def test_a_block_of_thirty_days_ends_after_them(desk: Desk) -> None:
     say(desk.app, "Buy!", email="eve@evil.example")
     page = desk.open()
-    use(button(hand(page), "Block"))
-    use(button(dialog(page), "Block"))
+    keyboard(button(hand(page), "Block"))
+    keyboard(button(dialog(page), "Block"))
     told(page, re.compile("^Blocked"))
     assert run(desk.app, "SELECT (expires_at - created_at) / 86400 FROM block") == [(30,)]
 
@@ -694,7 +717,7 @@ def test_what_was_put_away_is_put_back(desk: Desk, act: Act, status: str) -> Non
         button(hand(page), "Put back").click()
     told(page, "Approved.")
     expect_texts(page, "Two.")
-    assert states(desk.app) == {"One.": "visible", "Two.": status}
+    expect_states(desk.app, **{"One.": "visible", "Two.": status})
     page.go_back()
     expect(nothing(page, "Nothing waits.")).to_be_visible()
 
@@ -740,12 +763,12 @@ def test_links_in_a_comment_say_where_they_lead(desk: Desk) -> None:
         assert {"noopener", "noreferrer"} <= set((link.get_attribute("rel") or "").split())
 
 
-def test_a_long_comment_is_folded_and_opens(desk: Desk, use: Use) -> None:
+def test_a_long_comment_is_folded_and_opens(desk: Desk) -> None:
     given(desk.app, "A long text. " * 80)
     page = desk.open()
     body = page.locator(".body")
     folded = body.evaluate("e => e.clientHeight")
-    use(button(page, "Read on"))
+    keyboard(button(page, "Read on"))
     expect(row(page, "A long text.")).to_be_focused()
     assert body.evaluate("e => e.clientHeight") > folded
 
@@ -831,7 +854,7 @@ def test_quick_keys_on_a_slow_network_lose_nothing(desk: Desk) -> None:
         expect(nothing(page, "Nothing waits.")).to_be_focused()
     told(page, "Approved.")
     page.wait_for_load_state("networkidle")
-    assert states(desk.app) == {"A": "visible", "B": "spam", "C": "deleted", "D": "visible"}
+    expect_states(desk.app, **{"A": "visible", "B": "spam", "C": "deleted", "D": "visible"})
     expect(page).to_have_title("Queue · commentd")
 
 
@@ -845,7 +868,7 @@ def test_undo_before_the_answer_came_still_takes_it_back(desk: Desk, act: Act) -
         told(page, "One moment…")
     told(page, "Undone.")
     expect_texts(page, "One.", "Two.")
-    assert set(states(desk.app).values()) == {"waiting"}
+    expect_states(desk.app, *{"waiting"})
 
 
 def test_a_comment_that_was_judged_by_another_meanwhile_is_no_fault(desk: Desk) -> None:
@@ -856,7 +879,7 @@ def test_a_comment_that_was_judged_by_another_meanwhile_is_no_fault(desk: Desk) 
     told(page, "Approved.")
     page.keyboard.press("u")
     told(page, "Undone.")
-    assert states(desk.app) == {"One.": "spam", "Two.": "waiting"}
+    expect_states(desk.app, **{"One.": "spam", "Two.": "waiting"})
 
 
 # Search
@@ -884,7 +907,7 @@ def test_comments_are_searched_by_words_and_state_and_back_works(desk: Desk, use
     expect(box).to_have_value("apple")
     use(box, "nothing like it")
     page.keyboard.press("Enter")
-    expect(nothing(page, "No comment is like that.")).to_be_visible()
+    expect(nothing(page, "No comment was found.")).to_be_visible()
     for _ in range(3):
         page.go_back()
     expect(page.get_by_role("heading", name="Queue")).to_be_visible()
@@ -913,15 +936,15 @@ def test_an_address_beside_a_comment_finds_all_of_that_address(desk: Desk) -> No
     expect(page.get_by_role("heading", name="Comments")).to_be_visible()
 
 
-def test_a_comment_is_pinned_and_unpinned(desk: Desk, use: Use) -> None:
+def test_a_comment_is_pinned_and_unpinned(desk: Desk) -> None:
     ids = given(desk.app, "One.", "Two.")
     judge(desk.app, "visible", *ids)
     page = desk.open("comments")
-    use(button(row(page, "Two."), "Pin"))
+    keyboard(button(row(page, "Two."), "Pin"))
     expect(row(page, "Two.").get_by_text("Pinned")).to_be_visible()
     expect(row(page, "Two.")).to_be_focused()
     assert run(desk.app, "SELECT content FROM comment WHERE pinned = 1") == [("Two.",)]
-    use(button(row(page, "Two."), "Unpin"))
+    keyboard(button(row(page, "Two."), "Unpin"))
     expect(button(row(page, "Two."), "Pin")).to_be_visible()
     assert run(desk.app, "SELECT content FROM comment WHERE pinned = 1") == []
 
@@ -936,7 +959,7 @@ def test_among_all_comments_a_judged_one_stays_and_says_what_it_is(desk: Desk, a
     act(page, "Undo")
     told(page, "Undone.")
     expect(button(row(page, "One."), "Approve")).to_have_count(1)
-    assert states(desk.app)["One."] == "waiting"
+    expect_states(desk.app, **{"One.": "waiting"})
 
 
 # Pages
@@ -965,14 +988,14 @@ def test_pages_are_listed_with_their_sums_and_sorted(desk: Desk) -> None:
     expect(page.get_by_role("article")).to_have_count(3)
 
 
-def test_a_page_is_closed_and_reopened(desk: Desk, use: Use) -> None:
+def test_a_page_is_closed_and_reopened(desk: Desk) -> None:
     paged(desk.app)
     page = desk.open("pages")
-    use(button(line(page, "/a/"), "Close"))
+    mouse(button(line(page, "/a/"), "Close"))
     expect(button(line(page, "/a/"), "Reopen")).to_be_focused()
     expect(line(page, "/a/")).to_contain_text("closed")
     assert run(desk.app, "SELECT page_url FROM page WHERE closed") == [("/a/",)]
-    use(button(line(page, "/a/"), "Reopen"))
+    mouse(button(line(page, "/a/"), "Reopen"))
     expect(button(line(page, "/a/"), "Close")).to_be_focused()
     assert run(desk.app, "SELECT page_url FROM page WHERE closed") == []
 
@@ -1001,7 +1024,7 @@ def test_two_pages_are_put_together_when_one_says_so_twice(desk: Desk, use: Use)
     expect(dialog(page).get_by_role("alert")).to_contain_text("That page has comments already")
     use(field, "/c/")  # another address is no consent
     use(field, "/b/")
-    use(button(dialog(page), "Put together"))
+    use(button(dialog(page), "Merge"))
     expect(line(page, "/a/")).to_have_count(0)
     expect(line(page, "/b/")).to_contain_text("3 comments")
     assert run(desk.app, "SELECT page_url, total, views FROM page") == [("/b/", 3, 1286)]
@@ -1024,25 +1047,25 @@ def test_consent_to_put_pages_together_counts_for_that_address_only(desk: Desk) 
 
 
 @settled(comments_close_after_days=10)
-def test_a_page_that_its_age_closed_is_reopened(desk: Desk, use: Use) -> None:
+def test_a_page_that_its_age_closed_is_reopened(desk: Desk) -> None:
     paged(desk.app)
     run(desk.app, "UPDATE page SET opened_at = 1 WHERE page_url = '/a/'")
     page = desk.open("pages")
     expect(line(page, "/a/")).to_contain_text("closed by its age")
-    use(button(line(page, "/a/"), "Reopen"))
+    keyboard(button(line(page, "/a/"), "Reopen"))
     expect(line(page, "/a/")).not_to_contain_text("closed")
 
 
 # Users and blocks
 
 
-def test_a_user_is_blocked_and_let_in_again(desk: Desk, use: Use) -> None:
+def test_a_user_is_blocked_and_let_in_again(desk: Desk) -> None:
     account(desk.app, "ann@example.com", "Ann", "user")
     page = desk.open("users")
-    use(button(line(page, "Ann"), "Block"))
+    mouse(button(line(page, "Ann"), "Block"))
     expect(line(page, "Ann").locator(".badge")).to_have_text("blocked")
     assert run(desk.app, "SELECT nickname FROM account WHERE blocked") == [("Ann",)]
-    use(button(line(page, "Ann"), "Unblock"))
+    mouse(button(line(page, "Ann"), "Unblock"))
     expect(line(page, "Ann").locator(".badge")).to_have_count(0)
     assert run(desk.app, "SELECT nickname FROM account WHERE blocked") == []
     expect(button(line(page, MAIL), "Block")).to_have_count(0)
@@ -1168,7 +1191,7 @@ def stuck(app: App, outside: Outside) -> None:
             )
 
 
-def test_a_letter_is_tried_again_or_dropped(desk: Desk, stuck: None, use: Use) -> None:
+def test_a_letter_is_tried_again_or_dropped(desk: Desk, stuck: None) -> None:
     page = desk.open("mail")
     expect(notes(page, "Letter 1")).to_have_text(
         ["ann1@example.com", "1 try", "550 no such user", "given up"]
@@ -1176,15 +1199,15 @@ def test_a_letter_is_tried_again_or_dropped(desk: Desk, stuck: None, use: Use) -
     expect(notes(page, "Letter 2")).to_have_text(
         ["ann2@example.com", "1 try", re.compile("^next in ")]
     )
-    use(button(line(page, "Letter 1"), "Try again"))
+    mouse(button(line(page, "Letter 1"), "Try again"))
     told(page, "It is tried again.")
     expect(line(page, "Letter 1")).to_have_count(0)
     due = "SELECT tries, failure, due_at <= ? FROM outbox WHERE recipient = 'ann1@example.com'"
     assert run(desk.app, due, desk.app.house.world.now()) == [(0, "", 1)]
-    use(button(line(page, "Letter 2"), "Drop"))
-    use(button(dialog(page), "Cancel"))
-    use(button(line(page, "Letter 2"), "Drop"))
-    use(button(dialog(page), "Drop"))
+    mouse(button(line(page, "Letter 2"), "Drop"))
+    mouse(button(dialog(page), "Cancel"))
+    mouse(button(line(page, "Letter 2"), "Drop"))
+    mouse(button(dialog(page), "Drop"))
     told(page, "Dropped.")
     expect(nothing(page, "All letters were delivered.")).to_be_focused()
     assert run(desk.app, "SELECT recipient FROM outbox") == [("ann1@example.com",)]
@@ -1284,11 +1307,13 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
 )
 def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
     page = desk.open("settings")
-    mail = page.get_by_role("table", name="[mail]")
-    expect(mail.get_by_role("row", name=re.compile("^password"))).to_contain_text("(hidden)")
-    hold = page.get_by_role("table", name="[moderation]").get_by_role("row").nth(1)
+    secret, hold = (
+        page.get_by_role("row", name=re.compile(re.escape(name)))
+        for name in ("[mail] password", "[moderation] hold")
+    )
+    expect(secret.locator("td")).to_have_text("(hidden)")
     expect(hold).to_contain_text("changed")
-    assert hold.locator("td").inner_text() == "first"
+    expect(hold.locator("td")).to_have_text("first")
     text = page.content()
     assert "Canary" not in text
     assert desk.app.house.key.decode() not in text
@@ -1296,11 +1321,11 @@ def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
     expect(page.locator("main > ul li").first).to_be_visible()
 
 
-def test_the_tag_to_paste_is_copied_or_marked(desk: Desk, use: Use) -> None:
+def test_the_tag_to_paste_is_copied_or_marked(desk: Desk) -> None:
     page = desk.open("settings")
     tag = f'<script src="{desk.service}/embed.js" async></script>'
     expect(page.locator("pre.tag")).to_have_text(tag)
-    use(button(page, "Copy"))
+    mouse(button(page, "Copy"))
     told(page, "Selected: press Ctrl+C or ⌘C.")  # plain http has no clipboard
     assert page.evaluate("String(getSelection())").strip() == tag
 
@@ -1407,7 +1432,7 @@ def test_an_undo_that_fails_says_so(desk: Desk) -> None:
     page.keyboard.press("u")
     told(page, re.compile("^The service can’t be reached"))
     expect_texts(page, "Two.")
-    assert states(desk.app) == {"One.": "visible", "Two.": "waiting"}
+    expect_states(desk.app, **{"One.": "visible", "Two.": "waiting"})
 
 
 @settled(limits_enabled=True)
@@ -1594,10 +1619,12 @@ def assert_axe_is_content(page: Page, where: str) -> None:
     """In light and in dark, where only colours differ."""
     # A link of the menu that is scrolled out of sight is no skip link.
     rules = {"target-size": {"enabled": True}, "skip-link": {"enabled": False}}
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE_SCRIPT)
     for scheme, options in (("light", {"rules": rules}), ("dark", {"runOnly": ["cat.color"]})):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-        faults = nodes_of(Axe().run(page, options=options).response["violations"])
-        assert (where, scheme, faults) == (where, scheme, [])
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        found = page.evaluate("how => axe.run({...how, resultTypes: ['violations']})", options)
+        assert (where, scheme, nodes_of(found["violations"])) == (where, scheme, [])
 
 
 # What opens above or in a view, beside the views themselves.
@@ -1691,7 +1718,7 @@ def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None)
         while len(stops) < 150:
             page.keyboard.press("Tab")
             stop = page.evaluate(STOP)
-            if stop is None:
+            if stop is None or stop == stops[0]:
                 break
             stops.append(stop)
         assert (view, [stop for stop in stops if not all(stop)]) == (view, [])
@@ -1714,21 +1741,21 @@ def test_the_skip_link_leads_to_the_content_and_keeps_the_view(desk: Desk) -> No
 
 def test_by_keyboard_alone_from_signing_in_to_signing_out(desk: Desk, full: None) -> None:
     page = desk.open(signed=False)
-    sign_in(page, writing.keyboard)
+    sign_in(page, keyboard)
     expect(page.get_by_role("heading", name="Queue")).to_be_focused()
     for view in VIEWS[1:]:
         link = page.get_by_role("navigation", name="Sections").locator(f"[href='#{view}']")
-        writing.keyboard(link)
+        keyboard(link)
         there(page)
         assert page.evaluate("document.activeElement !== document.body"), view
-    writing.keyboard(button(page, "Sign out"))
+    keyboard(button(page, "Sign out"))
     expect(page.get_by_label("Password")).to_be_focused()
 
 
 TARGETS = """
 least => [...document.querySelectorAll(`button, select, summary, textarea, nav a, .pick, .option,
     input:not([type=hidden], [type=checkbox], [type=radio]), main a`)]
-  .filter(e => e.checkVisibility({opacityProperty: false}) && 
+  .filter(e => e.checkVisibility({opacityProperty: false})
     && !e.closest('.body, .sr, .skip, p, h2, caption, table'))
   .map(e => {
     const {width, height} = e.getBoundingClientRect()
@@ -1830,16 +1857,16 @@ def test_reduced_motion_moves_nothing(desk: Desk, full: None) -> None:
     assert moving == []
 
 
-def test_the_language_is_the_browsers_and_can_be_changed(desk: Desk, full: None, use: Use) -> None:
+def test_the_language_is_the_browsers_and_can_be_changed(desk: Desk, full: None) -> None:
     page = desk.open(lang="zh-CN")
     expect(page.get_by_role("heading", level=1)).to_have_text("待审")
-    use(button(page, "English"))
+    mouse(button(page, "English"))
     there(page)
     expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
     expect(page.locator("html")).to_have_attribute("lang", "en")
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_have_text("Queue")
-    use(button(page, "中文"))
+    mouse(button(page, "中文"))
     expect(page.get_by_role("heading", level=1)).to_have_text("待审")
 
 
@@ -1874,7 +1901,7 @@ def test_news_is_announced(desk: Desk, full: None) -> None:
     go(page, "queue?status=spam")
     expect(live.last).to_have_text("1 shown")
     go(page, "comments?q=zzz")
-    expect(live.last).to_have_text("No comment is like that.")
+    expect(live.last).to_have_text("No comment was found.")
 
 
 # Who else may look
