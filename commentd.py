@@ -1890,11 +1890,10 @@ class Store:
     def drop_block(self, block_id: int) -> Block | None:
         return self.one(Block, "DELETE FROM block WHERE id = :id RETURNING *", id=block_id)
 
-    def subscription(self, subscriber: str, page_id: int) -> str:
-        """yes, no, asked, or "" where nothing was said."""
-        sql = "SELECT state FROM subscription WHERE subscriber = :who AND page_id = :page_id"
-        rows = self.rows(sql, who=subscriber, page_id=page_id)
-        return rows[0]["state"] if rows else ""
+    def subscriptions(self, subscriber: str) -> dict[int, str]:
+        """What was said of each page, and of all (0): yes, no, or asked."""
+        sql = "SELECT page_id, state FROM subscription WHERE subscriber = :who"
+        return {row["page_id"]: row["state"] for row in self.rows(sql, who=subscriber)}
 
     def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
         sql = """
@@ -2598,6 +2597,10 @@ def link_mac(key: bytes, words: Mapping[str, str]) -> str:
     return mac(key, "link", *(f"{name}={words[name]}" for name in sorted(words)))[:32]
 
 
+def signed_query(key: bytes, words: Mapping[str, str]) -> str:
+    return urllib.parse.urlencode({**words, "mac": link_mac(key, words)})
+
+
 def subscriber_of(key: bytes, address: str) -> str:
     """An address as subscriptions know it, so that none of them holds it."""
     return mac(key, "subscriber", address)[:32]
@@ -2829,6 +2832,16 @@ class World:
 # -- Mail ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class Office:
+    """What letters are written, kept and sent with."""
+
+    config: Config
+    world: World
+    store: Store
+    key: bytes
+
+
 def site_name(config: Config) -> str:
     """What the blog is called where nobody said."""
     address = config.site_origins[0] if config.site_origins else config.server_public_url
@@ -2913,19 +2926,18 @@ def changed_letter(config: Config, world: World, recipient: str) -> Json:
 BEIJING = timezone(timedelta(hours=8))
 
 
-def signed_link(config: Config, key: bytes, language: str, **words: str) -> str:
+def signed_link(office: Office, language: str, **words: str) -> str:
     """An address whose words nobody else can choose; "" where readers can't reach us. Opening it
     changes nothing: its page has a button."""
-    words |= {"lang": language}
-    query = urllib.parse.urlencode({**words, "mac": link_mac(key, words)})
-    return config.server_public_url and f"{config.server_public_url}/mail?{query}"
+    public = office.config.server_public_url
+    return public and f"{public}/mail?{signed_query(office.key, {**words, 'lang': language})}"
 
 
-def judging_link(config: Config, key: bytes, comment: Comment, status: str, now: int) -> str:
+def judging_link(office: Office, comment: Comment, status: str) -> str:
     """It gives a comment another status, as long as its text is what it was."""
-    words = {"do": status, "was": comment.status, "until": str(now + LINK_LIFE)}
-    version, number = text_version(comment), str(comment.id)
-    return signed_link(config, key, comment.language, id=number, version=version, **words)
+    until = str(int(office.world.now()) + LINK_LIFE)
+    words = {"do": status, "was": comment.status, "until": until, "id": str(comment.id)}
+    return signed_link(office, comment.language, version=text_version(comment), **words)
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -2939,12 +2951,12 @@ def why_held(words: Mapping[str, str], held: str) -> str:
     return words.get(f"held_{kind}", held).format(value=value)
 
 
-def thread_headers(config: Config, key: bytes, to: str, comment: Comment) -> dict[str, str]:
+def thread_headers(office: Office, to: str, comment: Comment) -> dict[str, str]:
     """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
-    domain, edit = sender_of(config).domain, comment.edited_at
+    domain, edit = sender_of(office.config).domain, comment.edited_at
 
     def message_id(comment_id: int, edit: int | None = None) -> str:
-        secret = mac(key, "message", to, comment_id)[:12]
+        secret = mac(office.key, "message", to, comment_id)[:12]
         return f"<comment-{comment_id}-{secret}{f'.{edit}' if edit else ''}@{domain}>"
 
     above = [id for id in (comment.thread_id, comment.parent_id, edit and comment.id) if id]
@@ -2959,167 +2971,158 @@ Pair = tuple[Case, Case | None]  # a comment, and what it answers where its auth
 
 
 def letter_about(
-    config: Config,
-    world: World,
-    key: bytes,
-    to: str,
-    pairs: list[Pair],
-    texts: list[str],
-    **headers: str,
+    office: Office, to: str, pairs: list[Pair], texts: list[str], **headers: str
 ) -> Json:
     """A letter that tells the owner, or the author of what was answered, of comments."""
     (first, above), whom = pairs[0], "author" if pairs[0][1] else "owner"
-    words = letter_words((above or first).language)
+    words, config = letter_words((above or first).language), office.config
     subject = words[f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"].format(
         site=site_name(config), nickname=first.nickname, page=first.page_url, n=len(pairs)
     )
     text = f"\n{'-' * 40}\n\n".join(texts)
-    headers |= thread_headers(config, key, to, first)
-    about = [f"{case.id},{above.id if above else 0}" for case, above in pairs]
-    return compose(config, world, to, subject, text, DAY, " ".join([whom, *about]), **headers)
+    headers |= thread_headers(office, to, first)
+    about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
+    return compose(config, office.world, to, subject, text, DAY, about, **headers)
 
 
-def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[Case]) -> Json:
+def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
+    """Where a comment can be read; "" where its page can't be opened."""
+    link = page_link(case.page_url, office.config.site_origins)
+    return words["read"].format(link=f"{link}#comment-{case.id}") if link else ""
+
+
+def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     """New comments, with links to judge them."""
-    words, now, texts = letter_words(cases[0].language), int(world.now()), []
+    words, texts = letter_words(cases[0].language), []
+    public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases:
-        waits, link = case.status == "waiting", page_link(case.page_url, config.site_origins)
-        foreign = words["foreign"] if is_foreign(case.page_url, config.site_origins) else ""
-        links = {s: judging_link(config, key, case, s, now) for s in STATES}
+        waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
+        state = words["owner_waiting"].format(held=why_held(words, case.held))
+        links = {status: judging_link(office, case, status) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
-            "page": case.page_url + foreign,
+            "page": case.page_url + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
-            "state": words["owner_waiting"].format(held=why_held(words, case.held))
-            if waits
-            else "",
-            "links": judging if config.server_public_url else "",
-            "read": words["read"].format(link=f"{link}#comment-{case.id}") if link else "",
+            "state": state if waits else "",
+            "links": judging if public else "",
+            "read": read_line(office, words, case),
         }
         texts.append(words["owner_text"].format(**said))
-    if config.server_public_url:
-        texts[-1] += words["owner_all"].format(link=f"{config.server_public_url}/admin")
-    return letter_about(config, world, key, to, [(case, None) for case in cases], texts)
+    if public:
+        texts[-1] += words["owner_all"].format(link=f"{public}/admin")
+    return letter_about(office, to, [(case, None) for case in cases], texts)
 
 
-def answer_letter(
-    config: Config, world: World, key: bytes, to: str, pairs: list[tuple[Case, Case]]
-) -> Json:
+def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
     """Answers on a page, to the author of what they answer, who can end such letters."""
     own, headers, texts = pairs[0][1], {}, []
     words = letter_words(own.language)
     for answer, above in pairs:
-        link = page_link(answer.page_url, config.site_origins)
-        if is_foreign(answer.page_url, config.site_origins):
-            link = ""  # whoever answers says where it is: nobody shall be sent there by us
+        # Whoever answers says where it is: nobody shall be sent to a foreign page by us.
+        foreign = is_foreign(answer.page_url, office.config.site_origins)
         said = {
             "nickname": answer.nickname,
             "page": answer.page_url,
             "quote": quoted(answer.content),
             "own": quoted(above.content, 300),
-            "read": words["read"].format(link=f"{link}#comment-{answer.id}") if link else "",
+            "read": "" if foreign else read_line(office, words, answer),
         }
         texts.append(words["author_text"].format(**said))
-    if config.server_public_url:
-        who = {"who": subscriber_of(key, to), "id": str(own.id)}
-        stop, stop_all = (
-            signed_link(config, key, own.language, do=do, **who) for do in ("stop", "stop_all")
-        )
-        texts[-1] += words["author_end"].format(stop=stop, stop_all=stop_all)
-        headers["List_Unsubscribe"] = f"<{stop}>"
+    if office.config.server_public_url:
+        who = {"who": subscriber_of(office.key, to), "id": str(own.id)}
+        ends = {do: signed_link(office, own.language, do=do, **who) for do in ("stop", "stop_all")}
+        texts[-1] += words["author_end"].format(**ends)
+        headers["List_Unsubscribe"] = f"<{ends['stop']}>"
         headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    return letter_about(config, world, key, to, [*pairs], texts, **headers)
+    return letter_about(office, to, [*pairs], texts, **headers)
 
 
-def asking_letter(config: Config, world: World, key: bytes, answer: Case, above: Case) -> Json:
+def asking_letter(office: Office, answer: Case, above: Case) -> Json:
     """Whether the owner of an address that a guest gave wants letters. It holds nothing that a
     stranger typed."""
-    words, site, to = letter_words(above.language), site_name(config), above.email
-    said = {"who": subscriber_of(key, to), "id": str(above.id)}
-    until = str(int(world.now()) + LINK_LIFE)
-    confirm = signed_link(config, key, above.language, do="confirm", until=until, **said)
+    words, site, to = letter_words(above.language), site_name(office.config), above.email
+    said = {"who": subscriber_of(office.key, to), "id": str(above.id)}
+    until = str(int(office.world.now()) + LINK_LIFE)
+    confirm = signed_link(office, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
     about = f"{said['who']} {answer.id},{above.id}"
-    return compose(config, world, to, subject.format(site=site), text, DAY, about)
+    return compose(office.config, office.world, to, subject.format(site=site), text, DAY, about)
 
 
-def owners(store: Store, config: Config) -> list[str]:
+def owners(office: Office) -> list[str]:
     """Who is told of new comments."""
-    named = config.notify_owner or [admin.email for admin in store.admins()]
+    named = office.config.notify_owner or [admin.email for admin in office.store.admins()]
     return [address for address in named if EMAIL.fullmatch(address)]
 
 
 BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
 
 
-def tell_all(store: Store, config: Config, world: World, key: bytes) -> float:
+def tell_all(office: Office) -> float:
     """Write the letters about comments that are due; seconds until there may be more."""
-    if not store.cases_due("owner") and not store.cases_due("author"):
+    if not office.store.cases_due("owner") and not office.store.cases_due("author"):
         return MINUTE
-    with store.writing():
-        waits = [tell_owner(store, config, world, key), tell_authors(store, config, world, key)]
+    with office.store.writing():
+        waits = [tell_owner(office), tell_authors(office)]
     return min([MINUTE, *filter(None, waits)])
 
 
-def tell_owner(store: Store, config: Config, world: World, key: bytes) -> int:
+def tell_owner(office: Office) -> int:
     """All that is new in one letter; else the seconds to wait."""
+    store, news = office.store, {}
     cases = store.cases_due("owner")
-    news = {
-        to: [case for case in cases if not case.user_id or case.email != to]
-        for to in owners(store, config)
-    }
-    if any(news.values()) and (wait := store.take("bundle", "", 1, BUNDLE, int(world.now()))):
+    for to in owners(office):
+        if mine := [case for case in cases if not case.user_id or case.email != to]:
+            news[to] = mine
+    if news and (wait := store.take("bundle", "", 1, BUNDLE, int(office.world.now()))):
         return wait
     for to, mine in news.items():
-        if mine:
-            store.add_letter(**owner_letter(config, world, key, to, mine))
+        store.add_letter(**owner_letter(office, to, mine))
     for case in cases:
         store.told("owner", case.id)
     return 0
 
 
-def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
+def tell_authors(office: Office) -> int:
     """The authors of what was answered, as far as they want to know: a letter for each page."""
+    store, now, waits = office.store, int(office.world.now()), []
     readers: dict[tuple[str, int], list[tuple[Case, Case]]] = {}
     for answer in store.cases_due("author"):
         above = store.case(answer.parent_id or 0)
-        if above and wants(store, config, world, key, answer, above):
+        if above and wants(office, answer, above):
             readers.setdefault((above.email, above.page_id), []).append((answer, above))
         else:
             store.told("author", answer.id)
-    waits = []
     for (to, page_id), pairs in readers.items():
-        who, now = subscriber_of(key, to), int(world.now())
+        who = subscriber_of(office.key, to)
         wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
         if not wait and (wait := store.take("bundles", who, 6, HOUR, now)):
             store.give_back("bundle", f"{who} {page_id}")
         if wait:
             waits.append(wait)
             continue
-        store.add_letter(**answer_letter(config, world, key, to, pairs))
+        store.add_letter(**answer_letter(office, to, pairs))
         for answer, _ in pairs:
             store.told("author", answer.id)
     return min(waits, default=0)
 
 
-def wants(
-    store: Store, config: Config, world: World, key: bytes, answer: Case, above: Case
-) -> bool:
+def wants(office: Office, answer: Case, above: Case) -> bool:
     """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
     wrote may have named another's address."""
     own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
     hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
-    if own or hidden or above.email in owners(store, config):
+    if own or hidden or above.email in owners(office):
         return False
-    subscriber = subscriber_of(key, above.email)
-    said = store.subscription(subscriber, 0)
-    if "no" in (said, store.subscription(subscriber, above.page_id)):
+    subscriber = subscriber_of(office.key, above.email)
+    said = office.store.subscriptions(subscriber)
+    if "no" in (said.get(0), said.get(above.page_id)):
         return False
-    if not above.user_id and not said and config.server_public_url:
-        store.subscribe(subscriber, 0, "asked")
-        store.add_letter(**asking_letter(config, world, key, answer, above))
-    return above.user_id is not None or said == "yes"
+    if not above.user_id and 0 not in said and office.config.server_public_url:
+        office.store.subscribe(subscriber, 0, "asked")
+        office.store.add_letter(**asking_letter(office, answer, above))
+    return above.user_id is not None or said.get(0) == "yes"
 
 
 def is_stale(store: Store, letter: Letter) -> bool:
@@ -3136,19 +3139,21 @@ def is_stale(store: Store, letter: Letter) -> bool:
     return stale
 
 
-def deliver_due(store: Store, config: Config, world: World) -> float:
+def deliver_due(office: Office) -> float:
     """Send the letters whose time has come; seconds until the next one is due."""
-    while letter := store.due_letter(int(world.now())):
-        deliver(store, config, world, letter)
+    store, now = office.store, office.world.now
+    while letter := store.due_letter(int(now())):
+        deliver(office, letter)
     due_at = store.next_due()
-    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - world.now()))
+    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - now()))
 
 
-def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
+def deliver(office: Office, letter: Letter) -> None:
     """One try. The next one is written down before: where the disk takes no more, a letter that
     went out would be sent again and again. After a crash it goes out once more, with the same
     Message-ID."""
-    now, failure = int(world.now()), ""
+    store = office.store
+    now, failure = int(office.world.now()), ""
     final = now >= letter.expires_at
     with store.writing():
         if is_stale(store, letter):
@@ -3159,7 +3164,7 @@ def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
     try:
         if final:
             raise TimeoutError("expired")
-        world.send(config, letter)
+        office.world.send(office.config, letter)
     except (OSError, ValueError, smtplib.SMTPException) as error:
         failure = "expired" if final else failure_of(error)
         final = final or is_final(error)
@@ -3367,15 +3372,11 @@ class Clients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class House(Office):
     """What all requests share."""
 
-    config: Config
-    world: World
-    store: Store
     places: Places
     assets: Mapping[str, "Asset"]
-    key: bytes
     rounds: int
     clients: Clients
     hashing: Hashing = field(default_factory=Hashing)
@@ -5104,10 +5105,9 @@ def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
 
 
 def button(cx: Context, words: Mapping[str, str], said: Mapping[str, str], word: str = "") -> str:
-    query = urllib.parse.urlencode({**said, "mac": link_mac(cx.key, said)})
+    action = html.escape(f"?{signed_query(cx.key, said)}")
     label = html.escape(words[word or f"button_{said['do']}"])
     kind = ' class="quiet"' if word else ""
-    action = html.escape(f"?{query}")
     return f'<form method="post" action="{action}"><button{kind}>{label}</button></form>'
 
 
@@ -5143,7 +5143,7 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     comment with its `id` is now, which is returned, or for all."""
     do, who, own = said["do"], said["who"], cx.store.case(int(said["id"]))
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
-    if do == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
+    if do == "confirm" and own and ours and cx.store.subscriptions(who).get(0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
     page_id = own.page_id if own and do in ("stop", "start") else 0
     cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
@@ -5201,9 +5201,8 @@ class App:
 
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
-        parts = self.house.store, self.house.config, self.house.world
-        deliver_due(*parts)  # codes go out, whatever comments are like
-        return min(tell_all(*parts, self.house.key), deliver_due(*parts))
+        deliver_due(self.house)  # codes go out, whatever comments are like
+        return min(tell_all(self.house), deliver_due(self.house))
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
