@@ -1487,18 +1487,20 @@ class Store:
         rows = self.rows(sql, hash=hash, now=now)
         return rows[0]["email"] if rows else None
 
-    def make_admin(self, email: str, nickname: str, password: str, now: int) -> None:
+    def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Make the account, or give it the role and the password; older tokens and all links that
         were made for it or for anybody end."""
+        self.run("DELETE FROM registration WHERE email = :email", email=email)
+        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
             VALUES (:email, :nickname, :password, 'admin', :now)
                 ON CONFLICT (email) DO UPDATE
                SET password = excluded.password, role = 'admin', blocked = 0,
-                   version = a.version + 1"""
-        self.run(sql, email=email, nickname=nickname, password=password, now=now)
-        self.run("DELETE FROM registration WHERE email = :email", email=email)
-        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
+                   version = a.version + 1
+            RETURNING *"""
+        values = {"email": email, "nickname": nickname, "password": password, "now": now}
+        return self.all(Account, sql, **values)[0]
 
     def end_tokens(self, user_id: int) -> None:
         """Every token that was given out for the account is void from now on."""
@@ -2946,11 +2948,6 @@ def quoted(text: str, most: int = 2000) -> str:
     return "\n".join(f"> {line}" for line in shown.splitlines())
 
 
-def why_held(words: Mapping[str, str], held: str) -> str:
-    kind, _, value = held.partition(": ")
-    return words.get(f"held_{kind}", held).format(value=value)
-
-
 def thread_headers(office: Office, to: str, comment: Comment) -> dict[str, str]:
     """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
     domain, edit = sender_of(office.config).domain, comment.edited_at
@@ -2997,14 +2994,15 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
-        state = words["owner_waiting"].format(held=why_held(words, case.held))
+        kind, _, value = case.held.partition(": ")
+        held = words.get(f"held_{kind}", "{value}").format(value=value or kind)
         links = {status: judging_link(office, case, status) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
             "page": case.page_url + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
-            "state": state if waits else "",
+            "state": words["owner_waiting"].format(held=held) if waits else "",
             "links": judging if public else "",
             "read": read_line(office, words, case),
         }
@@ -3215,13 +3213,8 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
-MEMORY_LIMITS = {
-    "challenge": 120,
-    "preview": 120,
-    "siteverify": 20,
-    "view": 60,
-    "link": 120,
-}  # a minute
+# So often a minute, counted in memory.
+MEMORY_LIMITS = {"challenge": 120, "preview": 120, "siteverify": 20, "view": 60, "link": 120}
 
 
 class Hashing:
@@ -3396,6 +3389,17 @@ class Context(House):
     form: Json
     client: Client
     caller: Account | None
+
+    @property
+    def me(self) -> Account:
+        """The caller, where the rank sees to it that there is one."""
+        if self.caller is None:
+            raise Unauthorized("请先登录", "login_required")
+        return self.caller
+
+    @property
+    def is_admin(self) -> bool:
+        return self.caller is not None and self.caller.role == "admin"
 
     def header(self, name: str) -> str:
         return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
@@ -3610,6 +3614,19 @@ def flag_of(form: Json, name: str) -> bool:
     return value
 
 
+def choice_of(text: str, name: str, choices: Iterable[str]) -> str:
+    *most, last = choices
+    if text not in (*most, last):
+        raise BadRequest(f"参数 {name} 必须是 {'、'.join(most)} 或 {last}", f"{name}_invalid")
+    return text
+
+
+def existing(found: Row | None, text: str, code: str) -> Row:
+    if found is None:
+        raise NotFound(text, code)
+    return found
+
+
 def word_of(cx: Context, name: str, default: str = "") -> str:
     """A word of the query, given once."""
     values = cx.query.get(name, [default])
@@ -3665,7 +3682,11 @@ def client_shares(cx: Context, name: str, *words: object) -> list[Share]:
 
 def limit_client(cx: Context, name: str, *words: object) -> None:
     """`TooMany` where this client has had its share."""
-    if wait := budget(cx, cx.now, *client_shares(cx, name, *words)):
+    if name in MEMORY_LIMITS:
+        wait = 0 if within(cx, name) else MINUTE
+    else:
+        wait = budget(cx, cx.now, *client_shares(cx, name, *words))
+    if wait:
         raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
 
 
@@ -3689,8 +3710,7 @@ def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
     captcha = Captcha(hashlib.sha256(token.encode()).hexdigest(), cx.now + HOUR)
     # A provider says yes once. Whoever comes with a token again is judged by what it was spent on.
     if not cx.store.is_spent(captcha.signature):
-        if not within(cx, "siteverify"):
-            raise TooMany("操作太频繁，请稍后再试")
+        limit_client(cx, "siteverify")
         if not cx.provider.passes(cx.config, cx.world, token):
             raise Forbidden("人机验证失败，请重试", "captcha_failed")
     return captcha
@@ -3888,20 +3908,15 @@ def health(cx: Context) -> Json:
 
 
 @route("GET", "/captcha", rank=Rank.NOBODY)
-def get_captcha(cx: Context) -> Json:
+def get_captcha(cx: Context, *, own: bool = False) -> Json:
     """What has to be solved before registering, logging in and commenting."""
-    return challenge(cx)
-
-
-def challenge(cx: Context, *, own: bool = False) -> Json:
     provider = cx.config.captcha_provider
     if provider == "none":
         return {"provider": provider}
     if provider != "altcha" and not own:
         key = cx.config.captcha_site_key
         return {"provider": provider, "site_key": key, "action": CAPTCHA_ACTION}
-    if not within(cx, "challenge"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "challenge")
     return {"provider": "altcha", **new_challenge(cx.key, cx.now, cx.world.chance)}
 
 
@@ -4058,7 +4073,7 @@ def strengthen(cx: Context, account: Account, password: str) -> None:
 def logout(cx: Context) -> Json:
     """Ends every token of the account, on all devices."""
     with cx.store.writing():
-        cx.store.end_tokens(cx.caller.id if cx.caller else 0)
+        cx.store.end_tokens(cx.me.id)
     return {"success": True}
 
 
@@ -4075,11 +4090,8 @@ class Listing:
 
 
 def listing_of(cx: Context) -> Listing:
-    view, sort = word_of(cx, "view", "flat"), word_of(cx, "sort", "newest")
-    if view not in ("flat", "threads"):
-        raise BadRequest("参数 view 必须是 flat 或 threads", "view_invalid")
-    if sort not in ORDER:
-        raise BadRequest("参数 sort 必须是 newest、oldest 或 likes", "sort_invalid")
+    view = choice_of(word_of(cx, "view", "flat"), "view", ("flat", "threads"))
+    sort = choice_of(word_of(cx, "sort", "newest"), "sort", ORDER)
     thread, around = (number_of(cx, name, 0, 2**63 - 1) for name in ("thread", "around"))
     page = number_of(cx, "page", 1, 1_000_000)
     limit = number_of(cx, "limit", cx.config.comments_page_size, 100)
@@ -4122,9 +4134,7 @@ def get_comments(cx: Context) -> Json:
 
 
 # What is known of a page that nobody has written on or seen.
-NO_PAGE = Page(
-    0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0, closed=0, opened_at=0
-)
+NO_PAGE = Page(0, "", "", *[0] * 7)
 
 
 def is_closed(cx: Context, page: Page) -> bool:
@@ -4142,13 +4152,13 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
     comment = cx.store.comment(ask.around)
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
-    if ask.view == "flat" and comment.status != "visible":
+    pinned = []
+    if ask.view == "threads":
+        comment = cx.store.comment(comment.thread_id or 0) or comment
+        pinned = [each.id for each in cx.store.pinned(page.id)]
+    elsewhere = {"flat": comment.status != "visible", "thread": comment.thread_id != ask.thread}
+    if elsewhere.get(ask.view):
         return 1
-    if ask.view == "thread" and comment.thread_id != ask.thread:
-        return 1
-    if ask.view == "threads" and comment.thread_id:
-        comment = cx.store.comment(comment.thread_id) or comment
-    pinned = [c.id for c in cx.store.pinned(page.id)] if ask.view == "threads" else []
     if comment.id in pinned:
         return pinned.index(comment.id) // ask.limit + 1
     before = len(pinned) + cx.store.count_before(ask.view, ask.sort, comment)
@@ -4182,7 +4192,7 @@ def show(cx: Context, comment: Comment) -> Json:
         "location": comment.location if cx.config.privacy_show_location else "",
         "likes": comment.likes,
         "created_at": beijing_time(comment.created_at),
-        "edited": beijing_time(comment.edited_at) if comment.edited_at else None,
+        "edited": beijing_time(comment.edited_at),
         "pinned": bool(comment.pinned),
         "html": comment.html,
         "role": comment.role,
@@ -4200,14 +4210,23 @@ def tombstone(cx: Context, comment: Comment) -> Json:
 
 
 def ip_for(cx: Context, ip: str) -> str:
-    if cx.caller and cx.caller.role == "admin":
+    if cx.is_admin:
         return ip
     return {"full": ip, "masked": masked(ip), "none": ""}[cx.config.privacy_show_ip]
 
 
-def beijing_time(seconds: int) -> str:
+def beijing_time(seconds: int | None) -> str | None:
+    if seconds is None:
+        return None
     last = 253_402_214_400  # in the year 9999: one impossible row must not break a list
     return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
+
+
+def as_json(row: Any, **more: Any) -> Json:
+    """A row, with its times as readers know them."""
+    said = dict(row)
+    times = {name: beijing_time(time) for name, time in said.items() if name.endswith("_at")}
+    return {**said, **times, **more}
 
 
 def settings_for(cx: Context, page: Page) -> Json:
@@ -4326,9 +4345,8 @@ def edit_token(cx: Context, comment: Comment) -> str:
 
 def check_nickname(cx: Context, nickname: str) -> None:
     """Nobody may look like an admin but an admin."""
-    if cx.caller and cx.caller.role == "admin":
-        return
-    if skeleton(nickname) in [skeleton(admin.nickname) for admin in cx.store.admins()]:
+    taken = [] if cx.is_admin else [skeleton(admin.nickname) for admin in cx.store.admins()]
+    if skeleton(nickname) in taken:
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
@@ -4404,17 +4422,16 @@ def verdict(
 ) -> tuple[str, str]:
     """The status of what is written, and why it is not shown, where it is not. Nothing is dropped:
     what is blocked is kept as spam, to be looked at."""
-    config, caller = cx.config, cx.caller
-    if caller and caller.role == "admin":
+    if cx.is_admin:
         return "visible", ""
-    email = caller.email if caller else said["email"]
+    email = cx.caller.email if cx.caller else said["email"]
     text = folded(f"{said['nickname']} {said['website']} {said['content']}")
     hosts = hosts_in(html, said["website"], email)
     for block in cx.store.blocks(cx.now):
         if met(block, said["ip"], email, text, hosts):
             return "spam", f"block: {block.value}"
-    word = next((word for word in config.moderation_words if folded(word) in text), "")
-    hold = config.moderation_hold
+    word = next((word for word in cx.config.moderation_words if folded(word) in text), "")
+    hold = cx.config.moderation_hold
     reasons = {
         "all": hold == "all",
         f"word: {word}": word,
@@ -4431,8 +4448,7 @@ def verdict(
 def preview(cx: Context) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
     content = content_of(cx)
-    if not within(cx, "preview"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "preview")
     return {"html": safe_html(content)}
 
 
@@ -4576,9 +4592,9 @@ def admin_page(cx: Context) -> Reply:
 
 
 @route("GET", "/admin/captcha", rank=Rank.NOBODY)
-def admin_captcha(cx: Context) -> Json:
+def admin_captcha(cx: Context) -> Json | str | Reply:
     """Ours, so that the owner gets in while the one that readers solve is down."""
-    return challenge(cx, own=True)
+    return get_captcha(cx, own=True)
 
 
 @route("POST", "/admin/login", rank=Rank.NOBODY)
@@ -4625,8 +4641,7 @@ def address_of_link(cx: Context) -> str:
 @route("POST", "/admin/link", rank=Rank.NOBODY)
 def admin_link(cx: Context) -> Json:
     """`{link}` to `{email, known}`: what a one-time link is good for."""
-    if not within(cx, "link"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "link")
     email = address_of_link(cx)
     return {"email": email, "known": bool(email and cx.store.account_of(email))}
 
@@ -4637,40 +4652,25 @@ def claim(cx: Context) -> Json:
     admin's from now on, with this password. A link for an address needs no `email`, an account
     no `nickname`."""
     email = address_of_link(cx) or proper(cx.form, "email", 254, proper_email)
-    password, known = password_of(cx), cx.store.account_of(email)
-    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known is not None)
+    password, known = password_of(cx), cx.store.account_of(email) is not None
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known)
     stored = hashed_in_turn(cx, email, password, None, ("login",))
     with cx.store.writing():
         address_of_link(cx)  # it may have been used meanwhile
-        cx.store.make_admin(email, nickname or (known.nickname if known else ""), stored, cx.now)
-        account = cx.store.account_of(email)
-        note(cx, "claim", who=account.nickname if account else "")
-    if account is None:
-        raise NotFound("账号不存在", "account_gone")
+        account = cx.store.make_admin(email, nickname, stored, cx.now)
+        note(cx, "claim", who=account.nickname)
     return admitted(cx, account)
 
 
-@route("POST", "/admin/logout", rank=Rank.ADMIN)
-def admin_logout(cx: Context) -> Json:
-    with cx.store.writing():
-        cx.store.end_tokens(admin_of(cx).id)
-    return {"success": True}
-
-
-def admin_of(cx: Context) -> Account:
-    if cx.caller is None:
-        raise Unauthorized("请先登录", "login_required")
-    return cx.caller
+route("POST", "/admin/logout", rank=Rank.ADMIN)(logout)
 
 
 def confirm_password(cx: Context) -> None:
     """What is grave asks for the password of the one who does it."""
-    me = admin_of(cx)
-    stored = hashed_in_turn(cx, me.email, password_of(cx), None, ("login",), ("password", me.email))
-    if not same(me.password, stored):
-        raise Forbidden("密码不对", "wrong_password")
-    with cx.store.writing():
-        give_back(cx, *client_shares(cx, "password", me.email))
+    try:
+        authenticated(cx, cx.me.email, password_of(cx), None)
+    except Unauthorized:
+        raise Forbidden("密码不对", "wrong_password") from None
 
 
 def show_case(cx: Context, case: Case) -> Json:
@@ -4700,30 +4700,22 @@ def like_of(cx: Context) -> str:
     return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
 
 
-def stretch(
-    cx: Context, name: str, find: Callable[[int, int], list[Any]], show: Callable[[Any], Json]
-) -> Json:
+def stretch(cx: Context, find: Callable[[int, int], list[Any]]) -> tuple[list[Any], bool]:
     """`?before=&limit=`: what lies below an id of a list, and whether there is more."""
     most = 2**63 - 1
     before, limit = number_of(cx, "before", most, most), number_of(cx, "limit", 30, 100)
     found = find(before, limit + 1)
-    return {name: [show(each) for each in found[:limit]], "more": len(found) > limit}
+    return found[:limit], len(found) > limit
 
 
 @route("GET", "/admin/comments", rank=Rank.ADMIN)
 def admin_comments(cx: Context) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and the sums of states."""
-    status = word_of(cx, "status", "all")
-    if status not in (*STATES, "all"):
-        raise BadRequest("参数 status 不对", "status_invalid")
-    page_id, like = number_of(cx, "page", 0, 2**63 - 1), like_of(cx)
-    found = stretch(
-        cx,
-        "comments",
-        lambda before, limit: cx.store.cases(status, like, page_id, before, limit),
-        lambda case: show_case(cx, case),
-    )
-    return {**found, "counts": cx.store.count_states()}
+    status = choice_of(word_of(cx, "status", "all"), "status", (*STATES, "all"))
+    page_id = number_of(cx, "page", 0, 2**63 - 1)
+    found, more = stretch(cx, functools.partial(cx.store.cases, status, like_of(cx), page_id))
+    cases = [show_case(cx, case) for case in found]
+    return {"comments": cases, "more": more, "counts": cx.store.count_states()}
 
 
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
@@ -4743,13 +4735,10 @@ def wish_of(cx: Context) -> str | bool:
     """The status, or the pin, that a comment shall have."""
     if "pinned" in cx.form:
         return flag_of(cx.form, "pinned")
-    status = text_of(cx.form, "status", 16)
-    if status not in STATES:
-        raise BadRequest("参数 status 不对", "status_invalid")
-    return status
+    return choice_of(text_of(cx.form, "status", 16), "status", STATES)
 
 
-def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str | bool | None:
+def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
     """Give a comment a status or a pin, and tell what it had; None when it is gone for good."""
     comment = cx.store.comment(comment_id)
     if comment is None or not comment.content:
@@ -4757,7 +4746,7 @@ def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str
     was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
     if isinstance(wish, str) and wish != was:
         cx.store.judge(comment.id, wish, cx.now)
-        note(cx, wish, comment.id, who=who)
+        note(cx, wish, comment.id)
     elif wish != was:
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
@@ -4791,17 +4780,14 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
 @route("POST", "/admin/reply", rank=Rank.ADMIN)
 def reply_as_owner(cx: Context) -> Json:
     """`{parent_id, content}` to `{success, comment}`; what waits and is answered is approved."""
-    me, content, parent_id = admin_of(cx), content_of(cx), id_of(cx.form, "parent_id")
+    content, parent_id = content_of(cx), id_of(cx.form, "parent_id")
     with cx.store.writing():
         parent = known_comment(cx, parent_id)
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         judged(cx, parent.id, "visible")
         said = {
-            "user_id": me.id,
-            "nickname": me.nickname,
-            "email": "",
-            "website": "",
+            **author_of(cx),
             "content": content,
             "parent_id": parent.id,
             "page_id": parent.page_id,
@@ -4829,19 +4815,10 @@ def show_page(cx: Context, page: Page) -> Json:
 @route("GET", "/admin/pages", rank=Rank.ADMIN)
 def admin_pages(cx: Context) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their sums."""
-    sort, like, skip = (
-        word_of(cx, "sort", "latest"),
-        like_of(cx),
-        number_of(cx, "skip", 0, 10**6, 0),
-    )
-    if sort not in PAGES:
-        raise BadRequest("参数 sort 必须是 latest、views 或 comments", "sort_invalid")
-    return stretch(
-        cx,
-        "pages",
-        lambda before, limit: cx.store.pages(sort, like, skip, limit),
-        lambda page: show_page(cx, page),
-    )
+    sort = choice_of(word_of(cx, "sort", "latest"), "sort", PAGES)
+    like, skip = like_of(cx), number_of(cx, "skip", 0, 10**6, 0)
+    found, more = stretch(cx, lambda _, limit: cx.store.pages(sort, like, skip, limit))
+    return {"pages": [show_page(cx, page) for page in found], "more": more}
 
 
 @route("PATCH", "/admin/pages/<page_id>", rank=Rank.ADMIN)
@@ -4849,9 +4826,7 @@ def change_page(cx: Context, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     flush_views(cx, cx.now)  # what is seen under the old address goes to the new one
     with cx.store.writing():
-        page = cx.store.page_with(page_id)
-        if page is None:
-            raise NotFound("页面不存在", "page_gone")
+        page = existing(cx.store.page_with(page_id), "页面不存在", "page_gone")
         if "closed" in cx.form:
             closed = flag_of(cx.form, "closed")
             cx.store.set_closed(page.id, closed, cx.now)
@@ -4870,13 +4845,9 @@ def change_page(cx: Context, page_id: int) -> Json:
 @route("GET", "/admin/users", rank=Rank.ADMIN)
 def admin_users(cx: Context) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
-    like, me = like_of(cx), admin_of(cx)
-
-    def show(row: sqlite3.Row) -> Json:
-        said = {"blocked": bool(row["blocked"]), "created_at": beijing_time(row["created_at"])}
-        return {**dict(row), **said, "you": row["id"] == me.id}
-
-    return stretch(cx, "users", lambda before, limit: cx.store.accounts(like, before, limit), show)
+    found, more = stretch(cx, functools.partial(cx.store.accounts, like_of(cx)))
+    users = [as_json(row, blocked=bool(row["blocked"]), you=row["id"] == cx.me.id) for row in found]
+    return {"users": users, "more": more}
 
 
 @route("PATCH", "/admin/users/<user_id>", rank=Rank.ADMIN)
@@ -4885,13 +4856,10 @@ def change_user(cx: Context, user_id: int) -> Json:
     if "role" in cx.form:
         confirm_password(cx)
     with cx.store.writing():
-        user = cx.store.account(user_id)
-        if user is None:
-            raise NotFound("用户不存在", "user_gone")
+        user = existing(cx.store.account(user_id), "用户不存在", "user_gone")
         role = text_of(cx.form, "role", 8, optional=True) or user.role
+        choice_of(role, "role", ("user", "admin"))
         blocked = flag_of(cx.form, "blocked") if "blocked" in cx.form else bool(user.blocked)
-        if role not in ("user", "admin"):
-            raise BadRequest("参数 role 必须是 user 或 admin", "role_invalid")
         ends = user.role == "admin" and (role != "admin" or blocked)
         if ends and len(cx.store.admins()) == 1:
             raise Problem("至少要有一位站长", "last_admin", status=409)
@@ -4905,18 +4873,9 @@ def change_user(cx: Context, user_id: int) -> Json:
     return {"success": True}
 
 
-def show_block(block: Block) -> Json:
-    ends = block.expires_at
-    times = {
-        "created_at": beijing_time(block.created_at),
-        "expires_at": ends and beijing_time(ends),
-    }
-    return {**vars(block), **times}
-
-
 @route("GET", "/admin/blocks", rank=Rank.ADMIN)
 def admin_blocks(cx: Context) -> Json:
-    return {"blocks": [show_block(block) for block in cx.store.blocks(cx.now)]}
+    return {"blocks": [as_json(vars(block)) for block in cx.store.blocks(cx.now)]}
 
 
 @route("POST", "/admin/blocks", rank=Rank.ADMIN)
@@ -4932,60 +4891,48 @@ def add_block(cx: Context) -> Json:
         ends = cx.now + days * DAY if days else None
         block = cx.store.add_block(kind=kind, value=value, expires_at=ends, **words)
         note(cx, "block", value, kind)
-    return {"success": True, "block": show_block(block)}
+    return {"success": True, "block": as_json(vars(block))}
 
 
 @route("DELETE", "/admin/blocks/<block_id>", rank=Rank.ADMIN)
 def drop_block(cx: Context, block_id: int) -> Json:
     with cx.store.writing():
-        known = cx.store.drop_block(block_id)
-        if known is None:
-            raise NotFound("没有这条屏蔽", "block_gone")
-        note(cx, "unblock", known.value, known.kind)
+        block = existing(cx.store.drop_block(block_id), "没有这条屏蔽", "block_gone")
+        note(cx, "unblock", block.value, block.kind)
     return {"success": True}
 
 
 @route("GET", "/admin/audit", rank=Rank.ADMIN)
 def admin_audit(cx: Context) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    return stretch(
-        cx,
-        "audit",
-        cx.store.audit,
-        lambda row: {**dict(row), "created_at": beijing_time(row["created_at"])},
-    )
+    found, more = stretch(cx, cx.store.audit)
+    return {"audit": [as_json(row) for row in found], "more": more}
 
 
 @route("GET", "/admin/outbox", rank=Rank.ADMIN)
 def admin_outbox(cx: Context) -> Json:
     """Letters that were tried and did not go out."""
-    letters = []
-    for row in cx.store.stuck_letters():
-        message = email.message_from_string(row["message"], policy=email.policy.default)
-        ahead = {"subject": str(message["Subject"] or ""), "can_retry": bool(row["message"])}
-        due = row["due_at"] and beijing_time(row["due_at"])
-        told = {name: row[name] for name in ("id", "recipient", "tries", "failure")}
-        letters.append({**told, **ahead, "due_at": due})
+    letters = [as_json(row) for row in cx.store.stuck_letters()]
+    for letter in letters:
+        text = letter.pop("message")
+        message = email.message_from_string(text, policy=email.policy.default)
+        letter |= {"subject": str(message["Subject"] or ""), "can_retry": bool(text)}
     return {"letters": letters}
 
 
 @route("POST", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def retry_letter(cx: Context, letter_id: int) -> Json:
-    return letter_done(
-        cx, "retry", letter_id, lambda: cx.store.retry_letter(letter_id, cx.now, cx.now + DAY)
-    )
-
-
 @route("DELETE", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def drop_letter(cx: Context, letter_id: int) -> Json:
-    return letter_done(cx, "drop", letter_id, lambda: cx.store.drop_letter(letter_id))
-
-
-def letter_done(cx: Context, action: str, letter_id: int, work: Callable[[], bool]) -> Json:
+def change_letter(cx: Context, letter_id: int) -> Json:
+    """Try a letter again, or drop it."""
+    retry = cx.environ["REQUEST_METHOD"] == "POST"
     with cx.store.writing():
-        if not work():
+        if retry:
+            done = cx.store.retry_letter(letter_id, cx.now, cx.now + DAY)
+        else:
+            done = cx.store.drop_letter(letter_id)
+        if not done:
             raise NotFound("没有这封信", "letter_gone")
-        note(cx, action, letter_id)
+        note(cx, "retry" if retry else "drop", letter_id)
     cx.posted.set()
     return {"success": True}
 
@@ -5058,21 +5005,13 @@ def moderate(cx: Context, comment_id: int) -> Json:
 
 
 @route("GET", "/mail", rank=Rank.NOBODY, by_link=True)
-def show_link(cx: Context) -> Reply:
-    """A page that asks whether what a link in a letter says shall be done."""
-    return link_page(cx, done=False)
-
-
 @route("POST", "/mail", rank=Rank.NOBODY, by_link=True)
 def follow_link(cx: Context) -> Reply:
-    """Its button, or the one click of a mail program (RFC 8058)."""
-    return link_page(cx, done=True)
-
-
-def link_page(cx: Context, *, done: bool) -> Reply:
+    """A page that asks whether what a link in a letter says shall be done; a POST does it, from
+    its button or the one click of a mail program (RFC 8058)."""
     said = {name: " ".join(values) for name, values in cx.query.items()}
     sign, words = said.pop("mac", ""), letter_words(said.get("lang", ""))
-    genuine = same(sign, link_mac(cx.key, said))
+    genuine, done = same(sign, link_mac(cx.key, said)), cx.environ["REQUEST_METHOD"] == "POST"
     if not genuine or cx.now >= int(said.get("until", cx.now + 1)):
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
@@ -5122,9 +5061,8 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     quote = f'<p>{head}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
     fresh = {**said, "version": text_version(comment)}
     if fresh != said:
-        return told_page(
-            cx, words["changed"], quote + button(cx, words, fresh), 409 if done else 200
-        )
+        status = 409 if done else 200
+        return told_page(cx, words["changed"], quote + button(cx, words, fresh), status)
     back = {**said, "do": said["was"], "was": said["do"]}
     undo = button(cx, words, back, "undo") + way_on("admin", words["more"])
     if not done and comment.status == said["do"]:
@@ -5132,7 +5070,7 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
     with cx.store.writing():
-        if judged(cx, comment.id, said["do"], "mail") is None:
+        if judged(cx, comment.id, said["do"]) is None:
             return told_page(cx, words["gone"], "", 404)
     cx.posted.set()
     return told_page(cx, words[f"done_{said['do']}"], quote + undo)
