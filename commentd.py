@@ -217,7 +217,6 @@ def mailboxes(text: str) -> tuple[str, ...]:
 
 
 def word_list(text: str) -> tuple[str, ...]:
-    """Words and phrases, parted by lines or commas."""
     return tuple(word for part in re.split("[\n,，、]", text) if (word := part.strip()))
 
 
@@ -1193,6 +1192,19 @@ COUNTED = {
         ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}"""
     for what in ("comments", "views", "likes")
 }
+LIKE = {
+    what: f"""
+    INSERT INTO {what}_liker ({what}_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
+        ON CONFLICT DO NOTHING"""
+    for what in ("comment", "page")
+}
+UNLIKE = {w: f"DELETE FROM {w}_liker WHERE {w}_id = :id AND visitor = :visitor" for w in LIKE}
+LIKED = {
+    "comment": "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes",
+    "page": """
+    UPDATE page SET page_likes = page_likes + :more, seen_at = :now
+     WHERE id = :id RETURNING page_likes""",
+}
 
 # What a list holds, the order of each sort, and what stands before a given comment in it.
 LISTED = {
@@ -1437,7 +1449,6 @@ class Store:
         return bool(self.number(sql, signature=signature))
 
     def bind_captcha(self, signature: str, comment_id: int) -> None:
-        """Remember on which comment it was spent."""
         sql = "UPDATE spent_captcha SET comment_id = :comment_id WHERE signature = :signature"
         self.run(sql, comment_id=comment_id, signature=signature)
 
@@ -1635,7 +1646,6 @@ class Store:
         return self.all(Comment, LISTS[view, sort], of=of, skip=skip, limit=limit)
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
-        """How many stand before the comment in the list that holds it."""
         of = comment.thread_id if view == "thread" else comment.page_id
         return self.number(BEFORE[view, sort], of=of, **vars(comment)) or 0
 
@@ -1655,7 +1665,6 @@ class Store:
         return self.one(Comment, COMMENT + sql, since=since, now=now, **values)
 
     def spent_on(self, signature: str) -> Comment | None:
-        """The comment that the captcha was spent on."""
         sql = """
              WHERE comment.id =
                    (SELECT comment_id FROM spent_captcha WHERE signature = :signature)"""
@@ -1691,7 +1700,6 @@ class Store:
         return self.all(Case, CASES[status != "all"], **words, limit=limit)
 
     def cases_due(self, whom: str) -> list[Case]:
-        """Comments that the owner, or the author of what they answer, is still to be told of."""
         return self.all(Case, DUE[whom])
 
     def told(self, whom: str, comment_id: int, due: int = 0) -> None:
@@ -1756,7 +1764,6 @@ class Store:
         self.stale = True
 
     def erase_judged(self, before: int) -> None:
-        """What moderators hid long ago goes, and its row where nothing answers it."""
         for row in self.rows(JUDGED, before=before):
             self.erase_comment(row["id"])
             sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
@@ -1792,39 +1799,18 @@ class Store:
 
     # Likes
 
-    def like_comment(
-        self, comment_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
+    def like(
+        self, what: str, id: int, visitor: str, liked_at: int | None, undo: bool, now: int
     ) -> int:
-        """The number of likes, with this visitor's or without. With a time, the like will forget
-        whose it is."""
-        sql = """
-            INSERT INTO comment_liker (comment_id, visitor, liked_at)
-            VALUES (:id, :visitor, :liked_at)
-                ON CONFLICT DO NOTHING"""
+        """The number of likes of a comment or a page, with this visitor's or without. With a time,
+        the like will forget whose it is."""
+        sql = LIKE[what]
         if undo:
-            sql = "DELETE FROM comment_liker WHERE comment_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=comment_id, visitor=visitor, liked_at=liked_at).rowcount
+            sql = UNLIKE[what]
+        changed = self.run(sql, id=id, visitor=visitor, liked_at=liked_at).rowcount
         more = -changed if undo else changed
         self.run(COUNTED["likes"], more=more, now=now)
-        sql = "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes"
-        return self.number(sql, more=more, id=comment_id) or 0
-
-    def like_page(
-        self, page_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
-    ) -> int:
-        """The number of likes, with this visitor's or without; `liked_at` as above."""
-        sql = """
-            INSERT INTO page_liker (page_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
-                ON CONFLICT DO NOTHING"""
-        if undo:
-            sql = "DELETE FROM page_liker WHERE page_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=page_id, visitor=visitor, liked_at=liked_at).rowcount
-        more = -changed if undo else changed
-        self.run(COUNTED["likes"], more=more, now=now)
-        sql = """
-            UPDATE page SET page_likes = page_likes + :more, seen_at = :now
-             WHERE id = :id RETURNING page_likes"""
-        return self.number(sql, more=more, now=now, id=page_id) or 0
+        return self.number(LIKED[what], more=more, now=now, id=id) or 0
 
     # Outbox
 
@@ -1860,7 +1846,6 @@ class Store:
         self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
 
     def stuck_letters(self) -> list[sqlite3.Row]:
-        """What was tried and did not go out."""
         sql = """
             SELECT id, recipient, message, tries, failure, due_at FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
@@ -2456,13 +2441,9 @@ def proper_block(kind: str, text: str) -> str:
 
 def language_of(said: str, text: str) -> str:
     """Of letters about a comment: what the widget said, else what it was written in."""
-    return (
-        said[:2]
-        if said[:2] in ("en", "zh")
-        else "zh"
-        if re.search("[\u3400-\u9fff]", text)
-        else "en"
-    )
+    if said[:2] in ("en", "zh"):
+        return said[:2]
+    return "zh" if re.search("[\u3400-\u9fff]", text) else "en"
 
 
 class CommentRenderer(mistune.HTMLRenderer):
@@ -2856,14 +2837,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 
 def compose(
-    config: Config,
-    world: World,
-    to: str,
-    subject: str,
-    text: str,
-    life: int,
-    about: str = "",
-    **headers: str,
+    config: Config, world: World, to: str, subject: str, text: str, life: int, **headers: str
 ) -> Json:
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it. `In_Reply_To` is the header In-Reply-To."""
@@ -2880,7 +2854,7 @@ def compose(
     message.set_content(text, cte="base64")
     whole = head + message.as_bytes().decode("ascii")
     times = {"due_at": now, "expires_at": now + life}
-    return {"recipient": to, "message": whole, "about": about, **times}
+    return {"recipient": to, "message": whole, "about": "", **times}
 
 
 CODE_LETTER = """\
@@ -2979,7 +2953,8 @@ def letter_about(
     text = f"\n{'-' * 40}\n\n".join(texts)
     headers |= thread_headers(office, to, first)
     about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
-    return compose(config, office.world, to, subject, text, DAY, about, **headers)
+    letter = compose(config, office.world, to, subject, text, DAY, **headers)
+    return {**letter, "about": about}
 
 
 def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
@@ -2989,7 +2964,6 @@ def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
 
 
 def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
-    """New comments, with links to judge them."""
     words, texts = letter_words(cases[0].language), []
     public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases:
@@ -3044,8 +3018,8 @@ def asking_letter(office: Office, answer: Case, above: Case) -> Json:
     until = str(int(office.world.now()) + LINK_LIFE)
     confirm = signed_link(office, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
-    about = f"{said['who']} {answer.id},{above.id}"
-    return compose(office.config, office.world, to, subject.format(site=site), text, DAY, about)
+    letter = compose(office.config, office.world, to, subject.format(site=site), text, DAY)
+    return {**letter, "about": f"{said['who']} {answer.id},{above.id}"}
 
 
 def owners(office: Office) -> list[str]:
@@ -3304,23 +3278,6 @@ class Views:
     def waiting(self, key: str) -> int:
         return self.pending.get(key, (0,))[0]
 
-    def flush(self, store: Store, now: int, may_begin: Callable[[list[Share]], bool]) -> None:
-        """Write all views; a page that is not known yet begins if its client may begin one.
-        When the disk refuses, they are kept for the next time."""
-        with self.lock:
-            taken = dict(self.pending)
-        if not taken:
-            return
-        with store.writing():
-            for key, (views, page_url, shares) in taken.items():
-                if not store.add_views(key, views, now) and may_begin(shares):
-                    store.add_page(key, page_url, now)
-                    store.add_views(key, views, now)
-        with self.lock:
-            for key, (views, page_url, shares) in taken.items():
-                if left := self.pending.pop(key)[0] - views:
-                    self.pending[key] = left, page_url, shares
-
 
 @dataclass(frozen=True)
 class Client:
@@ -3451,13 +3408,11 @@ class Route:
 ROUTES: list[Route] = []
 
 
-def route(
-    method: str, path: str, *, rank: Rank, refusal: str = "", by_link: bool = False
-) -> Callable[[Handler], Handler]:
+def route(method: str, path: str, *, rank: Rank, **how: Any) -> Callable[[Handler], Handler]:
     """Registers a handler. It has a rank, always: what can be forgotten will be."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, rank, handler, refusal, by_link))
+        ROUTES.append(Route(method, path, rank, handler, **how))
         return handler
 
     return register
@@ -3666,7 +3621,22 @@ def budget(house: House, now: int, *shares: Share) -> int:
 
 
 def flush_views(house: House, now: int) -> None:
-    house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
+    """Write all views; a page that is not known yet begins if its client may begin one. When the
+    disk refuses, they are kept for the next time."""
+    views, store = house.views, house.store
+    with views.lock:
+        taken = dict(views.pending)
+    if not taken:
+        return
+    with store.writing():
+        for key, (count, page_url, shares) in taken.items():
+            if not store.add_views(key, count, now) and not budget(house, now, *shares):
+                store.add_page(key, page_url, now)
+                store.add_views(key, count, now)
+    with views.lock:
+        for key, (count, page_url, shares) in taken.items():
+            if left := views.pending.pop(key)[0] - count:
+                views.pending[key] = left, page_url, shares
 
 
 def within(cx: Context, name: str) -> bool:
@@ -4508,7 +4478,7 @@ def like_comment(cx: Context) -> Json:
             raise NotFound("评论不存在", "comment_gone")
         limit_client(cx, "like_one", comment_id)
         limit_likes(cx)
-        likes = cx.store.like_comment(comment_id, undo=undo, now=cx.now, **visitor_of(cx))
+        likes = cx.store.like("comment", comment_id, undo=undo, now=cx.now, **visitor_of(cx))
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -4520,8 +4490,8 @@ def like_page(cx: Context) -> Json:
     with cx.store.writing():
         limit_likes(cx)
         page = cx.store.page(name.key) if undo else page_for(cx, name)
-        who = visitor_of(cx)
-        likes = cx.store.like_page(page.id, undo=undo, now=cx.now, **who) if page else 0
+        said = {**visitor_of(cx), "undo": undo, "now": cx.now}
+        likes = cx.store.like("page", page.id, **said) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -4674,7 +4644,6 @@ def confirm_password(cx: Context) -> None:
 
 
 def show_case(cx: Context, case: Case) -> Json:
-    """What a moderator reads of a comment."""
     page = cx.store.page_with(case.page_id) or NO_PAGE
     parent, origins = cx.store.comment(case.parent_id or 0), cx.config.site_origins
     above = parent and {n: getattr(parent, n) for n in ("id", "nickname", "content")}
@@ -4911,7 +4880,6 @@ def admin_audit(cx: Context) -> Json:
 
 @route("GET", "/admin/outbox", rank=Rank.ADMIN)
 def admin_outbox(cx: Context) -> Json:
-    """Letters that were tried and did not go out."""
     letters = [as_json(row) for row in cx.store.stuck_letters()]
     for letter in letters:
         text = letter.pop("message")
@@ -5102,7 +5070,6 @@ class App:
         return self.wsgi(environ, start_response)
 
     def tick(self) -> float:
-        """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
         flush_views(house, now)
         oldest = now - max(HOUR, house.config.privacy_keep_ip_days * DAY)
