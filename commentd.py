@@ -1802,8 +1802,7 @@ class Store:
     def like(
         self, what: str, id: int, visitor: str, liked_at: int | None, undo: bool, now: int
     ) -> int:
-        """The number of likes of a comment or a page, with this visitor's or without. With a time,
-        the like will forget whose it is."""
+        """The likes, with this visitor's or without; a like with a time forgets whose it is."""
         sql = LIKE[what]
         if undo:
             sql = UNLIKE[what]
@@ -1914,8 +1913,7 @@ class Store:
             self.run(sql, now=now)
 
     def forget(self, before: int, mask: Callable[[str], str]) -> None:
-        """Of what is older, mask some of the addresses and let some likes forget whose they
-        are; their numbers stay."""
+        """Of what is older, mask some addresses and let some likes forget whose they are."""
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"]), id=row["id"])
@@ -2769,8 +2767,7 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
 
 
 def send_letter(config: Config, letter: Letter | None) -> None:
-    """Hand a letter to the mail server, or print it where none is named; without a letter, only
-    connect and log in."""
+    """Hand a letter to the mail server, or print it where there is none; None: just log in."""
     if letter and not config.mail_host:
         print_letter(letter)
         return
@@ -3011,8 +3008,7 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
 
 
 def asking_letter(office: Office, answer: Case, above: Case) -> Json:
-    """Whether the owner of an address that a guest gave wants letters. It holds nothing that a
-    stranger typed."""
+    """Asks the owner of an address that a guest gave; nothing in it is a stranger's."""
     words, site, to = letter_words(above.language), site_name(office.config), above.email
     said = {"who": subscriber_of(office.key, to), "id": str(above.id)}
     until = str(int(office.world.now()) + LINK_LIFE)
@@ -3333,7 +3329,7 @@ class House(Office):
     provider: Provider = field(default_factory=Provider)
     tally: Tally = field(default_factory=Tally)
     views: Views = field(default_factory=Views)
-    posted: threading.Event = field(default_factory=threading.Event)  # there is a letter to send
+    posted: threading.Event = field(default_factory=threading.Event)  # perhaps a letter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3427,6 +3423,8 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
         try:
             with house.store.machine_faults():
                 reply = reply_of(route.handler(context_of(route, house), **{**words, **ids}))
+            if route.method != "GET":
+                house.posted.set()
         except Problem as problem:
             reply = refused(problem, route.refusal)
         except Exception:
@@ -3606,8 +3604,7 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
 
 
 def budget(house: House, now: int, *shares: Share) -> int:
-    """Take one of each share (limit, subject, factor) or none of any: 0, or the seconds to
-    wait."""
+    """Take one of each share (limit, subject, factor) or none: 0, or the seconds to wait."""
     taken: list[tuple[str, str]] = []
     for name, subject, factor in shares if house.config.limits_enabled else ():
         for most, window in LIMITS[name]:
@@ -3668,8 +3665,7 @@ def give_back(cx: Context, *shares: Share) -> None:
 
 
 def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
-    """The captcha that came with the form, solved; None where none is asked for. `own`: ours,
-    whichever readers have to solve."""
+    """The captcha of the form, solved; None where none is asked for. `own`: always ours."""
     # Cloudflare's longest; more would be refused there.
     most = 2048 if cx.config.captcha_provider == "turnstile" else 4096
     token = text_of(cx.form, "captcha_token", most)
@@ -3687,8 +3683,7 @@ def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
 
 
 def visitor_of(cx: Context) -> Json:
-    """Who likes: an account, or whoever comes from this network with this browser; the latter
-    only for a time."""
+    """Who likes: an account or, for a time, whoever comes from this network and browser."""
     if cx.caller:
         return {"visitor": f"user {cx.caller.id}", "liked_at": None}
     network = cx.client.networks[0][0] if cx.client.networks else ""
@@ -3813,8 +3808,7 @@ def examine_versions() -> Iterator[Finding]:
 
 
 def examine_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
-    """What only a try can tell: the mail server, a letter to the address if there is one, the
-    captcha's provider, the way in."""
+    """What only a try can tell: mail (to the address, if any), captcha, the way in."""
     if config.mail_host:
         mail = tried("mail", f"{config.mail_host} lets us in", lambda: world.send(config, None))
         yield mail
@@ -3924,7 +3918,6 @@ def register(cx: Context) -> Json:
             cx.store.add_letter(**letter, registration_id=registration_id)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
-    cx.posted.set()
 
     return {"success": True, "request_id": request_id}
 
@@ -3998,7 +3991,6 @@ def verify(cx: Context) -> str:
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
-    cx.posted.set()
 
     return "验证成功"
 
@@ -4151,23 +4143,16 @@ def listed(cx: Context, comment: Comment) -> Json:
 
 def show(cx: Context, comment: Comment) -> Json:
     """What leaves of a comment, field by field, for this caller."""
+    texts = "id page_url nickname content parent_id user_id likes html role website"
+    shows_place = cx.config.privacy_show_location
     return {
-        "id": comment.id,
-        "page_url": comment.page_url,
-        "nickname": comment.nickname,
-        "content": comment.content,
-        "parent_id": comment.parent_id,
-        "user_id": comment.user_id,
+        **picked(comment, texts),
         "ip": ip_for(cx, comment.ip),
-        "location": comment.location if cx.config.privacy_show_location else "",
-        "likes": comment.likes,
+        "country": comment.country if shows_place else "",
+        "location": comment.location if shows_place else "",
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(comment.edited_at),
         "pinned": bool(comment.pinned),
-        "html": comment.html,
-        "role": comment.role,
-        "website": comment.website,
-        "country": comment.country if cx.config.privacy_show_location else "",
     }
 
 
@@ -4190,6 +4175,10 @@ def beijing_time(seconds: int | None) -> str | None:
         return None
     last = 253_402_214_400  # in the year 9999: one impossible row must not break a list
     return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
+
+
+def picked(row: object, names: str) -> Json:
+    return {name: getattr(row, name) for name in names.split()}
 
 
 def as_json(row: Any, **more: Any) -> Json:
@@ -4292,7 +4281,6 @@ def post_comment(cx: Context) -> Json:
             raise Forbidden("这里的评论已关闭", "page_closed")
         comment = earlier or add_comment(cx, parent, captcha, said, down)
         spent = captcha and cx.store.spent_on(captcha.signature)
-    cx.posted.set()
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
@@ -4455,8 +4443,7 @@ def delete_comment(cx: Context, comment_id: int) -> Json:
 
 
 def own_comment(cx: Context, comment_id: int) -> tuple[Comment, bool]:
-    """A comment of the caller's, and whether it is too late to edit it. That of another is as
-    missing."""
+    """A comment of the caller's (others are as missing), and whether it is too late to edit."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
     known = cx.store.comment(comment_id)
     if known is None or known.status == "deleted":
@@ -4646,20 +4633,14 @@ def confirm_password(cx: Context) -> None:
 def show_case(cx: Context, case: Case) -> Json:
     page = cx.store.page_with(case.page_id) or NO_PAGE
     parent, origins = cx.store.comment(case.parent_id or 0), cx.config.site_origins
-    above = parent and {n: getattr(parent, n) for n in ("id", "nickname", "content")}
     return {
         **show(cx, case),
-        "location": case.location,
-        "country": case.country,
-        "status": case.status,
-        "held": case.held,
-        "email": case.email,
+        **picked(case, "location country status held email page_id"),
         "known": cx.store.count_known(**vars(case)),
-        "page_id": case.page_id,
         "page_link": page_link(case.page_url, origins),
         "foreign": is_foreign(case.page_url, origins),
         "closed": is_closed(cx, page),
-        "parent": above,
+        "parent": parent and picked(parent, "id nickname content"),
     }
 
 
@@ -4696,7 +4677,6 @@ def judge_comments(cx: Context) -> Json:
     numbers = dict.fromkeys([id_of({"ids": each}, "ids") for each in ids])
     with cx.store.writing():
         done = [{"id": number, "was": judged(cx, number, wish)} for number in numbers]
-    cx.posted.set()
     return {"success": True, "comments": [each for each in done if each["was"] is not None]}
 
 
@@ -4766,14 +4746,12 @@ def reply_as_owner(cx: Context) -> Json:
         double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
         comment = double or add_comment(cx, parent, None, said)
         note(cx, "reply", parent.id)
-    cx.posted.set()
     return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
 
 
 def show_page(cx: Context, page: Page) -> Json:
     return {
-        "id": page.id,
-        "page_url": page.page_url,
+        **picked(page, "id page_url"),
         "page_link": page_link(page.page_url, cx.config.site_origins),
         **sums_of(cx, PageName(page.key, page.page_url), page),
         "closed": is_closed(cx, page),
@@ -4901,7 +4879,6 @@ def change_letter(cx: Context, letter_id: int) -> Json:
         if not done:
             raise NotFound("没有这封信", "letter_gone")
         note(cx, "retry" if retry else "drop", letter_id)
-    cx.posted.set()
     return {"success": True}
 
 
@@ -4955,7 +4932,7 @@ def waiting_comments(cx: Context) -> Json:
     """`?url=` to the comments of that page that wait, the oldest first."""
     page = cx.store.page(page_of(cx, {"url": word_of(cx, "url")}, "url").key) or NO_PAGE
     found = cx.store.cases("waiting", "", page.id or -1, 2**63 - 1, 100)[::-1]
-    return {"comments": [{**show(cx, c), "status": c.status, "held": c.held} for c in found]}
+    return {"comments": [{**show(cx, c), **picked(c, "status held")} for c in found]}
 
 
 @route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
@@ -4964,7 +4941,6 @@ def moderate(cx: Context, comment_id: int) -> Json:
     token that the widget keeps in the blog's storage. It can be undone on the admin page."""
     with cx.store.writing():
         was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
-    cx.posted.set()
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
 
@@ -4989,7 +4965,6 @@ def follow_link(cx: Context) -> Reply:
         return told_page(cx, title, button(cx, words, said))
     with cx.store.writing():
         own = subscribe(cx, said)
-    cx.posted.set()
     back = said["do"].replace("stop", "start")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
     link = page_link(own.page_url, cx.config.site_origins) if own else ""
@@ -5040,7 +5015,6 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     with cx.store.writing():
         if judged(cx, comment.id, said["do"]) is None:
             return told_page(cx, words["gone"], "", 404)
-    cx.posted.set()
     return told_page(cx, words[f"done_{said['do']}"], quote + undo)
 
 
