@@ -1702,9 +1702,10 @@ class Store:
     def cases_due(self, whom: str) -> list[Case]:
         return self.all(Case, DUE[whom])
 
-    def told(self, whom: str, comment_id: int, due: int = 0) -> None:
-        """Those who wait for word of a comment have it, or wait again."""
-        self.run(TOLD[whom], id=comment_id, due=due)
+    def told(self, whom: str, ids: Iterable[int], due: int = 0) -> None:
+        """Those who wait for word of some comments have it, or wait again."""
+        for comment_id in ids:
+            self.run(TOLD[whom], id=comment_id, due=due)
 
     def tell_again(self, email: str, since: int) -> None:
         """A guest of the answers that he was not told of, as he had not confirmed his address."""
@@ -3047,8 +3048,7 @@ def tell_owner(office: Office) -> int:
         return wait
     for to, mine in news.items():
         store.add_letter(**owner_letter(office, to, mine))
-    for case in cases:
-        store.told("owner", case.id)
+    store.told("owner", [case.id for case in cases])
     return 0
 
 
@@ -3061,7 +3061,7 @@ def tell_authors(office: Office) -> int:
         if above and wants(office, answer, above):
             readers.setdefault((above.email, above.page_id), []).append((answer, above))
         else:
-            store.told("author", answer.id)
+            store.told("author", [answer.id])
     for (to, page_id), pairs in readers.items():
         who = subscriber_of(office.key, to)
         wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
@@ -3071,8 +3071,7 @@ def tell_authors(office: Office) -> int:
             waits.append(wait)
             continue
         store.add_letter(**answer_letter(office, to, pairs))
-        for answer, _ in pairs:
-            store.told("author", answer.id)
+        store.told("author", [answer.id for answer, _ in pairs])
     return min(waits, default=0)
 
 
@@ -3100,10 +3099,9 @@ def is_stale(store: Store, letter: Letter) -> bool:
     told = [list(map(int, pair.split(","))) for pair in pairs]
     found = [store.comment(id) for pair in told for id in pair if id]
     stale = any(comment is None or comment.status not in states for comment in found)
-    if stale and whom not in TOLD:
+    if stale:
         store.unask(whom)
-    for comment_id, _ in told if stale else ():
-        store.told(whom if whom in TOLD else "author", comment_id, due=1)
+        store.told(whom if whom in TOLD else "author", [id for id, _ in told], due=1)
     return stale
 
 
@@ -3794,9 +3792,8 @@ def examine_versions() -> Iterator[Finding]:
             found = importlib.metadata.version(name)
             have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
             if have < need:
-                yield Finding(
-                    "warn", "versions", f"{name} {found} has known holes: install {least}"
-                )
+                text = f"{name} {found} has known holes: install {least}"
+                yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
     if micro < LEAST_PYTHON.get(minor, 0):
         least = f"3.{minor}.{LEAST_PYTHON[minor]}"
@@ -4426,7 +4423,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
             cx.store.edit_comment(comment.id, content, html, cx.now)
             if comment.status == "visible" and status != "visible":  # else: approved first
                 cx.store.judge(comment.id, status, cx.now, held)
-                cx.store.told("owner", comment.id, due=1)
+                cx.store.told("owner", [comment.id], due=1)
         return written(cx, cx.store.comment(comment.id) or comment)
 
 
@@ -4445,11 +4442,10 @@ def delete_comment(cx: Context, comment_id: int) -> Json:
 def own_comment(cx: Context, comment_id: int) -> tuple[Comment, bool]:
     """A comment of the caller's (others are as missing), and whether it is too late to edit."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
-    known = cx.store.comment(comment_id)
-    if known is None or known.status == "deleted":
-        raise NotFound("评论不存在", "comment_gone")
+    known = existing(cx.store.comment(comment_id), "评论不存在", "comment_gone")
     by_token = known.user_id is None and same(token, edit_token(cx, known))
-    if not by_token and not (cx.caller and known.user_id == cx.caller.id):
+    by_account = cx.caller is not None and known.user_id == cx.caller.id
+    if known.status == "deleted" or not (by_token or by_account):
         raise NotFound("评论不存在", "comment_gone")
     age = cx.now - known.created_at
     return known, not 0 <= age < cx.config.comments_edit_minutes * MINUTE
@@ -4743,8 +4739,7 @@ def reply_as_owner(cx: Context) -> Json:
             "ip": cx.client.ip,
             "language": parent.language,
         }
-        double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
-        comment = double or add_comment(cx, parent, None, said)
+        comment = earlier_comment(cx, None, said) or add_comment(cx, parent, None, said)
         note(cx, "reply", parent.id)
     return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
 
@@ -4969,9 +4964,8 @@ def follow_link(cx: Context) -> Reply:
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
     link = page_link(own.page_url, cx.config.site_origins) if own else ""
     foreign = own is None or is_foreign(own.page_url, cx.config.site_origins)
-    return told_page(
-        cx, words[f"done_{said['do']}"], undo + way_on("" if foreign else link, words["page"])
-    )
+    body = undo + way_on("" if foreign else link, words["page"])
+    return told_page(cx, words[f"done_{said['do']}"], body)
 
 
 def way_on(link: str, word: str) -> str:
