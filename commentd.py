@@ -1742,14 +1742,22 @@ class Store:
         self.run(sql, nickname=nickname, website=website, id=comment_id)
 
     def judge(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
-        """Show or hide a comment; what is hidden for good goes after a time."""
-        self.set_status(comment_id, status)
+        """Show or hide a comment; the sums of its page and its parents follow. What is hidden for
+        good goes after a time."""
+        old = self.comment(comment_id)
+        if old is None:
+            return
         sql = """
-            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held),
-                   pinned = CASE WHEN status = 'visible' THEN pinned ELSE 0 END
+            UPDATE comment
+               SET status = :status, judged_at = :judged_at, held = coalesce(:held, held),
+                   pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
-        self.run(sql, judged_at=judged_at, held=held, id=comment_id)
+        self.run(sql, id=old.id, status=status, judged_at=judged_at, held=held)
+        more = (status == "visible") - (old.status == "visible")
+        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
+        self.run(sql, more=more, page_id=old.page_id)
+        self.settle(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
         """Nothing of it or its author is left; its answers keep their place."""
@@ -1770,17 +1778,6 @@ class Store:
             sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
             self.run(sql, id=row["id"])
             self.run(LEAF, id=row["id"])
-
-    def set_status(self, comment_id: int, status: str) -> None:
-        """Show or hide a comment; the sums of its page and its parents follow."""
-        old = self.comment(comment_id)
-        if old is None:
-            return
-        self.run("UPDATE comment SET status = :status WHERE id = :id", status=status, id=old.id)
-        more = (status == "visible") - (old.status == "visible")
-        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
-        self.run(sql, more=more, page_id=old.page_id)
-        self.settle(comment_id)
 
     def settle(self, comment_id: int | None) -> None:
         """Set `shown` where it is stale, from a comment upwards: a parent changes only when

@@ -652,7 +652,7 @@ def test_a_second_letter_about_a_comment_is_another_letter_of_the_same_thread(
     with app.house.store.writing():
         app.house.store.judge(made["comment"]["id"], "waiting", START, "all")
         app.house.store.edit_comment(made["comment"]["id"], "not so fine", "", START)
-        app.house.store.told("owner", made["comment"]["id"], due=1)
+        app.house.store.told("owner", [made["comment"]["id"]], due=1)
     later(app, outside)
     first, second = arrived(outside, OWNER)
     assert "> not so fine" in content(second)

@@ -676,7 +676,7 @@ def exercise(store: Store) -> None:
         store.like("comment", 1, "x", START, False, START)
         store.like("page", 1, "x", START, False, START)
         store.forget(START + 9, lambda ip: ip)
-        store.set_status(1, "deleted")
+        store.judge(1, "deleted", START)
         store.edit_comment(2, "hi", "<p>hi</p>", START), store.erase_comment(2)
         assert (store.due_letter(START), store.next_due()) != (None, None)
         store.set_back_letter(2, START), store.fail_letter(2, "x", START), store.drop_letter(2)
