@@ -1848,11 +1848,11 @@ class Store:
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
         return self.rows(sql)
 
-    def retry_letter(self, letter_id: int, now: int, expires_at: int) -> bool:
+    def retry_letter(self, letter_id: int, now: int) -> bool:
         sql = """
             UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
              WHERE id = :id AND message <> ''"""
-        return self.run(sql, id=letter_id, now=now, expires_at=expires_at).rowcount == 1
+        return self.run(sql, id=letter_id, now=now, expires_at=now + DAY).rowcount == 1
 
     # Moderation
 
@@ -4862,12 +4862,9 @@ def admin_outbox(cx: Context) -> Json:
 @route("DELETE", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
 def change_letter(cx: Context, letter_id: int) -> Json:
     """Try a letter again, or drop it."""
-    retry = cx.environ["REQUEST_METHOD"] == "POST"
-    with cx.store.writing():
-        if retry:
-            done = cx.store.retry_letter(letter_id, cx.now, cx.now + DAY)
-        else:
-            done = cx.store.drop_letter(letter_id)
+    store, retry = cx.store, cx.environ["REQUEST_METHOD"] == "POST"
+    with store.writing():
+        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id)
         if not done:
             raise NotFound("没有这封信", "letter_gone")
         note(cx, "retry" if retry else "drop", letter_id)
