@@ -1857,9 +1857,7 @@ class Store:
     # Moderation
 
     def blocks(self, now: int) -> list[Block]:
-        sql = """
-            SELECT * FROM block
-             WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"""
+        sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"
         return self.all(Block, sql, now=now)
 
     def add_block(self, **values: Any) -> Block:
@@ -3896,20 +3894,13 @@ def register(cx: Context) -> Json:
         # Where no more letters may go, nobody is told.
         room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
-            registration_id = cx.store.add_registration(
-                older,
-                request_id=request_id,
-                email=email,
-                nickname=nickname,
-                password=stored,
-                code=mac(cx.key, "code", request_id, code),
-                client=client,
-                created_at=cx.now,
-                expires_at=cx.now + CODE_LIFE,
-            )
+            account = {"email": email, "nickname": nickname, "password": stored}
+            asked = {"request_id": request_id, "code": mac(cx.key, "code", request_id, code)}
+            times = {"created_at": cx.now, "expires_at": cx.now + CODE_LIFE}
+            number = cx.store.add_registration(older, client=client, **account, **asked, **times)
             known = cx.store.account_of(email) is not None
             letter = code_letter(cx.config, cx.world, email, code, known)
-            cx.store.add_letter(**letter, registration_id=registration_id)
+            cx.store.add_letter(**letter, registration_id=number)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
 
@@ -4078,12 +4069,8 @@ def get_comments(cx: Context) -> Json:
 
     threads = ask.view == "threads"
     shown = [with_replies(cx, c, ask.limit) if threads else listed(cx, c) for c in found]
-    answer = {
-        "comments": shown,
-        **sums_of(cx, name, page),
-        "max_comment_length": cx.config.comments_max_length,
-        "page": number,
-    }
+    answer = {"comments": shown, "page": number, **sums_of(cx, name, page)}
+    answer["max_comment_length"] = cx.config.comments_max_length
     if threads:
         answer |= {"threads": page.threads, "settings": settings_for(cx, page)}
     return answer
@@ -4253,12 +4240,9 @@ def post_comment(cx: Context) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?}` to
     `{success, comment, edit_token?}`: guests may edit with the token."""
     name = page_of(cx, cx.form, "page_url")
-    said = {
-        **author_of(cx),
-        "content": content_of(cx),
-        "parent_id": None if cx.form.get("parent_id") is None else id_of(cx.form, "parent_id"),
-        "ip": cx.client.ip,
-    }
+    said = {**author_of(cx), "content": content_of(cx), "ip": cx.client.ip}
+    answers = cx.form.get("parent_id") is not None
+    said["parent_id"] = id_of(cx.form, "parent_id") if answers else None
     said["language"] = language_of(str(cx.form.get("lang")), said["nickname"] + said["content"])
     try:
         captcha, down = captcha_of(cx), False
@@ -4343,18 +4327,10 @@ def add_comment(
     status, held = verdict(cx, said, html, captcha, {"flood": flood, "captcha_down": down})
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
-    comment = cx.store.add_comment(
-        status=status,
-        held=held,
-        thread_id=(parent.thread_id or parent.id) if parent else None,
-        html=html,
-        country=country,
-        location=location,
-        created_at=cx.now,
-        owner_due=int(status != "spam"),
-        author_due=int(parent is not None),
-        **said,
-    )
+    thread_id = (parent.thread_id or parent.id) if parent else None
+    made = {"html": html, "country": country, "location": location, "created_at": cx.now}
+    due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
+    comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
@@ -4728,14 +4704,8 @@ def reply_as_owner(cx: Context) -> Json:
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         judged(cx, parent.id, "visible")
-        said = {
-            **author_of(cx),
-            "content": content,
-            "parent_id": parent.id,
-            "page_id": parent.page_id,
-            "ip": cx.client.ip,
-            "language": parent.language,
-        }
+        said = {**author_of(cx), "content": content, "ip": cx.client.ip}
+        said |= {"page_id": parent.page_id, "parent_id": parent.id, "language": parent.language}
         comment = earlier_comment(cx, None, said) or add_comment(cx, parent, None, said)
         note(cx, "reply", parent.id)
     return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
@@ -5109,11 +5079,7 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
     return App(house, with_headers(site, config))
 
 
-CONTENT_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
+CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:
@@ -5125,7 +5091,8 @@ def assets_in(folder: Path) -> dict[str, Asset]:
             if path.suffix == ".js":  # comments and indents are an eighth of what readers load
                 body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +", b"", body)
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            found[path.name] = Asset(body, gzip.compress(body, 9, mtime=0), etag, kind)
+            zipped = gzip.compress(body, 9, mtime=0)
+            found[path.name] = Asset(body, zipped, etag, f"{kind}; charset=utf-8")
     return found
 
 
