@@ -2962,7 +2962,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     for case in cases:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         kind, _, value = case.held.partition(": ")
-        held = words.get(f"held_{kind}", "{value}").format(value=value or kind)
+        held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
         links = {status: judging_link(office, case, status) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
@@ -3322,7 +3322,7 @@ class House(Office):
     provider: Provider = field(default_factory=Provider)
     tally: Tally = field(default_factory=Tally)
     views: Views = field(default_factory=Views)
-    posted: threading.Event = field(default_factory=threading.Event)  # perhaps a letter
+    posted: threading.Event = field(default_factory=threading.Event)  # there may be a letter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3346,6 +3346,13 @@ class Context(House):
     @property
     def is_admin(self) -> bool:
         return self.caller is not None and self.caller.role == "admin"
+
+    @contextlib.contextmanager
+    def telling(self) -> Iterator[None]:
+        """One transaction, after which the postman looks whom to tell."""
+        with self.store.writing():
+            yield
+        self.posted.set()
 
     def header(self, name: str) -> str:
         return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
@@ -3416,8 +3423,6 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
         try:
             with house.store.machine_faults():
                 reply = reply_of(route.handler(context_of(route, house), **{**words, **ids}))
-            if route.method != "GET":
-                house.posted.set()
         except Problem as problem:
             reply = refused(problem, route.refusal)
         except Exception:
@@ -3890,7 +3895,7 @@ def register(cx: Context) -> Json:
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
-    with cx.store.writing():
+    with cx.telling():
         # Where no more letters may go, nobody is told.
         room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
@@ -3963,7 +3968,7 @@ def verify(cx: Context) -> str:
     # Whoever knows the request is judged by the five tries of its code alone: else others
     # could lock him out by guessing.
     share = [] if request_id else [("guess", mac(cx.key, "guess", email), 1)]
-    with cx.store.writing():
+    with cx.telling():
         limit_client(cx, "verify")
         if not budget(cx, cx.now, *share):
             for waiting in cx.store.tried(email, request_id, cx.now):
@@ -4249,7 +4254,7 @@ def post_comment(cx: Context) -> Json:
     except CaptchaDown:
         captcha, down = None, True
 
-    with cx.store.writing():
+    with cx.telling():
         check_nickname(cx, said["nickname"])
         page = page_for(cx, name)
         said["page_id"] = page.id
@@ -4644,7 +4649,7 @@ def judge_comments(cx: Context) -> Json:
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
     numbers = dict.fromkeys([id_of({"ids": each}, "ids") for each in ids])
-    with cx.store.writing():
+    with cx.telling():
         done = [{"id": number, "was": judged(cx, number, wish)} for number in numbers]
     return {"success": True, "comments": [each for each in done if each["was"] is not None]}
 
@@ -4699,7 +4704,7 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
 def reply_as_owner(cx: Context) -> Json:
     """`{parent_id, content}` to `{success, comment}`; what waits and is answered is approved."""
     content, parent_id = content_of(cx), id_of(cx.form, "parent_id")
-    with cx.store.writing():
+    with cx.telling():
         parent = known_comment(cx, parent_id)
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
@@ -4833,7 +4838,7 @@ def admin_outbox(cx: Context) -> Json:
 def change_letter(cx: Context, letter_id: int) -> Json:
     """Try a letter again, or drop it."""
     store, retry = cx.store, cx.environ["REQUEST_METHOD"] == "POST"
-    with store.writing():
+    with cx.telling():
         done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id)
         if not done:
             raise NotFound("没有这封信", "letter_gone")
@@ -4898,7 +4903,7 @@ def waiting_comments(cx: Context) -> Json:
 def moderate(cx: Context, comment_id: int) -> Json:
     """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
     token that the widget keeps in the blog's storage. It can be undone on the admin page."""
-    with cx.store.writing():
+    with cx.telling():
         was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
@@ -4922,7 +4927,7 @@ def follow_link(cx: Context) -> Reply:
     if not done:
         title = words[f"page_{said['do']}"].format(site=site_name(cx.config))
         return told_page(cx, title, button(cx, words, said))
-    with cx.store.writing():
+    with cx.telling():
         own = subscribe(cx, said)
     back = said["do"].replace("stop", "start")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
@@ -4970,7 +4975,7 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
         return told_page(cx, words[f"done_{said['do']}"], quote + undo)
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
-    with cx.store.writing():
+    with cx.telling():
         if judged(cx, comment.id, said["do"]) is None:
             return told_page(cx, words["gone"], "", 404)
     return told_page(cx, words[f"done_{said['do']}"], quote + undo)
