@@ -217,7 +217,6 @@ def mailboxes(text: str) -> tuple[str, ...]:
 
 
 def word_list(text: str) -> tuple[str, ...]:
-    """Words and phrases, parted by lines or commas."""
     return tuple(word for part in re.split("[\n,，、]", text) if (word := part.strip()))
 
 
@@ -1193,6 +1192,19 @@ COUNTED = {
         ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}"""
     for what in ("comments", "views", "likes")
 }
+LIKE = {
+    what: f"""
+    INSERT INTO {what}_liker ({what}_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
+        ON CONFLICT DO NOTHING"""
+    for what in ("comment", "page")
+}
+UNLIKE = {w: f"DELETE FROM {w}_liker WHERE {w}_id = :id AND visitor = :visitor" for w in LIKE}
+LIKED = {
+    "comment": "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes",
+    "page": """
+    UPDATE page SET page_likes = page_likes + :more, seen_at = :now
+     WHERE id = :id RETURNING page_likes""",
+}
 
 # What a list holds, the order of each sort, and what stands before a given comment in it.
 LISTED = {
@@ -1437,7 +1449,6 @@ class Store:
         return bool(self.number(sql, signature=signature))
 
     def bind_captcha(self, signature: str, comment_id: int) -> None:
-        """Remember on which comment it was spent."""
         sql = "UPDATE spent_captcha SET comment_id = :comment_id WHERE signature = :signature"
         self.run(sql, comment_id=comment_id, signature=signature)
 
@@ -1487,18 +1498,20 @@ class Store:
         rows = self.rows(sql, hash=hash, now=now)
         return rows[0]["email"] if rows else None
 
-    def make_admin(self, email: str, nickname: str, password: str, now: int) -> None:
+    def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Make the account, or give it the role and the password; older tokens and all links that
         were made for it or for anybody end."""
+        self.run("DELETE FROM registration WHERE email = :email", email=email)
+        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
             VALUES (:email, :nickname, :password, 'admin', :now)
                 ON CONFLICT (email) DO UPDATE
                SET password = excluded.password, role = 'admin', blocked = 0,
-                   version = a.version + 1"""
-        self.run(sql, email=email, nickname=nickname, password=password, now=now)
-        self.run("DELETE FROM registration WHERE email = :email", email=email)
-        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
+                   version = a.version + 1
+            RETURNING *"""
+        values = {"email": email, "nickname": nickname, "password": password, "now": now}
+        return self.all(Account, sql, **values)[0]
 
     def end_tokens(self, user_id: int) -> None:
         """Every token that was given out for the account is void from now on."""
@@ -1633,7 +1646,6 @@ class Store:
         return self.all(Comment, LISTS[view, sort], of=of, skip=skip, limit=limit)
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
-        """How many stand before the comment in the list that holds it."""
         of = comment.thread_id if view == "thread" else comment.page_id
         return self.number(BEFORE[view, sort], of=of, **vars(comment)) or 0
 
@@ -1653,7 +1665,6 @@ class Store:
         return self.one(Comment, COMMENT + sql, since=since, now=now, **values)
 
     def spent_on(self, signature: str) -> Comment | None:
-        """The comment that the captcha was spent on."""
         sql = """
              WHERE comment.id =
                    (SELECT comment_id FROM spent_captcha WHERE signature = :signature)"""
@@ -1689,12 +1700,12 @@ class Store:
         return self.all(Case, CASES[status != "all"], **words, limit=limit)
 
     def cases_due(self, whom: str) -> list[Case]:
-        """Comments that the owner, or the author of what they answer, is still to be told of."""
         return self.all(Case, DUE[whom])
 
-    def told(self, whom: str, comment_id: int, due: int = 0) -> None:
-        """Those who wait for word of a comment have it, or wait again."""
-        self.run(TOLD[whom], id=comment_id, due=due)
+    def told(self, whom: str, ids: Iterable[int], due: int = 0) -> None:
+        """Those who wait for word of some comments have it, or wait again."""
+        for comment_id in ids:
+            self.run(TOLD[whom], id=comment_id, due=due)
 
     def tell_again(self, email: str, since: int) -> None:
         """A guest of the answers that he was not told of, as he had not confirmed his address."""
@@ -1731,14 +1742,22 @@ class Store:
         self.run(sql, nickname=nickname, website=website, id=comment_id)
 
     def judge(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
-        """Show or hide a comment; what is hidden for good goes after a time."""
-        self.set_status(comment_id, status)
+        """Show or hide a comment; the sums of its page and its parents follow. What is hidden for
+        good goes after a time."""
+        old = self.comment(comment_id)
+        if old is None:
+            return
         sql = """
-            UPDATE comment SET judged_at = :judged_at, held = coalesce(:held, held),
-                   pinned = CASE WHEN status = 'visible' THEN pinned ELSE 0 END
+            UPDATE comment
+               SET status = :status, judged_at = :judged_at, held = coalesce(:held, held),
+                   pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
-        self.run(sql, judged_at=judged_at, held=held, id=comment_id)
+        self.run(sql, id=old.id, status=status, judged_at=judged_at, held=held)
+        more = (status == "visible") - (old.status == "visible")
+        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
+        self.run(sql, more=more, page_id=old.page_id)
+        self.settle(comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
         """Nothing of it or its author is left; its answers keep their place."""
@@ -1754,23 +1773,11 @@ class Store:
         self.stale = True
 
     def erase_judged(self, before: int) -> None:
-        """What moderators hid long ago goes, and its row where nothing answers it."""
         for row in self.rows(JUDGED, before=before):
             self.erase_comment(row["id"])
             sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
             self.run(sql, id=row["id"])
             self.run(LEAF, id=row["id"])
-
-    def set_status(self, comment_id: int, status: str) -> None:
-        """Show or hide a comment; the sums of its page and its parents follow."""
-        old = self.comment(comment_id)
-        if old is None:
-            return
-        self.run("UPDATE comment SET status = :status WHERE id = :id", status=status, id=old.id)
-        more = (status == "visible") - (old.status == "visible")
-        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
-        self.run(sql, more=more, page_id=old.page_id)
-        self.settle(comment_id)
 
     def settle(self, comment_id: int | None) -> None:
         """Set `shown` where it is stale, from a comment upwards: a parent changes only when
@@ -1790,39 +1797,17 @@ class Store:
 
     # Likes
 
-    def like_comment(
-        self, comment_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
+    def like(
+        self, what: str, id: int, visitor: str, liked_at: int | None, undo: bool, now: int
     ) -> int:
-        """The number of likes, with this visitor's or without. With a time, the like will forget
-        whose it is."""
-        sql = """
-            INSERT INTO comment_liker (comment_id, visitor, liked_at)
-            VALUES (:id, :visitor, :liked_at)
-                ON CONFLICT DO NOTHING"""
+        """The likes, with this visitor's or without; a like with a time forgets whose it is."""
+        sql = LIKE[what]
         if undo:
-            sql = "DELETE FROM comment_liker WHERE comment_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=comment_id, visitor=visitor, liked_at=liked_at).rowcount
+            sql = UNLIKE[what]
+        changed = self.run(sql, id=id, visitor=visitor, liked_at=liked_at).rowcount
         more = -changed if undo else changed
         self.run(COUNTED["likes"], more=more, now=now)
-        sql = "UPDATE comment SET likes = likes + :more WHERE id = :id RETURNING likes"
-        return self.number(sql, more=more, id=comment_id) or 0
-
-    def like_page(
-        self, page_id: int, visitor: str, liked_at: int | None, undo: bool, now: int
-    ) -> int:
-        """The number of likes, with this visitor's or without; `liked_at` as above."""
-        sql = """
-            INSERT INTO page_liker (page_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
-                ON CONFLICT DO NOTHING"""
-        if undo:
-            sql = "DELETE FROM page_liker WHERE page_id = :id AND visitor = :visitor"
-        changed = self.run(sql, id=page_id, visitor=visitor, liked_at=liked_at).rowcount
-        more = -changed if undo else changed
-        self.run(COUNTED["likes"], more=more, now=now)
-        sql = """
-            UPDATE page SET page_likes = page_likes + :more, seen_at = :now
-             WHERE id = :id RETURNING page_likes"""
-        return self.number(sql, more=more, now=now, id=page_id) or 0
+        return self.number(LIKED[what], more=more, now=now, id=id) or 0
 
     # Outbox
 
@@ -1858,24 +1843,21 @@ class Store:
         self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
 
     def stuck_letters(self) -> list[sqlite3.Row]:
-        """What was tried and did not go out."""
         sql = """
             SELECT id, recipient, message, tries, failure, due_at FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
         return self.rows(sql)
 
-    def retry_letter(self, letter_id: int, now: int, expires_at: int) -> bool:
+    def retry_letter(self, letter_id: int, now: int) -> bool:
         sql = """
             UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
              WHERE id = :id AND message <> ''"""
-        return self.run(sql, id=letter_id, now=now, expires_at=expires_at).rowcount == 1
+        return self.run(sql, id=letter_id, now=now, expires_at=now + DAY).rowcount == 1
 
     # Moderation
 
     def blocks(self, now: int) -> list[Block]:
-        sql = """
-            SELECT * FROM block
-             WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"""
+        sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"
         return self.all(Block, sql, now=now)
 
     def add_block(self, **values: Any) -> Block:
@@ -1890,11 +1872,10 @@ class Store:
     def drop_block(self, block_id: int) -> Block | None:
         return self.one(Block, "DELETE FROM block WHERE id = :id RETURNING *", id=block_id)
 
-    def subscription(self, subscriber: str, page_id: int) -> str:
-        """yes, no, asked, or "" where nothing was said."""
-        sql = "SELECT state FROM subscription WHERE subscriber = :who AND page_id = :page_id"
-        rows = self.rows(sql, who=subscriber, page_id=page_id)
-        return rows[0]["state"] if rows else ""
+    def subscriptions(self, subscriber: str) -> dict[int, str]:
+        """What was said of each page, and of all (0): yes, no, or asked."""
+        sql = "SELECT page_id, state FROM subscription WHERE subscriber = :who"
+        return {row["page_id"]: row["state"] for row in self.rows(sql, who=subscriber)}
 
     def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
         sql = """
@@ -1928,8 +1909,7 @@ class Store:
             self.run(sql, now=now)
 
     def forget(self, before: int, mask: Callable[[str], str]) -> None:
-        """Of what is older, mask some of the addresses and let some likes forget whose they
-        are; their numbers stay."""
+        """Of what is older, mask some addresses and let some likes forget whose they are."""
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"]), id=row["id"])
@@ -2455,13 +2435,9 @@ def proper_block(kind: str, text: str) -> str:
 
 def language_of(said: str, text: str) -> str:
     """Of letters about a comment: what the widget said, else what it was written in."""
-    return (
-        said[:2]
-        if said[:2] in ("en", "zh")
-        else "zh"
-        if re.search("[\u3400-\u9fff]", text)
-        else "en"
-    )
+    if said[:2] in ("en", "zh"):
+        return said[:2]
+    return "zh" if re.search("[\u3400-\u9fff]", text) else "en"
 
 
 class CommentRenderer(mistune.HTMLRenderer):
@@ -2596,6 +2572,10 @@ def text_version(comment: Comment) -> str:
 
 def link_mac(key: bytes, words: Mapping[str, str]) -> str:
     return mac(key, "link", *(f"{name}={words[name]}" for name in sorted(words)))[:32]
+
+
+def signed_query(key: bytes, words: Mapping[str, str]) -> str:
+    return urllib.parse.urlencode({**words, "mac": link_mac(key, words)})
 
 
 def subscriber_of(key: bytes, address: str) -> str:
@@ -2783,8 +2763,7 @@ def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
 
 
 def send_letter(config: Config, letter: Letter | None) -> None:
-    """Hand a letter to the mail server, or print it where none is named; without a letter, only
-    connect and log in."""
+    """Hand a letter to the mail server, or print it where there is none; None: just log in."""
     if letter and not config.mail_host:
         print_letter(letter)
         return
@@ -2829,6 +2808,16 @@ class World:
 # -- Mail ---------------------------------------------------------------------
 
 
+@dataclass(frozen=True, kw_only=True)
+class Office:
+    """What letters are written, kept and sent with."""
+
+    config: Config
+    world: World
+    store: Store
+    key: bytes
+
+
 def site_name(config: Config) -> str:
     """What the blog is called where nobody said."""
     address = config.site_origins[0] if config.site_origins else config.server_public_url
@@ -2841,14 +2830,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 
 def compose(
-    config: Config,
-    world: World,
-    to: str,
-    subject: str,
-    text: str,
-    life: int,
-    about: str = "",
-    **headers: str,
+    config: Config, world: World, to: str, subject: str, text: str, life: int, **headers: str
 ) -> Json:
     """A letter for the outbox, due at once, given up after `life` seconds. Its text is whole,
     and such that any mail server takes it. `In_Reply_To` is the header In-Reply-To."""
@@ -2865,7 +2847,7 @@ def compose(
     message.set_content(text, cte="base64")
     whole = head + message.as_bytes().decode("ascii")
     times = {"due_at": now, "expires_at": now + life}
-    return {"recipient": to, "message": whole, "about": about, **times}
+    return {"recipient": to, "message": whole, "about": "", **times}
 
 
 CODE_LETTER = """\
@@ -2913,19 +2895,18 @@ def changed_letter(config: Config, world: World, recipient: str) -> Json:
 BEIJING = timezone(timedelta(hours=8))
 
 
-def signed_link(config: Config, key: bytes, language: str, **words: str) -> str:
+def signed_link(office: Office, language: str, **words: str) -> str:
     """An address whose words nobody else can choose; "" where readers can't reach us. Opening it
     changes nothing: its page has a button."""
-    words |= {"lang": language}
-    query = urllib.parse.urlencode({**words, "mac": link_mac(key, words)})
-    return config.server_public_url and f"{config.server_public_url}/mail?{query}"
+    public = office.config.server_public_url
+    return public and f"{public}/mail?{signed_query(office.key, {**words, 'lang': language})}"
 
 
-def judging_link(config: Config, key: bytes, comment: Comment, status: str, now: int) -> str:
+def judging_link(office: Office, comment: Comment, status: str) -> str:
     """It gives a comment another status, as long as its text is what it was."""
-    words = {"do": status, "was": comment.status, "until": str(now + LINK_LIFE)}
-    version, number = text_version(comment), str(comment.id)
-    return signed_link(config, key, comment.language, id=number, version=version, **words)
+    until = str(int(office.world.now()) + LINK_LIFE)
+    words = {"do": status, "was": comment.status, "until": until, "id": str(comment.id)}
+    return signed_link(office, comment.language, version=text_version(comment), **words)
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -2934,17 +2915,12 @@ def quoted(text: str, most: int = 2000) -> str:
     return "\n".join(f"> {line}" for line in shown.splitlines())
 
 
-def why_held(words: Mapping[str, str], held: str) -> str:
-    kind, _, value = held.partition(": ")
-    return words.get(f"held_{kind}", held).format(value=value)
-
-
-def thread_headers(config: Config, key: bytes, to: str, comment: Comment) -> dict[str, str]:
+def thread_headers(office: Office, to: str, comment: Comment) -> dict[str, str]:
     """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
-    domain, edit = sender_of(config).domain, comment.edited_at
+    domain, edit = sender_of(office.config).domain, comment.edited_at
 
     def message_id(comment_id: int, edit: int | None = None) -> str:
-        secret = mac(key, "message", to, comment_id)[:12]
+        secret = mac(office.key, "message", to, comment_id)[:12]
         return f"<comment-{comment_id}-{secret}{f'.{edit}' if edit else ''}@{domain}>"
 
     above = [id for id in (comment.thread_id, comment.parent_id, edit and comment.id) if id]
@@ -2959,167 +2935,156 @@ Pair = tuple[Case, Case | None]  # a comment, and what it answers where its auth
 
 
 def letter_about(
-    config: Config,
-    world: World,
-    key: bytes,
-    to: str,
-    pairs: list[Pair],
-    texts: list[str],
-    **headers: str,
+    office: Office, to: str, pairs: list[Pair], texts: list[str], **headers: str
 ) -> Json:
     """A letter that tells the owner, or the author of what was answered, of comments."""
     (first, above), whom = pairs[0], "author" if pairs[0][1] else "owner"
-    words = letter_words((above or first).language)
+    words, config = letter_words((above or first).language), office.config
     subject = words[f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"].format(
         site=site_name(config), nickname=first.nickname, page=first.page_url, n=len(pairs)
     )
     text = f"\n{'-' * 40}\n\n".join(texts)
-    headers |= thread_headers(config, key, to, first)
-    about = [f"{case.id},{above.id if above else 0}" for case, above in pairs]
-    return compose(config, world, to, subject, text, DAY, " ".join([whom, *about]), **headers)
+    headers |= thread_headers(office, to, first)
+    about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
+    letter = compose(config, office.world, to, subject, text, DAY, **headers)
+    return {**letter, "about": about}
 
 
-def owner_letter(config: Config, world: World, key: bytes, to: str, cases: list[Case]) -> Json:
-    """New comments, with links to judge them."""
-    words, now, texts = letter_words(cases[0].language), int(world.now()), []
+def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
+    """Where a comment can be read; "" where its page can't be opened."""
+    link = page_link(case.page_url, office.config.site_origins)
+    return words["read"].format(link=f"{link}#comment-{case.id}") if link else ""
+
+
+def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
+    words, texts = letter_words(cases[0].language), []
+    public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases:
-        waits, link = case.status == "waiting", page_link(case.page_url, config.site_origins)
-        foreign = words["foreign"] if is_foreign(case.page_url, config.site_origins) else ""
-        links = {s: judging_link(config, key, case, s, now) for s in STATES}
+        waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
+        kind, _, value = case.held.partition(": ")
+        held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
+        links = {status: judging_link(office, case, status) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
-            "page": case.page_url + foreign,
+            "page": case.page_url + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
-            "state": words["owner_waiting"].format(held=why_held(words, case.held))
-            if waits
-            else "",
-            "links": judging if config.server_public_url else "",
-            "read": words["read"].format(link=f"{link}#comment-{case.id}") if link else "",
+            "state": words["owner_waiting"].format(held=held) if waits else "",
+            "links": judging if public else "",
+            "read": read_line(office, words, case),
         }
         texts.append(words["owner_text"].format(**said))
-    if config.server_public_url:
-        texts[-1] += words["owner_all"].format(link=f"{config.server_public_url}/admin")
-    return letter_about(config, world, key, to, [(case, None) for case in cases], texts)
+    if public:
+        texts[-1] += words["owner_all"].format(link=f"{public}/admin")
+    return letter_about(office, to, [(case, None) for case in cases], texts)
 
 
-def answer_letter(
-    config: Config, world: World, key: bytes, to: str, pairs: list[tuple[Case, Case]]
-) -> Json:
+def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
     """Answers on a page, to the author of what they answer, who can end such letters."""
     own, headers, texts = pairs[0][1], {}, []
     words = letter_words(own.language)
     for answer, above in pairs:
-        link = page_link(answer.page_url, config.site_origins)
-        if is_foreign(answer.page_url, config.site_origins):
-            link = ""  # whoever answers says where it is: nobody shall be sent there by us
+        # Whoever answers says where it is: nobody shall be sent to a foreign page by us.
+        foreign = is_foreign(answer.page_url, office.config.site_origins)
         said = {
             "nickname": answer.nickname,
             "page": answer.page_url,
             "quote": quoted(answer.content),
             "own": quoted(above.content, 300),
-            "read": words["read"].format(link=f"{link}#comment-{answer.id}") if link else "",
+            "read": "" if foreign else read_line(office, words, answer),
         }
         texts.append(words["author_text"].format(**said))
-    if config.server_public_url:
-        who = {"who": subscriber_of(key, to), "id": str(own.id)}
-        stop, stop_all = (
-            signed_link(config, key, own.language, do=do, **who) for do in ("stop", "stop_all")
-        )
-        texts[-1] += words["author_end"].format(stop=stop, stop_all=stop_all)
-        headers["List_Unsubscribe"] = f"<{stop}>"
+    if office.config.server_public_url:
+        who = {"who": subscriber_of(office.key, to), "id": str(own.id)}
+        ends = {do: signed_link(office, own.language, do=do, **who) for do in ("stop", "stop_all")}
+        texts[-1] += words["author_end"].format(**ends)
+        headers["List_Unsubscribe"] = f"<{ends['stop']}>"
         headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    return letter_about(config, world, key, to, [*pairs], texts, **headers)
+    return letter_about(office, to, [*pairs], texts, **headers)
 
 
-def asking_letter(config: Config, world: World, key: bytes, answer: Case, above: Case) -> Json:
-    """Whether the owner of an address that a guest gave wants letters. It holds nothing that a
-    stranger typed."""
-    words, site, to = letter_words(above.language), site_name(config), above.email
-    said = {"who": subscriber_of(key, to), "id": str(above.id)}
-    until = str(int(world.now()) + LINK_LIFE)
-    confirm = signed_link(config, key, above.language, do="confirm", until=until, **said)
+def asking_letter(office: Office, answer: Case, above: Case) -> Json:
+    """Asks the owner of an address that a guest gave; nothing in it is a stranger's."""
+    words, site, to = letter_words(above.language), site_name(office.config), above.email
+    said = {"who": subscriber_of(office.key, to), "id": str(above.id)}
+    until = str(int(office.world.now()) + LINK_LIFE)
+    confirm = signed_link(office, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
-    about = f"{said['who']} {answer.id},{above.id}"
-    return compose(config, world, to, subject.format(site=site), text, DAY, about)
+    letter = compose(office.config, office.world, to, subject.format(site=site), text, DAY)
+    return {**letter, "about": f"{said['who']} {answer.id},{above.id}"}
 
 
-def owners(store: Store, config: Config) -> list[str]:
+def owners(office: Office) -> list[str]:
     """Who is told of new comments."""
-    named = config.notify_owner or [admin.email for admin in store.admins()]
+    named = office.config.notify_owner or [admin.email for admin in office.store.admins()]
     return [address for address in named if EMAIL.fullmatch(address)]
 
 
 BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
 
 
-def tell_all(store: Store, config: Config, world: World, key: bytes) -> float:
+def tell_all(office: Office) -> float:
     """Write the letters about comments that are due; seconds until there may be more."""
-    if not store.cases_due("owner") and not store.cases_due("author"):
+    if not office.store.cases_due("owner") and not office.store.cases_due("author"):
         return MINUTE
-    with store.writing():
-        waits = [tell_owner(store, config, world, key), tell_authors(store, config, world, key)]
+    with office.store.writing():
+        waits = [tell_owner(office), tell_authors(office)]
     return min([MINUTE, *filter(None, waits)])
 
 
-def tell_owner(store: Store, config: Config, world: World, key: bytes) -> int:
+def tell_owner(office: Office) -> int:
     """All that is new in one letter; else the seconds to wait."""
+    store, news = office.store, {}
     cases = store.cases_due("owner")
-    news = {
-        to: [case for case in cases if not case.user_id or case.email != to]
-        for to in owners(store, config)
-    }
-    if any(news.values()) and (wait := store.take("bundle", "", 1, BUNDLE, int(world.now()))):
+    for to in owners(office):
+        if mine := [case for case in cases if not case.user_id or case.email != to]:
+            news[to] = mine
+    if news and (wait := store.take("bundle", "", 1, BUNDLE, int(office.world.now()))):
         return wait
     for to, mine in news.items():
-        if mine:
-            store.add_letter(**owner_letter(config, world, key, to, mine))
-    for case in cases:
-        store.told("owner", case.id)
+        store.add_letter(**owner_letter(office, to, mine))
+    store.told("owner", [case.id for case in cases])
     return 0
 
 
-def tell_authors(store: Store, config: Config, world: World, key: bytes) -> int:
+def tell_authors(office: Office) -> int:
     """The authors of what was answered, as far as they want to know: a letter for each page."""
+    store, now, waits = office.store, int(office.world.now()), []
     readers: dict[tuple[str, int], list[tuple[Case, Case]]] = {}
     for answer in store.cases_due("author"):
         above = store.case(answer.parent_id or 0)
-        if above and wants(store, config, world, key, answer, above):
+        if above and wants(office, answer, above):
             readers.setdefault((above.email, above.page_id), []).append((answer, above))
         else:
-            store.told("author", answer.id)
-    waits = []
+            store.told("author", [answer.id])
     for (to, page_id), pairs in readers.items():
-        who, now = subscriber_of(key, to), int(world.now())
+        who = subscriber_of(office.key, to)
         wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
         if not wait and (wait := store.take("bundles", who, 6, HOUR, now)):
             store.give_back("bundle", f"{who} {page_id}")
         if wait:
             waits.append(wait)
             continue
-        store.add_letter(**answer_letter(config, world, key, to, pairs))
-        for answer, _ in pairs:
-            store.told("author", answer.id)
+        store.add_letter(**answer_letter(office, to, pairs))
+        store.told("author", [answer.id for answer, _ in pairs])
     return min(waits, default=0)
 
 
-def wants(
-    store: Store, config: Config, world: World, key: bytes, answer: Case, above: Case
-) -> bool:
+def wants(office: Office, answer: Case, above: Case) -> bool:
     """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
     wrote may have named another's address."""
     own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
     hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
-    if own or hidden or above.email in owners(store, config):
+    if own or hidden or above.email in owners(office):
         return False
-    subscriber = subscriber_of(key, above.email)
-    said = store.subscription(subscriber, 0)
-    if "no" in (said, store.subscription(subscriber, above.page_id)):
+    subscriber = subscriber_of(office.key, above.email)
+    said = office.store.subscriptions(subscriber)
+    if "no" in (said.get(0), said.get(above.page_id)):
         return False
-    if not above.user_id and not said and config.server_public_url:
-        store.subscribe(subscriber, 0, "asked")
-        store.add_letter(**asking_letter(config, world, key, answer, above))
-    return above.user_id is not None or said == "yes"
+    if not above.user_id and 0 not in said and office.config.server_public_url:
+        office.store.subscribe(subscriber, 0, "asked")
+        office.store.add_letter(**asking_letter(office, answer, above))
+    return above.user_id is not None or said.get(0) == "yes"
 
 
 def is_stale(store: Store, letter: Letter) -> bool:
@@ -3129,26 +3094,27 @@ def is_stale(store: Store, letter: Letter) -> bool:
     told = [list(map(int, pair.split(","))) for pair in pairs]
     found = [store.comment(id) for pair in told for id in pair if id]
     stale = any(comment is None or comment.status not in states for comment in found)
-    if stale and whom not in TOLD:
+    if stale:
         store.unask(whom)
-    for comment_id, _ in told if stale else ():
-        store.told(whom if whom in TOLD else "author", comment_id, due=1)
+        store.told(whom if whom in TOLD else "author", [id for id, _ in told], due=1)
     return stale
 
 
-def deliver_due(store: Store, config: Config, world: World) -> float:
+def deliver_due(office: Office) -> float:
     """Send the letters whose time has come; seconds until the next one is due."""
-    while letter := store.due_letter(int(world.now())):
-        deliver(store, config, world, letter)
+    store, now = office.store, office.world.now
+    while letter := store.due_letter(int(now())):
+        deliver(office, letter)
     due_at = store.next_due()
-    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - world.now()))
+    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - now()))
 
 
-def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
+def deliver(office: Office, letter: Letter) -> None:
     """One try. The next one is written down before: where the disk takes no more, a letter that
     went out would be sent again and again. After a crash it goes out once more, with the same
     Message-ID."""
-    now, failure = int(world.now()), ""
+    store = office.store
+    now, failure = int(office.world.now()), ""
     final = now >= letter.expires_at
     with store.writing():
         if is_stale(store, letter):
@@ -3159,7 +3125,7 @@ def deliver(store: Store, config: Config, world: World, letter: Letter) -> None:
     try:
         if final:
             raise TimeoutError("expired")
-        world.send(config, letter)
+        office.world.send(office.config, letter)
     except (OSError, ValueError, smtplib.SMTPException) as error:
         failure = "expired" if final else failure_of(error)
         final = final or is_final(error)
@@ -3210,13 +3176,8 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
-MEMORY_LIMITS = {
-    "challenge": 120,
-    "preview": 120,
-    "siteverify": 20,
-    "view": 60,
-    "link": 120,
-}  # a minute
+# So often a minute, counted in memory.
+MEMORY_LIMITS = {"challenge": 120, "preview": 120, "siteverify": 20, "view": 60, "link": 120}
 
 
 class Hashing:
@@ -3306,23 +3267,6 @@ class Views:
     def waiting(self, key: str) -> int:
         return self.pending.get(key, (0,))[0]
 
-    def flush(self, store: Store, now: int, may_begin: Callable[[list[Share]], bool]) -> None:
-        """Write all views; a page that is not known yet begins if its client may begin one.
-        When the disk refuses, they are kept for the next time."""
-        with self.lock:
-            taken = dict(self.pending)
-        if not taken:
-            return
-        with store.writing():
-            for key, (views, page_url, shares) in taken.items():
-                if not store.add_views(key, views, now) and may_begin(shares):
-                    store.add_page(key, page_url, now)
-                    store.add_views(key, views, now)
-        with self.lock:
-            for key, (views, page_url, shares) in taken.items():
-                if left := self.pending.pop(key)[0] - views:
-                    self.pending[key] = left, page_url, shares
-
 
 @dataclass(frozen=True)
 class Client:
@@ -3367,22 +3311,18 @@ class Clients:
 
 
 @dataclass(frozen=True, kw_only=True)
-class House:
+class House(Office):
     """What all requests share."""
 
-    config: Config
-    world: World
-    store: Store
     places: Places
     assets: Mapping[str, "Asset"]
-    key: bytes
     rounds: int
     clients: Clients
     hashing: Hashing = field(default_factory=Hashing)
     provider: Provider = field(default_factory=Provider)
     tally: Tally = field(default_factory=Tally)
     views: Views = field(default_factory=Views)
-    posted: threading.Event = field(default_factory=threading.Event)  # there is a letter to send
+    posted: threading.Event = field(default_factory=threading.Event)  # there may be a letter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3395,6 +3335,24 @@ class Context(House):
     form: Json
     client: Client
     caller: Account | None
+
+    @property
+    def me(self) -> Account:
+        """The caller, where the rank sees to it that there is one."""
+        if self.caller is None:
+            raise Unauthorized("请先登录", "login_required")
+        return self.caller
+
+    @property
+    def is_admin(self) -> bool:
+        return self.caller is not None and self.caller.role == "admin"
+
+    @contextlib.contextmanager
+    def telling(self) -> Iterator[None]:
+        """One transaction, after which the postman looks whom to tell."""
+        with self.store.writing():
+            yield
+        self.posted.set()
 
     def header(self, name: str) -> str:
         return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
@@ -3446,13 +3404,11 @@ class Route:
 ROUTES: list[Route] = []
 
 
-def route(
-    method: str, path: str, *, rank: Rank, refusal: str = "", by_link: bool = False
-) -> Callable[[Handler], Handler]:
+def route(method: str, path: str, *, rank: Rank, **how: Any) -> Callable[[Handler], Handler]:
     """Registers a handler. It has a rank, always: what can be forgotten will be."""
 
     def register(handler: Handler) -> Handler:
-        ROUTES.append(Route(method, path, rank, handler, refusal, by_link))
+        ROUTES.append(Route(method, path, rank, handler, **how))
         return handler
 
     return register
@@ -3609,6 +3565,19 @@ def flag_of(form: Json, name: str) -> bool:
     return value
 
 
+def choice_of(text: str, name: str, choices: Iterable[str]) -> str:
+    *most, last = choices
+    if text not in (*most, last):
+        raise BadRequest(f"参数 {name} 必须是 {'、'.join(most)} 或 {last}", f"{name}_invalid")
+    return text
+
+
+def existing(found: Row | None, text: str, code: str) -> Row:
+    if found is None:
+        raise NotFound(text, code)
+    return found
+
+
 def word_of(cx: Context, name: str, default: str = "") -> str:
     """A word of the query, given once."""
     values = cx.query.get(name, [default])
@@ -3633,8 +3602,7 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
 
 
 def budget(house: House, now: int, *shares: Share) -> int:
-    """Take one of each share (limit, subject, factor) or none of any: 0, or the seconds to
-    wait."""
+    """Take one of each share (limit, subject, factor) or none: 0, or the seconds to wait."""
     taken: list[tuple[str, str]] = []
     for name, subject, factor in shares if house.config.limits_enabled else ():
         for most, window in LIMITS[name]:
@@ -3648,7 +3616,22 @@ def budget(house: House, now: int, *shares: Share) -> int:
 
 
 def flush_views(house: House, now: int) -> None:
-    house.views.flush(house.store, now, lambda shares: not budget(house, now, *shares))
+    """Write all views; a page that is not known yet begins if its client may begin one. When the
+    disk refuses, they are kept for the next time."""
+    views, store = house.views, house.store
+    with views.lock:
+        taken = dict(views.pending)
+    if not taken:
+        return
+    with store.writing():
+        for key, (count, page_url, shares) in taken.items():
+            if not store.add_views(key, count, now) and not budget(house, now, *shares):
+                store.add_page(key, page_url, now)
+                store.add_views(key, count, now)
+    with views.lock:
+        for key, (count, page_url, shares) in taken.items():
+            if left := views.pending.pop(key)[0] - count:
+                views.pending[key] = left, page_url, shares
 
 
 def within(cx: Context, name: str) -> bool:
@@ -3664,7 +3647,11 @@ def client_shares(cx: Context, name: str, *words: object) -> list[Share]:
 
 def limit_client(cx: Context, name: str, *words: object) -> None:
     """`TooMany` where this client has had its share."""
-    if wait := budget(cx, cx.now, *client_shares(cx, name, *words)):
+    if name in MEMORY_LIMITS:
+        wait = 0 if within(cx, name) else MINUTE
+    else:
+        wait = budget(cx, cx.now, *client_shares(cx, name, *words))
+    if wait:
         raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
 
 
@@ -3676,8 +3663,7 @@ def give_back(cx: Context, *shares: Share) -> None:
 
 
 def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
-    """The captcha that came with the form, solved; None where none is asked for. `own`: ours,
-    whichever readers have to solve."""
+    """The captcha of the form, solved; None where none is asked for. `own`: always ours."""
     # Cloudflare's longest; more would be refused there.
     most = 2048 if cx.config.captcha_provider == "turnstile" else 4096
     token = text_of(cx.form, "captcha_token", most)
@@ -3688,16 +3674,14 @@ def captcha_of(cx: Context, *, own: bool = False) -> Captcha | None:
     captcha = Captcha(hashlib.sha256(token.encode()).hexdigest(), cx.now + HOUR)
     # A provider says yes once. Whoever comes with a token again is judged by what it was spent on.
     if not cx.store.is_spent(captcha.signature):
-        if not within(cx, "siteverify"):
-            raise TooMany("操作太频繁，请稍后再试")
+        limit_client(cx, "siteverify")
         if not cx.provider.passes(cx.config, cx.world, token):
             raise Forbidden("人机验证失败，请重试", "captcha_failed")
     return captcha
 
 
 def visitor_of(cx: Context) -> Json:
-    """Who likes: an account, or whoever comes from this network with this browser; the latter
-    only for a time."""
+    """Who likes: an account or, for a time, whoever comes from this network and browser."""
     if cx.caller:
         return {"visitor": f"user {cx.caller.id}", "liked_at": None}
     network = cx.client.networks[0][0] if cx.client.networks else ""
@@ -3808,9 +3792,8 @@ def examine_versions() -> Iterator[Finding]:
             found = importlib.metadata.version(name)
             have, need = ([int(n) for n in re.findall("[0-9]+", v)] for v in (found, least))
             if have < need:
-                yield Finding(
-                    "warn", "versions", f"{name} {found} has known holes: install {least}"
-                )
+                text = f"{name} {found} has known holes: install {least}"
+                yield Finding("warn", "versions", text)
     minor, micro = sys.version_info[1:3]
     if micro < LEAST_PYTHON.get(minor, 0):
         least = f"3.{minor}.{LEAST_PYTHON[minor]}"
@@ -3822,8 +3805,7 @@ def examine_versions() -> Iterator[Finding]:
 
 
 def examine_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
-    """What only a try can tell: the mail server, a letter to the address if there is one, the
-    captcha's provider, the way in."""
+    """What only a try can tell: mail (to the address, if any), captcha, the way in."""
     if config.mail_host:
         mail = tried("mail", f"{config.mail_host} lets us in", lambda: world.send(config, None))
         yield mail
@@ -3887,20 +3869,15 @@ def health(cx: Context) -> Json:
 
 
 @route("GET", "/captcha", rank=Rank.NOBODY)
-def get_captcha(cx: Context) -> Json:
+def get_captcha(cx: Context, *, own: bool = False) -> Json:
     """What has to be solved before registering, logging in and commenting."""
-    return challenge(cx)
-
-
-def challenge(cx: Context, *, own: bool = False) -> Json:
     provider = cx.config.captcha_provider
     if provider == "none":
         return {"provider": provider}
     if provider != "altcha" and not own:
         key = cx.config.captcha_site_key
         return {"provider": provider, "site_key": key, "action": CAPTCHA_ACTION}
-    if not within(cx, "challenge"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "challenge")
     return {"provider": "altcha", **new_challenge(cx.key, cx.now, cx.world.chance)}
 
 
@@ -3918,27 +3895,19 @@ def register(cx: Context) -> Json:
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
-    with cx.store.writing():
+    with cx.telling():
         # Where no more letters may go, nobody is told.
         room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
-            registration_id = cx.store.add_registration(
-                older,
-                request_id=request_id,
-                email=email,
-                nickname=nickname,
-                password=stored,
-                code=mac(cx.key, "code", request_id, code),
-                client=client,
-                created_at=cx.now,
-                expires_at=cx.now + CODE_LIFE,
-            )
+            account = {"email": email, "nickname": nickname, "password": stored}
+            asked = {"request_id": request_id, "code": mac(cx.key, "code", request_id, code)}
+            times = {"created_at": cx.now, "expires_at": cx.now + CODE_LIFE}
+            number = cx.store.add_registration(older, client=client, **account, **asked, **times)
             known = cx.store.account_of(email) is not None
             letter = code_letter(cx.config, cx.world, email, code, known)
-            cx.store.add_letter(**letter, registration_id=registration_id)
+            cx.store.add_letter(**letter, registration_id=number)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
-    cx.posted.set()
 
     return {"success": True, "request_id": request_id}
 
@@ -3999,7 +3968,7 @@ def verify(cx: Context) -> str:
     # Whoever knows the request is judged by the five tries of its code alone: else others
     # could lock him out by guessing.
     share = [] if request_id else [("guess", mac(cx.key, "guess", email), 1)]
-    with cx.store.writing():
+    with cx.telling():
         limit_client(cx, "verify")
         if not budget(cx, cx.now, *share):
             for waiting in cx.store.tried(email, request_id, cx.now):
@@ -4012,7 +3981,6 @@ def verify(cx: Context) -> str:
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
-    cx.posted.set()
 
     return "验证成功"
 
@@ -4057,7 +4025,7 @@ def strengthen(cx: Context, account: Account, password: str) -> None:
 def logout(cx: Context) -> Json:
     """Ends every token of the account, on all devices."""
     with cx.store.writing():
-        cx.store.end_tokens(cx.caller.id if cx.caller else 0)
+        cx.store.end_tokens(cx.me.id)
     return {"success": True}
 
 
@@ -4074,11 +4042,8 @@ class Listing:
 
 
 def listing_of(cx: Context) -> Listing:
-    view, sort = word_of(cx, "view", "flat"), word_of(cx, "sort", "newest")
-    if view not in ("flat", "threads"):
-        raise BadRequest("参数 view 必须是 flat 或 threads", "view_invalid")
-    if sort not in ORDER:
-        raise BadRequest("参数 sort 必须是 newest、oldest 或 likes", "sort_invalid")
+    view = choice_of(word_of(cx, "view", "flat"), "view", ("flat", "threads"))
+    sort = choice_of(word_of(cx, "sort", "newest"), "sort", ORDER)
     thread, around = (number_of(cx, name, 0, 2**63 - 1) for name in ("thread", "around"))
     page = number_of(cx, "page", 1, 1_000_000)
     limit = number_of(cx, "limit", cx.config.comments_page_size, 100)
@@ -4109,21 +4074,15 @@ def get_comments(cx: Context) -> Json:
 
     threads = ask.view == "threads"
     shown = [with_replies(cx, c, ask.limit) if threads else listed(cx, c) for c in found]
-    answer = {
-        "comments": shown,
-        **sums_of(cx, name, page),
-        "max_comment_length": cx.config.comments_max_length,
-        "page": number,
-    }
+    answer = {"comments": shown, "page": number, **sums_of(cx, name, page)}
+    answer["max_comment_length"] = cx.config.comments_max_length
     if threads:
         answer |= {"threads": page.threads, "settings": settings_for(cx, page)}
     return answer
 
 
 # What is known of a page that nobody has written on or seen.
-NO_PAGE = Page(
-    0, "", "", total=0, threads=0, views=0, page_likes=0, seen_at=0, closed=0, opened_at=0
-)
+NO_PAGE = Page(0, "", "", *[0] * 7)
 
 
 def is_closed(cx: Context, page: Page) -> bool:
@@ -4141,13 +4100,13 @@ def page_around(cx: Context, ask: Listing, page: Page) -> int:
     comment = cx.store.comment(ask.around)
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
-    if ask.view == "flat" and comment.status != "visible":
+    pinned = []
+    if ask.view == "threads":
+        comment = cx.store.comment(comment.thread_id or 0) or comment
+        pinned = [each.id for each in cx.store.pinned(page.id)]
+    elsewhere = {"flat": comment.status != "visible", "thread": comment.thread_id != ask.thread}
+    if elsewhere.get(ask.view):
         return 1
-    if ask.view == "thread" and comment.thread_id != ask.thread:
-        return 1
-    if ask.view == "threads" and comment.thread_id:
-        comment = cx.store.comment(comment.thread_id) or comment
-    pinned = [c.id for c in cx.store.pinned(page.id)] if ask.view == "threads" else []
     if comment.id in pinned:
         return pinned.index(comment.id) // ask.limit + 1
     before = len(pinned) + cx.store.count_before(ask.view, ask.sort, comment)
@@ -4170,23 +4129,16 @@ def listed(cx: Context, comment: Comment) -> Json:
 
 def show(cx: Context, comment: Comment) -> Json:
     """What leaves of a comment, field by field, for this caller."""
+    texts = "id page_url nickname content parent_id user_id likes html role website"
+    shows_place = cx.config.privacy_show_location
     return {
-        "id": comment.id,
-        "page_url": comment.page_url,
-        "nickname": comment.nickname,
-        "content": comment.content,
-        "parent_id": comment.parent_id,
-        "user_id": comment.user_id,
+        **picked(comment, texts),
         "ip": ip_for(cx, comment.ip),
-        "location": comment.location if cx.config.privacy_show_location else "",
-        "likes": comment.likes,
+        "country": comment.country if shows_place else "",
+        "location": comment.location if shows_place else "",
         "created_at": beijing_time(comment.created_at),
-        "edited": beijing_time(comment.edited_at) if comment.edited_at else None,
+        "edited": beijing_time(comment.edited_at),
         "pinned": bool(comment.pinned),
-        "html": comment.html,
-        "role": comment.role,
-        "website": comment.website,
-        "country": comment.country if cx.config.privacy_show_location else "",
     }
 
 
@@ -4199,14 +4151,27 @@ def tombstone(cx: Context, comment: Comment) -> Json:
 
 
 def ip_for(cx: Context, ip: str) -> str:
-    if cx.caller and cx.caller.role == "admin":
+    if cx.is_admin:
         return ip
     return {"full": ip, "masked": masked(ip), "none": ""}[cx.config.privacy_show_ip]
 
 
-def beijing_time(seconds: int) -> str:
+def beijing_time(seconds: int | None) -> str | None:
+    if seconds is None:
+        return None
     last = 253_402_214_400  # in the year 9999: one impossible row must not break a list
     return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
+
+
+def picked(row: object, names: str) -> Json:
+    return {name: getattr(row, name) for name in names.split()}
+
+
+def as_json(row: Any, **more: Any) -> Json:
+    """A row, with its times as readers know them."""
+    said = dict(row)
+    times = {name: beijing_time(time) for name, time in said.items() if name.endswith("_at")}
+    return {**said, **times, **more}
 
 
 def settings_for(cx: Context, page: Page) -> Json:
@@ -4280,19 +4245,16 @@ def post_comment(cx: Context) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?}` to
     `{success, comment, edit_token?}`: guests may edit with the token."""
     name = page_of(cx, cx.form, "page_url")
-    said = {
-        **author_of(cx),
-        "content": content_of(cx),
-        "parent_id": None if cx.form.get("parent_id") is None else id_of(cx.form, "parent_id"),
-        "ip": cx.client.ip,
-    }
+    said = {**author_of(cx), "content": content_of(cx), "ip": cx.client.ip}
+    answers = cx.form.get("parent_id") is not None
+    said["parent_id"] = id_of(cx.form, "parent_id") if answers else None
     said["language"] = language_of(str(cx.form.get("lang")), said["nickname"] + said["content"])
     try:
         captcha, down = captcha_of(cx), False
     except CaptchaDown:
         captcha, down = None, True
 
-    with cx.store.writing():
+    with cx.telling():
         check_nickname(cx, said["nickname"])
         page = page_for(cx, name)
         said["page_id"] = page.id
@@ -4302,7 +4264,6 @@ def post_comment(cx: Context) -> Json:
             raise Forbidden("这里的评论已关闭", "page_closed")
         comment = earlier or add_comment(cx, parent, captcha, said, down)
         spent = captcha and cx.store.spent_on(captcha.signature)
-    cx.posted.set()
 
     # A guest who only says again what somebody said gets no right to it: but a retry, which
     # has the captcha that was spent on it, does.
@@ -4325,9 +4286,8 @@ def edit_token(cx: Context, comment: Comment) -> str:
 
 def check_nickname(cx: Context, nickname: str) -> None:
     """Nobody may look like an admin but an admin."""
-    if cx.caller and cx.caller.role == "admin":
-        return
-    if skeleton(nickname) in [skeleton(admin.nickname) for admin in cx.store.admins()]:
+    taken = [] if cx.is_admin else [skeleton(admin.nickname) for admin in cx.store.admins()]
+    if skeleton(nickname) in taken:
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
@@ -4372,18 +4332,10 @@ def add_comment(
     status, held = verdict(cx, said, html, captcha, {"flood": flood, "captcha_down": down})
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
-    comment = cx.store.add_comment(
-        status=status,
-        held=held,
-        thread_id=(parent.thread_id or parent.id) if parent else None,
-        html=html,
-        country=country,
-        location=location,
-        created_at=cx.now,
-        owner_due=int(status != "spam"),
-        author_due=int(parent is not None),
-        **said,
-    )
+    thread_id = (parent.thread_id or parent.id) if parent else None
+    made = {"html": html, "country": country, "location": location, "created_at": cx.now}
+    due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
+    comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
@@ -4403,17 +4355,16 @@ def verdict(
 ) -> tuple[str, str]:
     """The status of what is written, and why it is not shown, where it is not. Nothing is dropped:
     what is blocked is kept as spam, to be looked at."""
-    config, caller = cx.config, cx.caller
-    if caller and caller.role == "admin":
+    if cx.is_admin:
         return "visible", ""
-    email = caller.email if caller else said["email"]
+    email = cx.caller.email if cx.caller else said["email"]
     text = folded(f"{said['nickname']} {said['website']} {said['content']}")
     hosts = hosts_in(html, said["website"], email)
     for block in cx.store.blocks(cx.now):
         if met(block, said["ip"], email, text, hosts):
             return "spam", f"block: {block.value}"
-    word = next((word for word in config.moderation_words if folded(word) in text), "")
-    hold = config.moderation_hold
+    word = next((word for word in cx.config.moderation_words if folded(word) in text), "")
+    hold = cx.config.moderation_hold
     reasons = {
         "all": hold == "all",
         f"word: {word}": word,
@@ -4430,8 +4381,7 @@ def verdict(
 def preview(cx: Context) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
     content = content_of(cx)
-    if not within(cx, "preview"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "preview")
     return {"html": safe_html(content)}
 
 
@@ -4451,7 +4401,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
             cx.store.edit_comment(comment.id, content, html, cx.now)
             if comment.status == "visible" and status != "visible":  # else: approved first
                 cx.store.judge(comment.id, status, cx.now, held)
-                cx.store.told("owner", comment.id, due=1)
+                cx.store.told("owner", [comment.id], due=1)
         return written(cx, cx.store.comment(comment.id) or comment)
 
 
@@ -4468,14 +4418,12 @@ def delete_comment(cx: Context, comment_id: int) -> Json:
 
 
 def own_comment(cx: Context, comment_id: int) -> tuple[Comment, bool]:
-    """A comment of the caller's, and whether it is too late to edit it. That of another is as
-    missing."""
+    """A comment of the caller's (others are as missing), and whether it is too late to edit."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
-    known = cx.store.comment(comment_id)
-    if known is None or known.status == "deleted":
-        raise NotFound("评论不存在", "comment_gone")
+    known = existing(cx.store.comment(comment_id), "评论不存在", "comment_gone")
     by_token = known.user_id is None and same(token, edit_token(cx, known))
-    if not by_token and not (cx.caller and known.user_id == cx.caller.id):
+    by_account = cx.caller is not None and known.user_id == cx.caller.id
+    if known.status == "deleted" or not (by_token or by_account):
         raise NotFound("评论不存在", "comment_gone")
     age = cx.now - known.created_at
     return known, not 0 <= age < cx.config.comments_edit_minutes * MINUTE
@@ -4491,7 +4439,7 @@ def like_comment(cx: Context) -> Json:
             raise NotFound("评论不存在", "comment_gone")
         limit_client(cx, "like_one", comment_id)
         limit_likes(cx)
-        likes = cx.store.like_comment(comment_id, undo=undo, now=cx.now, **visitor_of(cx))
+        likes = cx.store.like("comment", comment_id, undo=undo, now=cx.now, **visitor_of(cx))
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -4503,8 +4451,8 @@ def like_page(cx: Context) -> Json:
     with cx.store.writing():
         limit_likes(cx)
         page = cx.store.page(name.key) if undo else page_for(cx, name)
-        who = visitor_of(cx)
-        likes = cx.store.like_page(page.id, undo=undo, now=cx.now, **who) if page else 0
+        said = {**visitor_of(cx), "undo": undo, "now": cx.now}
+        likes = cx.store.like("page", page.id, **said) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -4575,9 +4523,9 @@ def admin_page(cx: Context) -> Reply:
 
 
 @route("GET", "/admin/captcha", rank=Rank.NOBODY)
-def admin_captcha(cx: Context) -> Json:
+def admin_captcha(cx: Context) -> Json | str | Reply:
     """Ours, so that the owner gets in while the one that readers solve is down."""
-    return challenge(cx, own=True)
+    return get_captcha(cx, own=True)
 
 
 @route("POST", "/admin/login", rank=Rank.NOBODY)
@@ -4624,8 +4572,7 @@ def address_of_link(cx: Context) -> str:
 @route("POST", "/admin/link", rank=Rank.NOBODY)
 def admin_link(cx: Context) -> Json:
     """`{link}` to `{email, known}`: what a one-time link is good for."""
-    if not within(cx, "link"):
-        raise TooMany("操作太频繁，请稍后再试")
+    limit_client(cx, "link")
     email = address_of_link(cx)
     return {"email": email, "known": bool(email and cx.store.account_of(email))}
 
@@ -4636,60 +4583,38 @@ def claim(cx: Context) -> Json:
     admin's from now on, with this password. A link for an address needs no `email`, an account
     no `nickname`."""
     email = address_of_link(cx) or proper(cx.form, "email", 254, proper_email)
-    password, known = password_of(cx), cx.store.account_of(email)
-    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known is not None)
+    password, known = password_of(cx), cx.store.account_of(email) is not None
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known)
     stored = hashed_in_turn(cx, email, password, None, ("login",))
     with cx.store.writing():
         address_of_link(cx)  # it may have been used meanwhile
-        cx.store.make_admin(email, nickname or (known.nickname if known else ""), stored, cx.now)
-        account = cx.store.account_of(email)
-        note(cx, "claim", who=account.nickname if account else "")
-    if account is None:
-        raise NotFound("账号不存在", "account_gone")
+        account = cx.store.make_admin(email, nickname, stored, cx.now)
+        note(cx, "claim", who=account.nickname)
     return admitted(cx, account)
 
 
-@route("POST", "/admin/logout", rank=Rank.ADMIN)
-def admin_logout(cx: Context) -> Json:
-    with cx.store.writing():
-        cx.store.end_tokens(admin_of(cx).id)
-    return {"success": True}
-
-
-def admin_of(cx: Context) -> Account:
-    if cx.caller is None:
-        raise Unauthorized("请先登录", "login_required")
-    return cx.caller
+route("POST", "/admin/logout", rank=Rank.ADMIN)(logout)
 
 
 def confirm_password(cx: Context) -> None:
     """What is grave asks for the password of the one who does it."""
-    me = admin_of(cx)
-    stored = hashed_in_turn(cx, me.email, password_of(cx), None, ("login",), ("password", me.email))
-    if not same(me.password, stored):
-        raise Forbidden("密码不对", "wrong_password")
-    with cx.store.writing():
-        give_back(cx, *client_shares(cx, "password", me.email))
+    try:
+        authenticated(cx, cx.me.email, password_of(cx), None)
+    except Unauthorized:
+        raise Forbidden("密码不对", "wrong_password") from None
 
 
 def show_case(cx: Context, case: Case) -> Json:
-    """What a moderator reads of a comment."""
     page = cx.store.page_with(case.page_id) or NO_PAGE
     parent, origins = cx.store.comment(case.parent_id or 0), cx.config.site_origins
-    above = parent and {n: getattr(parent, n) for n in ("id", "nickname", "content")}
     return {
         **show(cx, case),
-        "location": case.location,
-        "country": case.country,
-        "status": case.status,
-        "held": case.held,
-        "email": case.email,
+        **picked(case, "location country status held email page_id"),
         "known": cx.store.count_known(**vars(case)),
-        "page_id": case.page_id,
         "page_link": page_link(case.page_url, origins),
         "foreign": is_foreign(case.page_url, origins),
         "closed": is_closed(cx, page),
-        "parent": above,
+        "parent": parent and picked(parent, "id nickname content"),
     }
 
 
@@ -4699,30 +4624,22 @@ def like_of(cx: Context) -> str:
     return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
 
 
-def stretch(
-    cx: Context, name: str, find: Callable[[int, int], list[Any]], show: Callable[[Any], Json]
-) -> Json:
+def stretch(cx: Context, find: Callable[[int, int], list[Any]]) -> tuple[list[Any], bool]:
     """`?before=&limit=`: what lies below an id of a list, and whether there is more."""
     most = 2**63 - 1
     before, limit = number_of(cx, "before", most, most), number_of(cx, "limit", 30, 100)
     found = find(before, limit + 1)
-    return {name: [show(each) for each in found[:limit]], "more": len(found) > limit}
+    return found[:limit], len(found) > limit
 
 
 @route("GET", "/admin/comments", rank=Rank.ADMIN)
 def admin_comments(cx: Context) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and the sums of states."""
-    status = word_of(cx, "status", "all")
-    if status not in (*STATES, "all"):
-        raise BadRequest("参数 status 不对", "status_invalid")
-    page_id, like = number_of(cx, "page", 0, 2**63 - 1), like_of(cx)
-    found = stretch(
-        cx,
-        "comments",
-        lambda before, limit: cx.store.cases(status, like, page_id, before, limit),
-        lambda case: show_case(cx, case),
-    )
-    return {**found, "counts": cx.store.count_states()}
+    status = choice_of(word_of(cx, "status", "all"), "status", (*STATES, "all"))
+    page_id = number_of(cx, "page", 0, 2**63 - 1)
+    found, more = stretch(cx, functools.partial(cx.store.cases, status, like_of(cx), page_id))
+    cases = [show_case(cx, case) for case in found]
+    return {"comments": cases, "more": more, "counts": cx.store.count_states()}
 
 
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
@@ -4732,9 +4649,8 @@ def judge_comments(cx: Context) -> Json:
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
     numbers = dict.fromkeys([id_of({"ids": each}, "ids") for each in ids])
-    with cx.store.writing():
+    with cx.telling():
         done = [{"id": number, "was": judged(cx, number, wish)} for number in numbers]
-    cx.posted.set()
     return {"success": True, "comments": [each for each in done if each["was"] is not None]}
 
 
@@ -4742,13 +4658,10 @@ def wish_of(cx: Context) -> str | bool:
     """The status, or the pin, that a comment shall have."""
     if "pinned" in cx.form:
         return flag_of(cx.form, "pinned")
-    status = text_of(cx.form, "status", 16)
-    if status not in STATES:
-        raise BadRequest("参数 status 不对", "status_invalid")
-    return status
+    return choice_of(text_of(cx.form, "status", 16), "status", STATES)
 
 
-def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str | bool | None:
+def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
     """Give a comment a status or a pin, and tell what it had; None when it is gone for good."""
     comment = cx.store.comment(comment_id)
     if comment is None or not comment.content:
@@ -4756,7 +4669,7 @@ def judged(cx: Context, comment_id: int, wish: str | bool, who: str = "") -> str
     was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
     if isinstance(wish, str) and wish != was:
         cx.store.judge(comment.id, wish, cx.now)
-        note(cx, wish, comment.id, who=who)
+        note(cx, wish, comment.id)
     elif wish != was:
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
@@ -4790,34 +4703,22 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
 @route("POST", "/admin/reply", rank=Rank.ADMIN)
 def reply_as_owner(cx: Context) -> Json:
     """`{parent_id, content}` to `{success, comment}`; what waits and is answered is approved."""
-    me, content, parent_id = admin_of(cx), content_of(cx), id_of(cx.form, "parent_id")
-    with cx.store.writing():
+    content, parent_id = content_of(cx), id_of(cx.form, "parent_id")
+    with cx.telling():
         parent = known_comment(cx, parent_id)
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         judged(cx, parent.id, "visible")
-        said = {
-            "user_id": me.id,
-            "nickname": me.nickname,
-            "email": "",
-            "website": "",
-            "content": content,
-            "parent_id": parent.id,
-            "page_id": parent.page_id,
-            "ip": cx.client.ip,
-            "language": parent.language,
-        }
-        double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said)
-        comment = double or add_comment(cx, parent, None, said)
+        said = {**author_of(cx), "content": content, "ip": cx.client.ip}
+        said |= {"page_id": parent.page_id, "parent_id": parent.id, "language": parent.language}
+        comment = earlier_comment(cx, None, said) or add_comment(cx, parent, None, said)
         note(cx, "reply", parent.id)
-    cx.posted.set()
     return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
 
 
 def show_page(cx: Context, page: Page) -> Json:
     return {
-        "id": page.id,
-        "page_url": page.page_url,
+        **picked(page, "id page_url"),
         "page_link": page_link(page.page_url, cx.config.site_origins),
         **sums_of(cx, PageName(page.key, page.page_url), page),
         "closed": is_closed(cx, page),
@@ -4828,19 +4729,10 @@ def show_page(cx: Context, page: Page) -> Json:
 @route("GET", "/admin/pages", rank=Rank.ADMIN)
 def admin_pages(cx: Context) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their sums."""
-    sort, like, skip = (
-        word_of(cx, "sort", "latest"),
-        like_of(cx),
-        number_of(cx, "skip", 0, 10**6, 0),
-    )
-    if sort not in PAGES:
-        raise BadRequest("参数 sort 必须是 latest、views 或 comments", "sort_invalid")
-    return stretch(
-        cx,
-        "pages",
-        lambda before, limit: cx.store.pages(sort, like, skip, limit),
-        lambda page: show_page(cx, page),
-    )
+    sort = choice_of(word_of(cx, "sort", "latest"), "sort", PAGES)
+    like, skip = like_of(cx), number_of(cx, "skip", 0, 10**6, 0)
+    found, more = stretch(cx, lambda _, limit: cx.store.pages(sort, like, skip, limit))
+    return {"pages": [show_page(cx, page) for page in found], "more": more}
 
 
 @route("PATCH", "/admin/pages/<page_id>", rank=Rank.ADMIN)
@@ -4848,9 +4740,7 @@ def change_page(cx: Context, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     flush_views(cx, cx.now)  # what is seen under the old address goes to the new one
     with cx.store.writing():
-        page = cx.store.page_with(page_id)
-        if page is None:
-            raise NotFound("页面不存在", "page_gone")
+        page = existing(cx.store.page_with(page_id), "页面不存在", "page_gone")
         if "closed" in cx.form:
             closed = flag_of(cx.form, "closed")
             cx.store.set_closed(page.id, closed, cx.now)
@@ -4869,13 +4759,9 @@ def change_page(cx: Context, page_id: int) -> Json:
 @route("GET", "/admin/users", rank=Rank.ADMIN)
 def admin_users(cx: Context) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
-    like, me = like_of(cx), admin_of(cx)
-
-    def show(row: sqlite3.Row) -> Json:
-        said = {"blocked": bool(row["blocked"]), "created_at": beijing_time(row["created_at"])}
-        return {**dict(row), **said, "you": row["id"] == me.id}
-
-    return stretch(cx, "users", lambda before, limit: cx.store.accounts(like, before, limit), show)
+    found, more = stretch(cx, functools.partial(cx.store.accounts, like_of(cx)))
+    users = [as_json(row, blocked=bool(row["blocked"]), you=row["id"] == cx.me.id) for row in found]
+    return {"users": users, "more": more}
 
 
 @route("PATCH", "/admin/users/<user_id>", rank=Rank.ADMIN)
@@ -4884,13 +4770,10 @@ def change_user(cx: Context, user_id: int) -> Json:
     if "role" in cx.form:
         confirm_password(cx)
     with cx.store.writing():
-        user = cx.store.account(user_id)
-        if user is None:
-            raise NotFound("用户不存在", "user_gone")
+        user = existing(cx.store.account(user_id), "用户不存在", "user_gone")
         role = text_of(cx.form, "role", 8, optional=True) or user.role
+        choice_of(role, "role", ("user", "admin"))
         blocked = flag_of(cx.form, "blocked") if "blocked" in cx.form else bool(user.blocked)
-        if role not in ("user", "admin"):
-            raise BadRequest("参数 role 必须是 user 或 admin", "role_invalid")
         ends = user.role == "admin" and (role != "admin" or blocked)
         if ends and len(cx.store.admins()) == 1:
             raise Problem("至少要有一位站长", "last_admin", status=409)
@@ -4904,18 +4787,9 @@ def change_user(cx: Context, user_id: int) -> Json:
     return {"success": True}
 
 
-def show_block(block: Block) -> Json:
-    ends = block.expires_at
-    times = {
-        "created_at": beijing_time(block.created_at),
-        "expires_at": ends and beijing_time(ends),
-    }
-    return {**vars(block), **times}
-
-
 @route("GET", "/admin/blocks", rank=Rank.ADMIN)
 def admin_blocks(cx: Context) -> Json:
-    return {"blocks": [show_block(block) for block in cx.store.blocks(cx.now)]}
+    return {"blocks": [as_json(vars(block)) for block in cx.store.blocks(cx.now)]}
 
 
 @route("POST", "/admin/blocks", rank=Rank.ADMIN)
@@ -4931,61 +4805,44 @@ def add_block(cx: Context) -> Json:
         ends = cx.now + days * DAY if days else None
         block = cx.store.add_block(kind=kind, value=value, expires_at=ends, **words)
         note(cx, "block", value, kind)
-    return {"success": True, "block": show_block(block)}
+    return {"success": True, "block": as_json(vars(block))}
 
 
 @route("DELETE", "/admin/blocks/<block_id>", rank=Rank.ADMIN)
 def drop_block(cx: Context, block_id: int) -> Json:
     with cx.store.writing():
-        known = cx.store.drop_block(block_id)
-        if known is None:
-            raise NotFound("没有这条屏蔽", "block_gone")
-        note(cx, "unblock", known.value, known.kind)
+        block = existing(cx.store.drop_block(block_id), "没有这条屏蔽", "block_gone")
+        note(cx, "unblock", block.value, block.kind)
     return {"success": True}
 
 
 @route("GET", "/admin/audit", rank=Rank.ADMIN)
 def admin_audit(cx: Context) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    return stretch(
-        cx,
-        "audit",
-        cx.store.audit,
-        lambda row: {**dict(row), "created_at": beijing_time(row["created_at"])},
-    )
+    found, more = stretch(cx, cx.store.audit)
+    return {"audit": [as_json(row) for row in found], "more": more}
 
 
 @route("GET", "/admin/outbox", rank=Rank.ADMIN)
 def admin_outbox(cx: Context) -> Json:
-    """Letters that were tried and did not go out."""
-    letters = []
-    for row in cx.store.stuck_letters():
-        message = email.message_from_string(row["message"], policy=email.policy.default)
-        ahead = {"subject": str(message["Subject"] or ""), "can_retry": bool(row["message"])}
-        due = row["due_at"] and beijing_time(row["due_at"])
-        told = {name: row[name] for name in ("id", "recipient", "tries", "failure")}
-        letters.append({**told, **ahead, "due_at": due})
+    letters = [as_json(row) for row in cx.store.stuck_letters()]
+    for letter in letters:
+        text = letter.pop("message")
+        message = email.message_from_string(text, policy=email.policy.default)
+        letter |= {"subject": str(message["Subject"] or ""), "can_retry": bool(text)}
     return {"letters": letters}
 
 
 @route("POST", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def retry_letter(cx: Context, letter_id: int) -> Json:
-    return letter_done(
-        cx, "retry", letter_id, lambda: cx.store.retry_letter(letter_id, cx.now, cx.now + DAY)
-    )
-
-
 @route("DELETE", "/admin/outbox/<letter_id>", rank=Rank.ADMIN)
-def drop_letter(cx: Context, letter_id: int) -> Json:
-    return letter_done(cx, "drop", letter_id, lambda: cx.store.drop_letter(letter_id))
-
-
-def letter_done(cx: Context, action: str, letter_id: int, work: Callable[[], bool]) -> Json:
-    with cx.store.writing():
-        if not work():
+def change_letter(cx: Context, letter_id: int) -> Json:
+    """Try a letter again, or drop it."""
+    store, retry = cx.store, cx.environ["REQUEST_METHOD"] == "POST"
+    with cx.telling():
+        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id)
+        if not done:
             raise NotFound("没有这封信", "letter_gone")
-        note(cx, action, letter_id)
-    cx.posted.set()
+        note(cx, "retry" if retry else "drop", letter_id)
     return {"success": True}
 
 
@@ -5039,16 +4896,15 @@ def waiting_comments(cx: Context) -> Json:
     """`?url=` to the comments of that page that wait, the oldest first."""
     page = cx.store.page(page_of(cx, {"url": word_of(cx, "url")}, "url").key) or NO_PAGE
     found = cx.store.cases("waiting", "", page.id or -1, 2**63 - 1, 100)[::-1]
-    return {"comments": [{**show(cx, c), "status": c.status, "held": c.held} for c in found]}
+    return {"comments": [{**show(cx, c), **picked(c, "status held")} for c in found]}
 
 
 @route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
 def moderate(cx: Context, comment_id: int) -> Json:
     """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
     token that the widget keeps in the blog's storage. It can be undone on the admin page."""
-    with cx.store.writing():
+    with cx.telling():
         was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
-    cx.posted.set()
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
 
@@ -5057,21 +4913,13 @@ def moderate(cx: Context, comment_id: int) -> Json:
 
 
 @route("GET", "/mail", rank=Rank.NOBODY, by_link=True)
-def show_link(cx: Context) -> Reply:
-    """A page that asks whether what a link in a letter says shall be done."""
-    return link_page(cx, done=False)
-
-
 @route("POST", "/mail", rank=Rank.NOBODY, by_link=True)
 def follow_link(cx: Context) -> Reply:
-    """Its button, or the one click of a mail program (RFC 8058)."""
-    return link_page(cx, done=True)
-
-
-def link_page(cx: Context, *, done: bool) -> Reply:
+    """A page that asks whether what a link in a letter says shall be done; a POST does it, from
+    its button or the one click of a mail program (RFC 8058)."""
     said = {name: " ".join(values) for name, values in cx.query.items()}
     sign, words = said.pop("mac", ""), letter_words(said.get("lang", ""))
-    genuine = same(sign, link_mac(cx.key, said))
+    genuine, done = same(sign, link_mac(cx.key, said)), cx.environ["REQUEST_METHOD"] == "POST"
     if not genuine or cx.now >= int(said.get("until", cx.now + 1)):
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
@@ -5079,16 +4927,14 @@ def link_page(cx: Context, *, done: bool) -> Reply:
     if not done:
         title = words[f"page_{said['do']}"].format(site=site_name(cx.config))
         return told_page(cx, title, button(cx, words, said))
-    with cx.store.writing():
+    with cx.telling():
         own = subscribe(cx, said)
-    cx.posted.set()
     back = said["do"].replace("stop", "start")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
     link = page_link(own.page_url, cx.config.site_origins) if own else ""
     foreign = own is None or is_foreign(own.page_url, cx.config.site_origins)
-    return told_page(
-        cx, words[f"done_{said['do']}"], undo + way_on("" if foreign else link, words["page"])
-    )
+    body = undo + way_on("" if foreign else link, words["page"])
+    return told_page(cx, words[f"done_{said['do']}"], body)
 
 
 def way_on(link: str, word: str) -> str:
@@ -5104,10 +4950,9 @@ def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
 
 
 def button(cx: Context, words: Mapping[str, str], said: Mapping[str, str], word: str = "") -> str:
-    query = urllib.parse.urlencode({**said, "mac": link_mac(cx.key, said)})
+    action = html.escape(f"?{signed_query(cx.key, said)}")
     label = html.escape(words[word or f"button_{said['do']}"])
     kind = ' class="quiet"' if word else ""
-    action = html.escape(f"?{query}")
     return f'<form method="post" action="{action}"><button{kind}>{label}</button></form>'
 
 
@@ -5122,19 +4967,17 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     quote = f'<p>{head}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
     fresh = {**said, "version": text_version(comment)}
     if fresh != said:
-        return told_page(
-            cx, words["changed"], quote + button(cx, words, fresh), 409 if done else 200
-        )
+        status = 409 if done else 200
+        return told_page(cx, words["changed"], quote + button(cx, words, fresh), status)
     back = {**said, "do": said["was"], "was": said["do"]}
     undo = button(cx, words, back, "undo") + way_on("admin", words["more"])
     if not done and comment.status == said["do"]:
         return told_page(cx, words[f"done_{said['do']}"], quote + undo)
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
-    with cx.store.writing():
-        if judged(cx, comment.id, said["do"], "mail") is None:
+    with cx.telling():
+        if judged(cx, comment.id, said["do"]) is None:
             return told_page(cx, words["gone"], "", 404)
-    cx.posted.set()
     return told_page(cx, words[f"done_{said['do']}"], quote + undo)
 
 
@@ -5143,7 +4986,7 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     comment with its `id` is now, which is returned, or for all."""
     do, who, own = said["do"], said["who"], cx.store.case(int(said["id"]))
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
-    if do == "confirm" and own and ours and cx.store.subscription(who, 0) == "asked":
+    if do == "confirm" and own and ours and cx.store.subscriptions(who).get(0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
     page_id = own.page_id if own and do in ("stop", "start") else 0
     cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
@@ -5164,7 +5007,6 @@ class App:
         return self.wsgi(environ, start_response)
 
     def tick(self) -> float:
-        """Write the views and, each minute, forget what has had its time."""
         house, now = self.house, int(self.house.world.now())
         flush_views(house, now)
         oldest = now - max(HOUR, house.config.privacy_keep_ip_days * DAY)
@@ -5201,9 +5043,8 @@ class App:
 
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
-        parts = self.house.store, self.house.config, self.house.world
-        deliver_due(*parts)  # codes go out, whatever comments are like
-        return min(tell_all(*parts, self.house.key), deliver_due(*parts))
+        deliver_due(self.house)  # codes go out, whatever comments are like
+        return min(tell_all(self.house), deliver_due(self.house))
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
@@ -5243,11 +5084,7 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
     return App(house, with_headers(site, config))
 
 
-CONTENT_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
+CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:
@@ -5259,7 +5096,8 @@ def assets_in(folder: Path) -> dict[str, Asset]:
             if path.suffix == ".js":  # comments and indents are an eighth of what readers load
                 body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +", b"", body)
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            found[path.name] = Asset(body, gzip.compress(body, 9, mtime=0), etag, kind)
+            zipped = gzip.compress(body, 9, mtime=0)
+            found[path.name] = Asset(body, zipped, etag, f"{kind}; charset=utf-8")
     return found
 
 

@@ -78,14 +78,14 @@ def many(app: App, page: str) -> None:
 def removed(app: App, page: str) -> None:
     ids = blog.conversation(app, page)
     with app.house.store.writing():
-        app.house.store.set_status(ids[3], "deleted")
+        app.house.store.judge(ids[3], "deleted", int(app.house.world.now()))
 
 
 def short(app: App, page: str) -> None:
     ids = blog.conversation(app, page)
     with app.house.store.writing():
         for each in ids[5:]:
-            app.house.store.set_status(each, "spam")
+            app.house.store.judge(each, "spam", int(app.house.world.now()))
 
 
 def deep(app: App, page: str) -> None:

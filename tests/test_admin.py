@@ -1044,7 +1044,7 @@ def test_who_leaves_a_page_by_an_older_letter_leaves_the_one_that_took_it_in(
     visitor.say(page_url="/new/")
     house = app.house
     who = subscriber_of(house.key, "lu@example.cn")
-    stop = signed_link(house.config, house.key, "en", do="stop", who=who, id="1")
+    stop = signed_link(house, "en", do="stop", who=who, id="1")
     change(owner, "pages/1", page_url="/new/", merge=True)
     visitor.post(stop.removeprefix("https://c.example"), {})
     app.tick()

@@ -782,7 +782,7 @@ def test_counters_are_mended_beside_the_service(tmp_path: Path) -> None:
         service.ask("POST", "/page/like", body={"page_url": PAGE})
         with closing(Store(service.path, beside=True)) as store, store.writing():
             for number in (0, 2, 3, 4, 10, 11):  # in the middle, and at the end
-                store.set_status(numbers[number], "deleted")
+                store.judge(numbers[number], "deleted", int(commentd.World().now()))
         assert run(tmp_path, "check")[0] == 0
         assert run(tmp_path, "recount") == (0, "every counter was right\n", "")
         right = dump(str(service.path))

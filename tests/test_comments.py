@@ -45,7 +45,7 @@ FULL_IP = {"privacy_show_ip": "full"}
 
 def hide(app: App, comment_id: int, status: str = "spam") -> None:
     with app.house.store.writing():
-        app.house.store.set_status(comment_id, status)
+        app.house.store.judge(comment_id, status, START)
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:

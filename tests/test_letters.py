@@ -652,7 +652,7 @@ def test_a_second_letter_about_a_comment_is_another_letter_of_the_same_thread(
     with app.house.store.writing():
         app.house.store.judge(made["comment"]["id"], "waiting", START, "all")
         app.house.store.edit_comment(made["comment"]["id"], "not so fine", "", START)
-        app.house.store.told("owner", made["comment"]["id"], due=1)
+        app.house.store.told("owner", [made["comment"]["id"]], due=1)
     later(app, outside)
     first, second = arrived(outside, OWNER)
     assert "> not so fine" in content(second)
@@ -800,19 +800,16 @@ def links(app: App, visitor: Reader, outside: Outside) -> dict[str, str]:
     found["confirm"] = link_to("confirm", asked)
     case = app.house.store.case(first)
     assert case
-    parts = app.house.config, app.house.world, app.house.key
-    answer = commentd.answer_letter(*parts, LU, [(case, case)])
+    answer = commentd.answer_letter(app.house, LU, [(case, case)])
     for do in ("stop", "stop_all"):
         found[do] = link_to(do, read(answer["message"]).get_content())
     stop = {n: w for n, w in words_of(found["stop"]).items() if n not in ("mac", "lang")}
     for do in ("start", "start_all"):
-        found[do] = commentd.signed_link(parts[0], parts[2], "en", **{**stop, "do": do})
+        found[do] = commentd.signed_link(app.house, "en", **{**stop, "do": do})
     with app.house.store.writing():
         app.house.store.judge(first, "waiting", START)
     for do in (*JUDGEMENTS, "waiting"):
-        found[do] = commentd.judging_link(
-            app.house.config, app.house.key, replace(case, status="waiting"), do, START
-        )
+        found[do] = commentd.judging_link(app.house, replace(case, status="waiting"), do)
     outside.letters.clear()
     return found
 
@@ -860,7 +857,7 @@ def test_what_a_link_did_can_be_undone(
         app.house.store.judge(1, was, START)
     comment = app.house.store.comment(1)
     assert comment
-    link = commentd.judging_link(app.house.config, app.house.key, comment, do, START)
+    link = commentd.judging_link(app.house, comment, do)
     done = visitor.press(link)
     assert status_of(app, 1) == do
     assert visitor.open(done.action).texts["pre"] == "a question"
@@ -918,7 +915,7 @@ def test_the_page_of_a_link_speaks_the_language_of_its_letter(
     app: App, visitor: Reader, links: dict[str, str], do: str, lang: str
 ) -> None:
     words = {n: w for n, w in words_of(links[do]).items() if n not in ("mac", "lang")}
-    link = commentd.signed_link(app.house.config, app.house.key, lang, **words)
+    link = commentd.signed_link(app.house, lang, **words)
     shown, done = visitor.open(link), visitor.press(link)
     asked, button = LETTERS[lang][f"page_{do}"], LETTERS[lang][f"button_{do}"]
     if do == "waiting":  # as it does already
@@ -1833,14 +1830,13 @@ KEY = b"k" * 32
 def made(config: Config, *cases: commentd.Case) -> list[str]:
     """The letters about these comments, as they would leave."""
     world, of = World(now=lambda: START), list(cases)
+    office = commentd.Office(config=config, world=world, store=Any, key=KEY)
     pairs = [(case, replace(case, id=5)) for case in of]
     letters = [
-        commentd.owner_letter(config, world, KEY, OWNER, of),
-        commentd.owner_letter(
-            config, world, KEY, OWNER, [replace(case, status="visible") for case in of]
-        ),
-        commentd.answer_letter(config, world, KEY, ANN, pairs),
-        commentd.asking_letter(config, world, KEY, of[0], replace(of[0], id=5, email=ANN)),
+        commentd.owner_letter(office, OWNER, of),
+        commentd.owner_letter(office, OWNER, [replace(case, status="visible") for case in of]),
+        commentd.answer_letter(office, ANN, pairs),
+        commentd.asking_letter(office, of[0], replace(of[0], id=5, email=ANN)),
     ]
     return [letter["message"] for letter in letters]
 
@@ -2065,7 +2061,7 @@ def test_what_was_told_but_not_sent_when_the_machine_went_down_is_sent_once(
     parts = replace(config, **NAMED), outside.world
     with closing(make_app(*parts, rounds=1)) as app:
         said(Reader(app))
-        commentd.tell_all(app.house.store, app.house.config, app.house.world, app.house.key)
+        commentd.tell_all(app.house)
         message_id = read(outbox(app)[0]["message"])["Message-ID"]
     for _ in range(2):
         with closing(make_app(*parts, rounds=1)) as app:

@@ -94,7 +94,7 @@ def test_what_is_not_visible_is_not_there_to_like(
     like(visitor)
     visitor.say("reply", parent_id=1)  # so that a tombstone is shown
     with app.house.store.writing():
-        app.house.store.set_status(1, hidden)
+        app.house.store.judge(1, hidden, START)
     gone = {"error": "评论不存在", "code": "comment_gone"}
     assert like(visitor, status=404, undo=undo) == gone
     assert like(visitor, status=404, id=99, undo=undo) == gone

@@ -671,10 +671,12 @@ def exercise(store: Store) -> None:
             store.comments(view, sort, 0, 10, 1)
             store.count_before(view, sort, reply if view == "thread" else root)
         for undo in (False, True):
-            store.like_comment(1, "x", START, undo), store.like_page(1, "x", START, undo, START)
-        store.like_comment(1, "x", START, False), store.like_page(1, "x", START, False, START)
+            for what in ("comment", "page"):
+                store.like(what, 1, "x", START, undo, START)
+        store.like("comment", 1, "x", START, False, START)
+        store.like("page", 1, "x", START, False, START)
         store.forget(START + 9, lambda ip: ip)
-        store.set_status(1, "deleted")
+        store.judge(1, "deleted", START)
         store.edit_comment(2, "hi", "<p>hi</p>", START), store.erase_comment(2)
         assert (store.due_letter(START), store.next_due()) != (None, None)
         store.set_back_letter(2, START), store.fail_letter(2, "x", START), store.drop_letter(2)

@@ -1091,7 +1091,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(
     expect_waiting(page, "Patience.")
     expect(ground.open().get_by_text("No comments yet")).to_be_visible()
     with ground.app.house.store.writing():
-        ground.app.house.store.set_status(1, "visible")
+        ground.app.house.store.judge(1, "visible", int(ground.app.house.world.now()))
     page.reload()
     expect(article(page, "Patience.").get_by_role("button", name="Reply")).to_be_visible()
     expect(page.get_by_text("Waiting for approval")).to_have_count(0)
@@ -1104,7 +1104,7 @@ def test_a_comment_that_was_approved_does_not_wait_on_a_later_page(ground: Groun
     post(page, "Patience.")
     rows(ground.app, "DELETE FROM budget RETURNING 1")
     with ground.app.house.store.writing():
-        ground.app.house.store.set_status(1, "visible")
+        ground.app.house.store.judge(1, "visible", int(ground.app.house.world.now()))
     rows(ground.app, "UPDATE comment SET created_at = created_at - 7200 RETURNING 1")
     for number in range(11):
         say(ground.app, f"Later {number}.", hours=0, name=f"Reader {number}", website="")
@@ -1123,7 +1123,9 @@ def test_a_waiting_answer_stays_under_its_parent(ground: Ground) -> None:
         if environ["PATH_INFO"] == "/comments" and environ["REQUEST_METHOD"] == "POST":
             comment = json.loads(body)["comment"]
             with ground.app.house.store.writing():
-                ground.app.house.store.set_status(comment["id"], "waiting")
+                ground.app.house.store.judge(
+                    comment["id"], "waiting", int(ground.app.house.world.now())
+                )
             body = blog.changed_json(body, comment=comment | {"status": "waiting"})
         return status, head, body
 
@@ -1240,7 +1242,7 @@ def test_an_answer_to_what_was_removed_meanwhile_is_told_so(ground: Ground) -> N
     box = begin(page, "reply", "An answer.")
     textbox(article(page, "Hers."), "Name").fill("Ann")
     with ground.app.house.store.writing():
-        ground.app.house.store.set_status(parent, "deleted")
+        ground.app.house.store.judge(parent, "deleted", int(ground.app.house.world.now()))
     button(article(page, "Hers."), "Post").click()
     expect(article(page, "Hers.").get_by_role("alert")).to_have_text("This comment was removed.")
     expect(box).to_have_value("An answer.")
