@@ -53,7 +53,6 @@ import socket
 import sqlite3
 import ssl
 import sys
-import tempfile
 import textwrap
 import threading
 import time
@@ -73,6 +72,7 @@ try:
     import mistune
     import nh3
     import waitress
+    from waitress.buffers import ReadOnlyFileBasedBuffer as FileBuffer
     from waitress.channel import HTTPChannel
     from waitress.parser import HTTPRequestParser, ParsingError
     from waitress.receiver import ChunkedReceiver
@@ -320,6 +320,11 @@ class Config:
         "Days for which spam, and what you deleted, is kept to be looked at again.",
         whole(1, 36_500),
         "30",
+    )
+    notify_language: str = setting(
+        "The language of letters to the owner: en, zh, or comment (that of the first comment).",
+        one_of("comment", "en", "zh"),
+        "comment",
     )
     notify_owner: tuple[str, ...] = setting(
         "Who gets a letter about new comments: addresses, or nobody. Empty: all admins.", mailboxes
@@ -678,7 +683,8 @@ MIGRATIONS = [
     ALTER TABLE page ADD COLUMN closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1));
     """,
     # Moderation. `held`: why a comment is not shown. `judged_at`: when a moderator hid it. The two
-    # `due` columns: whether the owner, and the author of the comment above, are still to be told.
+    # `due` columns: from when on the owner, and the author of the comment above, are to be told; 0
+    # when they were.
     # `opened_at`: from when on a page's age counts. A `subscriber` is the keyed hash of an address,
     # `page_id` 0 all pages.
     """
@@ -697,8 +703,8 @@ MIGRATIONS = [
     ALTER TABLE comment ADD COLUMN author_due INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX comment_by_status ON comment (status, id);
     CREATE INDEX comment_judged ON comment (judged_at) WHERE judged_at IS NOT NULL;
-    CREATE INDEX comment_owner_due ON comment (id) WHERE owner_due = 1;
-    CREATE INDEX comment_author_due ON comment (id) WHERE author_due = 1;
+    CREATE INDEX comment_owner_due ON comment (owner_due) WHERE owner_due > 0;
+    CREATE INDEX comment_author_due ON comment (author_due) WHERE author_due > 0;
     CREATE INDEX comment_by_nickname ON comment (nickname, status);
     CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
     DROP INDEX comment_top_by_time;
@@ -1002,6 +1008,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                 # Versions grow by one at a time: none that was given out is above the time.
                 sql = "UPDATE account SET version = max(version + 1, 1000 * :now)"
                 db.execute(sql, {"now": now})
+                if version_of(db) > 3:  # a one-time link is used once, whatever is put back
+                    db.execute("DELETE FROM admin_link")
             sync(fresh)
             set_aside(path, kept)
             fresh.replace(path)
@@ -1158,8 +1166,8 @@ CASES = {
 }
 # Comments that somebody is still to be told of; coalesce() keeps from the index of all states.
 DUE = {
-    whom: f"""{CASE} WHERE comment.{whom}_due = 1 AND coalesce(comment.status, '') IN ({states})
-     ORDER BY comment.id LIMIT 200"""
+    whom: f"""{CASE} WHERE comment.{whom}_due > 0 AND comment.{whom}_due <= :now
+       AND coalesce(comment.status, '') IN ({states}) ORDER BY comment.{whom}_due LIMIT 200"""
     for whom, states in {"owner": "'visible', 'waiting'", "author": "'visible'"}.items()
 }
 TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
@@ -1477,11 +1485,14 @@ class Store:
         return self.rows(sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool) -> None:
-        """What is blocked has its tokens ended: they shall not live again."""
+        """Tokens and links of before end: what is taken away shall not live again."""
         sql = """
-            UPDATE account SET role = :role, blocked = :blocked, version = version + :blocked
+            UPDATE account SET role = :role, blocked = :blocked, version = version + 1
              WHERE id = :id"""
         self.run(sql, role=role, blocked=int(blocked), id=user_id)
+        sql = """
+            DELETE FROM admin_link WHERE email = (SELECT email FROM account WHERE id = :id)"""
+        self.run(sql, id=user_id)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """In the place of older ones for the same address; "" is whoever comes first."""
@@ -1697,10 +1708,17 @@ class Store:
     def cases(self, status: str, like: str, page_id: int, before: int, limit: int) -> list[Case]:
         """What a moderator looks for; `status` may be `all`, which is all that is not erased."""
         words = {"status": status, "like": like, "page_id": page_id, "before": before}
-        return self.all(Case, CASES[status != "all"], **words, limit=limit)
+        # Beside the turns of other readers, and not for long: a search looks at every text.
+        ends = time.monotonic() + 2
+        self.db.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+        try:
+            found = self.run(CASES[status != "all"], **words, limit=limit).fetchall()
+            return [Case(**dict(row)) for row in found]
+        finally:
+            self.db.set_progress_handler(None, 0)
 
-    def cases_due(self, whom: str) -> list[Case]:
-        return self.all(Case, DUE[whom])
+    def cases_due(self, whom: str, now: int) -> list[Case]:
+        return self.all(Case, DUE[whom], now=now)
 
     def told(self, whom: str, ids: Iterable[int], due: int = 0) -> None:
         """Those who wait for word of some comments have it, or wait again."""
@@ -1770,6 +1788,11 @@ class Store:
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
+        # What was given up holds its text; what is still to go out is judged when it does.
+        sql = """
+            DELETE FROM outbox
+             WHERE due_at IS NULL AND (about LIKE :answer OR about LIKE :above)"""
+        self.run(sql, answer=f"% {comment_id},%", above=f"%,{comment_id} %")
         self.stale = True
 
     def erase_judged(self, before: int) -> None:
@@ -1834,6 +1857,10 @@ class Store:
         sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
         self.run(sql, due_at=due_at, id=letter_id)
 
+    def note_failure(self, letter_id: int, failure: str) -> None:
+        sql = "UPDATE outbox SET failure = :failure WHERE id = :id"
+        self.run(sql, failure=failure, id=letter_id)
+
     def fail_letter(self, letter_id: int, failure: str, expires_at: int) -> None:
         """Given up, until the owner tries again. A code goes: it is no good any more."""
         sql = """
@@ -1844,14 +1871,16 @@ class Store:
 
     def stuck_letters(self) -> list[sqlite3.Row]:
         sql = """
-            SELECT id, recipient, message, tries, failure, due_at FROM outbox
+            SELECT id, recipient, tries, failure, due_at,
+                   CASE WHEN registration_id IS NULL THEN message ELSE '' END AS message
+              FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
         return self.rows(sql)
 
     def retry_letter(self, letter_id: int, now: int) -> bool:
         sql = """
             UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
-             WHERE id = :id AND message <> ''"""
+             WHERE id = :id AND message <> '' AND registration_id IS NULL"""
         return self.run(sql, id=letter_id, now=now, expires_at=now + DAY).rowcount == 1
 
     # Moderation
@@ -1940,7 +1969,7 @@ PURGES = [
     f"DELETE FROM registration WHERE created_at < :now - {DAY}",
     f"DELETE FROM spent_captcha WHERE expires_at <= :now - {DAY}",  # the clock may be set back
     "DELETE FROM budget WHERE ends_at <= :now",
-    "DELETE FROM outbox WHERE expires_at <= :now AND failure <> ''",
+    "DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL",
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
     "DELETE FROM block WHERE expires_at <= :now",
     "DELETE FROM admin_link WHERE expires_at <= :now",
@@ -1999,7 +2028,7 @@ FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
            (SELECT max(created_at) FROM comment) AS newest,
-           (SELECT count(*) FROM outbox WHERE failure <> '') AS failed,
+           (SELECT count(*) FROM outbox WHERE due_at IS NULL) AS failed,
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
            (SELECT count(*) FROM budget WHERE name = 'unnamed_proxy') AS unnamed_proxy"""
@@ -2384,7 +2413,7 @@ def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
 
 def folded(text: str) -> str:
     """Equal for texts that differ in case, width, blanks and what nobody sees only."""
-    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf" and c not in BLANKS)
     return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
@@ -2902,11 +2931,11 @@ def signed_link(office: Office, language: str, **words: str) -> str:
     return public and f"{public}/mail?{signed_query(office.key, {**words, 'lang': language})}"
 
 
-def judging_link(office: Office, comment: Comment, status: str) -> str:
+def judging_link(office: Office, comment: Comment, status: str, language: str = "") -> str:
     """It gives a comment another status, as long as its text is what it was."""
     until = str(int(office.world.now()) + LINK_LIFE)
     words = {"do": status, "was": comment.status, "until": until, "id": str(comment.id)}
-    return signed_link(office, comment.language, version=text_version(comment), **words)
+    return signed_link(office, language or comment.language, version=text_version(comment), **words)
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -2935,19 +2964,24 @@ Pair = tuple[Case, Case | None]  # a comment, and what it answers where its auth
 
 
 def letter_about(
-    office: Office, to: str, pairs: list[Pair], texts: list[str], **headers: str
+    office: Office,
+    to: str,
+    words: Mapping[str, str],
+    pairs: list[Pair],
+    texts: list[str],
+    **headers: str,
 ) -> Json:
     """A letter that tells the owner, or the author of what was answered, of comments."""
-    (first, above), whom = pairs[0], "author" if pairs[0][1] else "owner"
-    words, config = letter_words((above or first).language), office.config
-    subject = words[f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"].format(
-        site=site_name(config), nickname=first.nickname, page=first.page_url, n=len(pairs)
-    )
+    first, whom, config = pairs[0][0], "author" if pairs[0][1] else "owner", office.config
+    foreign = is_foreign(first.page_url, config.site_origins)
+    page = words["elsewhere"] if foreign else first.page_url[:80]
+    name = f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"
+    subject = words[name].format(site=site_name(config), page=page, n=len(pairs))
     text = f"\n{'-' * 40}\n\n".join(texts)
     headers |= thread_headers(office, to, first)
     about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
     letter = compose(config, office.world, to, subject, text, DAY, **headers)
-    return {**letter, "about": about}
+    return {**letter, "about": f"{about} "}
 
 
 def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
@@ -2957,17 +2991,19 @@ def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
 
 
 def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
-    words, texts = letter_words(cases[0].language), []
+    language = office.config.notify_language
+    language = cases[0].language if language == "comment" else language
+    words, texts = letter_words(language), []
     public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         kind, _, value = case.held.partition(": ")
         held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
-        links = {status: judging_link(office, case, status) for status in STATES}
+        links = {status: judging_link(office, case, status, language) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
-            "page": case.page_url + (words["foreign"] if foreign else ""),
+            "page": case.page_url[:120] + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
             "state": words["owner_waiting"].format(held=held) if waits else "",
             "links": judging if public else "",
@@ -2976,7 +3012,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         texts.append(words["owner_text"].format(**said))
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
-    return letter_about(office, to, [(case, None) for case in cases], texts)
+    return letter_about(office, to, words, [(case, None) for case in cases], texts)
 
 
 def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
@@ -2988,7 +3024,7 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
         foreign = is_foreign(answer.page_url, office.config.site_origins)
         said = {
             "nickname": answer.nickname,
-            "page": answer.page_url,
+            "site": site_name(office.config),
             "quote": quoted(answer.content),
             "own": quoted(above.content, 300),
             "read": "" if foreign else read_line(office, words, answer),
@@ -3000,7 +3036,7 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
         texts[-1] += words["author_end"].format(**ends)
         headers["List_Unsubscribe"] = f"<{ends['stop']}>"
         headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    return letter_about(office, to, [*pairs], texts, **headers)
+    return letter_about(office, to, words, [*pairs], texts, **headers)
 
 
 def asking_letter(office: Office, answer: Case, above: Case) -> Json:
@@ -3011,7 +3047,7 @@ def asking_letter(office: Office, answer: Case, above: Case) -> Json:
     confirm = signed_link(office, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
     letter = compose(office.config, office.world, to, subject.format(site=site), text, DAY)
-    return {**letter, "about": f"{said['who']} {answer.id},{above.id}"}
+    return {**letter, "about": f"{said['who']} {answer.id},{above.id} "}
 
 
 def owners(office: Office) -> list[str]:
@@ -3023,35 +3059,33 @@ def owners(office: Office) -> list[str]:
 BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
 
 
-def tell_all(office: Office) -> float:
-    """Write the letters about comments that are due; seconds until there may be more."""
-    if not office.store.cases_due("owner") and not office.store.cases_due("author"):
-        return MINUTE
-    with office.store.writing():
-        waits = [tell_owner(office), tell_authors(office)]
-    return min([MINUTE, *filter(None, waits)])
+def tell_all(office: Office) -> None:
+    """Write the letters about comments that are due."""
+    now = int(office.world.now())
+    if office.store.cases_due("owner", now) or office.store.cases_due("author", now):
+        with office.store.writing():
+            tell_owner(office, now)
+            tell_authors(office, now)
 
 
-def tell_owner(office: Office) -> int:
-    """All that is new in one letter; else the seconds to wait."""
-    store, news = office.store, {}
-    cases = store.cases_due("owner")
+def tell_owner(office: Office, now: int) -> None:
+    """All that is new in one letter, or later."""
+    store, news, wait = office.store, {}, 0
+    cases = store.cases_due("owner", now)
     for to in owners(office):
         if mine := [case for case in cases if not case.user_id or case.email != to]:
             news[to] = mine
-    if news and (wait := store.take("bundle", "", 1, BUNDLE, int(office.world.now()))):
-        return wait
-    for to, mine in news.items():
-        store.add_letter(**owner_letter(office, to, mine))
-    store.told("owner", [case.id for case in cases])
-    return 0
+    if news and not (wait := store.take("bundle", "", 1, BUNDLE, now)):
+        for to, mine in news.items():
+            store.add_letter(**owner_letter(office, to, mine))
+    store.told("owner", [case.id for case in cases], due=now + wait if wait else 0)
 
 
-def tell_authors(office: Office) -> int:
+def tell_authors(office: Office, now: int) -> None:
     """The authors of what was answered, as far as they want to know: a letter for each page."""
-    store, now, waits = office.store, int(office.world.now()), []
+    store = office.store
     readers: dict[tuple[str, int], list[tuple[Case, Case]]] = {}
-    for answer in store.cases_due("author"):
+    for answer in store.cases_due("author", now):
         above = store.case(answer.parent_id or 0)
         if above and wants(office, answer, above):
             readers.setdefault((above.email, above.page_id), []).append((answer, above))
@@ -3062,12 +3096,9 @@ def tell_authors(office: Office) -> int:
         wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
         if not wait and (wait := store.take("bundles", who, 6, HOUR, now)):
             store.give_back("bundle", f"{who} {page_id}")
-        if wait:
-            waits.append(wait)
-            continue
-        store.add_letter(**answer_letter(office, to, pairs))
-        store.told("author", [answer.id for answer, _ in pairs])
-    return min(waits, default=0)
+        if not wait:
+            store.add_letter(**answer_letter(office, to, pairs))
+        store.told("author", [a.id for a, _ in pairs], due=now + wait if wait else 0)
 
 
 def wants(office: Office, answer: Case, above: Case) -> bool:
@@ -3081,7 +3112,9 @@ def wants(office: Office, answer: Case, above: Case) -> bool:
     said = office.store.subscriptions(subscriber)
     if "no" in (said.get(0), said.get(above.page_id)):
         return False
-    if not above.user_id and 0 not in said and office.config.server_public_url:
+    may_ask = not above.user_id and 0 not in said and office.config.server_public_url
+    # Whoever writes may name anybody's address: this must not become a way to write to strangers.
+    if may_ask and not office.store.take("asks", "", 30, HOUR, int(office.world.now())):
         office.store.subscribe(subscriber, 0, "asked")
         office.store.add_letter(**asking_letter(office, answer, above))
     return above.user_id is not None or said.get(0) == "yes"
@@ -3133,7 +3166,9 @@ def deliver(office: Office, letter: Letter) -> None:
     with store.writing():
         if final:
             store.fail_letter(letter.id, failure, now + 30 * DAY)
-        elif not failure:
+        elif failure:
+            store.note_failure(letter.id, failure)
+        else:
             store.drop_letter(letter.id)
 
 
@@ -3255,7 +3290,7 @@ class Views:
     MOST = 10_000  # pages between two flushes: more is a flood, and is not counted
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock, self.flushing = threading.Lock(), threading.Lock()
         self.pending: dict[str, tuple[int, str, list[Share]]] = {}
 
     def add(self, name: PageName, shares: list[Share]) -> None:
@@ -3323,6 +3358,7 @@ class House(Office):
     tally: Tally = field(default_factory=Tally)
     views: Views = field(default_factory=Views)
     posted: threading.Event = field(default_factory=threading.Event)  # there may be a letter
+    copying: threading.Lock = field(default_factory=threading.Lock)  # to be downloaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -3619,19 +3655,20 @@ def flush_views(house: House, now: int) -> None:
     """Write all views; a page that is not known yet begins if its client may begin one. When the
     disk refuses, they are kept for the next time."""
     views, store = house.views, house.store
-    with views.lock:
-        taken = dict(views.pending)
-    if not taken:
-        return
-    with store.writing():
-        for key, (count, page_url, shares) in taken.items():
-            if not store.add_views(key, count, now) and not budget(house, now, *shares):
-                store.add_page(key, page_url, now)
-                store.add_views(key, count, now)
-    with views.lock:
-        for key, (count, page_url, shares) in taken.items():
-            if left := views.pending.pop(key)[0] - count:
-                views.pending[key] = left, page_url, shares
+    with views.flushing:
+        with views.lock:
+            taken = dict(views.pending)
+        if not taken:
+            return
+        with store.writing():
+            for key, (count, page_url, shares) in taken.items():
+                if not store.add_views(key, count, now) and not budget(house, now, *shares):
+                    store.add_page(key, page_url, now)
+                    store.add_views(key, count, now)
+        with views.lock:
+            for key, (count, page_url, shares) in taken.items():
+                if left := views.pending.pop(key)[0] - count:
+                    views.pending[key] = left, page_url, shares
 
 
 def within(cx: Context, name: str) -> bool:
@@ -4281,7 +4318,7 @@ def written(cx: Context, comment: Comment) -> Json:
 def edit_token(cx: Context, comment: Comment) -> str:
     """Made from the key, so that a copy of the database that lacks it holds no right to edit; and
     of more than the number, which is given again after `restore`."""
-    return mac(cx.key, "edit", comment.id, comment.created_at, comment.nickname)[:32]
+    return mac(cx.key, "edit", comment.id, comment.created_at)[:32]
 
 
 def check_nickname(cx: Context, nickname: str) -> None:
@@ -4351,15 +4388,16 @@ def flood_of(cx: Context) -> bool:
 
 
 def verdict(
-    cx: Context, said: Json, html: str, captcha: Captcha | None, reasons: Json
+    cx: Context, said: Json, markup: str, captcha: Captcha | None, reasons: Json
 ) -> tuple[str, str]:
     """The status of what is written, and why it is not shown, where it is not. Nothing is dropped:
     what is blocked is kept as spam, to be looked at."""
     if cx.is_admin:
         return "visible", ""
     email = cx.caller.email if cx.caller else said["email"]
-    text = folded(f"{said['nickname']} {said['website']} {said['content']}")
-    hosts = hosts_in(html, said["website"], email)
+    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
+    text = folded(" ".join([said["nickname"], said["website"], said["content"], shown]))
+    hosts = hosts_in(markup, said["website"], email)
     for block in cx.store.blocks(cx.now):
         if met(block, said["ip"], email, text, hosts):
             return "spam", f"block: {block.value}"
@@ -4370,7 +4408,7 @@ def verdict(
         f"word: {word}": word,
         "fast": too_fast(captcha, said["content"], cx.now),
         **reasons,
-        "links": hold == "links" and (said["website"] or "<a " in html),
+        "links": hold == "links" and (said["website"] or "<a " in markup),
         "first": hold == "first" and not cx.store.count_known(**{"id": 0, **said, "email": email}),
     }
     held = next((reason for reason, holds in reasons.items() if holds), "")
@@ -4399,8 +4437,11 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
             said = {**vars(case), "content": content}
             status, held = verdict(cx, said, html, None, {"flood": flood_of(cx)})
             cx.store.edit_comment(comment.id, content, html, cx.now)
-            if comment.status == "visible" and status != "visible":  # else: approved first
+            if status == "visible":
+                status, held = comment.status, case.held if case else ""
+            if comment.status in ("visible", "waiting"):  # what is spam stays so
                 cx.store.judge(comment.id, status, cx.now, held)
+            if status == "waiting":  # else: approved first
                 cx.store.told("owner", [comment.id], due=1)
         return written(cx, cx.store.comment(comment.id) or comment)
 
@@ -4610,6 +4651,7 @@ def show_case(cx: Context, case: Case) -> Json:
     return {
         **show(cx, case),
         **picked(case, "location country status held email page_id"),
+        "version": text_version(case),
         "known": cx.store.count_known(**vars(case)),
         "page_link": page_link(case.page_url, origins),
         "foreign": is_foreign(case.page_url, origins),
@@ -4620,7 +4662,7 @@ def show_case(cx: Context, case: Case) -> Json:
 
 def like_of(cx: Context) -> str:
     """What is looked for, as a pattern for LIKE; "" for everything."""
-    text = word_of(cx, "q")[:200]
+    text = word_of(cx, "q")[:64]
     return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
 
 
@@ -4644,14 +4686,31 @@ def admin_comments(cx: Context) -> Json:
 
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
 def judge_comments(cx: Context) -> Json:
-    """`{ids, status}` or `{ids, pinned}` to what each was before: posting that again undoes it."""
+    """`{ids, status, versions?}` or `{ids, pinned}` to what each was before: posting that again
+    undoes it. What was edited since its `version` was read is `changed`, and not approved."""
     ids, wish = cx.form.get("ids"), wish_of(cx)
     if not isinstance(ids, list) or not 1 <= len(ids) <= 100:
         raise BadRequest("参数 ids 必须是 1 到 100 个编号", "ids_invalid")
-    numbers = dict.fromkeys([id_of({"ids": each}, "ids") for each in ids])
+    versions = cx.form.get("versions") or [None] * len(ids)
+    if not isinstance(versions, list) or len(versions) != len(ids):
+        raise BadRequest("参数 versions 不对", "versions_invalid")
+    numbers = [id_of({"ids": each}, "ids") for each in ids]
+    read = {number: version for number, version in zip(numbers, versions, strict=True) if version}
     with cx.telling():
-        done = [{"id": number, "was": judged(cx, number, wish)} for number in numbers]
-    return {"success": True, "comments": [each for each in done if each["was"] is not None]}
+        changed = [number for number in read if is_changed(cx, number, wish, read[number])]
+        done = [
+            {"id": number, "was": judged(cx, number, wish)}
+            for number in dict.fromkeys(numbers)
+            if number not in changed
+        ]
+    told = [each for each in done if each["was"] is not None]
+    return {"success": True, "comments": told, "changed": changed}
+
+
+def is_changed(cx: Context, comment_id: int, wish: str | bool, version: object) -> bool:
+    """Whether what would be approved is not what was read."""
+    comment = cx.store.comment(comment_id)
+    return wish == "visible" and comment is not None and text_version(comment) != version
 
 
 def wish_of(cx: Context) -> str | bool:
@@ -4669,6 +4728,7 @@ def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
     was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
     if isinstance(wish, str) and wish != was:
         cx.store.judge(comment.id, wish, cx.now)
+        cx.store.told("owner", [comment.id])
         note(cx, wish, comment.id)
     elif wish != was:
         if comment.parent_id or comment.status != "visible":
@@ -4688,14 +4748,15 @@ def known_comment(cx: Context, comment_id: int) -> Case:
 @route("PATCH", "/admin/comments/<comment_id>", rank=Rank.ADMIN)
 def rewrite_comment(cx: Context, comment_id: int) -> Json:
     """`{content?, nickname?, website?}` to `{success, comment}`."""
-    case = known_comment(cx, comment_id)
-    content = content_of(cx) if "content" in cx.form else case.content
-    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True) or case.nickname
+    content = content_of(cx) if "content" in cx.form else ""
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True)
     website = proper(cx.form, "website", 2048, proper_website, optional=True)
     with cx.store.writing():
-        if content != case.content:
+        case = known_comment(cx, comment_id)
+        if content not in ("", case.content):
             cx.store.edit_comment(case.id, content, safe_html(content), cx.now)
-        cx.store.rewrite(case.id, nickname, website if "website" in cx.form else case.website)
+        website = website if "website" in cx.form else case.website
+        cx.store.rewrite(case.id, nickname or case.nickname, website)
         note(cx, "edit", case.id)
     return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
 
@@ -4860,13 +4921,16 @@ def admin_settings(cx: Context) -> Json:
 def download_backup(cx: Context) -> Reply:
     """`{password}`, the caller's own, to a copy of the database, which holds all keys."""
     confirm_password(cx)
-    path = Path(cx.config.database_path)
+    path, late = Path(cx.config.database_path), Unavailable("暂时无法备份，请稍后再试", "storage")
     try:
-        with tempfile.TemporaryDirectory(dir=path.absolute().parent) as folder:
-            body = copy_to(path, Path(folder, path.name)).open("rb")
+        # One at a time, under one name: no more than one is ever left.
+        with holding(cx.copying, 0, late):
+            copy = copy_to(path, path.with_name(f".{path.name}.download"))
+            body = copy.open("rb")
+            copy.unlink()
     except (Fault, OSError) as error:
         log.error("no copy to download: %s", error)
-        raise Unavailable("暂时无法备份，请稍后再试", "storage") from None
+        raise late from None
     with cx.store.writing():
         note(cx, "backup")
     stamp = datetime.fromtimestamp(cx.now, UTC)
@@ -4893,17 +4957,25 @@ def admin_figures(cx: Context) -> Json:
 
 @route("GET", "/comments/waiting", rank=Rank.MODERATOR)
 def waiting_comments(cx: Context) -> Json:
-    """`?url=` to the comments of that page that wait, the oldest first."""
+    """`?url=` to the comments of that page that wait, the oldest first, with `held`, `version`."""
     page = cx.store.page(page_of(cx, {"url": word_of(cx, "url")}, "url").key) or NO_PAGE
     found = cx.store.cases("waiting", "", page.id or -1, 2**63 - 1, 100)[::-1]
-    return {"comments": [{**show(cx, c), **picked(c, "status held")} for c in found]}
+    return {
+        "comments": [
+            {**show(cx, case), **picked(case, "status held"), "version": text_version(case)}
+            for case in found
+        ]
+    }
 
 
 @route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
 def moderate(cx: Context, comment_id: int) -> Json:
-    """`{status}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with the
-    token that the widget keeps in the blog's storage. It can be undone on the admin page."""
+    """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with
+    the token that the widget keeps in the blog's storage. It can be undone on the admin page."""
+    version = text_of(cx.form, "version", 64, optional=True)
     with cx.telling():
+        if version and is_changed(cx, known_comment(cx, comment_id).id, wish_of(cx), version):
+            raise Problem("评论内容改过，请再看一遍", "text_changed", status=409)
         was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
@@ -5044,7 +5116,8 @@ class App:
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
         deliver_due(self.house)  # codes go out, whatever comments are like
-        return min(tell_all(self.house), deliver_due(self.house))
+        tell_all(self.house)
+        return deliver_due(self.house)
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
@@ -5349,6 +5422,8 @@ def sweep(server: Any, now: float) -> None:
     # A drip is no sign of life. waitress's clock is another, so that only its differences count.
     resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
     crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
+    # What is left of a download is in a file, and takes its time.
+    resting = [c for c in resting if not any(isinstance(b, FileBuffer) for b in c.outbufs)]
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
     for channel in resting:
         waits = channel.total_outbufs_len

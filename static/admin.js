@@ -45,6 +45,8 @@ const PHRASES = {
   wrong_password: ['This is not your password.', '密码不对。'],
   not_admin: ['This account is no admin’s.', '这个账号不是站长。'],
   token_invalid: ['Please sign in again.', '请重新登录。'],
+  text_changed: ['The text was edited meanwhile. Please look again.', '内容刚刚改过，请再看一遍。'],
+  is_admin: ['An admin can’t be blocked: make it a user first.', '不能屏蔽站长，请先改为用户。'],
   last_admin: ['This is the only admin: make another one first.', '这是唯一的站长，请先指定另一位。'],
   value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
   content_too_long: ['This is too long.', '内容太长了。'],
@@ -495,9 +497,12 @@ async function load(node, path, draw) {
   node.append(wait)
   node.ariaBusy = 'true'
   try {
-    draw(await call('GET', path))
+    const reply = await call('GET', path)
+    if (!wait.isConnected) return // another view is shown
+    draw(reply)
     wait.remove()
   } catch (refusal) {
+    if (!wait.isConnected) return
     wait.className = ''
     wait.append(h('p', {role: 'alert'}, why(refusal)), button(say('retry'), () => {
       wait.remove()
@@ -616,10 +621,18 @@ function chosen(status) {
 
 /** Gives comments another status; tells what each had before, which is what undoes it. */
 async function post(items, status) {
-  const ids = items.map(({comment}) => comment.id), moved = []
-  for (let i = 0; i < ids.length; i += 100) {
-    const {comments} = await call('POST', 'comments', {ids: ids.slice(i, i + 100), status})
+  const moved = []
+  let edited
+  for (let i = 0; i < items.length; i += 100) {
+    const some = items.slice(i, i + 100).map(({comment}) => comment)
+    const ids = some.map(({id}) => id), versions = some.map(({version}) => version ?? null)
+    const {comments, changed} = await call('POST', 'comments', {ids, status, versions})
     moved.push(...comments)
+    edited ||= changed?.length
+  }
+  if (edited) { // what was read is not what would be shown
+    setTimeout(show)
+    throw {code: 'text_changed'}
   }
   for (const {was} of moved) counts = {...counts, [was]: counts[was] - 1}
   tally({...counts, [status]: counts[status] + moved.length})

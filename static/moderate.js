@@ -17,6 +17,7 @@ const MORE = {
     waits: 'Waits for your approval.',
     wasspam: 'Kept as spam.',
     wasdeleted: 'Deleted.',
+    text_changed: 'The text was edited meanwhile. Please reload and look again.',
   },
   zh: {
     moderate: '管理',
@@ -29,6 +30,7 @@ const MORE = {
     waits: '等待你审核。',
     wasspam: '已标为垃圾评论。',
     wasdeleted: '已删除。',
+    text_changed: '内容刚刚改过，请刷新后再看一遍。',
   },
 }
 
@@ -70,7 +72,7 @@ export async function moderate(thread, {WORDS, ask, button, h, me}) {
     const waits = comment.status === 'waiting'
     if (waits) acts.firstChild.textContent = thread.say('waits')
     const states = comment.user_id === me().id ? [] : [...waits ? ['visible'] : [], 'spam', 'deleted']
-    const choices = states.map(status => [status, {status}])
+    const choices = states.map(status => [status, {status, version: status === 'visible' ? comment.version : undefined}])
     if (!waits && !comment.parent_id) choices.push([comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned}])
     if (!choices.length) return
     const buttons = choices.map(([word, what]) => button(thread.say(word), () => change(item, what), {hidden: true}))

@@ -18,11 +18,12 @@ import test_server
 import test_writing as writing
 from axe_playwright_python.base import AXE_SCRIPT
 from bench_widget import nodes_of
-from blog import TestApp, say, service
+from blog import say, service
 from conftest import Outside
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Route, expect
 from test_access import DESK, PHONE
 from test_writing import REFUSED, UNREACHED, Use, button, held, keyboard, mouse, reach, requests_of
+from webtest import TestApp
 
 from commentd import App, Letter, hashed, make_token, new_admin_link, password_scheme
 
@@ -32,7 +33,8 @@ BLOG = "https://blog.example"
 MAIL, PASSWORD = "owner@blog.example", "Ein Wort, 一句话 & \U0001f9c5"
 VIEWS = ["queue", "comments", "pages", "users", "blocks", "figures", "mail", "log", "settings"]
 HOUR, DAY = 3600, 86400
-TOUCH: dict[str, Any] = PHONE
+TOUCH: Any = PHONE
+WINDOW: Any = DESK
 KEYS = {"Approve": "a", "Spam": "s", "Delete": "d", "Reply": "r", "Edit": "e", "Undo": "u"}
 STATUS = {"Approve": "visible", "Spam": "spam", "Delete": "deleted"}
 TOLD = {"Approve": "Approved.", "Spam": "Marked as spam.", "Delete": "Deleted."}
@@ -68,7 +70,9 @@ def account(app: App, email: str = MAIL, nickname: str = "江屿", role: str = "
     with house.store.writing():
         house.store.make_admin(email, nickname, stored, int(house.world.now()))
     run(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
-    return house.store.account_of(email).id
+    made = house.store.account_of(email)
+    assert made
+    return made.id
 
 
 def remember(context: BrowserContext, origin: str, key: str, value: Any) -> None:
@@ -102,6 +106,7 @@ class Desk:
         context = self.browser.new_context(locale=lang, **how)
         if signed:
             owner = self.app.house.store.account_of(MAIL)
+            assert owner
             now = int(self.app.house.world.now())
             token = make_token(owner, self.app.house.key, now, "admin")
             me = {"token": token, "nickname": owner.nickname, "email": MAIL}
@@ -112,8 +117,13 @@ class Desk:
         page = context.new_page()
         page.on("console", lambda message: self.heard.append(message.text))
         page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
-        page.on("dialog", lambda each: self.heard.append(each.message) or each.dismiss())
+        page.on("dialog", self.dismiss)
         return page
+
+    def dismiss(self, dialog: Dialog) -> None:
+        """A dialog of the browser's is of a script that should not run."""
+        self.heard.append(dialog.message)
+        dialog.dismiss()
 
     def open(self, view: str = "queue", **how: Any) -> Page:
         page = self.new_page(**how)
@@ -179,7 +189,7 @@ def states(app: App) -> dict[str, str]:
 
 
 def expect_states(app: App, *every: str, **of: str) -> None:
-    """Soon all comments are in this state, or these in those: the page does not wait for answers."""
+    """Soon all comments are in this state, or these in those: the page waits for no answer."""
     test_server.until(
         lambda: (
             of.items() <= states(app).items()
@@ -490,14 +500,14 @@ def test_one_after_the_other_is_judged_and_taken_back(desk: Desk, act: Act, word
     expect_texts(page, "One.", "Two.", "Three.")
     expect(row(page, "One.")).to_be_focused()
     expect(page).to_have_title("(3) Queue · commentd")
-    expect_states(desk.app, *{"waiting"})
+    expect_states(desk.app, "waiting")
     for left in (["Two.", "Three."], ["Three."], []):
         act(page, word)
         expect_texts(page, *left)
     expect(nothing(page, "Nothing waits. Have a good day.")).to_be_focused()
     expect(page).to_have_title("Queue · commentd")
     assert page.locator("[data-count=waiting]").all_inner_texts() == ["", ""]
-    expect_states(desk.app, *{STATUS[word]})
+    expect_states(desk.app, STATUS[word])
     act(page, "Undo")
     expect_texts(page, "Three.")
     expect_states(desk.app, **{"Three.": "waiting"})
@@ -539,7 +549,7 @@ def test_several_are_judged_at_once_and_taken_back(desk: Desk, act: Act) -> None
     act(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
-    expect_states(desk.app, *{"waiting"})
+    expect_states(desk.app, "waiting")
 
 
 def test_all_are_selected_and_none_again_by_two_buttons(desk: Desk) -> None:
@@ -554,7 +564,7 @@ def test_all_are_selected_and_none_again_by_two_buttons(desk: Desk) -> None:
     mouse(button(page, "Select all"))
     mouse(button(page.locator(".bars"), "Approve"))
     expect(nothing(page, "Nothing waits.")).to_be_focused()
-    expect_states(desk.app, *{"visible"})
+    expect_states(desk.app, "visible")
 
 
 def test_more_than_a_hundred_are_judged_at_once(desk: Desk) -> None:
@@ -571,7 +581,7 @@ def test_more_than_a_hundred_are_judged_at_once(desk: Desk) -> None:
     expect(nothing(page, "Nothing waits.")).to_be_focused()
     page.keyboard.press("u")
     told(page, "Undone.")
-    expect_states(desk.app, *{"waiting"})
+    expect_states(desk.app, "waiting")
     expect(page).to_have_title("(105) Queue · commentd")
 
 
@@ -674,7 +684,7 @@ def test_an_edit_that_is_refused_says_why_and_keeps_what_was_typed(desk: Desk) -
     [("Address", "223.5.5.5"), ("E-mail", "eve@evil.example"), ("Domain", "spam.example")],
 )
 def test_an_author_is_blocked_by_what_his_comment_tells(desk: Desk, kind: str, value: str) -> None:
-    fields = {"email": "eve@evil.example", "website": "https://www.spam.example/x"}
+    fields: Any = {"email": "eve@evil.example", "website": "https://www.spam.example/x"}
     say(desk.app, "Buy!", **fields)
     page = desk.open()
     button(hand(page), "Block").click()
@@ -725,7 +735,7 @@ def test_what_was_put_away_is_put_back(desk: Desk, act: Act, status: str) -> Non
 def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     first = say(desk.app, "Known.", "陆知微", email="lu@blog.example", page="/a/")
     judge(desk.app, "visible", first)
-    fields = {"email": "lu@blog.example", "website": "https://lu.example/"}
+    fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
     say(desk.app, "An answer.", "陆知微", page="/a/", parent_id=first, **fields)
     run(desk.app, "INSERT INTO block VALUES (1, 'word', 'casino', '', 0, NULL)")
     say(desk.app, "A casino.", "Mateo Silva", page="https://other.example/z")
@@ -854,7 +864,7 @@ def test_quick_keys_on_a_slow_network_lose_nothing(desk: Desk) -> None:
         expect(nothing(page, "Nothing waits.")).to_be_focused()
     told(page, "Approved.")
     page.wait_for_load_state("networkidle")
-    expect_states(desk.app, **{"A": "visible", "B": "spam", "C": "deleted", "D": "visible"})
+    expect_states(desk.app, A="visible", B="spam", C="deleted", D="visible")
     expect(page).to_have_title("Queue · commentd")
 
 
@@ -868,7 +878,21 @@ def test_undo_before_the_answer_came_still_takes_it_back(desk: Desk, act: Act) -
         told(page, "One moment…")
     told(page, "Undone.")
     expect_texts(page, "One.", "Two.")
-    expect_states(desk.app, *{"waiting"})
+    expect_states(desk.app, "waiting")
+
+
+def test_an_empty_queue_shows_within_a_minute_what_came(desk: Desk) -> None:
+    page = desk.new_page()
+    page.clock.install()
+    page.goto(f"{desk.service}/admin")
+    there(page)
+    given(desk.app, "One.")
+    page.clock.run_for(61_000)
+    expect_texts(page, "One.")
+    given(desk.app, "Two.")
+    page.clock.run_for(61_000)
+    expect(page).to_have_title("(2) Queue · commentd")
+    expect_texts(page, "One.")
 
 
 def test_a_comment_that_was_judged_by_another_meanwhile_is_no_fault(desk: Desk) -> None:
@@ -1581,8 +1605,8 @@ ODD += [{"id": 7, "page_link": "javascript:x", "views": 1e300, "email": {}, "rol
 
 def test_absurd_answers_of_the_service_break_no_view(desk: Desk) -> None:
     lists = ("comments", "pages", "users", "blocks", "letters", "audit", "settings", "findings")
-    lists += ("days", "by_views", "by_comments")
-    answer = {**dict.fromkeys(lists, ODD), "more": False, "counts": None}
+    figures = ("days", "by_views", "by_comments")
+    answer = {**dict.fromkeys((*lists, *figures), ODD), "more": False, "counts": None}
     page = desk.new_page()
     page.route(re.compile(r"/admin/\w+"), lambda route: route.fulfill(json=answer))
     page.goto(f"{desk.service}/admin")
@@ -1599,7 +1623,7 @@ def test_absurd_answers_of_the_service_break_no_view(desk: Desk) -> None:
 @pytest.fixture
 def full(app: App, stuck: None) -> None:
     """Something in every list."""
-    fields = {"email": "lu@blog.example", "website": "https://lu.example/"}
+    fields: Any = {"email": "lu@blog.example", "website": "https://lu.example/"}
     first = say(app, "**Bold**, `code` and [a link](https://a.example/)", **fields)
     judge(app, "visible", first)
     say(app, "An answer. " * 90, "Mateo Silva", parent_id=first)
@@ -1657,7 +1681,7 @@ TABS = [*VIEWS, "queue?status=spam", "queue?status=deleted", "welcome"]
 
 
 @pytest.mark.parametrize(
-    ("lang", "how"), [("en-US", DESK), ("zh-CN", TOUCH)], ids=["en-desk", "zh-phone"]
+    ("lang", "how"), [("en-US", WINDOW), ("zh-CN", TOUCH)], ids=["en-desk", "zh-phone"]
 )
 def test_axe_finds_nothing_in_any_view(
     desk: Desk, full: None, lang: str, how: dict[str, Any]
@@ -1671,7 +1695,7 @@ def test_axe_finds_nothing_in_any_view(
 
 @pytest.mark.parametrize("lang", ["en-US", "zh-CN"])
 def test_axe_finds_nothing_in_what_opens(desk: Desk, full: None, lang: str) -> None:
-    page = desk.open(lang=lang, **DESK)
+    page = desk.open(lang=lang, **WINDOW)
     for each in OPENED:
         page.reload()
         there(page)
@@ -1710,7 +1734,7 @@ STOP = """
 
 
 def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None) -> None:
-    page = desk.open(**DESK)
+    page = desk.open(**WINDOW)
     for view in [*VIEWS, "welcome"]:
         go(page, view)
         page.get_by_role("link", name="Skip to the content").focus()
@@ -1765,7 +1789,7 @@ least => [...document.querySelectorAll(`button, select, summary, textarea, nav a
 """
 
 
-@pytest.mark.parametrize(("how", "least"), [(DESK, 24), (TOUCH, 44)], ids=["mouse", "touch"])
+@pytest.mark.parametrize(("how", "least"), [(WINDOW, 24), (TOUCH, 44)], ids=["mouse", "touch"])
 def test_targets_are_large_enough(desk: Desk, full: None, how: dict[str, Any], least: int) -> None:
     page = desk.open(**how)
     small: dict[str, Any] = {}
@@ -1830,7 +1854,7 @@ def test_a_thumb_is_enough_for_the_queue(desk: Desk, full: None) -> None:
 
 
 def test_forced_colours_lose_nothing(desk: Desk, full: None) -> None:
-    page = desk.open(forced_colors="active", **DESK)
+    page = desk.open(forced_colors="active", **WINDOW)
     bars_open(page)
     lost = page.evaluate(
         """() => [...document.querySelectorAll('.bar, input, textarea, select, .badge')]
