@@ -106,7 +106,7 @@ def test_whatever_became_of_a_comment_its_address_is_masked(
     ann.say("an answer", parent_id=2)
     with app.house.store.writing():
         for number in (1, 2, 3):
-            app.house.store.judge(number, status, START)
+            app.house.store.judge(number, status, START + DAY)
     age(app, outside, 30 * DAY + 1)
     assert ips(db) == ["203.0.113.0"] * 3
 
