@@ -1172,7 +1172,7 @@ DUE = {
 }
 TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
 # The visible comments of an author, up to a hundred. A guest is known by his name together with
-# his e-mail or his address.
+# his address, or its network where that was masked since; an e-mail proves nothing.
 KNOWN = """
     SELECT count(*) FROM (
         SELECT id FROM comment
@@ -1181,7 +1181,7 @@ KNOWN = """
         SELECT id FROM comment
          WHERE nickname = :nickname AND status = 'visible' AND id <> :id
            AND user_id IS NULL AND :user_id IS NULL
-           AND (ip = :ip OR (email = :email AND email <> ''))
+           AND ip IN (:ip, :network)
          LIMIT 100
     ) AS known"""
 PAGES = {
@@ -1733,8 +1733,8 @@ class Store:
                    (SELECT id FROM comment WHERE email = :email AND user_id IS NULL)"""
         self.run(sql, email=email, since=since)
 
-    def count_known(self, **values: Any) -> int:
-        return self.number(KNOWN, **values) or 0
+    def count_known(self, network: str, **values: Any) -> int:
+        return self.number(KNOWN, network=network, **values) or 0
 
     def count_states(self) -> dict[str, int]:
         # From the index alone, but for what is deleted, of which only some is not erased.
@@ -1850,8 +1850,10 @@ class Store:
     def next_due(self) -> int | None:
         return self.number("SELECT min(due_at) FROM outbox")
 
-    def drop_letter(self, letter_id: int) -> bool:
-        return self.run("DELETE FROM outbox WHERE id = :id", id=letter_id).rowcount == 1
+    def drop_letter(self, letter_id: int, tries: int = 0) -> bool:
+        """With `tries`: only one that was tried, since numbers are given again."""
+        sql = "DELETE FROM outbox WHERE id = :id AND tries >= :tries"
+        return self.run(sql, id=letter_id, tries=tries).rowcount == 1
 
     def set_back_letter(self, letter_id: int, due_at: int) -> None:
         sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
@@ -1880,7 +1882,7 @@ class Store:
     def retry_letter(self, letter_id: int, now: int) -> bool:
         sql = """
             UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
-             WHERE id = :id AND message <> '' AND registration_id IS NULL"""
+             WHERE id = :id AND tries > 0 AND message <> '' AND registration_id IS NULL"""
         return self.run(sql, id=letter_id, now=now, expires_at=now + DAY).rowcount == 1
 
     # Moderation
@@ -1971,6 +1973,7 @@ PURGES = [
     "DELETE FROM budget WHERE ends_at <= :now",
     "DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL",
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
+    "UPDATE comment SET judged_at = :now WHERE judged_at > :now",
     "DELETE FROM block WHERE expires_at <= :now",
     "DELETE FROM admin_link WHERE expires_at <= :now",
     f"DELETE FROM audit WHERE created_at < :now - {400 * DAY}",
@@ -2426,9 +2429,9 @@ def plain_host(text: str) -> str:
 
 def hosts_in(*texts: str) -> set[str]:
     """The hosts of the links and addresses in some texts."""
-    text = urllib.parse.unquote(" ".join(texts))
+    text = " ".join(texts)
     found = re.findall(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]+)", text)
-    return set(map(plain_host, found))
+    return {plain_host(urllib.parse.unquote(host)) for host in found}
 
 
 def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
@@ -2995,7 +2998,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     language = cases[0].language if language == "comment" else language
     words, texts = letter_words(language), []
     public, origins = office.config.server_public_url, office.config.site_origins
-    for case in cases:
+    for case in cases[:20]:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         kind, _, value = case.held.partition(": ")
         held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
@@ -3010,6 +3013,8 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
             "read": read_line(office, words, case),
         }
         texts.append(words["owner_text"].format(**said))
+    if len(cases) > 20:
+        texts.append(words["owner_more"].format(n=len(cases) - 20))
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
     return letter_about(office, to, words, [(case, None) for case in cases], texts)
@@ -4387,6 +4392,11 @@ def flood_of(cx: Context) -> bool:
     return flood
 
 
+def known(cx: Context, said: Json) -> int:
+    """How many visible comments the author of one has, up to a hundred."""
+    return cx.store.count_known(masked(said["ip"]), **said)
+
+
 def verdict(
     cx: Context, said: Json, markup: str, captcha: Captcha | None, reasons: Json
 ) -> tuple[str, str]:
@@ -4409,7 +4419,7 @@ def verdict(
         "fast": too_fast(captcha, said["content"], cx.now),
         **reasons,
         "links": hold == "links" and (said["website"] or "<a " in markup),
-        "first": hold == "first" and not cx.store.count_known(**{"id": 0, **said, "email": email}),
+        "first": hold == "first" and not known(cx, {"id": 0, **said}),
     }
     held = next((reason for reason, holds in reasons.items() if holds), "")
     return ("waiting", held) if held else ("visible", "")
@@ -4652,7 +4662,7 @@ def show_case(cx: Context, case: Case) -> Json:
         **show(cx, case),
         **picked(case, "location country status held email page_id"),
         "version": text_version(case),
-        "known": cx.store.count_known(**vars(case)),
+        "known": known(cx, vars(case)),
         "page_link": page_link(case.page_url, origins),
         "foreign": is_foreign(case.page_url, origins),
         "closed": is_closed(cx, page),
@@ -4900,7 +4910,7 @@ def change_letter(cx: Context, letter_id: int) -> Json:
     """Try a letter again, or drop it."""
     store, retry = cx.store, cx.environ["REQUEST_METHOD"] == "POST"
     with cx.telling():
-        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id)
+        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id, 1)
         if not done:
             raise NotFound("没有这封信", "letter_gone")
         note(cx, "retry" if retry else "drop", letter_id)

@@ -302,7 +302,7 @@ def test_the_owner_judges_a_comment_by_the_links_that_arrived(
     assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
     approve, spam, delete = links
     assert text == (
-        f"New comment on {PAGE} by “Lu”:\n\n"
+        f"New comment on “{PAGE}” by “Lu”:\n\n"
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
         "It waits for your approval: all comments do.\n\n"
         f"Approve: {approve}\nSpam:    {spam}\nDelete:  {delete}\n\n"
@@ -349,11 +349,11 @@ def test_a_guest_who_confirms_gets_the_answer_that_waited_and_can_end_it(
     answer = office.letters[1]
     message, raw = read(answer.content), answer.content.decode()
     assert answer.rcpt_tos == [LU]
-    assert message["Subject"] == f"blog.example：你在 {PAGE} 的评论有了回复"
+    assert message["Subject"] == "blog.example：有人回复了你"
     text = content(message)
     stop, stop_all = links_in(text)
     assert text == (
-        f"“Bob”回复了你在 {PAGE} 的评论：\n\n> An answer\n\n你写的是：\n\n> 我的问题\n\n"
+        f"“Bob”在 blog.example 回复了你：\n\n> An answer\n\n你写的是：\n\n> 我的问题\n\n"
         f"查看并回复：{BLOG}{PAGE}#comment-2\n\n"
         f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n"
     )
@@ -394,20 +394,20 @@ def test_a_letter_that_was_refused_for_now_goes_out_once_with_the_same_message_i
         (
             "en",
             "none",
-            f"New comment on {PAGE} by “Lu”:\n\n> x\n\n"
+            f"New comment on “{PAGE}” by “Lu”:\n\n> x\n\n"
             "Hide as spam: {spam}\nDelete:       {deleted}\n\n"
             f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n",
         ),
         (
             "zh",
             "none",
-            f"“Lu”在 {PAGE} 发表了评论：\n\n> x\n\n标为垃圾：{{spam}}\n删除：{{deleted}}\n\n"
+            f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n\n标为垃圾：{{spam}}\n删除：{{deleted}}\n\n"
             f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有评论：{SERVICE}/admin\n",
         ),
         (
             "zh",
             "first",
-            f"“Lu”在 {PAGE} 发表了评论：\n\n> x\n\n"
+            f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n\n"
             "这条评论等待审核（原因：该作者的第一条评论）。\n\n"
             "通过：{visible}\n标为垃圾：{spam}\n删除：{deleted}\n\n"
             f"查看并回复：{BLOG}{PAGE}#comment-1\n\n所有评论：{SERVICE}/admin\n",
@@ -466,7 +466,7 @@ def test_what_comes_soon_after_is_bundled_within_ten_minutes(
         wait = app.deliver()
         assert 0 < wait <= MINUTE
         outside.time += wait
-    assert START + 5 * MINUTE < outside.time <= START + BUNDLED
+    assert START + 5 * MINUTE < outside.time - wait <= START + BUNDLED
     message = arrived(outside)[1]
     assert message["Subject"] == "blog.example: 2 new comments"
     text = content(message)
@@ -514,9 +514,10 @@ def test_more_comments_than_a_letter_takes_are_all_told_of(
     db.execute("UPDATE page SET total = 451, threads = 451")
     for _ in range(4):
         later(app, outside)
-    told = [words_of(link)["id"] for text in texts(outside) for link in links_in(text)]
-    assert sorted({*map(int, told)}) == [*range(1, 452)]
-    assert len(told) == 2 * 451
+    told = [len(links_in(text)) // 2 for text in texts(outside)]
+    more = [int(n) for text in texts(outside) for n in re.findall("And ([0-9]+) more", text)]
+    assert (told, more) == ([1, 20, 20, 20], [180, 180, 30])
+    assert db.execute("SELECT count(*) FROM comment WHERE owner_due > 0").fetchone() == (0,)
 
 
 def test_each_admin_has_a_letter_of_his_own_and_none_of_his_own_comments(
@@ -693,12 +694,10 @@ def test_what_is_hidden_before_its_letter_went_out_is_not_told_of(
     (text,) = texts(outside, OWNER)
     assert re.findall("^> (.*)", text, re.M) == ["to be told"]
     assert {words_of(link)["id"] for link in links_in(text)} == {str(kept)}
-    if who == "owner":
+    if who == "owner":  # he knows of what he judged
         judge(owner, 1, "visible")
-        later(app, outside)
-        assert re.findall("^> (.*)", texts(outside, OWNER)[1], re.M) == ["to be hidden"]
     later(app, outside)
-    assert len(outside.letters) == 1 + (who == "owner")
+    assert len(outside.letters) == 1
 
 
 @named
@@ -1213,19 +1212,16 @@ def test_who_has_an_account_is_told_of_an_answer_at_once(
     assert (words_of(stop)["do"], words_of(stop_all)["do"]) == ("stop", "stop_all")
     link = f"{BLOG}{PAGE}#comment-2"
     expected = {
-        "en": f"A reply to you on {PAGE} by “Bob”:\n\n> Because.\n\nYou wrote:\n\n"
+        "en": f"“Bob” replied to you at blog.example:\n\n> Because.\n\nYou wrote:\n\n"
         f"> Why?\n> Why not?\n\nRead and reply: {link}\n\n"
         f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n",
-        "zh": f"“Bob”回复了你在 {PAGE} 的评论：\n\n> Because.\n\n你写的是：\n\n"
+        "zh": f"“Bob”在 blog.example 回复了你：\n\n> Because.\n\n你写的是：\n\n"
         f"> Why?\n> Why not?\n\n查看并回复：{link}\n\n"
         f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n",
     }
     assert text == expected[lang]
     (message,) = arrived(outside)
-    subject = {
-        "en": f"blog.example: a reply to you on {PAGE}",
-        "zh": f"blog.example：你在 {PAGE} 的评论有了回复",
-    }
+    subject = {"en": "blog.example: a reply to you", "zh": "blog.example：有人回复了你"}
     assert message["Subject"] == subject[lang]
     assert sorted(message.keys()) == sorted([*HEADERS, *ANSWER_HEADERS])
     assert "\r\n\r\n" in letter.message
@@ -1278,7 +1274,7 @@ def test_answers_that_come_soon_after_are_bundled(
         wait = app.deliver()
         assert 0 < wait <= MINUTE
         outside.time += wait
-    assert outside.time <= START + BUNDLED
+    assert outside.time - wait <= START + BUNDLED
     message = arrived(outside, ANN)[1]
     assert message["Subject"] == "blog.example: 2 replies to you"
     quotes = re.findall("^> (.*)", content(message), re.M)
@@ -1956,7 +1952,6 @@ def test_braces_stay_braces() -> None:
     for letter in made(config, case)[:3]:
         told = content(read(letter))
         assert f"> {text}\n" in told
-        assert f"/{text}" in told
     assert f"“{text}”" in read(made(config, case)[0]).get_content()
 
 
