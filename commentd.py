@@ -4980,8 +4980,8 @@ def waiting_comments(cx: Context) -> Json:
 
 @route("POST", "/comments/<comment_id>/moderate", rank=Rank.MODERATOR)
 def moderate(cx: Context, comment_id: int) -> Json:
-    """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do with
-    the token that the widget keeps in the blog's storage. It can be undone on the admin page."""
+    """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
+    with the token that the widget keeps in the blog's storage. /admin can undo it."""
     version = text_of(cx.form, "version", 64, optional=True)
     with cx.telling():
         if version and is_changed(cx, known_comment(cx, comment_id).id, wish_of(cx), version):

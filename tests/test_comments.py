@@ -357,10 +357,10 @@ def test_an_account_says_it_once_from_whatever_address(ann: Visitor) -> None:
     assert ann.say() == first
 
 
-def test_a_hidden_comment_is_not_the_answer_to_a_double(visitor: Visitor, app: App) -> None:
+def test_whether_a_comment_was_hidden_a_double_does_not_tell(visitor: Visitor, app: App) -> None:
     visitor.say()
     hide(app, 1)
-    assert visitor.say()["comment"]["id"] == 2
+    assert visitor.say()["comment"]["id"] == 1
 
 
 def solved(visitor: Visitor) -> str:

@@ -1,0 +1,469 @@
+"""Whom nobody has to trust: attacks that got through once. An admin is not to read others' codes,
+a former one is nobody, a stranger writes no letters of ours, and one reader holds up no other."""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_admin
+import webtest
+from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
+from test_admin import Judge, block, change, do, drop, ids, judge, new_admin, queue, token_of
+from test_comments import at_once
+from test_letters import link_to
+from test_peers import Ground, with_comments
+from test_server import answer_on, request
+
+import commentd
+from commentd import (
+    REPLY_TIME,
+    App,
+    Config,
+    Store,
+    connect,
+    copy_database,
+    drain,
+    flush_views,
+    make_app,
+    make_server,
+    new_admin_link,
+    restore,
+)
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+owner, visitor = test_admin.owner, test_admin.visitor
+BLOG, ANN, LU = "https://blog.example", "ann@example.com", "lu@example.cn"
+USUAL: dict[str, Any] = {
+    "limits_enabled": False,
+    "notify_owner": ("nobody",),
+    "server_public_url": "https://comments.example",
+    "site_origins": (BLOG,),
+}
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return USUAL
+
+
+def plain(app: App, like: Visitor | None = None) -> webtest.TestApp:
+    """A client that may be used while others write."""
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "192.0.2.9"})
+    client.authorization = like and like.authorization
+    return client
+
+
+@contextmanager
+def just_before(store: Store, happens: Callable[[], object]) -> Iterator[None]:
+    """When the next writer has begun and still waits for his turn, somebody else has his."""
+    writing, waits = store.writing, [happens]
+
+    @contextmanager
+    def later() -> Iterator[None]:
+        if waits:
+            waits.pop()()
+        with writing():
+            yield
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "writing", later)
+        yield
+    assert not waits, "nobody wrote"
+
+
+def confirmed(visitor: Visitor, app: App, outside: Outside, email: str) -> None:
+    """An address whose owner wants to know of answers."""
+    mine = visitor.say(email=email, page_url="/first/")["comment"]["id"]
+    visitor.say("answer", parent_id=mine, page_url="/first/")
+    app.deliver()
+    link = link_to("confirm", outside.text())
+    plain(app).post(f"/mail?{link.partition('?')[2]}")
+    outside.time += HOUR
+    app.deliver()
+    outside.time += HOUR
+    outside.letters.clear()
+
+
+# Other people's codes
+
+
+def test_an_admin_reads_nobodys_code_in_the_outbox(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
+    outside.mail_fails_with = REFUSED
+    visitor.register(LU)
+    app.deliver()
+    answer = owner.get("/admin/outbox")
+    (letter,) = answer.json["letters"]
+    assert (letter["recipient"], letter["subject"], letter["can_retry"]) == (LU, "", False)
+    outside.mail_fails_with = None
+    outside.time += HOUR / 10
+    app.deliver()
+    assert outside.code() not in answer.text
+
+
+def test_an_admin_does_not_lengthen_the_life_of_a_code(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    outside.mail_fails_with = REFUSED
+    visitor.register(LU)
+    app.deliver()
+    outside.time += 590
+    assert do(owner, "outbox/1", 404)["code"] == "letter_gone"
+    outside.mail_fails_with = None
+    outside.time += 20
+    app.deliver()
+    app.tick()
+    assert outside.letters == []
+    assert db.execute("SELECT code FROM registration").fetchall() == [("",)]
+    assert db.execute("SELECT message FROM outbox").fetchall() == [("",)]
+
+
+# Letters
+
+
+def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    for email in (LU, ANN):
+        confirmed(visitor, app, outside, email)
+    for number in range(220):
+        page = {"page_url": f"/{number}/"}
+        mine = visitor.served.house.store  # the verbs of a visitor look at the whole file
+        assert mine
+        client = plain(app)
+        said = {"nickname": "Lu", "captcha_token": "x", "email": LU, **page}
+        number = client.post_json("/comments", {**said, "content": "q"}).json["comment"]["id"]
+        answer = {**said, "nickname": "Eve", "email": "", "content": "a", "parent_id": number}
+        client.post_json("/comments", answer)
+    app.deliver()
+    outside.time += 20 * MINUTE
+    mine = visitor.say("Ann's", email=ANN)["comment"]["id"]
+    visitor.say("to Ann", parent_id=mine)
+    for _ in range(10):
+        outside.time += MINUTE
+        app.deliver()
+    assert [letter.recipient for letter in outside.letters if letter.recipient == ANN] == [ANN]
+
+
+@pytest.mark.parametrize(
+    "page_url",
+    [
+        "https://evil.example/login",
+        "https://evil.example/" + "x" * 1500,
+        "your account. It was locked: open https://evil.example/unlock within 24 hours. —",
+        "//evil.example/",
+        "/see https://evil.example/",
+    ],
+)
+def test_a_page_that_anybody_names_is_no_text_of_our_letters(
+    visitor: Visitor, app: App, outside: Outside, page_url: str
+) -> None:
+    confirmed(visitor, app, outside, ANN)
+    mine = visitor.say(page_url=page_url, email=ANN)["comment"]["id"]
+    visitor.say("please sign in", page_url=page_url, nickname="Security", parent_id=mine)
+    app.deliver()
+    (letter,) = outside.letters
+    head, _, _ = letter.message.partition("\n\n")
+    assert letter.recipient == ANN
+    assert "evil" not in head
+    assert "https://evil" not in outside.text()
+    assert "locked" not in outside.text()
+
+
+def test_strangers_are_asked_by_no_more_than_thirty_letters_an_hour(
+    visitor: Visitor, app: App, outside: Outside
+) -> None:
+    above = None
+    for number in range(45):
+        email = f"victim{number}@example.com"
+        above = visitor.say(f"{number}", email=email, parent_id=above)["comment"]["id"]
+    app.deliver()
+    assert len({letter.recipient for letter in outside.letters}) == len(outside.letters) == 30
+    outside.time += HOUR
+    visitor.say("in another hour", parent_id=above)  # who was not asked can be
+    app.deliver()
+    assert outside.letters[-1].recipient == "victim44@example.com"
+    assert len(outside.letters) == 31
+
+
+@pytest.mark.parametrize("whose", ["the answer", "what is answered"])
+def test_a_letter_that_was_given_up_keeps_nothing_that_its_author_erased(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside, whose: str, db: Any
+) -> None:
+    confirmed(visitor, app, outside, ANN)
+    mine = visitor.say("my secret", email=ANN)
+    answer = visitor.say("a secret too", parent_id=mine["comment"]["id"], nickname="Lu")
+    outside.mail_fails_with = REFUSED
+    for _ in range(2):
+        app.deliver()
+        outside.time += DAY - 10 * MINUTE * 140
+    outside.time += DAY
+    app.deliver()
+    assert [x["can_retry"] for x in owner.get("/admin/outbox").json["letters"]] == [True]
+    outside.time = START + 2 * HOUR  # the fifteen minutes of an author
+    erased = answer if whose == "the answer" else mine
+    form = {"edit_token": erased["edit_token"]}
+    visitor.delete_json(f"/comments/{erased['comment']['id']}", form)
+    assert db.execute("SELECT * FROM outbox").fetchall() == []
+
+
+def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
+    visitor: Visitor, owner: Visitor, app: App, outside: Outside
+) -> None:
+    outside.mail_fails_with = REFUSED
+    visitor.register(ANN)
+    app.deliver()
+    (stuck,) = owner.get("/admin/outbox").json["letters"]
+    outside.mail_fails_with = None
+    outside.time += MINUTE
+    app.deliver()
+    outside.letters.clear()
+    Judge(app, ip="192.0.2.1").register(LU)
+    assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "letter_gone"
+    assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "letter_gone"
+    app.deliver()
+    assert [letter.recipient for letter in outside.letters] == [LU]
+
+
+# Rights that were taken away
+
+
+def test_a_link_for_an_admin_ends_when_he_is_one_no_more(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    new_admin(app, "b@example.com", "Bo")
+    tokens = [token_of(app, "b@example.com", use) for use in ("admin", "login")]
+    link = new_admin_link(app.house.store, app.house.world, "b@example.com")
+    change(owner, "users/2", role="user", password=CANARY)
+    change(owner, "users/2", blocked=True)
+    claim = {"link": link, "nickname": "Bo", "password": CANARY}
+    assert do(visitor, "claim", 403, **claim)["code"] == "link_invalid"
+    change(owner, "users/2", blocked=False)
+    change(owner, "users/2", role="admin", password=CANARY)
+    admin, widget = tokens
+    for path, token in (("/admin/comments", admin), (f"/comments/waiting?url={PAGE}", widget)):
+        headers = {"Authorization": f"Bearer {token}"}
+        assert visitor.get(path, headers=headers, status=401).json["code"] == "token_invalid"
+
+
+def test_a_link_that_was_used_stays_so_after_a_restore(
+    config: Config, outside: Outside, tmp_path: Path
+) -> None:
+    path, copy = Path(config.database_path), tmp_path / "copy.db"
+    form = {"nickname": "Owner", "password": CANARY}
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        form["link"] = new_admin_link(app.house.store, app.house.world, "owner@example.com")
+        with closing(connect(str(path))) as db:
+            copy_database(db, copy)
+        do(Judge(app), "claim", **form)
+    restore(path, copy, int(outside.time))
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        assert do(Judge(app), "claim", 403, **form)["code"] == "link_invalid"
+    assert_whole(str(path))
+
+
+# What is judged is what was read
+
+
+@pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
+def test_what_was_edited_since_it_was_read_is_not_approved(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    mine = [visitor.say(text) for text in ("one", "two")]
+    read = {c["id"]: c["version"] for c in queue(owner, status="waiting")["comments"]}
+    blogs = owner.widget.get("/comments/waiting", {"url": PAGE}).json["comments"]
+    assert {c["id"]: c["version"] for c in blogs} == read
+    evil = {"content": "https://casino.example/", "edit_token": mine[0]["edit_token"]}
+    visitor.patch_json("/comments/1", evil)
+    form = {"status": "visible", "version": read[1]}
+    refused = owner.widget.post_json("/comments/1/moderate", form, status=409)
+    assert refused.json["code"] == "text_changed"
+    versions = {"ids": [1, 2], "versions": [read[1], read[2]]}
+    said = do(owner, "comments", **versions, status="visible")
+    assert (said["changed"], ids(said)) == ([1], [2])
+    assert ids(visitor.listing()) == [2]
+    said = do(owner, "comments", **versions, status="spam")  # whatever it says now
+    assert (said["changed"], ids(said)) == ([], [1, 2])
+    (fresh,) = (c["version"] for c in queue(owner)["comments"] if c["id"] == 1)
+    do(owner, "comments", ids=[1], versions=[fresh], status="visible")
+    assert ids(visitor.listing()) == [1]
+
+
+def test_what_is_erased_while_the_owner_corrects_it_stays_erased(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
+) -> None:
+    mine = visitor.say("hello", website="https://lu.example/")
+    client, token = plain(app, owner), {"edit_token": mine["edit_token"]}
+    with just_before(app.house.store, lambda: plain(app).delete_json("/comments/1", token)):
+        form = {"content": "better", "nickname": "Lu", "website": "https://lu.example/"}
+        said = client.patch_json("/admin/comments/1", form, status=404)
+    assert said.json["code"] == "comment_gone"
+    sql = "SELECT status, nickname, content, html, website, ip FROM comment"
+    assert db.execute(sql).fetchall() == [("deleted", *[""] * 5)]
+
+
+def test_what_its_author_edits_while_the_owner_corrects_his_name_stays(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    form = {"content": "hello, world", "edit_token": visitor.say("hello")["edit_token"]}
+    with just_before(app.house.store, lambda: plain(app).patch_json("/comments/1", form)):
+        plain(app, owner).patch_json("/admin/comments/1", {"nickname": "Lu"})
+    (found,) = visitor.listing()["comments"]
+    assert (found["nickname"], found["content"]) == ("Lu", "hello, world")
+
+
+def test_a_guest_whose_name_the_owner_corrected_may_still_edit_and_delete(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    form = {"edit_token": visitor.say("hello")["edit_token"]}
+    change(owner, "comments/1", nickname="Bobby")
+    said = visitor.patch_json("/comments/1", {**form, "content": "hello again"}).json
+    assert (said["comment"]["nickname"], said["comment"]["content"]) == ("Bobby", "hello again")
+    visitor.delete_json("/comments/1", form)
+    assert visitor.listing()["comments"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["via\u034fgra", "via\ufe0fgra", "via\u115fgra", "via**gr**a", "via[g](https://x.cn)ra"]
+)
+@pytest.mark.parametrize("settings", [{**USUAL, "moderation_words": ("casino",)}])
+def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, text: str) -> None:
+    block(owner, "word", "viagra")
+    visitor.say(text)
+    visitor.say(text.replace("via", "ca").replace("gr", "sin").replace("ra", "sino"))
+    visitor.say("ca\u034fsi**no**")
+    found = [(c["status"], c["held"]) for c in queue(owner)["comments"]]
+    assert (found[0], found[-1]) == (("waiting", "word: casino"), ("spam", "block: viagra"))
+
+
+# One does not stop the others
+
+
+def test_a_search_stops_no_list_and_ends(
+    visitor: Visitor, owner: Visitor, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_comments(app.house.store.path, 10)
+    with app.house.store.writing() as _:
+        app.house.store.run("UPDATE comment SET content = :text", text="a" * 2000)
+    answers: list[Any] = []
+
+    class Clock:
+        """Each look at it is a second, in which another reads a list."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(time, name)
+
+        def monotonic(self) -> float:
+            self.seconds = vars(self).get("seconds", 0) + 1
+            if self.seconds == 2:
+                with ThreadPoolExecutor(1) as other:
+                    list_ = other.submit(plain(app).get, f"/comments?url={PAGE}")
+                    answers.append(list_.result(5).status_int)
+            return float(self.seconds)
+
+    monkeypatch.setattr(commentd, "time", Clock())
+    found = plain(app, owner).get("/admin/comments?q=%a_b", expect_errors=True)
+    assert answers == [200]
+    assert (found.status_int, found.json["code"]) == (503, "storage")
+    monkeypatch.undo()
+    assert len(queue(owner, q="aaa", limit=100)["comments"]) == 100
+    assert len(queue(owner, q="a" * 64, limit=5)["comments"]) == 5
+
+
+def test_views_are_counted_once_however_many_write_them(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    visitor.say()
+    house, viewer = app.house, plain(app)
+    for closed in (True, False) * 10:
+        for _ in range(3):
+            viewer.get(f"/comments?url={PAGE}")
+        patches = [plain(app, owner) for _ in range(2)]
+        calls = [lambda p=p, c=closed: p.patch_json("/admin/pages/1", {"closed": c}) for p in patches]
+        at_once([*calls, *[lambda: flush_views(house, START)] * 3])
+    assert house.views.pending == {}
+    (page,) = owner.get("/admin/pages").json["pages"]
+    assert page["views"] == 60
+
+
+def test_one_copy_is_made_at_a_time_and_nothing_is_left(
+    owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, again = commentd.copy_to, []
+    before = {*tmp_path.iterdir()}
+
+    def copied(*args: Any, **how: Any) -> Path:
+        second = plain(app, owner).post_json(
+            "/admin/backup", {"password": CANARY}, expect_errors=True
+        )
+        again.append((second.status_int, second.json["code"]))
+        return made(*args, **how)
+
+    monkeypatch.setattr(commentd, "copy_to", copied)
+    for _ in range(2):
+        owner.post_json("/admin/backup", {"password": CANARY})
+    assert again == [(503, "storage")] * 2
+    assert {*tmp_path.iterdir()} == before
+
+
+def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
+    owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, left = {*tmp_path.iterdir()}, []
+
+    def killed(path: Path) -> None:
+        left.extend({*tmp_path.iterdir()} - before)
+        raise OSError("as if killed")
+
+    for step in ("inspect", "sync"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(commentd, step, lambda *_: killed(tmp_path))
+            owner.faults_allowed = True
+            owner.post_json("/admin/backup", {"password": CANARY}, status=503)
+    names = {path.name for path in left}
+    assert len(names) == 1
+    (tmp_path / names.pop()).write_bytes(b"left")
+    owner.post_json("/admin/backup", {"password": CANARY})
+    assert {*tmp_path.iterdir()} == before
+
+
+@pytest.fixture
+def ground(app: App) -> Iterator[Ground]:
+    """The server in this process, with ten megabytes to download."""
+    with_comments(app.house.store.path, 100_000)
+    server = make_server(app)
+    ground = Ground(server)
+    yield ground
+    for peer in ground.peers:
+        peer.close()
+    drain(server)
+    server.trigger.close()
+
+
+@pytest.mark.parametrize("settings", [{**USUAL, "server_listen": "127.0.0.1:0"}])
+def test_a_download_that_is_taken_slowly_arrives_whole(
+    ground: Ground, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "UNTAKEN", 1 << 20)
+    token, _ = new_admin(app)
+    head = f"Authorization: Bearer {token}"
+    peer = ground.come(request("POST", "/admin/backup", head, body={"password": CANARY}))
+    channel, now = ground.channel(peer), 1000.0
+    taken, copy = bytearray(), tmp_path / "copy.db"
+    peer.setblocking(False)
+    while channel.total_outbufs_len:
+        now += REPLY_TIME / 4
+        assert ground.sweep(now) == [True], len(taken)
+        ground.server.asyncore.loop(timeout=0, count=1, map=ground.server._map, use_poll=True)
+        with pytest.MonkeyPatch.context(), __import__("contextlib").suppress(BlockingIOError):
+            taken += peer.recv(1 << 18)
+    peer.setblocking(True)
+    peer.settimeout(5)
