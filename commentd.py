@@ -2934,10 +2934,14 @@ def signed_link(office: Office, language: str, **words: str) -> str:
     return public and f"{public}/mail?{signed_query(office.key, {**words, 'lang': language})}"
 
 
-def judging_link(office: Office, comment: Comment, status: str, language: str = "") -> str:
-    """It gives a comment another status, as long as its text is what it was."""
+def judging_link(
+    office: Office, comment: Comment, status: str, language: str = "", to: str = ""
+) -> str:
+    """It gives a comment another status, as long as its text is what it was, and who got it is one
+    of the owners."""
     until = str(int(office.world.now()) + LINK_LIFE)
     words = {"do": status, "was": comment.status, "until": until, "id": str(comment.id)}
+    words["who"] = subscriber_of(office.key, to)
     return signed_link(office, language or comment.language, version=text_version(comment), **words)
 
 
@@ -3002,7 +3006,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         kind, _, value = case.held.partition(": ")
         held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
-        links = {status: judging_link(office, case, status, language) for status in STATES}
+        links = {status: judging_link(office, case, status, language, to) for status in STATES}
         judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
@@ -5042,6 +5046,8 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     """A comment, and the button that judges it; when that is done, one that undoes it. What was
     edited after the letter is shown again instead."""
     words, comment = letter_words(said["lang"]), cx.store.comment(int(said["id"]))
+    if said["who"] not in [subscriber_of(cx.key, address) for address in owners(cx)]:
+        return told_page(cx, words["bad"], "", 403)
     if comment is None or not comment.content:
         return told_page(cx, words["gone"], "", 404)
     names = (comment.nickname, comment.page_url, comment.website)

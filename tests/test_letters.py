@@ -808,7 +808,7 @@ def links(app: App, visitor: Reader, outside: Outside) -> dict[str, str]:
     with app.house.store.writing():
         app.house.store.judge(first, "waiting", START)
     for do in (*JUDGEMENTS, "waiting"):
-        found[do] = commentd.judging_link(app.house, replace(case, status="waiting"), do)
+        found[do] = commentd.judging_link(app.house, replace(case, status="waiting"), do, to=OWNER)
     outside.letters.clear()
     return found
 
@@ -856,7 +856,7 @@ def test_what_a_link_did_can_be_undone(
         app.house.store.judge(1, was, START)
     comment = app.house.store.comment(1)
     assert comment
-    link = commentd.judging_link(app.house, comment, do)
+    link = commentd.judging_link(app.house, comment, do, to=OWNER)
     done = visitor.press(link)
     assert status_of(app, 1) == do
     assert visitor.open(done.action).texts["pre"] == "a question"
@@ -927,6 +927,21 @@ def test_the_page_of_a_link_speaks_the_language_of_its_letter(
     assert Shown(broken).told[0] == LETTERS[lang]["bad"]
     for text in (broken, visitor.get(path_of(link)).text):
         assert f'<html lang="{"zh-CN" if lang == "zh" else "en"}">' in text
+
+
+@pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
+def test_the_links_of_one_who_is_no_owner_any_more_do_nothing(
+    app: App, visitor: Reader, outside: Outside, owner: Reader
+) -> None:
+    said(visitor)
+    app.deliver()
+    link = link_to("visible", texts(outside, OWNER)[0])
+    with closing(sqlite3.connect(app.house.store.path, isolation_level=None)) as db:
+        db.execute("UPDATE account SET role = 'user'")
+        visitor.get(path_of(link), status=403), visitor.post(path_of(link), status=403)
+        assert status_of(app, 1) == "waiting"
+        db.execute("UPDATE account SET role = 'admin'")
+    assert visitor.press(link).told[0] == LETTERS["en"]["done_visible"]
 
 
 @named

@@ -2,23 +2,23 @@
 a former one is nobody, a stranger writes no letters of ours, and one reader holds up no other."""
 
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from smtplib import SMTPResponseException
 from typing import Any
 
 import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
-from test_admin import Judge, block, change, do, drop, ids, judge, new_admin, queue, token_of
+from test_admin import Judge, block, change, do, drop, ids, new_admin, queue, token_of
 from test_comments import at_once
 from test_letters import link_to
 from test_peers import Ground, with_comments
-from test_server import answer_on, request
+from test_server import request
 
 import commentd
 from commentd import (
@@ -134,15 +134,12 @@ def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
 ) -> None:
     for email in (LU, ANN):
         confirmed(visitor, app, outside, email)
+    client = plain(app)  # faster than a visitor, who looks at the whole file
     for number in range(220):
-        page = {"page_url": f"/{number}/"}
-        mine = visitor.served.house.store  # the verbs of a visitor look at the whole file
-        assert mine
-        client = plain(app)
-        said = {"nickname": "Lu", "captcha_token": "x", "email": LU, **page}
-        number = client.post_json("/comments", {**said, "content": "q"}).json["comment"]["id"]
-        answer = {**said, "nickname": "Eve", "email": "", "content": "a", "parent_id": number}
-        client.post_json("/comments", answer)
+        said = {"nickname": "Lu", "captcha_token": "x", "email": LU, "page_url": f"/{number}/"}
+        above = client.post_json("/comments", {**said, "content": "q"}).json["comment"]["id"]
+        answer = {"nickname": "Eve", "email": "", "content": "a", "parent_id": above}
+        client.post_json("/comments", {**said, **answer})
     app.deliver()
     outside.time += 20 * MINUTE
     mine = visitor.say("Ann's", email=ANN)["comment"]["id"]
@@ -201,14 +198,9 @@ def test_a_letter_that_was_given_up_keeps_nothing_that_its_author_erased(
     confirmed(visitor, app, outside, ANN)
     mine = visitor.say("my secret", email=ANN)
     answer = visitor.say("a secret too", parent_id=mine["comment"]["id"], nickname="Lu")
-    outside.mail_fails_with = REFUSED
-    for _ in range(2):
-        app.deliver()
-        outside.time += DAY - 10 * MINUTE * 140
-    outside.time += DAY
+    outside.mail_fails_with = SMTPResponseException(550, b"no")
     app.deliver()
     assert [x["can_retry"] for x in owner.get("/admin/outbox").json["letters"]] == [True]
-    outside.time = START + 2 * HOUR  # the fifteen minutes of an author
     erased = answer if whose == "the answer" else mine
     form = {"edit_token": erased["edit_token"]}
     visitor.delete_json(f"/comments/{erased['comment']['id']}", form)
@@ -332,16 +324,17 @@ def test_a_guest_whose_name_the_owner_corrected_may_still_edit_and_delete(
 
 
 @pytest.mark.parametrize(
-    "text", ["via\u034fgra", "via\ufe0fgra", "via\u115fgra", "via**gr**a", "via[g](https://x.cn)ra"]
+    "text", ["via\u034fgra", "via\ufe0fgra", "via\u115fgra", "via**gr**a", "via[gr](https://x.cn)a"]
 )
 @pytest.mark.parametrize("settings", [{**USUAL, "moderation_words": ("casino",)}])
 def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, text: str) -> None:
     block(owner, "word", "viagra")
     visitor.say(text)
-    visitor.say(text.replace("via", "ca").replace("gr", "sin").replace("ra", "sino"))
-    visitor.say("ca\u034fsi**no**")
+    visitor.say(
+        text.replace("via", "ca").replace("gr", "sin").replace("a", "o").replace("co", "ca")
+    )
     found = [(c["status"], c["held"]) for c in queue(owner)["comments"]]
-    assert (found[0], found[-1]) == (("waiting", "word: casino"), ("spam", "block: viagra"))
+    assert found == [("waiting", "word: casino"), ("spam", "block: viagra")]
 
 
 # One does not stop the others
@@ -351,7 +344,7 @@ def test_a_search_stops_no_list_and_ends(
     visitor: Visitor, owner: Visitor, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_comments(app.house.store.path, 10)
-    with app.house.store.writing() as _:
+    with app.house.store.writing():
         app.house.store.run("UPDATE comment SET content = :text", text="a" * 2000)
     answers: list[Any] = []
 
@@ -387,7 +380,9 @@ def test_views_are_counted_once_however_many_write_them(
         for _ in range(3):
             viewer.get(f"/comments?url={PAGE}")
         patches = [plain(app, owner) for _ in range(2)]
-        calls = [lambda p=p, c=closed: p.patch_json("/admin/pages/1", {"closed": c}) for p in patches]
+        calls = [
+            lambda p=p, c=closed: p.patch_json("/admin/pages/1", {"closed": c}) for p in patches
+        ]
         at_once([*calls, *[lambda: flush_views(house, START)] * 3])
     assert house.views.pending == {}
     (page,) = owner.get("/admin/pages").json["pages"]
@@ -397,13 +392,12 @@ def test_views_are_counted_once_however_many_write_them(
 def test_one_copy_is_made_at_a_time_and_nothing_is_left(
     owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, again = commentd.copy_to, []
+    made, again = commentd.copy_to, list[Any]()
     before = {*tmp_path.iterdir()}
 
     def copied(*args: Any, **how: Any) -> Path:
-        second = plain(app, owner).post_json(
-            "/admin/backup", {"password": CANARY}, expect_errors=True
-        )
+        form = {"password": CANARY}
+        second = plain(app, owner).post_json("/admin/backup", form, status=503)
         again.append((second.status_int, second.json["code"]))
         return made(*args, **how)
 
@@ -415,17 +409,17 @@ def test_one_copy_is_made_at_a_time_and_nothing_is_left(
 
 
 def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
-    owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owner: Visitor, tmp_path: Path
 ) -> None:
-    before, left = {*tmp_path.iterdir()}, []
+    before, left = {*tmp_path.iterdir()}, set[Path]()
 
-    def killed(path: Path) -> None:
-        left.extend({*tmp_path.iterdir()} - before)
+    def killed(*_: Any) -> None:
+        left.update({*tmp_path.iterdir()} - before)
         raise OSError("as if killed")
 
     for step in ("inspect", "sync"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(commentd, step, lambda *_: killed(tmp_path))
+            patch.setattr(commentd, step, killed)
             owner.faults_allowed = True
             owner.post_json("/admin/backup", {"password": CANARY}, status=503)
     names = {path.name for path in left}
@@ -456,14 +450,22 @@ def test_a_download_that_is_taken_slowly_arrives_whole(
     token, _ = new_admin(app)
     head = f"Authorization: Bearer {token}"
     peer = ground.come(request("POST", "/admin/backup", head, body={"password": CANARY}))
-    channel, now = ground.channel(peer), 1000.0
-    taken, copy = bytearray(), tmp_path / "copy.db"
+    taken, copy, now = b"", tmp_path / "copy.db", 1000.0
     peer.setblocking(False)
-    while channel.total_outbufs_len:
+    assert ground.channel(peer).total_outbufs_len > 4 << 20
+    while ground.channel(peer).total_outbufs_len:
         now += REPLY_TIME / 4
         assert ground.sweep(now) == [True], len(taken)
-        ground.server.asyncore.loop(timeout=0, count=1, map=ground.server._map, use_poll=True)
-        with pytest.MonkeyPatch.context(), __import__("contextlib").suppress(BlockingIOError):
+        ground.server.asyncore.loop(timeout=0.001, count=1, map=ground.server._map, use_poll=True)
+        with suppress(BlockingIOError):
             taken += peer.recv(1 << 18)
+    assert now > 1000 + 2 * REPLY_TIME
     peer.setblocking(True)
-    peer.settimeout(5)
+    headers, _, body = taken.partition(b"\r\n\r\n")
+    size = int(headers.lower().partition(b"content-length: ")[2].split()[0])
+    while len(body) < size:
+        more = peer.recv(1 << 18)
+        assert more, "cut off"
+        body += more
+    copy.write_bytes(body)
+    assert_whole(str(copy))
