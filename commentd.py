@@ -705,7 +705,7 @@ MIGRATIONS = [
     CREATE INDEX comment_judged ON comment (judged_at) WHERE judged_at IS NOT NULL;
     CREATE INDEX comment_owner_due ON comment (owner_due) WHERE owner_due > 0;
     CREATE INDEX comment_author_due ON comment (author_due) WHERE author_due > 0;
-    CREATE INDEX comment_by_nickname ON comment (nickname, status);
+    CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
     CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
     DROP INDEX comment_top_by_time;
     DROP INDEX comment_top_by_likes;
@@ -715,7 +715,7 @@ MIGRATIONS = [
         WHERE parent_id IS NULL AND pinned = 0;
 
     CREATE TABLE block (
-        id         INTEGER PRIMARY KEY,
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
         kind       TEXT NOT NULL CHECK (kind IN ('address', 'email', 'domain', 'word')),
         value      TEXT NOT NULL,
         note       TEXT NOT NULL,
@@ -730,6 +730,7 @@ MIGRATIONS = [
         state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
         PRIMARY KEY (subscriber, page_id)
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX subscription_page ON subscription (page_id);
 
     CREATE TABLE audit (
         id         INTEGER PRIMARY KEY,
@@ -1393,6 +1394,15 @@ class Store:
         with self.reading:
             return self.run(sql, **values).fetchall()
 
+    def search(self, sql: str, **values: Any) -> list[sqlite3.Row]:
+        """As above, beside the turns of other readers, and not for long: it looks at every text."""
+        ends = time.monotonic() + 2
+        self.db.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
+        try:
+            return self.run(sql, **values).fetchall()
+        finally:
+            self.db.set_progress_handler(None, 0)
+
     def number(self, sql: str, **values: Any) -> int | None:
         """The one number that a statement gives, None where it gives no row."""
         rows = self.rows(sql, **values)
@@ -1482,17 +1492,18 @@ class Store:
              WHERE account.id < :before
                AND (:like = '' OR email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')
              ORDER BY account.id DESC LIMIT :limit"""
-        return self.rows(sql, like=like, before=before, limit=limit)
+        return self.search(sql, like=like, before=before, limit=limit)
 
-    def set_rights(self, user_id: int, role: str, blocked: bool) -> None:
-        """Tokens and links of before end: what is taken away shall not live again."""
+    def set_rights(self, user_id: int, role: str, blocked: bool, *, less: bool) -> None:
+        """With `less`, tokens and links of before end: what is taken away shall not live again."""
         sql = """
-            UPDATE account SET role = :role, blocked = :blocked, version = version + 1
+            UPDATE account SET role = :role, blocked = :blocked, version = version + :less
              WHERE id = :id"""
-        self.run(sql, role=role, blocked=int(blocked), id=user_id)
+        self.run(sql, role=role, blocked=int(blocked), less=int(less), id=user_id)
         sql = """
-            DELETE FROM admin_link WHERE email = (SELECT email FROM account WHERE id = :id)"""
-        self.run(sql, id=user_id)
+            DELETE FROM admin_link
+             WHERE email = (SELECT email FROM account WHERE id = :id) AND :less = 1"""
+        self.run(sql, id=user_id, less=int(less))
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """In the place of older ones for the same address; "" is whoever comes first."""
@@ -1614,7 +1625,8 @@ class Store:
         return self.one(Page, "SELECT * FROM page WHERE id = :id", id=page_id)
 
     def pages(self, sort: str, like: str, skip: int, limit: int) -> list[Page]:
-        return self.all(Page, PAGES[sort], like=like, skip=skip, limit=limit)
+        found = self.search(PAGES[sort], like=like, skip=skip, limit=limit)
+        return [Page(**dict(row)) for row in found]
 
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """A page that is reopened is new again."""
@@ -1708,14 +1720,8 @@ class Store:
     def cases(self, status: str, like: str, page_id: int, before: int, limit: int) -> list[Case]:
         """What a moderator looks for; `status` may be `all`, which is all that is not erased."""
         words = {"status": status, "like": like, "page_id": page_id, "before": before}
-        # Beside the turns of other readers, and not for long: a search looks at every text.
-        ends = time.monotonic() + 2
-        self.db.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
-        try:
-            found = self.run(CASES[status != "all"], **words, limit=limit).fetchall()
-            return [Case(**dict(row)) for row in found]
-        finally:
-            self.db.set_progress_handler(None, 0)
+        found = self.search(CASES[status != "all"], **words, limit=limit)
+        return [Case(**dict(row)) for row in found]
 
     def cases_due(self, whom: str, now: int) -> list[Case]:
         return self.all(Case, DUE[whom], now=now)
@@ -4759,14 +4765,22 @@ def known_comment(cx: Context, comment_id: int) -> Case:
     return case
 
 
+def as_read(cx: Context, comment_id: int) -> Case:
+    """A comment, if it is what the caller has read, where he tells its `version`."""
+    case, version = known_comment(cx, comment_id), text_of(cx.form, "version", 64, optional=True)
+    if version not in ("", text_version(case)):
+        raise Problem("评论内容改过，请再看一遍", "text_changed", status=409)
+    return case
+
+
 @route("PATCH", "/admin/comments/<comment_id>", rank=Rank.ADMIN)
 def rewrite_comment(cx: Context, comment_id: int) -> Json:
-    """`{content?, nickname?, website?}` to `{success, comment}`."""
+    """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     content = content_of(cx) if "content" in cx.form else ""
     nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True)
     website = proper(cx.form, "website", 2048, proper_website, optional=True)
     with cx.store.writing():
-        case = known_comment(cx, comment_id)
+        case = as_read(cx, comment_id)
         if content not in ("", case.content):
             cx.store.edit_comment(case.id, content, safe_html(content), cx.now)
         website = website if "website" in cx.form else case.website
@@ -4777,10 +4791,10 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
 
 @route("POST", "/admin/reply", rank=Rank.ADMIN)
 def reply_as_owner(cx: Context) -> Json:
-    """`{parent_id, content}` to `{success, comment}`; what waits and is answered is approved."""
+    """`{parent_id, content, version?}` to `{success, comment}`; what waits is approved by it."""
     content, parent_id = content_of(cx), id_of(cx.form, "parent_id")
     with cx.telling():
-        parent = known_comment(cx, parent_id)
+        parent = as_read(cx, parent_id)
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         judged(cx, parent.id, "visible")
@@ -4854,7 +4868,7 @@ def change_user(cx: Context, user_id: int) -> Json:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
-        cx.store.set_rights(user.id, role, blocked)
+        cx.store.set_rights(user.id, role, blocked, less=ends or (blocked and not user.blocked))
         if blocked != bool(user.blocked):
             note(cx, "block_user" if blocked else "unblock_user", user.id)
         if role != user.role:
@@ -4986,11 +5000,8 @@ def waiting_comments(cx: Context) -> Json:
 def moderate(cx: Context, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget keeps in the blog's storage. /admin can undo it."""
-    version = text_of(cx.form, "version", 64, optional=True)
     with cx.telling():
-        if version and is_changed(cx, known_comment(cx, comment_id).id, wish_of(cx), version):
-            raise Problem("评论内容改过，请再看一遍", "text_changed", status=409)
-        was = judged(cx, known_comment(cx, comment_id).id, wish_of(cx))
+        was = judged(cx, as_read(cx, comment_id).id, wish_of(cx))
     comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
 
@@ -5156,6 +5167,8 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         store.close()
         raise
     static = assets_folder()
+    for left in path.parent.glob(f".*{path.name}.download*"):  # by a kill in the middle of a copy
+        left.unlink()
     house = House(
         config=config,
         world=world,

@@ -787,11 +787,11 @@ function write(item, word, fields, work) {
 
 /** Answers as the owner. What is typed is kept, whatever happens meanwhile. */
 function reply(item) {
-  const {id, nickname, status} = item.comment, draft = 'draft ' + id
+  const {id, nickname, status, version} = item.comment, draft = 'draft ' + id
   const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
   const field = area('content', say('reply_to', text(nickname)), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
   write(item, 'send', [field], async ({content}) => {
-    const {comment} = await call('POST', 'reply', {parent_id: id, content})
+    const {comment} = await call('POST', 'reply', {parent_id: id, content, version: version ?? undefined})
     keep(draft, undefined, 'sessionStorage')
     const hidden = status !== 'visible', restore = settle([item], 'visible')
     tally({...counts, [status]: counts[status] - hidden, visible: counts.visible + hidden + 1})
@@ -804,14 +804,14 @@ function reply(item) {
 }
 
 function edit(item) {
-  const {id, content, nickname, website} = item.comment
+  const {id, content, nickname, website, version} = item.comment
   const fields = [
     area('content', say('text'), {value: text(content)}),
     field('nickname', 'nickname', {value: text(nickname), required: true, maxLength: 64}),
     field('website', 'website', {value: text(website), type: 'url'}),
   ]
   write(item, 'save', fields, async filled => {
-    redraw(item, (await call('PATCH', 'comments/' + id, filled)).comment)
+    redraw(item, (await call('PATCH', 'comments/' + id, {...filled, version: version ?? undefined})).comment)
     focus(item)
     tell(say('did_edit'))
   })

@@ -171,7 +171,7 @@ def test_a_page_that_anybody_names_is_no_text_of_our_letters(
     head, _, _ = letter.message.partition("\n\n")
     assert letter.recipient == ANN
     assert "evil" not in head
-    assert "https://evil" not in outside.text()
+    assert not [word for word in outside.text().split() if word.startswith("https://evil")]
     assert "locked" not in outside.text()
 
 
@@ -343,9 +343,14 @@ def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, te
 def test_a_search_stops_no_list_and_ends(
     visitor: Visitor, owner: Visitor, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_comments(app.house.store.path, 10)
+    visitor.say("a" * 2000)
+    sql = """
+        INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+               location, shown, status, created_at)
+        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+        SELECT 1, '', '', '', content, '', '', '', '', 0, 'spam', 1 FROM n, comment WHERE id = 1"""
     with app.house.store.writing():
-        app.house.store.run("UPDATE comment SET content = :text", text="a" * 2000)
+        app.house.store.run(sql)
     answers: list[Any] = []
 
     class Clock:
@@ -431,8 +436,8 @@ def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
 
 @pytest.fixture
 def ground(app: App) -> Iterator[Ground]:
-    """The server in this process, with ten megabytes to download."""
-    with_comments(app.house.store.path, 100_000)
+    """The server in this process, with five megabytes to download."""
+    with_comments(app.house.store.path, 50_000)
     server = make_server(app)
     ground = Ground(server)
     yield ground
@@ -452,7 +457,7 @@ def test_a_download_that_is_taken_slowly_arrives_whole(
     peer = ground.come(request("POST", "/admin/backup", head, body={"password": CANARY}))
     taken, copy, now = b"", tmp_path / "copy.db", 1000.0
     peer.setblocking(False)
-    assert ground.channel(peer).total_outbufs_len > 4 << 20
+    assert ground.channel(peer).total_outbufs_len > commentd.UNTAKEN
     while ground.channel(peer).total_outbufs_len:
         now += REPLY_TIME / 4
         assert ground.sweep(now) == [True], len(taken)
