@@ -3137,9 +3137,9 @@ def wants(office: Office, answer: Case, above: Case) -> bool:
 
 def is_stale(store: Store, letter: Letter) -> bool:
     """Whether what a letter tells of was hidden since; the rest is told anew."""
-    whom, *pairs = letter.about.split() or [""]
+    whom = letter.about.partition(" ")[0]
     states = ("visible", "waiting") if whom == "owner" else ("visible",)
-    told = [list(map(int, pair.split(","))) for pair in pairs]
+    told = [(int(a), int(b)) for a, b in re.findall("([0-9]{1,18}),([0-9]{1,18})", letter.about)]
     found = [store.comment(id) for pair in told for id in pair if id]
     stale = any(comment is None or comment.status not in states for comment in found)
     if stale:
@@ -5021,6 +5021,8 @@ def follow_link(cx: Context) -> Reply:
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
         return judging_page(cx, said, done=done)
+    if said["do"] == "stop" and not cx.store.comment(int(said["id"])):  # nobody knows the page
+        said["do"] = "stop_all"
     if not done:
         title = words[f"page_{said['do']}"].format(site=site_name(cx.config))
         return told_page(cx, title, button(cx, words, said))

@@ -1133,8 +1133,8 @@ function returned() {
 
 /** Each minute: how many wait; an empty queue shows what came. */
 function look() {
-  if (document.hidden || !me().token) return
-  if (place()[0] === 'queue' && !rows().length && !main.querySelector('form')) show()
+  if (document.hidden || !me().token || main.querySelector('form')) return
+  if (place()[0] === 'queue' && !rows().length) show()
   else refresh()
 }
 

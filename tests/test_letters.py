@@ -2228,3 +2228,28 @@ def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
         page.get_by_role("heading", name="已放回待审，别人看不到。").wait_for()
         assert page.evaluate(fits)
         assert (complaints, status_of(app, 1)) == ([], "waiting")
+
+
+@named
+def test_a_note_that_can_not_be_read_holds_up_no_letter(
+    app: App, visitor: Reader, outside: Outside, db: sqlite3.Connection
+) -> None:
+    outside.mail_fails_with = ConnectionRefusedError()
+    said(visitor)
+    app.deliver()
+    db.execute("UPDATE outbox SET about = 'owner x'")
+    outside.mail_fails_with = None
+    later(app, outside)
+    assert len(outside.letters) == 1
+
+
+@named
+def test_to_end_the_letters_about_a_page_that_nobody_knows_ends_all(
+    app: App, visitor: Reader, links: dict[str, str], db: sqlite3.Connection
+) -> None:
+    link = commentd.signed_link(app.house, "en", do="stop", who="x", id="99")
+    assert visitor.open(link).told[0] == LETTERS["en"]["page_stop_all"]
+    assert visitor.press(link).told[0] == LETTERS["en"]["done_stop_all"]
+    assert db.execute("SELECT * FROM subscription WHERE subscriber = 'x'").fetchall() == [
+        ("x", 0, "no")
+    ]
