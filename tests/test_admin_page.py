@@ -1643,6 +1643,8 @@ def assert_axe_is_content(page: Page, where: str) -> None:
     """In light and in dark, where only colours differ."""
     # A link of the menu that is scrolled out of sight is no skip link.
     rules = {"target-size": {"enabled": True}, "skip-link": {"enabled": False}}
+    # What comes up is half transparent on its way.
+    page.evaluate("Promise.allSettled(document.getAnimations().map(each => each.finished))")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
     for scheme, options in (("light", {"rules": rules}), ("dark", {"runOnly": ["cat.color"]})):
