@@ -684,9 +684,8 @@ MIGRATIONS = [
     """,
     # Moderation. `held`: why a comment is not shown. `judged_at`: when a moderator hid it. The two
     # `due` columns: from when on the owner, and the author of the comment above, are to be told; 0
-    # when they were.
-    # `opened_at`: from when on a page's age counts. A `subscriber` is the keyed hash of an address,
-    # `page_id` 0 all pages.
+    # when they were. `opened_at`: from when on a page's age counts. A `subscriber` is the keyed
+    # hash of an address, `page_id` 0 all pages.
     """
     ALTER TABLE account ADD COLUMN blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1));
 
@@ -2420,6 +2419,11 @@ def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
     return bool(host and host_of(host[1]) not in map(host_of, origins))
 
 
+def own_link(page_url: str, origins: tuple[str, ...]) -> str:
+    """The same, where it is the owner's: readers are sent nowhere else."""
+    return "" if is_foreign(page_url, origins) else page_link(page_url, origins)
+
+
 def folded(text: str) -> str:
     """Equal for texts that differ in case, width, blanks and what nobody sees only."""
     seen = "".join(c for c in text if unicodedata.category(c) != "Cf" and c not in BLANKS)
@@ -2997,9 +3001,8 @@ def letter_about(
     return {**letter, "about": f"{about} "}
 
 
-def read_line(office: Office, words: Mapping[str, str], case: Case) -> str:
+def read_line(words: Mapping[str, str], link: str, case: Case) -> str:
     """Where a comment can be read; "" where its page can't be opened."""
-    link = page_link(case.page_url, office.config.site_origins)
     return words["read"].format(link=f"{link}#comment-{case.id}") if link else ""
 
 
@@ -3020,7 +3023,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
             "state": words["owner_waiting"].format(held=held) if waits else "",
             "links": judging if public else "",
-            "read": read_line(office, words, case),
+            "read": read_line(words, page_link(case.page_url, origins), case),
         }
         texts.append(words["owner_text"].format(**said))
     if len(cases) > 20:
@@ -3033,16 +3036,14 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
 def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
     """Answers on a page, to the author of what they answer, who can end such letters."""
     own, headers, texts = pairs[0][1], {}, []
-    words = letter_words(own.language)
+    words, origins = letter_words(own.language), office.config.site_origins
     for answer, above in pairs:
-        # Whoever answers says where it is: nobody shall be sent to a foreign page by us.
-        foreign = is_foreign(answer.page_url, office.config.site_origins)
         said = {
             "nickname": answer.nickname,
             "site": site_name(office.config),
             "quote": quoted(answer.content),
             "own": quoted(above.content, 300),
-            "read": "" if foreign else read_line(office, words, answer),
+            "read": read_line(words, own_link(answer.page_url, origins), answer),
         }
         texts.append(words["author_text"].format(**said))
     if office.config.server_public_url:
@@ -4380,12 +4381,12 @@ def add_comment(
 ) -> Comment:
     """`down`: its captcha could not be checked."""
     flood = flood_of(cx)
-    html = safe_html(said["content"])  # not before the limits: it is what costs most
-    status, held = verdict(cx, said, html, captcha, {"flood": flood, "captcha_down": down})
+    markup = safe_html(said["content"])  # not before the limits: it is what costs most
+    status, held = verdict(cx, said, markup, captcha, {"flood": flood, "captcha_down": down})
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
     thread_id = (parent.thread_id or parent.id) if parent else None
-    made = {"html": html, "country": country, "location": location, "created_at": cx.now}
+    made = {"html": markup, "country": country, "location": location, "created_at": cx.now}
     due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
     comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if captcha:
@@ -4453,12 +4454,11 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
         if late:
             raise Forbidden("已超过可修改的时间", "edit_late")
         if content != comment.content:
-            case, html = cx.store.case(comment.id), safe_html(content)
-            said = {**vars(case), "content": content}
-            status, held = verdict(cx, said, html, None, {"flood": flood_of(cx)})
-            cx.store.edit_comment(comment.id, content, html, cx.now)
+            markup, said = safe_html(content), {**vars(comment), "content": content}
+            status, held = verdict(cx, said, markup, None, {"flood": flood_of(cx)})
+            cx.store.edit_comment(comment.id, content, markup, cx.now)
             if status == "visible":
-                status, held = comment.status, case.held if case else ""
+                status, held = comment.status, comment.held
             if comment.status in ("visible", "waiting"):  # what is spam stays so
                 cx.store.judge(comment.id, status, cx.now, held)
             if status == "waiting":  # else: approved first
@@ -4478,10 +4478,10 @@ def delete_comment(cx: Context, comment_id: int) -> Json:
     return {"success": True, "comment": {**tombstone(cx, comment), "status": "deleted"}}
 
 
-def own_comment(cx: Context, comment_id: int) -> tuple[Comment, bool]:
+def own_comment(cx: Context, comment_id: int) -> tuple[Case, bool]:
     """A comment of the caller's (others are as missing), and whether it is too late to edit."""
     token = text_of(cx.form, "edit_token", 64, optional=True)
-    known = existing(cx.store.comment(comment_id), "评论不存在", "comment_gone")
+    known = existing(cx.store.case(comment_id), "评论不存在", "comment_gone")
     by_token = known.user_id is None and same(token, edit_token(cx, known))
     by_account = cx.caller is not None and known.user_id == cx.caller.id
     if known.status == "deleted" or not (by_token or by_account):
@@ -5030,10 +5030,8 @@ def follow_link(cx: Context) -> Reply:
         own = subscribe(cx, said)
     back = said["do"].replace("stop", "start")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
-    link = page_link(own.page_url, cx.config.site_origins) if own else ""
-    foreign = own is None or is_foreign(own.page_url, cx.config.site_origins)
-    body = undo + way_on("" if foreign else link, words["page"])
-    return told_page(cx, words[f"done_{said['do']}"], body)
+    link = own_link(own.page_url, cx.config.site_origins) if own else ""
+    return told_page(cx, words[f"done_{said['do']}"], undo + way_on(link, words["page"]))
 
 
 def way_on(link: str, word: str) -> str:
@@ -5169,8 +5167,8 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         store.close()
         raise
     static = assets_folder()
-    for left in path.parent.glob(f".*{path.name}.download*"):  # by a kill in the middle of a copy
-        left.unlink()
+    for left in (f".{path.name}.download", f"..{path.name}.download.part"):  # by a kill
+        path.with_name(left).unlink(missing_ok=True)
     house = House(
         config=config,
         world=world,
@@ -5221,10 +5219,8 @@ def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Itera
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
-        private = path.startswith(("/auth/", "/admin")) or "HTTP_AUTHORIZATION" in environ
-        added = headers_for(config, environ.get("HTTP_ORIGIN", ""), private)
-        if path.startswith("/admin"):  # for our own pages alone
-            added.pop("Access-Control-Allow-Origin", None)
+        signed = "HTTP_AUTHORIZATION" in environ
+        added = headers_for(config, path, environ.get("HTTP_ORIGIN", ""), signed)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             given = {name.title() for name, _ in headers}
@@ -5253,7 +5249,8 @@ PREFLIGHT = {
 }
 
 
-def headers_for(config: Config, origin: str, private: bool = False) -> dict[str, str]:
+def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[str, str]:
+    private = private or path.startswith(("/auth/", "/admin"))
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
@@ -5263,7 +5260,8 @@ def headers_for(config: Config, origin: str, private: bool = False) -> dict[str,
         "Cache-Control": "no-store" if private else "no-cache",
         "Vary": "Origin, Authorization",
     }
-    if not config.site_origins or origin in config.site_origins:
+    allowed = not config.site_origins or origin in config.site_origins
+    if allowed and not path.startswith("/admin"):  # which is for our own pages alone
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     if re.fullmatch("https://[^/]+", config.server_public_url):  # under a prefix it is the blog's
@@ -5307,7 +5305,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         text = next((route.refusal for route in ROUTES if route.path == path), "")
         reply = refused(problem, text)
         self.status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
-        headers = headers_for(config, self.request.headers.get("ORIGIN", ""), private=True)
+        headers = headers_for(config, path, self.request.headers.get("ORIGIN", ""), private=True)
         headers |= {**reply.headers, "Content-Type": reply.content_type}
         self.response_headers.extend(headers.items())
         self.set_close_on_finish()

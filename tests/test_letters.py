@@ -2253,3 +2253,17 @@ def test_to_end_the_letters_about_a_page_that_nobody_knows_ends_all(
     assert db.execute("SELECT * FROM subscription WHERE subscriber = 'x'").fetchall() == [
         ("x", 0, "no")
     ]
+
+
+@pytest.mark.parametrize("settings", [{**NAMED, "notify_language": "zh"}])
+def test_the_owner_reads_letters_in_his_language_and_readers_in_theirs(
+    app: App, ann: Reader, outside: Outside
+) -> None:
+    outside.letters.clear()
+    first = said(ann, "A question", lang="en")
+    said(Reader(app), "An answer", lang="en", parent_id=first)
+    app.deliver()
+    owners, readers = texts(outside, OWNER)[0], texts(outside, ANN)[0]
+    assert ("发表了评论" in owners, "replied to you" in readers) == (True, True)
+    assert {words_of(link)["lang"] for link in links_in(owners)} == {"zh"}
+    assert {words_of(link)["lang"] for link in links_in(readers)} == {"en"}

@@ -334,6 +334,16 @@ REFUSED = {
 }  # fmt: skip
 
 
+def test_what_the_server_itself_refuses_of_the_admin_page_is_for_no_other_site(
+    quiet: Service,
+) -> None:
+    long = ("Origin: https://blog.example", "Content-Length: 1000000")
+    answer = quiet.raw(request("POST", "/admin/login", *long))
+    assert answer.status == 413
+    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_whatever_is_refused_is_json_and_safe(quiet: Service, case: str) -> None:
     raw, status, code = REFUSED[case]

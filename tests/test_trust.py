@@ -474,3 +474,20 @@ def test_a_download_that_is_taken_slowly_arrives_whole(
         body += more
     copy.write_bytes(body)
     assert_whole(str(copy))
+
+
+def test_no_reply_of_the_admin_page_is_for_another_site(owner: Visitor) -> None:
+    foreign = {"Origin": BLOG}
+    for path, status in (("/admin", 200), ("/admin/audit", 200), ("/admin/nothing", 404)):
+        reply = owner.get(path, headers=foreign, status=status)
+        assert not [name for name in reply.headers if name.startswith("Access-Control-")]
+
+
+def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    left = [tmp_path / ".a.db.download", tmp_path / "..a.db.download.part"]
+    others = [tmp_path / ".blog-a.db.download", tmp_path / "..blog-a.db.download.part"]
+    for copy in (*left, *others):
+        copy.write_bytes(b"half")
+    make_app(Config(database_path=str(path)), rounds=1).close()
+    assert [copy for copy in (*left, *others) if copy.exists()] == others

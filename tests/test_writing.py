@@ -1324,6 +1324,14 @@ def test_offline_each_letter_does_not_ask_anew(ground: Ground) -> None:
     assert len(asked) == 1
 
 
+@solved
+def test_for_a_draft_that_was_kept_the_proof_begins_at_once(ground: Ground) -> None:
+    page = ground.open()
+    begin(page, "main", "Half a thou")
+    with page.expect_response("**/captcha"):
+        page.reload()
+
+
 def test_a_like_that_fails_is_taken_back_and_told(ground: Ground, use: Use) -> None:
     ground.expected.append(UNREACHED)
     say(ground.app, "Hers.")
