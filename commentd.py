@@ -322,8 +322,9 @@ class Config:
         "30",
     )
     notify_language: str = setting(
-        "The language of letters to the owner: en, zh, or comment (that of the first comment).",
-        one_of("comment", "en", "zh"),
+        "The language of letters to the owner: ar, de, en, es, fr, ja, ko, pt, ru, zh, zh-tw, or "
+        "comment (that of the first comment).",
+        one_of("comment", "ar", "de", "en", "es", "fr", "ja", "ko", "pt", "ru", "zh", "zh-tw"),
         "comment",
     )
     notify_owner: tuple[str, ...] = setting(
@@ -1667,6 +1668,10 @@ class Store:
             return self.all(Comment, LISTS[view, opposite], of=of, skip=skip, limit=limit)[::-1]
         return self.all(Comment, LISTS[view, sort], of=of, skip=skip, limit=limit)
 
+    def latest_comments(self, limit: int) -> list[Comment]:
+        sql = " WHERE comment.status = 'visible' ORDER BY comment.id DESC LIMIT :limit"
+        return self.all(Comment, COMMENT + sql, limit=limit)
+
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
         of = comment.thread_id if view == "thread" else comment.page_id
         return self.number(BEFORE[view, sort], of=of, **vars(comment)) or 0
@@ -2475,13 +2480,6 @@ def proper_block(kind: str, text: str) -> str:
     return text.strip()
 
 
-def language_of(said: str, text: str) -> str:
-    """Of letters about a comment: what the widget said, else what it was written in."""
-    if said[:2] in ("en", "zh"):
-        return said[:2]
-    return "zh" if re.search("[\u3400-\u9fff]", text) else "en"
-
-
 class CommentRenderer(mistune.HTMLRenderer):
     """What the allow-list below drops becomes something that reads well instead."""
 
@@ -2746,6 +2744,23 @@ def assets_folder() -> Path:
 def all_words() -> dict[str, dict[str, str]]:
     words: dict[str, dict[str, str]] = json.loads((assets_folder() / "letters.json").read_bytes())
     return words
+
+
+LETTERS = {  # whose letters tell a language; the Japanese write Chinese ones too
+    "ja": "[\u3040-\u30ff]",
+    "ko": "[\uac00-\ud7af]",
+    "zh": "[\u3400-\u9fff]",
+    "ar": "[\u0600-\u06ff]",
+    "ru": "[\u0400-\u04ff]",
+}
+
+
+def language_of(said: str, text: str) -> str:
+    """Of letters about a comment: what the widget said, else what it was written in."""
+    for language in (said.lower(), said[:2].lower()):
+        if language in all_words():
+            return language
+    return next((name for name, letter in LETTERS.items() if re.search(letter, text)), "en")
 
 
 def letter_words(language: str) -> dict[str, str]:
@@ -4267,6 +4282,14 @@ def get_pages(cx: Context) -> Json:
     return {"pages": sums}
 
 
+@route("GET", "/comments/latest", rank=Rank.ANYONE)
+def get_latest(cx: Context) -> Json:
+    """`?limit=6`, up to 30, to the comments that were written last, on any page of the site."""
+    found = cx.store.latest_comments(number_of(cx, "limit", 6, 30))
+    origins = cx.config.site_origins
+    return {"comments": [show(cx, c) for c in found if not is_foreign(c.page_url, origins)]}
+
+
 def author_of(cx: Context) -> Json:
     """Who writes: the account, or a guest by what he says of himself."""
     caller = cx.caller
@@ -4557,9 +4580,19 @@ def page_reply(cx: Context, text: str, status: int = 200) -> Reply:
     return Reply(text.encode(), "text/html; charset=utf-8", headers, status)
 
 
+@route("GET", "/words/<name>", rank=Rank.NOBODY)
+def words(cx: Context, name: str) -> Reply:
+    """What the widget says in a language."""
+    return served(cx, f"words/{name}")
+
+
 @route("GET", "/<name>", rank=Rank.NOBODY)
 def asset(cx: Context, name: str) -> Reply:
     """A file of `static/` that readers may have."""
+    return served(cx, name)
+
+
+def served(cx: Context, name: str) -> Reply:
     found = cx.assets.get(name)
     if found is None or name.endswith(".html"):
         raise NotFound("没有这个网址")
@@ -5040,8 +5073,14 @@ def way_on(link: str, word: str) -> str:
 
 def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
     text = cx.assets["link.html"].body.decode()
-    lang = "zh-CN" if cx.query.get("lang") == ["zh"] else "en"
-    for name, value in (("lang", lang), ("title", html.escape(title)), ("body", body)):
+    lang = next((word for word in cx.query.get("lang", []) if word in all_words()), "en")
+    direction = "rtl" if lang == "ar" else "ltr"
+    for name, value in (
+        ("lang", lang),
+        ("dir", direction),
+        ("title", html.escape(title)),
+        ("body", body),
+    ):
         text = text.replace("{{" + name + "}}", value)
     return page_reply(cx, text, status)
 
@@ -5186,20 +5225,27 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
     return App(house, with_headers(site, config))
 
 
-CONTENT_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json; charset=utf-8",
+}
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:
     """What is served of the folder, by name; loaded once, so that no request names a file."""
     found = {}
-    for path in folder.iterdir():
+    for path in folder.rglob("*"):
         if kind := CONTENT_TYPES.get(path.suffix):
             body = path.read_bytes()
             if path.suffix == ".js":  # comments and indents are an eighth of what readers load
-                body = re.sub(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +", b"", body)
+                body = re.sub(
+                    rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +| +// .*$", b"", body
+                )
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
             zipped = gzip.compress(body, 9, mtime=0)
-            found[path.name] = Asset(body, zipped, etag, f"{kind}; charset=utf-8")
+            found[path.relative_to(folder).as_posix()] = Asset(body, zipped, etag, kind)
     return found
 
 

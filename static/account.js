@@ -1,65 +1,6 @@
 // The account of a reader, in place: sign in, register, the code, a new password, sign out. `embed.js`
 // loads this when somebody asks for it or is signed in. Drafts stay, since they are kept elsewhere.
-// In order: Words, Password, Account.
-
-// -- Words --------------------------------------------------------------------
-
-const MORE = {
-  en: {
-    signout: 'Sign out',
-    as: 'Signed in as {n}',
-    register: 'Create an account',
-    forgot: 'Forgot your password?',
-    renew: 'Set a new password',
-    renewing: 'Register once more with your address: your comments stay yours, and the new password counts when you have typed the code.',
-    address: 'E-mail',
-    out: 'You are signed out.',
-    password: 'Password',
-    advice: 'At least 8 characters are wise.',
-    send: 'Send the code',
-    code: 'Code',
-    sent: 'Six digits are on their way to {n}. They are good for ten minutes; look into the spam folder too.',
-    confirm: 'Confirm',
-    again: 'Send it again',
-    back: 'Back',
-    here: 'You are signed in.',
-    verified: 'Your address is confirmed. Please sign in.',
-    token_wrong: 'The code is wrong or too old. Try again, or have it sent again.',
-    email_missing: 'Please write your address.',
-    email_invalid: 'Write it as ann@example.com.',
-    password_missing: 'Please write a password.',
-    wrong_credentials: 'This address and password do not belong together.',
-    email_unverified: 'This address is not confirmed yet: have a code sent.',
-    ended: 'Your sign-in has ended. Sign in again, or go on with a name.',
-  },
-  zh: {
-    signout: '退出登录',
-    as: '已登录：{n}',
-    register: '注册账号',
-    forgot: '忘记密码？',
-    renew: '设置新密码',
-    renewing: '用原来的邮箱再注册一次即可：评论仍然归你，输入验证码之后新密码生效。',
-    address: '邮箱',
-    out: '已退出登录。',
-    password: '密码',
-    advice: '建议至少 8 个字符。',
-    send: '发送验证码',
-    code: '验证码',
-    sent: '6 位验证码已发往 {n}，10 分钟内有效。没收到的话，看看垃圾邮件。',
-    confirm: '确认',
-    again: '重新发送',
-    back: '返回',
-    here: '已登录。',
-    verified: '邮箱已确认，请登录。',
-    token_wrong: '验证码错误或已过期，请重试或重新发送。',
-    email_missing: '请填写邮箱。',
-    email_invalid: '请写成 ann@example.com 的样子。',
-    password_missing: '请填写密码。',
-    wrong_credentials: '邮箱或密码不对。',
-    email_unverified: '这个邮箱还没有确认，请发送验证码。',
-    ended: '登录已失效，请重新登录，或填写昵称继续。',
-  },
-}
+// In order: Password, Account.
 
 // -- Password -----------------------------------------------------------------
 
@@ -82,11 +23,10 @@ const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').r
 
 // -- Account ------------------------------------------------------------------
 
-export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}, form, refusal) {
-  for (const lang in MORE) Object.assign(WORDS[lang], MORE[lang])
+export function account(thread, {ask, button, h, keep, me, recall, local}, form, refusal) {
   const say = (key, n) => thread.say(key, n)
 
-  const forms = () => [...thread.shadowRoot.querySelectorAll('form[part]')]
+  const forms = () => [...thread.shadowRoot.querySelectorAll('form.form')]
 
   /** The form that this began in, or what was put in its place; the main one where it is gone. */
   const here = () => forms().find(({what}) => what === form.what) ?? thread.$('form')
@@ -127,7 +67,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
   const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
   let secret = ''
 
-  const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {
+  const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
     name, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
   const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
@@ -165,7 +105,7 @@ export function account(thread, {WORDS, ask, button, h, keep, me, recall, local}
     panel.onsubmit = event => { event.preventDefault(); act(work) }
     panel.ariaLabel = say(title)
     panel.replaceChildren(h('b', {}, say(title)), ...fields, h('div', {class: 'row'},
-      h('button', {class: 'main'}, say(word)), ...others, button(say('cancel'), close)))
+      h('button', {class: 'button'}, say(word)), ...others, button(say('cancel'), close)))
     ;[...panel.querySelectorAll('input')].find((input, i, all) => !input.value || i === all.length - 1).focus()
   }
 

@@ -43,7 +43,7 @@ export async function captcha(thread, kit, provider, {site_key, action}) {
     thread.$('slot[name=captcha]')?.remove()
     thread.append(box)
     // The box is where the reader is, as long as there is one.
-    const place = form => form?.querySelector('.main').parentNode.before(slot)
+    const place = form => form?.querySelector('.button').parentNode.before(slot)
     place(thread.$('form:focus-within') ?? thread.$('form.open'))
     const ends = new AbortController()
     thread.shadowRoot.addEventListener('focusin', ({target}) => {

@@ -1,5 +1,6 @@
 // commentd: this script puts the comments of a page behind itself, or into <commentd-thread>.
 // In order: Words, Style, Elements, Memory, Service, Proof, Texts, Thread, Start.
+// What few need comes on first use: more.js, account.js, captcha.js, moderate.js, words/LANGUAGE.json.
 'use strict'
 {
 
@@ -13,7 +14,8 @@ const WORDS = {
     comments: 'Comments',
     write: 'Write a comment…',
     name: 'Name',
-    mail: 'E-mail for answers (never shown)',
+    extra: 'Email, website (optional)',
+    mail: 'Email for replies (never shown)',
     site: 'Website',
     post: 'Post',
     approve: 'Post for approval',
@@ -21,11 +23,11 @@ const WORDS = {
     cancel: 'Cancel',
     privacy: 'Privacy',
     signin: 'Sign in',
-    one: '1 comment',
-    many: '{n} comments',
+    count_one: '{n} comment',
+    count_other: '{n} comments',
     views: 'Views: {n}',
     none: 'No comments yet. What do you think?',
-    sort: 'Order',
+    sort: 'Sort by',
     newest: 'Newest',
     oldest: 'Oldest',
     likes: 'Most liked',
@@ -34,7 +36,9 @@ const WORDS = {
     like: 'Like',
     likepage: 'Like this page',
     reply: 'Reply',
-    fold: 'Read on',
+    replyto: 'Reply to {n}',
+    link: 'Copy link',
+    fold: 'Read more',
     hide: 'Hide replies',
     admin: 'Author',
     pinned: 'Pinned',
@@ -42,15 +46,16 @@ const WORDS = {
     waiting: 'Waiting for approval. Only you can see it.',
     posted: 'Posted.',
     retry: 'Try again',
-    offline: 'The comments can’t be reached now. What you write is kept.',
-    refused: 'This site may not use these comments.',
+    offline: 'Comments can’t be reached right now. What you write is kept.',
+    refused: 'This site isn’t allowed to use this comment service.',
     page: 'Comments are closed.',
     comment: 'This comment was removed.',
   },
-  zh: {
+  'zh-CN': {
     comments: '评论',
     write: '写下你的想法…',
     name: '昵称',
+    extra: '邮箱、网站（可不填）',
     mail: '邮箱（有回复时通知，不公开）',
     site: '网站',
     post: '发表评论',
@@ -59,10 +64,9 @@ const WORDS = {
     cancel: '取消',
     privacy: '隐私政策',
     signin: '登录',
-    one: '1 条评论',
-    many: '{n} 条评论',
+    count_other: '{n} 条评论',
     views: '{n} 次阅读',
-    none: '还没有评论，来聊聊你的看法吧。',
+    none: '还没有评论，来开个头吧。',
     sort: '排序',
     newest: '最新',
     oldest: '最早',
@@ -72,6 +76,8 @@ const WORDS = {
     like: '赞',
     likepage: '喜欢这篇文章',
     reply: '回复',
+    replyto: '回复 {n}',
+    link: '复制链接',
     fold: '展开全文',
     hide: '收起回复',
     admin: '博主',
@@ -94,27 +100,29 @@ const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 :host {
   --_accent: var(--commentd-accent, var(--_link));
-  --_text: var(--commentd-text, currentColor);
+  --_text: var(--commentd-text, var(--_own, currentColor));
   --_muted: var(--commentd-muted, color-mix(in srgb, var(--_text) 78%, transparent));
   --_line: var(--commentd-line, color-mix(in srgb, var(--_text) 18%, transparent));
   --_edge: color-mix(in srgb, var(--_text) 58%, transparent);
   --_space: var(--commentd-space, .5em);
+  --_avatar: var(--commentd-avatar, 2.25em);
   --_radius: var(--commentd-radius, .5em);
-  display: block; width: 100%; container-type: inline-size; color: var(--_text); line-height: 1.6; overflow-wrap: anywhere;
+  display: block; width: 100%; container-type: inline-size; margin-block: 1.5em; color: var(--_text);
+  font-weight: 400; line-height: 1.6; text-align: start; text-indent: 0; text-transform: none; white-space: normal;
+  word-break: normal; overflow-wrap: anywhere; line-break: strict; text-autospace: normal;
 }
-:host([theme=light]) { color-scheme: light; color: #222 }
-:host([theme=dark]) { color-scheme: dark; color: #ddd }
 * { box-sizing: border-box; margin: 0 }
 [hidden] { display: none !important }
 ::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
 ol { list-style: none; padding: 0 }
+ol:empty { display: none }
 a { color: var(--_accent) }
 button, select { field-sizing: content; min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
 button, select, summary { font: inherit; color: inherit; border-radius: var(--_radius); cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
-option { color: CanvasText }
-:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px }
+:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; scroll-margin-block: 4em }
 article:focus-visible { outline-offset: .4em }
+.field:focus-visible { outline-offset: -1px }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
@@ -130,28 +138,32 @@ textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: conten
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
 [aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
-summary { width: fit-content; padding: .3em 0 }
-.main, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
+summary { width: fit-content; padding: .3em 0; list-style: none }
+summary::before { content: "+ " }
+[open] summary::before { content: "– " }
+.button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
 [role=status]:not(:empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
-.row .main { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
-[aria-busy=true] .main { opacity: .6 }
+.row .button { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+[aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
+blockquote { color: var(--_muted) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
-.row b { font-size: 1.143em }
+.head b { font-size: 1.143em }
+.name { font-weight: 600 }
 .list > li + li { border-top: 1px solid var(--_line) }
-li { padding-top: calc(2 * var(--_space)) }
+li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
-article { display: grid; grid-template-columns: 2.25em minmax(0, 1fr); column-gap: .75em; border-radius: var(--_radius) }
+article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
 article > * { grid-column: 2; min-width: 0 }
-article > button { justify-self: start; color: var(--_accent) }
-.face { grid-area: 1 / 1 / 9; width: 100%; height: 2.25em; border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
+article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
+.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
 .meta a { text-decoration: none; min-height: 24px }
 b a { color: inherit }
 .meta a:hover { text-decoration: underline }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
-.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty }
+.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start; hanging-punctuation: first allow-end }
 .body * + * { margin-top: .6em }
 .body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
@@ -161,31 +173,44 @@ pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
 pre code { padding: 0; background: none; font-size: 1em }
-.folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 70%, #0000) }
-.acts > button, article > button { padding-inline-start: 0 }
+.folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 calc(100% - 4.8em), #0000 calc(100% - .8em)) }
+.actions { margin-top: .2em }
+.actions > button, article > button { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em }
 .like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent) }
 .like[aria-pressed=true] svg { fill: currentColor }
-.replies { position: relative; padding-inline-start: 3em }
-.replies .replies { padding-inline-start: 1.25em }
-.line[aria-expanded=true] { position: absolute; inset-block: 0; inset-inline-start: -8px; width: 24px }
-.list > li > .replies > .line[aria-expanded=true] { inset-inline-start: calc(1.125em - 12px) }
-.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .75em 0; inset-inline-start: 11px; border-inline-start: 2px solid var(--_line) }
+.replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
+.line[aria-expanded=true] { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px); width: 24px }
+.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
-[data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .5em color-mix(in srgb, var(--_accent) 12%, transparent) }
+[data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
 .wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, transparent 0) 0 2em / 100% 2em }
 @container (max-width: 34em) {
-  article { grid-template-columns: 1.75em minmax(0, 1fr) }
+  :host { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
   article > * { grid-column: 1 / 3 }
-  .face { grid-area: 1 / 1; height: 1.75em }
+  .avatar { grid-area: 1 / 1 }
   .meta { grid-area: 1 / 2 }
-  .replies { padding-inline-start: 1.25em }
-  .list > li > .replies > .line[aria-expanded=true] { inset-inline-start: -8px }
+  .body { margin-top: .4em }
+  pre { font-size: .8em }
+  .replies { position: relative; padding-inline-start: 1.25em }
+  .line[aria-expanded=true] { inset-block: 0; inset-inline-start: -8px }
+  b ~ .like span { display: none }
+}
+@container (min-width: 34em) {
+  .guest { grid-template-columns: 14em 1fr; align-items: end }
+  [open], .guest .error { grid-column: 1 / 3 }
 }
 @media (pointer: coarse) {
   button, select, summary { min-height: 44px; min-width: 44px }
   .line { min-width: 0 }
+}
+@media (hover) {
+  article:not(:hover, :focus-within) .quiet { opacity: 0 }
+}
+@media print {
+  form, button, select, [role=status] { display: none !important }
+  .folded { max-height: none !important; mask: none !important }
 }
 `)
 
@@ -196,7 +221,8 @@ function h(tag, props = {}, ...children) {
   const node = document.createElement(tag)
   for (const [name, value] of Object.entries(props)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
-    else if (name in node && name !== 'class') node[name] = value
+    else if (name === 'class') node.className = node.part = value // a theme's handles
+    else if (name in node) node[name] = value
     else node.setAttribute(name, value)
   }
   node.append(...children.filter(child => child?.length || child?.nodeType))
@@ -217,8 +243,8 @@ function icon(d) {
 function face(name) {
   let hash = 7
   for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
-  const node = h('span', {class: 'face'})
-  node.style.cssText = `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash & 1 && 100}% ${hash % 97}%`
+  const node = h('span', {class: 'avatar'})
+  node.style.cssText = `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash % 101}% ${hash % 97}%`
   return node
 }
 
@@ -273,6 +299,13 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
   if (ok) return text
   throw {code: 'offline', ...text, status, retry: reply.headers.get('Retry-After')}
 }
+
+const learnt = {}
+
+/** The further words of a language, which are all but for the two above. */
+const learn = language => learnt[language] ??= ask(`words/${language}.json`).then(
+  words => WORDS[language] = {...WORDS[language], ...words},
+  refusal => { learnt[language] = 0; throw refusal })
 
 // -- Proof --------------------------------------------------------------------
 
@@ -348,7 +381,7 @@ const rel = 'nofollow ugc noopener noreferrer'
 
 /** The service's HTML, built anew: nothing comes of it but what is listed. */
 function formatted(html) {
-  const root = h('div', {class: 'body', dir: 'auto', part: 'body'})
+  const root = h('div', {class: 'body', dir: 'auto'})
   let open = root
   for (const [all, end, tag, attributes] of html.matchAll(/<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g)) {
     if (!tag) open.append(plain(all))
@@ -363,25 +396,33 @@ function formatted(html) {
   return root
 }
 
+/** The language of an element, as far as there are words. */
+function tongue(node) {
+  const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
+  if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
+  const [base] = /^(ar|de|es|fr|ja|ko|pt|ru|zh)\b/i.exec(tag) ?? ['en']
+  return base.toLowerCase().replace('zh', 'zh-CN')
+}
+
 const clocks = {} // each takes a phone ten milliseconds to make
 
 function ago(then, lang) {
   const past = Math.max(0, (Date.now() - then) / 1000)
   if (past > 2592e3) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const [unit, size] = Object.entries({day: 86400, hour: 3600, minute: 60}).find(([, size]) => past >= size) ?? ['second', 60]
+  const [unit, size] = past < 60 ? ['second', 60] : past < 3600 ? ['minute', 60] : past < 86400 ? ['hour', 3600] : ['day', 86400]
   clocks[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
   return clocks[lang].format(-Math.floor(past / size), unit)
 }
 
 const place = ({location, country}, lang) =>
-  lang === 'en' && /^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
+  lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
 
 // -- Thread -------------------------------------------------------------------
 
-let tries = ''
+let tries = '', born
 
 class Thread extends HTMLElement {
-  static observedAttributes = ['page', 'lang', 'sort', 'limit']
+  static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme']
 
   #root = this.attachShadow({mode: 'open'})
   #shown
@@ -390,18 +431,11 @@ class Thread extends HTMLElement {
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
 
   get url() {
-    const canonical = h('a', {href: document.querySelector('link[rel=canonical]')?.href ?? 'x:'})
-    const {pathname, search, hash} = canonical.host ? canonical : location
+    const href = document.querySelector('link[rel=canonical]')?.href
+    born ??= [href, location.pathname]
+    const canonical = h('a', {href: href ?? 'x:'}), stale = href === born[0] && location.pathname !== born[1] // by PJAX
+    const {pathname, search, hash} = canonical.host && !stale ? canonical : location
     return this.getAttribute('page') || pathname + search + (/^#[!/]/.test(hash) ? hash : '')
-  }
-
-  get zh() {
-    const lang = this.lang || this.parentElement?.closest('[lang]')?.lang || navigator.language
-    return /^zh/i.test(lang)
-  }
-
-  get #lang() {
-    return this.zh ? 'zh-CN' : 'en'
   }
 
   get #sort() {
@@ -414,20 +448,37 @@ class Thread extends HTMLElement {
   }
 
   connectedCallback() {
-    this.#ends = new AbortController()
+    const {signal} = this.#ends = new AbortController()
+    const attend = ({target} = {}) => signal.aborted || target?.closest('form') || import(SERVICE + 'more.js').then(more => more.attend(this, kit, signal), () => 0)
+    for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
+    setTimeout(attend, 6e4)
     addEventListener('hashchange', () => {
       this.#start()
       if (this.settings.most && this.#target) this.use('more.js', 'follow', this.#target)
     }, this.#ends)
+    const start = () => setTimeout(() => this.#start()) // when routers are done
+    window.navigation?.addEventListener('currententrychange', start, {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
-    if (this.getAttribute('loading') !== 'lazy' || this.#target) this.#start()
+    if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** When the page's style is there, or changes: the link has a transition. */
+  /** When the page's style is there, or changes: the link has a transition. What is too faint on its ground is mended. */
   #tint() {
-    this.style.setProperty('--_link', getComputedStyle(this.#link).color)
+    const {style} = this, probe = this.#root.appendChild(h('i')), see = (node, what = 'color') => getComputedStyle(node)[what]
+    const light = color => {
+      probe.style.color = `lab(from ${color} l 0 0)`
+      return /^lab\(([\d.]+)/.exec(see(probe))?.[1]
+    }
+    let node = this
+    while (node && /^rgba|\//.test(see(node, 'backgroundColor'))) node = node.parentElement
+    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? light(node ? see(node, 'backgroundColor') : 'Canvas')
+    const faint = color => Math.abs(light(color) - ground) < 45, link = see(this.#link)
+    style.colorScheme = ground > 50 ? 'light' : 'dark'
+    style.setProperty('--_own', faint(see(this.parentElement ?? this)) ? ground > 50 ? '#222' : '#ddd' : 'initial')
+    style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
+    probe.remove()
   }
 
   disconnectedCallback() {
@@ -435,20 +486,26 @@ class Thread extends HTMLElement {
   }
 
   attributeChangedCallback() {
-    if (this.#shown) queueMicrotask(() => this.#start())
+    if (this.#shown) queueMicrotask(() => this.#start() ?? this.#tint())
   }
 
   #start() {
-    const shown = [this.url, this.zh, this.#sort, this.#limit].join()
+    const language = tongue(this), shown = [this.url, language, this.#sort, this.#limit].join()
     if (!this.isConnected || this.#shown === shown) return
     this.#shown = shown
+    this.language = language
     this.settings = {}
     this.sums = {total: 0, views: 0, page_likes: 0}
-    this.load({around: this.#target})
     this.$('section')?.remove()
-    this.#root.append(h('section', {'aria-label': this.say('comments'), lang: this.#lang, dir: 'ltr', part: 'thread'},
+    const words = !WORDS[language] && learn(language).catch(() => 0)
+    this.load({around: this.#target, words})
+    if (!words) this.#draw()
+  }
+
+  #draw() {
+    this.#root.append(h('section', {class: 'thread', ariaLabel: this.say('comments'), lang: this.language, dir: this.language === 'ar' ? 'rtl' : 'ltr'},
       this.writer({}),
-      h('div', {class: 'head row', part: 'head'}),
+      h('div', {class: 'head row'}),
       h('ol', {class: 'list', role: 'list'}),
       h('p', {role: 'status'}),
       h('slot', {name: 'link'})))
@@ -464,11 +521,14 @@ class Thread extends HTMLElement {
   }
 
   say(key, n) {
-    return WORDS[this.zh ? 'zh' : 'en'][key]?.replace('{n}', n)
+    const words = WORDS[this.language] ?? WORDS.en
+    const text = words[key] ?? words[`${key}_${new Intl.PluralRules(this.language).select(n)}`]
+    return text?.replace('{n}', () => n?.toLocaleString(this.language))
   }
 
-  tell(text) {
+  tell(text, shown = true) {
     const status = this.$('[role=status]')
+    status.className = shown ? '' : 'sr'
     status.textContent = text
     setTimeout(() => status.textContent === text && status.replaceChildren(), 5000)
   }
@@ -478,10 +538,13 @@ class Thread extends HTMLElement {
   }
 
   /** The first page, or that around a comment; the next in place of `more`. */
-  async load({page = 1, around, more, sort = this.#sort}) {
+  async load({page = 1, around, more, sort = this.#sort, words}) {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
-    const asked = ask('comments?' + new URLSearchParams(query))
-    await 0 // #start draws its frame meanwhile
+    const asked = ask('comments?' + new URLSearchParams(query)), shown = this.#shown
+    asked.catch(() => 0)
+    await words // #start draws meanwhile
+    if (shown !== this.#shown) return
+    if (words) this.#draw()
     const list = this.$('.list'), pressed = more
     const again = (word, what) => h('li', {}, button(this.say(word), ({target}) => this.load({sort, more: target.parentNode, ...what}), {class: 'more'}))
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
@@ -492,8 +555,7 @@ class Thread extends HTMLElement {
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
-        this.head()
-        for (const form of this.#root.querySelectorAll('form[part]')) this.#adapt(form)
+        for (const form of this.#root.querySelectorAll('form.form')) this.#adapt(form)
         list.replaceChildren(reply.page > 1 ? again('all') : '')
       }
       more.remove()
@@ -503,8 +565,9 @@ class Thread extends HTMLElement {
           this.branch(comment)
         } catch {} // it spoils no other
       }
+      if (page === 1) this.head()
+      this.#fold()
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
-      if (!list.firstElementChild) list.append(h('li', {class: 'small none'}, this.say(this.settings.closed ? 'page' : 'none')))
       this.#mine()
       if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
       const there = this.#item(around)
@@ -523,19 +586,20 @@ class Thread extends HTMLElement {
   }
 
   async use(file, name, ...words) {
-    const known = await import(SERVICE + file + tries).catch(() => {
+    const known = await Promise.all([import(SERVICE + file + tries), learn(this.language)]).catch(() => {
       tries += '?' // else it fails for ever
       this.tell(this.say('offline'))
     })
-    return known?.[name](this, kit, ...words)
+    return known?.[0][name](this, kit, ...words)
   }
 
   head() {
     const {total, views, page_likes, threads} = this.sums, focused = this.$('select:focus')
+    const none = !this.$('li') && 'none', {closed} = this.settings
     this.$('.head').replaceChildren(
-      total ? h('b', {}, this.say(total > 1 ? 'many' : 'one', total)) : '',
-      this.settings.closed && total ? h('span', {}, this.say('page')) : '',
-      h('span', {}, this.say('views', views)),
+      total ? h('b', {}, this.say('count', total)) : '',
+      closed || none ? h('span', {class: none}, this.say(closed ? 'page' : none)) : '',
+      total ? h('span', {}, this.say('views', views)) : '',
       this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
       threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
@@ -573,27 +637,37 @@ class Thread extends HTMLElement {
     return list
   }
 
+  /** Folds what is much longer than a fold; all are measured before one is changed. */
+  #fold() {
+    const most = 24 * parseFloat(getComputedStyle(this).fontSize)
+    const long = [...this.#root.querySelectorAll('.body')].filter(body => !body.seen && (body.seen = true) && body.scrollHeight > most)
+    for (const body of long) {
+      body.classList.add('folded')
+      const more = button(this.say('fold'), () => body.classList.remove('folded') ?? more.replaceWith() ?? body.parentNode.focus())
+      body.after(more)
+    }
+  }
+
   #article(comment, to) {
     const {id, nickname, role, website, pinned, edited} = comment
     if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
     const body = formatted(comment.html), name = h('bdi', {}, nickname)
-    const long = comment.content.length > 700 && button(this.say('fold'), () => body.classList.remove('folded') ?? long.replaceWith() ?? body.parentNode.focus())
-    if (long) body.classList.add('folded')
     const badge = word => h('span', {class: 'badge'}, this.say(word))
     const note = text => text && h('span', {}, text)
     const then = new Date(comment.created_at.replace(' ', 'T') + '+08:00')
-    return h('article', {tabIndex: -1, part: 'comment'}, face(nickname),
+    return h('article', {tabIndex: -1, class: 'comment'}, face(nickname),
       h('div', {class: 'meta row'},
-        h('b', {}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
+        h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
         role === 'admin' && badge('admin'), pinned && badge('pinned'),
-        to && h('span', {}, '▸ ', h('bdi', {}, to)),
-        note(place(comment, this.#lang)),
-        h('a', {href: '#comment-' + id, title: then.toLocaleString(this.#lang)}, h('time', {dateTime: then.toISOString()}, ago(then, this.#lang))),
+        to && h('span', {}, '› ', h('bdi', {}, to)),
+        note(place(comment, this.language)),
+        h('a', {href: '#comment-' + id, title: then.toLocaleString(this.language)}, h('time', {dateTime: then.toISOString()}, ago(then, this.language))),
         note(edited && this.say('edited'))),
-      body, long,
-      h('div', {class: 'acts row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
+      body,
+      h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#heart('like', comment.likes, id, 'comment/like', {id}),
-        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}))]))
+        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply'}),
+        button(this.say('link'), () => this.use('more.js', 'copy', id), {class: 'quiet'})]))
   }
 
   #heart(word, count, key, path, body) {
@@ -602,7 +676,7 @@ class Thread extends HTMLElement {
     heart.show = (liked, n) => {
       heart.setAttribute('aria-pressed', liked)
       heart.ariaLabel = `${this.say(word)} ${heart.count = n}`
-      heart.replaceChildren(heart.firstChild, n || '')
+      heart.replaceChildren(heart.firstChild, n || (body.id ? '' : h('span', {}, this.say(word))))
     }
     heart.show(recall('likes', []).includes(key), count)
     return heart
@@ -623,24 +697,24 @@ class Thread extends HTMLElement {
   writer(what) {
     const {parent, old} = what
     const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
-    const label = parent ? `${this.say('reply')} ${parent.nickname}` : this.say(old ? 'edit' : 'write')
-    const text = h('textarea', {name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
+    const label = parent ? this.say('replyto', parent.nickname) : this.say(old ? 'edit' : 'write')
+    const text = h('textarea', {class: 'field', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, autocomplete) =>
-      h('label', {}, h('span', {}, this.say(word)), h('input', {name, autocomplete, type: autocomplete, value: me()[name] ?? ''}))
+      h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, autocomplete, type: autocomplete, value: me()[name] ?? ''}))
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
       field('nickname', 'name', 'name'),
-      h('details', {}, h('summary', {}, `${this.say('mail')} · ${this.say('site')}`), field('email', 'mail', 'email'), field('website', 'site', 'url')))
+      h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
     const rest = h('div', {}, guest, h('div', {class: 'row'},
-      h('button', {class: 'main', part: 'button'}, this.say(old ? 'save' : 'post')),
-      button(this.say('preview'), () => this.use('more.js', 'preview', form)),
+      h('button', {class: 'button'}, this.say(old ? 'save' : 'post')),
+      button(this.say('preview'), ({target}) => this.use('more.js', 'preview', form, target), {ariaExpanded: false}),
       parent || old ? button(this.say('cancel'), () => form.replaceWith() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
-      noValidate: true, part: 'form',
-      class: text.value && 'open',
+      noValidate: true,
+      class: text.value ? 'form open' : 'form',
       onfocusin: () => form.classList.add('open'),
-      onkeydown: ({key, ctrlKey, metaKey, isComposing}) => key === 'Enter' && (ctrlKey || metaKey) && !isComposing && form.requestSubmit(),
+      onkeydown: event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
       oninput: () => {
         keep(draft, text.value, 'sessionStorage')
         if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'
@@ -670,7 +744,7 @@ class Thread extends HTMLElement {
     const {closed, hold, policy_url, registration, login_required} = this.settings
     form.hidden = !!closed
     if (login_required) form.querySelector('.guest').hidden = !me().token
-    if (hold === 'all' && !form.what.old) form.querySelector('.main').textContent = this.say('approve')
+    if (hold === 'all' && !form.what.old) form.querySelector('.button').textContent = this.say('approve')
     form.querySelector('.links').replaceChildren(
       registration && !me().token && !form.what.old ? button(this.say('signin'), () => this.use('account.js', 'account', form)) : '',
       policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
@@ -713,7 +787,7 @@ class Thread extends HTMLElement {
       keep('me', {...me(), ...who})
     }
     const captcha_token = await this.token(true)
-    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.#lang, ...!me().token && who})
+    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && who})
     if (!comment) throw {code: 'offline'}
     this.spent()
     keep(draft, undefined, 'sessionStorage')
@@ -723,7 +797,7 @@ class Thread extends HTMLElement {
     this.$('form').replaceWith(this.writer({}))
     this.sums.total += comment.status === 'visible'
     this.head()
-    this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'))
+    this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'), false) // the comment itself is there to be seen
     this.go(article)
     this.#mine()
     this.#emit('posted', {comment})
@@ -734,14 +808,14 @@ class Thread extends HTMLElement {
   }
 }
 
-const kit = {WORDS, ask, button, formatted, h, keep, me, recall, local}
+const kit = {ago, ask, button, formatted, h, keep, learn, me, recall, local, tongue}
 
 // -- Start --------------------------------------------------------------------
 
-const WANTING = '[data-commentd-count]:not([data-commentd-counted])'
+const WANTING = 'count,views,likes,latest'.replace(/\w+/g, '[data-commentd-$&]:not([data-commentd-asked])')
 
 function count() {
-  if (document.querySelector(WANTING)) import(SERVICE + 'more.js').then(more => more.count(ask, WANTING), () => 0)
+  if (document.querySelector(WANTING)) import(SERVICE + 'counts.js').then(counts => counts.fill(kit, WANTING), () => 0)
 }
 
 function start() {

@@ -1,38 +1,7 @@
 // What an admin finds at each comment when signed in on the blog: approve, spam, delete, pin. `more.js`
 // loads this for admins alone; the service checks every step. The blog's scripts could do the same with the
 // token that is kept there, and no more: users, blocks, settings and backups ask for a sign-in at /admin.
-// In order: Words, Service, Moderation.
-
-// -- Words --------------------------------------------------------------------
-
-const MORE = {
-  en: {
-    moderate: 'Moderate',
-    visible: 'Approve',
-    spam: 'Spam',
-    deleted: 'Delete',
-    pin: 'Pin',
-    unpin: 'Unpin',
-    undo: 'Undo',
-    waits: 'Waits for your approval.',
-    wasspam: 'Kept as spam.',
-    wasdeleted: 'Deleted.',
-    text_changed: 'The text was edited meanwhile. Please reload and look again.',
-  },
-  zh: {
-    moderate: '管理',
-    visible: '通过',
-    spam: '垃圾',
-    deleted: '删除',
-    pin: '置顶',
-    unpin: '取消置顶',
-    undo: '撤销',
-    waits: '等待你审核。',
-    wasspam: '已标为垃圾评论。',
-    wasdeleted: '已删除。',
-    text_changed: '内容刚刚改过，请刷新后再看一遍。',
-  },
-}
+// In order: Service, Moderation.
 
 // -- Service ------------------------------------------------------------------
 
@@ -48,8 +17,7 @@ async function waiting(url, token) {
 // -- Moderation ---------------------------------------------------------------
 
 /** Gives every comment of a thread, and those that wait, the menu of an admin. */
-export async function moderate(thread, {WORDS, ask, button, h, me}) {
-  for (const lang in MORE) Object.assign(WORDS[lang], MORE[lang])
+export async function moderate(thread, {ask, button, h, me}) {
 
   async function change(item, what) {
     try {
@@ -67,7 +35,7 @@ export async function moderate(thread, {WORDS, ask, button, h, me}) {
   }
 
   function menu(item) {
-    const {comment} = item, acts = item.querySelector(':scope > article > .acts')
+    const {comment} = item, acts = item.querySelector(':scope > article > .actions')
     if (!acts || acts.querySelector('.moderate') || me().role !== 'admin') return
     const waits = comment.status === 'waiting'
     if (waits) acts.firstChild.textContent = thread.say('waits')

@@ -1,77 +1,23 @@
 // What only some pages and readers want, loaded on first use. `embed.js` calls these by name, with the
-// thread and a kit of its functions. In order: Words, Refusals, Likes, Replies, Links, Own, Counts.
-
-// -- Words --------------------------------------------------------------------
-
-const MORE = {
-  en: {
-    show: 'Show replies ({n})',
-    you: 'You',
-    edit: 'Edit',
-    save: 'Save',
-    delete: 'Delete',
-    sure: 'Really delete?',
-    busy: 'The service is busy. Please try again in a moment.',
-    failed: 'That did not work. Please try again.',
-    too_many: 'Too fast: please wait {n} seconds.',
-    content_missing: 'Please write something first.',
-    content_over: '{n} characters too many.',
-    content_too_long: 'This is too long.',
-    content_invalid: 'There are hidden characters in it that can’t be taken.',
-    nickname_missing: 'Please give a name.',
-    nickname_taken: 'This looks like the author’s name. Please choose another.',
-    nickname: 'Please choose another name: up to 64 letters, none of them hidden.',
-    email: 'Write it as ann@example.com, or leave it empty.',
-    website: 'Write it as https://example.com, or leave it empty.',
-    captcha: 'The check for robots failed. Please try again.',
-    login: 'Please sign in to comment.',
-    token: 'Your sign-in has ended.',
-    edit_late: 'It is too late to change this.',
-  },
-  zh: {
-    show: '展开 {n} 条回复',
-    you: '我',
-    edit: '修改',
-    save: '保存',
-    delete: '删除',
-    sure: '确定删除？',
-    busy: '服务正忙，请稍后再试。',
-    failed: '没有成功，请再试一次。',
-    too_many: '太快了，请等 {n} 秒。',
-    content_missing: '先写点什么吧。',
-    content_over: '超出 {n} 字。',
-    content_too_long: '内容太长了。',
-    content_invalid: '里面有看不见的控制字符，请去掉。',
-    nickname_missing: '请填写昵称。',
-    nickname_taken: '这个昵称和博主的太像，请换一个。',
-    nickname: '请换一个昵称：最多 64 个字，不含看不见的字符。',
-    email: '请写成 ann@example.com 的样子，或者留空。',
-    website: '请写成 https://example.com 的样子，或者留空。',
-    captcha: '人机验证没有通过，请重试。',
-    login: '请先登录再评论。',
-    token: '登录已失效。',
-    edit_late: '已经过了可以修改的时间。',
-  },
-}
-
-function learn(words) {
-  for (const lang in MORE) words[lang] = {...MORE[lang], ...words[lang]}
-}
+// thread and a kit of its functions, when all words of its language are there.
+// In order: Refusals, Likes, Replies, Links, Own, Company, Quotes, Keys.
 
 // -- Refusals -----------------------------------------------------------------
 
-// Codes whose first word is not the one to speak of.
-const MEANT = {origin: 'refused', storage: 'busy', unavailable: 'busy', body: 'content_too_long', parent: 'comment'}
+// What codes that begin with these words come down to.
+const MEANT = {
+  origin: 'refused', storage: 'busy', unavailable: 'busy', body: 'content_too_long', parent: 'comment', comment: 'comment', page: 'page',
+  nickname: 'nickname', email: 'email', website: 'website', captcha: 'captcha', login: 'login', token: 'token',
+}
 
 /** Words for the code of a refusal, or for what it begins with. The service's own are Chinese. */
 function why(thread, {code = 'failed', error, retry}) {
   const [first] = code.split('_')
-  return thread.say(code, retry) ?? thread.say(MEANT[first] ?? first) ?? ((thread.zh && error) || thread.say('failed'))
+  return thread.say(code, Number(retry ?? 60)) ?? thread.say(MEANT[first]) ?? ((thread.language === 'zh-CN' && error) || thread.say('failed'))
 }
 
 /** Says what went wrong beside what it concerns, until that is changed. */
-export function fault(thread, {WORDS, h}, form, refusal) {
-  learn(WORDS)
+export function fault(thread, {h}, form, refusal) {
   const {code = ''} = refusal, field = form.elements?.namedItem(code.split('_')[0])
   const calm = () => {
     thread.tell('')
@@ -85,7 +31,7 @@ export function fault(thread, {WORDS, h}, form, refusal) {
   if (code === 'nickname_missing' && !field) { // somebody signed out elsewhere
     const again = thread.writer(form.what)
     form.replaceWith(again)
-    return fault(thread, {WORDS, h}, again, {...refusal, code: again.elements.nickname ? code : 'failed'})
+    return fault(thread, {h}, again, {...refusal, code: again.elements.nickname ? code : 'failed'})
   }
   form.append(h('p', {class: 'error', id: 'error', role: 'alert'}, why(thread, refusal)))
   form.addEventListener('input', calm, {once: true})
@@ -101,12 +47,16 @@ export function fault(thread, {WORDS, h}, form, refusal) {
 }
 
 /** Shows what the text would look like, or puts that away. */
-export async function preview(thread, kit, form) {
+export async function preview(thread, kit, form, press) {
   const shown = form.querySelector('.preview')
-  if (shown) return shown.remove()
+  if (shown) {
+    press.ariaExpanded = false
+    return shown.remove()
+  }
   try {
     const {html} = await kit.ask('comments/preview', {content: form.content.value})
     form.querySelector('div').append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
+    press.ariaExpanded = true
   } catch (refusal) {
     fault(thread, kit, form, refusal)
   }
@@ -138,8 +88,7 @@ export async function like(thread, kit, heart, key, path, body) {
 // -- Replies ------------------------------------------------------------------
 
 /** Hides a list of answers, or shows it again, by the line beside it. */
-export function hide(thread, {WORDS}, line, list) {
-  learn(WORDS)
+export function hide(thread, kit, line, list) {
   list.hidden = !list.hidden
   line.setAttribute('aria-expanded', !list.hidden)
   line.ariaLabel = list.hidden ? null : thread.say('hide')
@@ -189,6 +138,18 @@ export async function follow(thread, kit, id) {
   if (roots.length) await seek(thread, kit, id)
 }
 
+/** Copies the address of a comment, or shows it where the clipboard is not for us (plain http). */
+export async function copy(thread, kit, id) {
+  const link = new URL('#comment-' + id, location)
+  try {
+    await navigator.clipboard.writeText(link)
+    thread.tell(thread.say('copied'))
+  } catch {
+    location.hash = link.hash
+    thread.tell(thread.say('addressed'))
+  }
+}
+
 // -- Own ----------------------------------------------------------------------
 
 const MONTH = 30 * 86400e3
@@ -204,8 +165,6 @@ function bare(url) {
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
 export function own(thread, kit) {
   const {ask, button, h, keep, me, recall} = kit
-  learn(kit.WORDS)
-
   const whole = ([, entry]) => typeof entry?.comment?.created_at === 'string' && typeof entry.comment.page_url === 'string'
   const mine = () => Object.fromEntries(Object.entries(recall('own', {})).filter(whole))
   const edit_token = comment => mine()[comment.id]?.edit_token
@@ -222,11 +181,11 @@ export function own(thread, kit) {
       const reply = await ask('comments/' + comment.id, {edit_token: edit_token(comment)}, 'DELETE')
       remember({[comment.id]: {}})
       if (comment.status !== 'waiting') thread.sums.total--
-      thread.head()
       let near = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
       if (item.querySelector('li[data-id]')) near = thread.put(reply.comment)
       else if (item.matches('.replies > ol > :only-child')) item.closest('.replies').remove()
       else item.remove()
+      thread.head()
       ;(near?.querySelector('article') ?? thread.$('textarea')).focus()
       thread.tell(thread.say('comment'))
     } catch (refusal) {
@@ -237,7 +196,7 @@ export function own(thread, kit) {
 
   /** The buttons of an author, where it is not too late for them. */
   thread.own = item => {
-    const {comment} = item, article = item.firstChild, acts = article.querySelector('.acts')
+    const {comment} = item, article = item.firstChild, acts = article.querySelector('.actions')
     article.querySelectorAll('.own').forEach(node => node.remove())
     if (!acts || !owns(comment)) return
     article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
@@ -272,22 +231,134 @@ export function own(thread, kit) {
   if (me().token && me().role === 'admin') thread.use('moderate.js', 'moderate')
 }
 
-// -- Counts -------------------------------------------------------------------
+// -- Company ------------------------------------------------------------------
 
-/** Fills the elements that want a page's number of comments: a request for a hundred, or for as
-    many as proxies let pass. */
-export async function count(ask, wanting) {
-  const asked = []
-  let query = 'pages?'
-  for (const node of document.querySelectorAll(wanting)) {
-    const piece = '&url=' + encodeURIComponent(node.dataset.commentdCount || location.pathname)
-    if (asked.length === 100 || (asked.length && query.length + piece.length > 7500)) break
-    node.dataset.commentdCounted = ''
-    query += piece
-    asked.push(node)
+const sheet = new CSSStyleSheet()
+sheet.replaceSync(`
+.comment { position: relative }
+.quote { position: absolute; z-index: 1 }
+.quote, .fresh button { padding: .3em 1em; border: 1px solid; background: Canvas; color: CanvasText }
+.quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
+.fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
+dialog { max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .3em 1em; margin: 1em 0 }
+kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em ui-monospace, monospace }
+`)
+
+const attended = new WeakSet()
+
+/** What a reader finds who begins to do something here, or stays for a minute. */
+export async function attend(thread, kit, signal) {
+  if (attended.has(signal)) return
+  attended.add(signal)
+  const root = thread.shadowRoot
+  if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet)
+  await kit.learn(thread.language).catch(() => 0) // a refusal can then be told offline too
+  root.addEventListener('keydown', event => press(thread, kit, event), {signal})
+  document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
+  watch(thread, kit, signal)
+}
+
+/** Asks whether others wrote meanwhile, while the page is in sight: each minute, and less and less
+    often, down to each ten, where nobody does. */
+function watch(thread, kit, signal) {
+  const note = kit.h('p', {class: 'fresh', role: 'status'})
+  let pause = 60, told = 0
+  const later = () => setTimeout(look, pause * 1000)
+
+  async function look() {
+    if (signal.aborted) return
+    if (document.hidden) return document.addEventListener('visibilitychange', look, {once: true, signal})
+    const {pages: [{total}]} = await kit.ask('pages?' + new URLSearchParams({url: thread.url})).catch(() => ({pages: [{}]}))
+    const fresh = Math.max(0, total - thread.sums.total) || 0
+    if (total < thread.sums.total) thread.sums.total = total // some are gone
+    pause = fresh === told ? Math.min(pause * 1.5, 600) : 60
+    if (fresh !== told) note.replaceChildren(fresh ? kit.button(thread.say('fresh', fresh), show) : '')
+    told = fresh
+    if (!note.isConnected) thread.$('section').append(note)
+    later()
   }
-  if (!asked.length) return
-  const {pages = []} = await ask(query).catch(() => ({pages: []}))
-  pages.forEach(({total}, i) => { asked[i].textContent = total })
-  count(ask, wanting)
+
+  async function show() {
+    // `around` what is not there: the first page, without one more view.
+    const query = {url: thread.url, limit: 100, around: Number.MAX_SAFE_INTEGER}
+    try {
+      const {comments, total} = await kit.ask('comments?' + new URLSearchParams(query))
+      const fresh = comments.filter(({id}) => !item(thread, id)).slice(0, total - thread.sums.total).reverse()
+      const there = fresh.filter(({parent_id}) => !parent_id || item(thread, parent_id)).map(comment => thread.put(comment, true).firstChild)
+      thread.sums.total = total
+      thread.head()
+      told = 0
+      note.replaceChildren()
+      thread.shadowRoot.querySelectorAll('[data-target]').forEach(each => each.removeAttribute('data-target'))
+      if (there[0]) thread.go(there[0])
+      for (const each of there) each.setAttribute('data-target', '')
+    } catch (refusal) {
+      fault(thread, kit, note, refusal)
+    }
+  }
+
+  later()
+}
+
+// -- Quotes -------------------------------------------------------------------
+
+/** Beside what is selected in a comment: to answer with it. */
+function offer(thread, kit) {
+  thread.$('.quote')?.remove()
+  const [picked] = getSelection().getComposedRanges?.({shadowRoots: [thread.shadowRoot]}) ?? []
+  if (!picked || picked.collapsed) return
+  const range = document.createRange()
+  range.setStart(picked.startContainer, picked.startOffset)
+  range.setEnd(picked.endContainer, picked.endOffset)
+  const around = range.commonAncestorContainer
+  const article = (around.closest ? around : around.parentNode).closest?.('.body')?.parentNode
+  if (!article?.querySelector('.reply')) return
+  const quote = kit.button(thread.say('quote'), () => answer(thread, article, range), {class: 'quote'})
+  const here = article.getBoundingClientRect(), there = [...range.getClientRects()].at(-1) ?? here
+  quote.style.top = `${there.bottom - here.top + 8}px`
+  quote.style.insetInlineStart = '0'
+  article.querySelector('.body').after(quote)
+}
+
+function answer(thread, article, range) {
+  const part = range.cloneContents()
+  for (const node of part.querySelectorAll('br, p, li, pre, blockquote')) node.after('\n')
+  const quoted = part.textContent.trim().split(/\n+/).map(line => '> ' + line).join('\n')
+  thread.open(article, {parent: article.parentNode.comment})
+  const text = article.querySelector('textarea')
+  text.value += `${text.value && '\n\n'}${quoted}\n\n`
+  text.dispatchEvent(new Event('input', {bubbles: true}))
+}
+
+// -- Keys ---------------------------------------------------------------------
+
+/** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
+function press(thread, kit, event) {
+  const {key, target} = event
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return
+  const here = target.closest('.comment')
+  const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.checkVisibility())
+  const act = {
+    j: () => articles[articles.indexOf(here) + 1]?.focus(),
+    k: () => articles[articles.indexOf(here) - 1]?.focus(),
+    r: () => here?.querySelector('.reply')?.click(),
+    l: () => (here ?? thread.$('.head')).querySelector('.like')?.click(),
+    c: () => thread.$('textarea').focus(),
+    '?': () => help(thread, kit),
+  }
+  if (!Object.hasOwn(act, key)) return
+  event.preventDefault()
+  act[key]()
+}
+
+function help(thread, {button, h}) {
+  const send = /^Mac|^iP/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵'
+  const keys = {j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write', [send]: 'post', '?': 'keys'}
+  const rows = Object.entries(keys).flatMap(([key, word]) =>
+    [h('dt', {}, h('kbd', {}, key)), h('dd', {}, thread.say(word).replace('…', ''))])
+  const dialog = h('dialog', {ariaLabel: thread.say('keys'), onclose: () => dialog.remove()},
+    h('b', {}, thread.say('keys')), h('dl', {}, ...rows), button(thread.say('close'), () => dialog.close(), {class: 'more'}))
+  thread.$('section').append(dialog)
+  dialog.showModal()
 }

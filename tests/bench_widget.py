@@ -70,7 +70,7 @@ window.bench = {shifts: [], drawn: 0}
     return true
   }
   const label = e => (e.ariaLabel || e.labels?.[0]?.textContent || e.textContent || e.placeholder
-    || e.title || e.className || e.localName).trim().replace(/\\s+/g, ' ').slice(0, 40)
+    || e.title || e.getAttribute('class') || e.localName).trim().replace(/\\s+/g, ' ').slice(0, 40)
   const controls = () => inside().filter(e => seen(e) && e.matches(`a[href], button, select,
     input:not([type=hidden]), textarea, summary, [contenteditable], [role=button],
     [tabindex]:not([tabindex^="-"])`))

@@ -81,7 +81,7 @@ def reply(page: Page) -> None:
 
 def error(page: Page) -> None:
     open_form(page)
-    page.locator("form .main").first.click()
+    page.locator("form .button").first.click()
     expect(page.get_by_role("alert")).to_be_visible()
 
 
@@ -100,7 +100,7 @@ def panel(page: Page) -> None:
 
 def sign_in_error(page: Page) -> None:
     panel(page)
-    page.locator(".panel .main").click()
+    page.locator(".panel .button").click()
     expect(page.get_by_role("alert")).to_be_visible()
 
 
@@ -118,7 +118,7 @@ def code(page: Page) -> None:
     registration(page)
     for name, value in {"nickname": "Ann", "email": writing.MAIL, "password": "x"}.items():
         page.locator(f".panel [name={name}]").fill(value)
-    page.locator(".panel .main").click()
+    page.locator(".panel .button").click()
     expect(page.locator(".panel [name=token]")).to_be_focused()
 
 
@@ -126,14 +126,14 @@ def signed_in(page: Page) -> None:
     panel(page)
     page.locator(".panel [name=email]").fill(writing.MAIL)
     page.locator(".panel [name=password]").fill(writing.PASSWORD)
-    page.locator(".panel .main").click()
+    page.locator(".panel .button").click()
     expect(page.get_by_text(re.compile("Signed in as|已登录")).first).to_be_visible()
 
 
 def own(page: Page) -> None:
     open_form(page)
     page.locator("[name=nickname]").fill("Ann")
-    page.locator("form .main").first.click()
+    page.locator("form .button").first.click()
     expect(page.locator("[data-target]")).to_be_focused()
     expect(page.get_by_role("button", name=re.compile("^(Edit|修改)$"))).to_be_visible()
 
@@ -156,7 +156,7 @@ def collapsed(page: Page) -> None:
 
 def unfolded(page: Page) -> None:
     thread(page)
-    press(page, "Read on", "展开全文")
+    press(page, "Read more", "展开全文")
 
 
 def loading(page: Page) -> None:
@@ -296,8 +296,8 @@ EDGES = """
   const ground = getComputedStyle(document.body).backgroundColor
   const root = document.querySelector('commentd-thread').shadowRoot
   const field = root.activeElement.matches('input, textarea') && root.activeElement
-  const edge = e => getComputedStyle(e)[e.matches('.main') ? 'backgroundColor' : 'borderColor']
-  const colors = [...root.querySelectorAll('input, textarea, .main')]
+  const edge = e => getComputedStyle(e)[e.matches('.button') ? 'backgroundColor' : 'borderColor']
+  const colors = [...root.querySelectorAll('input, textarea, .button')]
     .filter(e => e.checkVisibility()).map(e => [e.name || e.textContent, edge(e)])
   if (field) colors.push(['focus', getComputedStyle(field).outlineColor])
   return colors.map(([name, color]) => {
@@ -355,7 +355,7 @@ def test_the_text_is_the_first_stop_of_an_empty_widget(ground: Ground) -> None:
     expect(main(page)).to_be_focused()
     found = stops(page)
     assert [name for _, name, _ in found] == [
-        *("Write a comment…", "Name", "E-mail for answers (never shown) · Website"),
+        *("Write a comment…", "Name", "Email, website (optional)"),
         *("Post", "Preview", "Sign in", "Like this page 0"),
     ]
     assert [stop for stop in found if not stop[2]] == []
@@ -372,7 +372,7 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
     assert names[0] == "Write a comment…"
     rest = names[names.index("Like this page 0") :]
     assert [re.sub(r"\d+ minutes ago", "T", re.sub("1 hour ago", "T", name)) for name in rest] == [
-        *("Like this page 0", "Order"),
+        *("Like this page 0", "Sort by"),
         *("T", "Newer", "Like 0", "Reply"),
         *("Hide replies", "T", "Like 0", "Reply"),
         *("Bo", "T", "Like 1", "Reply"),
@@ -399,7 +399,7 @@ def test_a_folded_text_and_hidden_replies_are_opened_by_keyboard(ground: Ground)
     expect(folded).to_have_attribute("aria-expanded", "false")
     page.keyboard.press("Space")
     expect(page.get_by_role("button", expanded=False)).to_have_count(0)
-    more = button(page, "Read on")
+    more = button(page, "Read more")
     reach(more)
     page.keyboard.press("Enter")
     expect(more).to_have_count(0)
@@ -430,12 +430,12 @@ def test_the_order_of_comments_is_chosen_by_keyboard(ground: Ground) -> None:
     for number in range(2):
         say(ground.app, f"Number {number}.", hours=2 - number)
     page = ground.open()
-    order = page.get_by_role("combobox", name="Order")
+    order = page.get_by_role("combobox", name="Sort by")
     reach(order)
     with page.expect_response("**/comments?*sort=oldest*"):
         order.select_option("oldest")
     expect(page.locator("article .body").first).to_have_text("Number 0.")
-    expect(page.get_by_role("combobox", name="Order")).to_be_focused()
+    expect(page.get_by_role("combobox", name="Sort by")).to_be_focused()
 
 
 # Announcements and names
@@ -447,7 +447,7 @@ def test_changes_are_announced(ground: Ground, account: int) -> None:
     expect(status).to_have_count(1)
     mine = post(page, "First.")
     expect(status).to_have_text("Posted.")
-    for name in ("Delete", "Really delete?"):
+    for name in ("Delete", "Delete it?"):
         button(mine, name).click()
     expect(status).to_have_text("This comment was removed.")
     open_account(page)
@@ -533,7 +533,7 @@ def test_forced_colours_lose_nothing(ground: Ground, account: int, state: str) -
     page = stage(ground, state, **DESK, forced_colors="active")
     lost = page.evaluate(
         """() => [...document.querySelector('commentd-thread').shadowRoot.querySelectorAll(
-          '.main, .more, input, textarea, .badge')].filter(e => e.checkVisibility())
+          '.button, .more, input, textarea, .badge')].filter(e => e.checkVisibility())
           .map(e => [e.name || e.textContent, getComputedStyle(e)])
           .filter(([, {borderStyle, borderColor, backgroundColor}]) =>
             borderStyle === 'none' || borderColor === backgroundColor)

@@ -122,11 +122,11 @@ def test_an_admin_who_signs_in_on_the_blog_gets_the_menu(ground: Ground, use: Us
     expect(article(page, "Seen.")).to_be_visible()
     expect(article(page, "Waits.")).to_have_count(0)
     panel = writing.open_account(page, use)
-    use(panel.get_by_role("textbox", name="E-mail"), MAIL)
+    use(panel.get_by_role("textbox", name="Email"), MAIL)
     use(panel.get_by_label("Password"), desk.PASSWORD)
     use(button(panel, "Sign in"))
     expect(menu(page, "Seen.")).to_be_visible()
-    expect(article(page, "Waits.")).to_contain_text("Waits for your approval.")
+    expect(article(page, "Waits.")).to_contain_text("Waiting for your approval.")
     assert words_of(page, "Seen.") == ["Spam", "Delete", "Pin"]
     assert words_of(page, "Waits.") == ["Approve", "Spam", "Delete"]
     page.reload()
@@ -239,7 +239,7 @@ def test_what_waits_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> 
     button(author, re.compile("^Post for approval$")).click()
     expect(article(author, "Patience.")).to_contain_text("Only you can see it.")
     boss, reader = signed_in(ground), ground.open()
-    expect(article(boss, "Patience.")).to_contain_text("Waits for your approval.")
+    expect(article(boss, "Patience.")).to_contain_text("Waiting for your approval.")
     expect(reader.get_by_text("No comments yet")).to_be_visible()
     author.reload()
     expect(article(author, "Patience.")).to_contain_text("Only you can see it.")
@@ -276,14 +276,14 @@ def test_what_waits_is_approved(ground: Ground, use: Use) -> None:
     choose(page, "Waits.", "Approve", use)
     expect(page.get_by_text("2 comments")).to_be_visible()
     expect(menu(page, "Waits.")).to_be_focused()
-    expect(article(page, "Waits.")).not_to_contain_text("Waits for your approval.")
+    expect(article(page, "Waits.")).not_to_contain_text("Waiting for your approval.")
     assert words_of(page, "Waits.") == ["Spam", "Delete", "Pin"]
     assert readers_see(ground) == ["Waits.", "Seen."]
 
 
 @pytest.mark.parametrize(
     ("word", "status", "told"),
-    [("Spam", "spam", "Kept as spam."), ("Delete", "deleted", "Deleted.")],
+    [("Spam", "spam", "Moved to spam."), ("Delete", "deleted", "Deleted.")],
 )
 @pytest.mark.parametrize("text", ["Seen.", "Waits."])
 def test_spam_and_deleting_are_undone(
@@ -335,7 +335,7 @@ def test_what_is_pinned_comes_first_and_says_so(ground: Ground, use: Use) -> Non
     reader = ground.open()
     expect(reader.locator("article .body")).to_have_text(["Older.", "Newer."])
     expect(article(reader, "Older.").locator(".badge")).to_have_text("Pinned")
-    reader.get_by_role("combobox", name="Order").select_option("oldest")
+    reader.get_by_role("combobox", name="Sort by").select_option("oldest")
     expect(reader.locator("article .body")).to_have_text(["Older.", "Newer."])
     choose(page, "Older.", "Unpin", use)
     expect(article(page, "Older.").locator(".badge")).to_have_count(0)
@@ -357,7 +357,7 @@ def test_an_answer_that_waits_stands_under_what_it_answers(ground: Ground) -> No
     say(ground.app, "An answer!", parent_id=first)
     page = admin(ground)
     reply = page.locator("li li article")
-    expect(reply).to_contain_text("Waits for your approval.")
+    expect(reply).to_contain_text("Waiting for your approval.")
     reply.locator(".moderate").click()
     button(reply, "Approve").click()
     expect(reply.get_by_role("button", name="Like 0")).to_be_visible()
@@ -368,7 +368,7 @@ def test_the_admins_own_comment_is_shown_at_once_with_badge_and_menu(ground: Gro
     seen(ground.app)
     page = admin(ground)
     writing.main(page).fill("Mine.")
-    page.locator("section > form .main").first.click()
+    page.locator("section > form .button").first.click()
     mine = article(page, "Mine.")
     expect(mine.locator(".moderate")).to_be_visible()
     expect(mine.locator(".badge").filter(has_text="Author")).to_be_visible()
@@ -383,7 +383,7 @@ def test_what_waits_and_the_menus_outlive_another_order_and_more(ground: Ground)
     button(page, "Show more").click()
     expect(menu(page, "No. 0.")).to_be_visible()
     expect(page.locator(".moderate")).to_have_count(13)
-    page.get_by_role("combobox", name="Order").select_option("oldest")
+    page.get_by_role("combobox", name="Sort by").select_option("oldest")
     expect(menu(page, "No. 0.")).to_be_visible()
     expect(menu(page, "Waits.")).to_be_visible()
     expect(page.locator(".moderate")).to_have_count(11)
@@ -413,7 +413,7 @@ def test_two_threads_of_a_page_have_each_their_own(ground: Ground) -> None:
 
 BROKEN: dict[str, tuple[Any, str]] = {
     "offline": (lambda route: route.abort(), "The comments can’t be reached now."),
-    "many": ("too_many", "Too fast: please wait 40 seconds."),
+    "many": ("too_many", "Too fast: please wait 40 s."),
     "gone": ("comment_gone", "This comment was removed."),
     "not admin": ("not_admin", "That did not work."),
 }
@@ -446,7 +446,7 @@ def test_a_sign_in_that_ended_meanwhile_is_renewed_on_the_spot(ground: Ground) -
     choose(page, "Seen.", "Spam")
     panel = page.get_by_role("form", name="Sign in")
     expect(panel).to_be_visible()
-    panel.get_by_role("textbox", name="E-mail").fill(MAIL)
+    panel.get_by_role("textbox", name="Email").fill(MAIL)
     panel.get_by_label("Password").fill(desk.PASSWORD)
     button(panel, "Sign in").click()
     expect(panel).to_have_count(0)
@@ -465,7 +465,7 @@ def test_what_waits_and_does_not_come_hides_nothing_that_is_there(ground: Ground
     page = ground.open()
     page.route("**/comments/waiting*", drop)
     panel = writing.open_account(page)
-    panel.get_by_role("textbox", name="E-mail").fill(MAIL)
+    panel.get_by_role("textbox", name="Email").fill(MAIL)
     panel.get_by_label("Password").fill(desk.PASSWORD)
     button(panel, "Sign in").click()
     expect(menu(page, "Seen.")).to_be_visible()
@@ -514,7 +514,7 @@ def test_a_comment_keeps_the_language_in_which_the_widget_spoke(
     sent = requests_of(page, "/comments")
     writing.main(page).fill("12 345")
     page.get_by_role("textbox", name=re.compile("^(Name|昵称)$")).fill("Ann")
-    page.locator("section > form .main").first.click()
+    page.locator("section > form .button").first.click()
     expect(page.locator("[data-target]")).to_be_focused()
     (post,) = [each for each in sent if each.method == "POST"]
     assert (post.post_data_json or {})["lang"].startswith(kept)
@@ -562,7 +562,7 @@ def test_by_keyboard_alone_from_signing_in_to_an_undone_spam(ground: Ground) -> 
     say(ground.app, "Waits.")
     page = ground.open()
     panel = writing.open_account(page, keyboard)
-    keyboard(panel.get_by_role("textbox", name="E-mail"), MAIL)
+    keyboard(panel.get_by_role("textbox", name="Email"), MAIL)
     keyboard(panel.get_by_label("Password"), desk.PASSWORD)
     keyboard(button(panel, "Sign in"))
     choose(page, "Waits.", "Spam", keyboard)
@@ -598,4 +598,4 @@ def test_the_menu_speaks_the_language_of_the_page(ground: Ground) -> None:
     say(ground.app, "Waits.")
     page = admin(ground, lang="zh-CN")
     expect(article(page, "Waits.")).to_contain_text("等待你审核。")
-    assert words_of(page, "Waits.") == ["通过", "垃圾", "删除"]
+    assert words_of(page, "Waits.") == ["通过", "垃圾评论", "删除"]

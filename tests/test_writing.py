@@ -189,7 +189,7 @@ def textbox(page: Page | Locator, name: str) -> Locator:
 def main(page: Page) -> Locator:
     """The field at the top."""
     box = page.get_by_role("textbox", name=re.compile("Write a comment|写下你的想法"))
-    return page.locator("section > form").and_(page.locator("[part]")).locator(box)
+    return page.locator("section > form").and_(page.locator(".form")).locator(box)
 
 
 def article(page: Page, text: str) -> Locator:
@@ -233,7 +233,7 @@ def open_registration(page: Page, use: Use = mouse) -> Locator:
 
 def fill_registration(panel: Locator, use: Use = mouse, password: str = PASSWORD) -> None:
     use(textbox(panel, "Name"), "Ann")
-    use(textbox(panel, "E-mail"), MAIL)
+    use(textbox(panel, "Email"), MAIL)
     use(panel.get_by_label("Password"), password)
     use(button(panel, "Send the code"))
 
@@ -257,7 +257,7 @@ def expect_signed_in(page: Page, name: str = "Ann") -> None:
 def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
     """By the panel that is open."""
     panel = page.get_by_role("form", name="Sign in")
-    use(textbox(panel, "E-mail"), MAIL)
+    use(textbox(panel, "Email"), MAIL)
     use(panel.get_by_label("Password"), password)
     use(button(panel, "Sign in"))
 
@@ -396,12 +396,12 @@ def test_the_second_press_deletes_and_leaving_takes_the_first_back(
     page = ground.open()
     mine = post(page, "Better not.")
     use(button(mine, "Delete"))
-    expect(button(mine, "Really delete?")).to_be_focused()
+    expect(button(mine, "Delete it?")).to_be_focused()
     page.keyboard.press("Shift+Tab")
     expect(button(mine, "Delete")).to_be_visible()
     use(button(mine, "Delete"))
     assert comments(ground.app) == [("Ann", "Better not.")]
-    use(button(mine, "Really delete?"))
+    use(button(mine, "Delete it?"))
     expect(article(page, "Better not.")).to_have_count(0)
     expect(main(page)).to_be_focused()
     assert comments(ground.app) == []
@@ -414,7 +414,7 @@ def test_a_deleted_comment_with_answers_keeps_its_place(ground: Ground) -> None:
     mine = post(page, "A question?")
     say(ground.app, "An answer!", parent_id=int(mine.locator("..").get_attribute("data-id") or 0))
     page.reload()
-    for name in ("Delete", "Really delete?"):
+    for name in ("Delete", "Delete it?"):
         button(article(page, "A question?"), name).click()
     expect(page.locator("li").first.get_by_role("article").first).to_have_text(
         "This comment was removed."
@@ -474,9 +474,7 @@ def test_a_forgotten_password_is_set_anew(ground: Ground, account: int, use: Use
     open_account(page)
     ground.expected.append(REFUSED)
     sign_in(page, use)
-    expect(page.get_by_role("alert")).to_have_text(
-        "This address and password do not belong together."
-    )
+    expect(page.get_by_role("alert")).to_have_text("Wrong address or password.")
     sign_in(page, use, "another one")
     expect_signed_in(page)
 
@@ -524,10 +522,10 @@ def test_back_and_cancel_keep_what_was_typed(ground: Ground, use: Use) -> None:
     page = ground.open()
     use(main(page), "Not lost.")
     panel = open_registration(page, use)
-    use(textbox(panel, "E-mail"), MAIL)
+    use(textbox(panel, "Email"), MAIL)
     use(button(panel, "Back"))
     panel = page.get_by_role("form", name="Sign in")
-    expect(textbox(panel, "E-mail")).to_have_value(MAIL)
+    expect(textbox(panel, "Email")).to_have_value(MAIL)
     expect(panel.get_by_label("Password")).to_be_focused()
     use(button(panel, "Cancel"))
     expect(page.get_by_role("form", name="Sign in")).to_have_count(0)
@@ -540,7 +538,7 @@ def test_back_from_the_code_leads_to_sign_in(ground: Ground, use: Use) -> None:
     fill_registration(open_registration(page))
     expect(code_field(page)).to_be_focused()
     use(button(page, "Back"))
-    expect(textbox(page.get_by_role("form", name="Sign in"), "E-mail")).to_have_value(MAIL)
+    expect(textbox(page.get_by_role("form", name="Sign in"), "Email")).to_have_value(MAIL)
 
 
 def test_a_reload_in_the_middle_of_the_code_loses_nothing(ground: Ground, use: Use) -> None:
@@ -569,7 +567,7 @@ def test_after_a_reload_sending_again_asks_for_the_password_again(ground: Ground
     button(page, "Sign in").click()
     button(page, "Send it again").click()
     panel = page.get_by_role("form", name="Set a new password")
-    expect(textbox(panel, "E-mail")).to_have_value(MAIL)
+    expect(textbox(panel, "Email")).to_have_value(MAIL)
     panel.get_by_label("Password").fill(PASSWORD)
     button(panel, "Send the code").click()
     code_field(page).fill(ground.code(page))
@@ -601,7 +599,7 @@ def test_a_login_that_has_ended_is_renewed_while_posting(
     use(main(page), "Who am I?")
     use(button(page, "Post"))
     expect(page.get_by_role("alert")).to_have_text(
-        "Your sign-in has ended. Sign in again, or go on with a name."
+        "Your session has expired. Sign in again, or go on with a name."
     )
     expect(main(page)).to_have_value("Who am I?")
     assert comments(ground.app) == []
@@ -624,8 +622,8 @@ def test_a_login_that_has_ended_does_not_keep_anybody_from_writing(
     ground.expected.append(REFUSED)
     main(page).fill("As a guest, then.")
     button(page, "Post").click()
-    expect(page.get_by_role("alert")).to_contain_text("Your sign-in has ended.")
-    expect(textbox(page.locator("form[part]"), "Name")).to_have_value("Ann")
+    expect(page.get_by_role("alert")).to_contain_text("Your session has expired.")
+    expect(textbox(page.locator("form.form"), "Name")).to_have_value("Ann")
     button(page, "Post").click()
     expect(article(page, "As a guest, then.")).to_be_focused()
     assert rows(ground.app, "SELECT user_id, content FROM comment") == [(None, "As a guest, then.")]
@@ -767,7 +765,7 @@ def test_name_and_addresses_are_remembered(ground: Ground, use: Use) -> None:
     use(main(page), "One.")
     use(textbox(page, "Name"), "Ann")
     use(page.locator("summary"))
-    use(textbox(page, "E-mail"), MAIL)
+    use(textbox(page, "Email"), MAIL)
     use(textbox(page, "Website"), "https://ann.example/")
     use(button(page, "Post"))
     link = article(page, "One.").get_by_role("link", name="Ann")
@@ -777,7 +775,7 @@ def test_name_and_addresses_are_remembered(ground: Ground, use: Use) -> None:
     page.reload()
     main(page).focus()
     page.locator("summary").click()
-    for name, value in {"Name": "Ann", "E-mail": MAIL, "Website": "https://ann.example/"}.items():
+    for name, value in {"Name": "Ann", "Email": MAIL, "Website": "https://ann.example/"}.items():
         expect(textbox(page, name)).to_have_value(value)
 
 
@@ -843,7 +841,7 @@ def test_a_counter_appears_near_the_limit(ground: Ground, use: Use) -> None:
     expect(page.get_by_text("-10", exact=True)).to_be_visible()
     sent = requests_of(page, "/comments")
     use(button(page, "Post"))
-    assert_told(page, main(page), "10 characters too many")
+    assert_told(page, main(page), "Characters too many: 10.")
     assert sent == []
     use(main(page), "字" * 300)
     use(button(page, "Post"))
@@ -887,7 +885,7 @@ def assert_told(page: Page, field: Locator | None, words: str) -> None:
 
 
 FIELDS = {
-    "en": {"content": "Write a", "nickname": "Name", "email": "E-mail", "website": "Website"},
+    "en": {"content": "Write a", "nickname": "Name", "email": "Email", "website": "Website"},
     "zh": {"content": "写下你的", "nickname": "昵称", "email": "邮箱", "website": "网站"},
 }
 # Code, status, field, words in English and Chinese.
@@ -924,7 +922,7 @@ def test_each_refusal_is_told_in_words_beside_its_field(
     main(page).fill("First.")
     names = FIELDS[lang]
     textbox(page, names["nickname"]).fill("Ann")
-    page.locator("form .main").click()
+    page.locator("form .button").click()
     aim = page.get_by_label(re.compile(f"^{names[field]}")) if field else None
     assert_told(page, aim, en if lang == "en" else zh)
     expect(page.get_by_role("alert").or_(main(page)).first).not_to_have_text("不行")
@@ -936,16 +934,16 @@ def test_real_refusals_reach_their_fields(ground: Ground, use: Use) -> None:
     page = ground.open()
     use(main(page), "First.")
     use(button(page, "Post"))
-    assert_told(page, textbox(page, "Name"), "Please give a name.")
+    assert_told(page, textbox(page, "Name"), "Please enter a name.")
     use(textbox(page, "Name"), blog.OWNER)
     use(button(page, "Post"))
     assert_told(page, textbox(page, "Name"), "Please choose another.")
     use(textbox(page, "Name"), "Ann")
     use(page.locator("summary"))
-    use(textbox(page, "E-mail"), "ann@")
+    use(textbox(page, "Email"), "ann@")
     use(button(page, "Post"))
-    assert_told(page, textbox(page, "E-mail"), "leave it empty")
-    use(textbox(page, "E-mail"), "")
+    assert_told(page, textbox(page, "Email"), "leave it empty")
+    use(textbox(page, "Email"), "")
     use(textbox(page, "Website"), "ftp://ann")
     use(button(page, "Post"))
     assert_told(page, textbox(page, "Website"), "leave it empty")
@@ -959,20 +957,20 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground, us
     ground.expected.append(REFUSED)
     page = ground.open()
     panel = open_account(page)
-    use(textbox(panel, "E-mail"), "ann@")
+    use(textbox(panel, "Email"), "ann@")
     use(button(panel, "Sign in"))
-    assert_told(page, panel.get_by_label("Password"), "Please write a password.")
+    assert_told(page, panel.get_by_label("Password"), "Please enter a password.")
     use(panel.get_by_label("Password"), PASSWORD)
     use(button(panel, "Sign in"))
-    assert_told(page, textbox(panel, "E-mail"), "ann@example.com")
+    assert_told(page, textbox(panel, "Email"), "ann@example.com")
     use(button(panel, "Create an account"))
     panel = page.get_by_role("form", name="Create an account")
-    use(textbox(panel, "E-mail"), "")
+    use(textbox(panel, "Email"), "")
     use(textbox(panel, "Name"), "")
     use(button(panel, "Send the code"))
-    assert_told(page, textbox(panel, "Name"), "Please give a name.")
+    assert_told(page, textbox(panel, "Name"), "Please enter a name.")
     use(button(panel, "Send the code"))
-    assert_told(page, textbox(panel, "E-mail"), "Please write your address.")
+    assert_told(page, textbox(panel, "Email"), "Please enter your address.")
 
 
 def test_an_address_that_is_not_confirmed_is_told_so(ground: Ground) -> None:
@@ -995,7 +993,7 @@ def test_who_writes_too_fast_is_told_how_long_to_wait(ground: Ground) -> None:
     ground.expected.append(REFUSED)
     write(page, "Sixth.")
     button(page, "Post").click()
-    assert_told(page, None, r"^Too fast: please wait [1-9]\d? seconds\.$")
+    assert_told(page, None, r"^Too fast: please wait [1-9]\d? s\.$")
     expect(main(page)).to_have_value("Sixth.")
 
 
@@ -1191,7 +1189,7 @@ def test_an_account_deletes_what_it_wrote_at_any_time(ground: Ground, account: i
     expect(button(mine, "Delete")).to_be_visible()
     expect(button(mine, "Edit")).to_have_count(0)
     button(mine, "Delete").click()
-    button(mine, "Really delete?").click()
+    button(mine, "Delete it?").click()
     expect(mine).to_have_count(0)
     assert comments(ground.app) == []
 
@@ -1206,13 +1204,13 @@ def test_an_edit_that_comes_too_late_is_told_so(
     page = ground.open(lang=lang)
     main(page).fill("Too late.")
     page.locator("[name=nickname]").fill("Ann")
-    page.locator("form .main").click()
+    page.locator("form .button").click()
     mine = article(page, "Too late.")
     mine.get_by_role("button", name=re.compile("^(Edit|修改)$")).click()
     box = mine.get_by_role("textbox").first
     box.fill("In time?")
     outside.ahead = 16 * 60
-    mine.locator("form .main").click()
+    mine.locator("form .button").click()
     expect(page.get_by_role("alert")).to_contain_text(words)
     expect(box).to_have_value("In time?")
     assert comments(ground.app) == [("Ann", "Too late.")]
@@ -1224,13 +1222,13 @@ def test_a_deletion_that_fails_is_told(ground: Ground, outside: Outdoors, use: U
     mine = post(page, "Too late.")
     use(button(mine, "Delete"))
     page.context.set_offline(True)
-    use(button(mine, "Really delete?"))
+    use(button(mine, "Delete it?"))
     expect(mine.get_by_role("alert")).to_contain_text("can’t be reached")
     page.context.set_offline(False)
     outside.ahead = 16 * 60
     use(mine.get_by_role("button", name=re.compile("elete")))
-    if button(mine, "Really delete?").count():
-        use(button(mine, "Really delete?"))
+    if button(mine, "Delete it?").count():
+        use(button(mine, "Delete it?"))
     expect(mine.get_by_role("alert")).to_contain_text("too late")
     assert comments(ground.app) == [("Ann", "Too late.")]
 
@@ -1358,7 +1356,7 @@ def test_after_a_tunnel_all_works_again(ground: Ground) -> None:
     button(page, "Preview").click()
     expect(page.locator("form .body em")).to_have_text("line")
     button(page, "Post").click()
-    expect(page.get_by_role("alert")).to_have_text("Please give a name.")
+    expect(page.get_by_role("alert")).to_have_text("Please enter a name.")
 
 
 def test_a_like_after_the_login_has_ended_counts(

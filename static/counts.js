@@ -1,0 +1,46 @@
+// Numbers of other pages and the latest comments, for lists of posts and side bars; `embed.js` loads this
+// where a page has elements that want them. They stay in the page's own style.
+
+const NUMBERS = {commentdCount: 'total', commentdViews: 'views', commentdLikes: 'page_likes'}
+
+/** Fills the elements: a request for a hundred numbers, or for as many as proxies let pass. */
+export async function fill(kit, wanting) {
+  const asked = []
+  let query = 'pages?'
+  for (const node of document.querySelectorAll(wanting)) {
+    if ('commentdLatest' in node.dataset) {
+      latest(kit, node)
+      continue
+    }
+    const kind = Object.keys(NUMBERS).find(kind => kind in node.dataset)
+    const piece = '&url=' + encodeURIComponent(node.dataset[kind] || location.pathname)
+    if (asked.length === 100 || (asked.length && query.length + piece.length > 7500)) break
+    node.dataset.commentdAsked = ''
+    query += piece
+    asked.push([node, NUMBERS[kind]])
+  }
+  if (!asked.length) return
+  const {pages = []} = await kit.ask(query).catch(() => ({}))
+  pages.forEach((page, i) => {
+    const [node, number] = asked[i]
+    node.textContent = page[number].toLocaleString(kit.tongue(node))
+  })
+  fill(kit, wanting)
+}
+
+/** The comments that were written last on any page, as items of a list. */
+async function latest({ago, ask, formatted, h, tongue}, node) {
+  node.dataset.commentdAsked = ''
+  const {comments = []} = await ask(`comments/latest?limit=${node.dataset.commentdLatest || 6}`).catch(() => ({}))
+  const items = comments.map(({id, page_url, nickname, html, created_at}) => {
+    const page = new URL(page_url, location.origin)
+    if (page.origin !== location.origin) return '' // whoever answers says where
+    const text = [...formatted(html).textContent.trim()]
+    const then = new Date(created_at.replace(' ', 'T') + '+08:00')
+    page.hash = 'comment-' + id
+    return h('li', {},
+      h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')),
+      ' ', h('small', {}, h('bdi', {}, nickname), ' · ', h('time', {dateTime: then.toISOString()}, ago(then, tongue(node)))))
+  })
+  if (items.some(Boolean)) node.replaceChildren(...items)
+}

@@ -1,0 +1,124 @@
+"""What the widget and its letters say, in each language."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from blog import chromium
+from playwright.sync_api import Browser
+
+from commentd import all_words, language_of
+
+STATIC = Path(__file__).parent.parent / "static"
+SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]
+EMBED = (STATIC / "embed.js").read_text("utf-8")
+FILES = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
+LETTERS = sorted(all_words())
+
+
+def inline(language: str) -> dict[str, str]:
+    """The words that stand in the script itself."""
+    table = re.findall(rf"^  '?{language}'?: \{{\n(.*?)^  \}},$", EMBED, re.M | re.S)
+    return dict(re.findall(r"^    (\w+): '(.*)',$", table[0], re.M)) if table else {}
+
+
+WORDS = {language: {**inline(language), **words} for language, words in FILES.items()}
+
+
+def bare(words: dict[str, str]) -> dict[str, set[str]]:
+    """The placeholders of each key; what is counted is one key."""
+    found: dict[str, set[str]] = {}
+    for key, text in words.items():  # some languages have words for none, one and two
+        place = re.sub(r"_(zero|one|two|few|many|other)$", "", key)
+        found.setdefault(place, set()).update(re.findall(r"\{\w+\}", text))
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.mark.parametrize("language", sorted(FILES))
+def test_a_language_has_every_word_with_its_placeholders(language: str) -> None:
+    assert bare(WORDS[language]) == bare(WORDS["en"])
+    for key, text in WORDS[language].items():
+        assert text == text.strip() != "", key
+        assert not re.search(r"[<>]|\b[Ee]rror\b", text), key
+
+
+def test_no_word_stands_in_two_places() -> None:
+    for language in ("en", "zh-CN"):
+        assert inline(language).keys() & FILES[language].keys() == set()
+    assert {len(inline(language)) > 20 for language in ("en", "zh-CN")} == {True}
+
+
+def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
+    page = browser.new_page()
+    for language, words in WORDS.items():
+        rules = f"new Intl.PluralRules('{language}').resolvedOptions().pluralCategories"
+        for key in ("count", "fresh"):
+            given = {name.removeprefix(f"{key}_") for name in words if name.startswith(f"{key}_")}
+            assert given == set(page.evaluate(rules)), (language, key)
+    page.close()
+
+
+def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
+    source = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
+    said = set(
+        re.findall(r"(?:\bsay|\bbadge|(?<!classList\.)\badd|\bagain|\bfield)\('(\w+)'[,)]", source)
+    )
+    known = bare(WORDS["en"])
+    assert said - known.keys() == set()
+    quoted = set(re.findall(r"\w+", source.replace(EMBED[: EMBED.index("// -- Style")], "")))
+    codes = {"captcha", "token_wrong", "text_changed", "wrong_credentials", "email_unverified"}
+    served = set(re.findall(r"\w+", (STATIC.parent / "commentd.py").read_text("utf-8")))
+    left = {key for key in known if key not in quoted | codes | served}
+    assert {key for key in left if not key.endswith("_missing")} <= {
+        "wasspam",
+        "wasdeleted",
+        "email_invalid",
+    }
+
+
+def test_the_script_and_the_readme_know_the_languages_that_there_are() -> None:
+    readme = (STATIC.parent / "README.md").read_text("utf-8")
+    told = next(line for line in readme.splitlines() if line.startswith("| `lang` |"))
+    assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", told)) == set(FILES)
+    [bases] = re.findall(r"\^\(([a-z|]+)\)\\b", EMBED)
+    assert {"zh-CN" if base == "zh" else base for base in bases.split("|")} == set(FILES) - {
+        "en",
+        "zh-TW",
+    }
+
+
+@pytest.mark.parametrize("language", LETTERS)
+def test_letters_say_the_same_in_each_language(language: str) -> None:
+    words, english = all_words()[language], all_words()["en"]
+    assert words.keys() == english.keys()
+    for key, text in words.items():
+        assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", english[key])), key
+        ends = [(each[0] == "\n", each[-1] == "\n") for each in (text, english[key])]
+        assert ends[0] == ends[1], key
+        assert text.count("\n") == english[key].count("\n"), key
+
+
+def test_letters_speak_what_the_widget_speaks() -> None:
+    assert {name.replace("zh-CN", "zh").lower() for name in FILES} == set(LETTERS)
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "language"),
+    [
+        *[("zh-CN", "Hello", "zh"), ("zh-TW", "Hello", "zh-tw"), ("de", "", "de")],
+        *[("de-AT", "", "de"), ("en", "你好", "en"), ("xx", "你好", "zh"), ("", "Hi", "en")],
+        *[("__class__", "Hi", "en"), ("None", "Hi", "en")],
+    ],
+)
+def test_a_letter_is_in_the_language_that_the_widget_spoke(
+    said: str, text: str, language: str
+) -> None:
+    assert language_of(said, text) == language

@@ -1,0 +1,1062 @@
+"""The widget against WCAG 2.2, level A and AA, in a real Chromium with the real service; run by
+hand: `python tests/wcag.py`, with `--only NAME` for some states or paths, `--lang` and `--scheme`
+for some of those, `--write tests/wcag.md` for the report. It ends with 1 when there are findings.
+
+Every state is opened in every language: axe-core looks at it, contrasts are computed against what
+is painted behind, Tab walks through, names are read from the browser's accessibility tree, and the
+widget is made narrow, large and widely spaced. Then whole paths are walked by keys alone, and what
+is announced meanwhile is noted. The report says what no program can judge."""
+
+import argparse
+import contextlib
+import json
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise, product, zip_longest
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Error, Page
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import blog
+import shots
+from bench_widget import WATCH
+from blog import Json, say
+from test_mail import code_in
+from test_writing import keyboard
+
+from commentd import App, __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
+LANGS = ["en", "zh-CN", *sorted(WORDS - {"en", "zh-CN"})]
+SCHEMES = ["light", "dark", "forced"]
+EXAMPLES = r"\*\*(essay|code|photo)\*\*.*?```css\n(.*?)```"
+LOOKS = {name: css + blog.COMMON for name, css in blog.LOOKS.items()} | {
+    f"{name} of the README": blog.LOOKS[name] + blog.COMMON + css
+    for name, css in re.findall(EXAMPLES, (ROOT / "README.md").read_text("utf-8"), re.S)
+}
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# Letters that each name in a language has; other languages are compared with the English names.
+LETTERS = {"zh": "[一-鿿]", "ja": "[぀-ヿ一-鿿]", "ko": "[가-힣]", "ru": "[а-яё]", "ar": "[؀-ۿ]"}
+FULL = ("en", "ar")  # one of each direction; in the others, what words and their lengths change
+CONTROLS = ("button", "link", "textbox", "combobox", "DisclosureTriangle", "checkbox", "radio")
+
+# Stands in the block of WATCH, beside its functions.
+PROBE = """
+  const blend = ([r, g, b, a], [R, G, B, A]) => {
+    const whole = a + A * (1 - a)
+    const mix = (top, under) => whole && (top * a + under * A * (1 - a)) / whole
+    return [mix(r, R), mix(g, G), mix(b, B), whole]
+  }
+  /** What is seen where an element paints this colour: grounds and opacities up to the page. */
+  const painted = (e, color = [0, 0, 0, 0]) => {
+    for (; e; e = parent(e)) {
+      const {backgroundColor, opacity} = getComputedStyle(e)
+      color = blend(color, rgba(backgroundColor))
+      color[3] *= opacity
+    }
+    return blend(color, [255, 255, 255, 1])
+  }
+  const against = (color, under) => {
+    const pair = [light(color.slice(0, 3)), light(under.slice(0, 3))]
+    return round(max(...pair) / min(...pair) * 100) / 100
+  }
+  const on = (e, color) => against(painted(e, rgba(color)), painted(e))
+  const name = e => e.localName + [...e.classList].map(c => '.' + c).join('')
+    + (e.name ? `[name=${e.name}]` : '')
+  const spot = e => {
+    const around = parent(e)?.closest('.panel, .row, .guest, .body, article, form, dialog')
+    return (around ? name(around) + ' ' : '') + name(e)
+  }
+  const hasText = e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())
+  bench.texts = () => inside().filter(seen).flatMap(e => [
+    ...hasText(e) ? [[spot(e), on(e, getComputedStyle(e).color)]] : [],
+    ...e.placeholder && !e.value
+      ? [[spot(e) + '::placeholder', on(e, getComputedStyle(e, '::placeholder').color)]] : []])
+
+  /** The strongest of ground and borders that tells an element from what is around it. */
+  const edge = (e, which) => {
+    const style = getComputedStyle(e, which), around = which ? e : parent(e)
+    const sides = ['Top', 'Left', 'Bottom', 'Right'].filter(side =>
+      style[`border${side}Style`] !== 'none' && parseFloat(style[`border${side}Width`]))
+    const colors = [style.backgroundColor, ...sides.map(side => style[`border${side}Color`])]
+    return max(...colors.map(color => on(around, color)))
+  }
+  bench.edges = () => inside().filter(seen).flatMap(e => {
+    const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
+    if (e.matches('svg')) return mine(on(e, getComputedStyle(e).stroke))
+    if (e.matches('input, textarea')) return mine(edge(e))
+    if (e.matches('button') && text) return edge(e) > 1.1 ? mine(edge(e)) : []
+    if (!e.matches('button') || e.querySelector('svg')) return []
+    return mine(max(edge(e), edge(e, '::before'), edge(e, '::after')))
+  })
+
+  const active = () => widget().shadowRoot.activeElement
+  const modal = () => inside().find(e => e.matches('dialog:modal'))
+  const stops = () => controls().filter(e => e.tabIndex >= 0 && !e.disabled
+    && (modal()?.contains(e) ?? true))
+  const ring = e => {
+    const {outlineStyle, outlineWidth, outlineColor, opacity} = getComputedStyle(e)
+    if (outlineStyle === 'none' || parseFloat(outlineWidth) < 1) return 0
+    const [r, g, b, a] = rgba(outlineColor)
+    return against(painted(parent(e), [r, g, b, a * opacity]), painted(parent(e)))
+  }
+  const visited = new Set()
+  bench.start = () => {
+    visited.clear()
+    const heading = document.querySelector('#comments')
+    heading.tabIndex = -1
+    heading.focus()
+    return !modal()
+  }
+  bench.stop = () => {
+    const e = active()
+    if (!e) return null
+    visited.add(e)
+    const {x, top, bottom, left, right} = box(e)
+    const over = inside().filter(o => !o.contains(e) && seen(o)
+      && /sticky|fixed/.test(getComputedStyle(o).position)).map(box)
+    const covered = bottom <= 0 || top >= innerHeight || over.some(o =>
+      o.top <= top && o.bottom >= bottom && o.left <= left && o.right >= right)
+    return {spot: spot(e), ring: ring(e), covered, x: x + scrollX, top: top + scrollY,
+      bottom: bottom + scrollY, line: e.matches('.line'), rtl: e.matches(':dir(rtl)')}
+  }
+  bench.missed = () => stops().filter(e => !visited.has(e)).map(spot)
+  /** After a key, so that the browser shows the focus. */
+  bench.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
+  bench.at = selector => active()?.matches(selector)
+  bench.has = selector => inside().some(e => e.matches(selector) && seen(e))
+  bench.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
+    && !e.ariaLabel.includes(e.innerText.trim())).map(spot)
+
+  /** SC 2.5.8: 24 pixels, or a circle of 24 around the middle that meets no other target. */
+  bench.small = () => {
+    const rects = stops().filter(e => !inSentence(e)).map(e => [e, box(e)])
+    const isSmall = ({width, height}) => min(width, height) < 23.99
+    const near = (a, b) => {
+      const x = a.x + a.width / 2, y = a.y + a.height / 2
+      const apart = Math.hypot(x - b.x - b.width / 2, y - b.y - b.height / 2)
+      const dx = max(b.left - x, 0, x - b.right), dy = max(b.top - y, 0, y - b.bottom)
+      return Math.hypot(dx, dy) < 12 || isSmall(b) && apart < 24
+    }
+    const small = rects.filter(([e, r]) => isSmall(r)
+      && rects.some(([other, o]) => other !== e && !e.contains(other) && near(r, o)))
+    return [rects.length, rects.filter(([, r]) => min(r.width, r.height) >= 43.99).length,
+      small.map(([e, r]) => `\\`${spot(e)}\\` ${round(r.width)} x ${round(r.height)}`)]
+  }
+
+  bench.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
+    .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
+    .map(e => `\\`${spot(e)}\\` leaves the page`)
+  /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. */
+  bench.cut = () => {
+    const texts = inside().filter(e => seen(e)
+      && !e.closest('.sr, pre, .folded, [role=status], .quote, dialog')).flatMap(e =>
+      [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
+        const range = document.createRange()
+        range.selectNodeContents(n)
+        return [e, [...range.getClientRects()]]
+      }))
+    const cut = texts.filter(([e, rects]) => {
+      for (let o = e; o !== widget(); o = parent(o)) {
+        const b = box(o), {overflowX, overflowY} = getComputedStyle(o), solid = o.matches('button')
+        if (rects.some(r => (solid || overflowX !== 'visible') && r.right > b.right + 2
+          || (solid || overflowY !== 'visible') && r.bottom > b.bottom + 2)) return true
+      }
+    }).map(([e]) => `\\`${spot(e)}\\` is cut`)
+    const flat = texts.flatMap(([e, rects]) => rects.map(r => [e, r]))
+      .sort((a, b) => a[1].top - b[1].top)
+    return cut.concat(flat.flatMap(([e, r], i) => flat.slice(i + 1).filter(([, o]) =>
+      min(r.right, o.right) - max(r.left, o.left) > 3
+      && min(r.bottom, o.bottom) - o.top > min(r.height, o.height) / 2)
+      .map(([o]) => `\\`${spot(e)}\\` and \\`${spot(o)}\\` lie on each other`)))
+  }
+
+  bench.media = () => inside().filter(e =>
+    e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
+  bench.moving = () => widget().shadowRoot.getAnimations().length
+  bench.told = []
+  bench.listen = () => new MutationObserver(() => {
+    for (const e of inside().filter(e => e.matches('[role=status], [role=alert], [aria-live]'))) {
+      if (e.textContent.trim() && e.textContent !== e.told) bench.told.push(e.textContent)
+      e.told = e.textContent
+    }
+  }).observe(widget().shadowRoot, {childList: true, subtree: true, characterData: true})
+}
+// What is told stays to be looked at; what comes after a minute may be hurried.
+{
+  const later = setTimeout
+  window.setTimeout = (act, ms, ...rest) =>
+    ms === 5000 ? 0 : later(act, ms === 6e4 && window.hurry ? 200 : ms, ...rest)
+}
+"""
+
+
+# What the reader finds and does; by selectors, since words differ with the language
+
+FORM, MAIN = "section > .form", "button:not([type])"
+FIELD, NAME, POST = f"{FORM} textarea", f"{FORM} [name=nickname]", f"{FORM} {MAIN}"
+PREVIEW, SIGN_IN = f"{FORM} {MAIN} + button", f"{FORM} .links button"
+OTHERS, OWN = f".panel {MAIN} ~ button", "[data-target] button.own"
+TEXT, ME, MAIL = "One line more: **this** one.", "Ada Byrne", "ann@example.com"
+Act = Callable[[Page], object]
+
+
+def talk(app: App, path: str) -> None:
+    blog.conversation(app, path)
+    shots.deep(app, path)
+    say(app, "With a site. https://a.example/", "Ann", page=path, website="https://ann.example/")
+
+
+def twelve(app: App, path: str) -> None:
+    for number in range(12):
+        say(app, f"Number {number}.", page=path, hours=20 - number)
+
+
+def go(*steps: str | Act) -> Act:
+    """Presses what these select, one after the other."""
+
+    def act(page: Page) -> None:
+        for step in steps:
+            page.locator(step).first.click() if isinstance(step, str) else step(page)
+
+    return act
+
+
+def there(selector: str) -> Act:
+    return lambda page: page.locator(selector).first.wait_for()
+
+
+def key(*names: str) -> Act:
+    return lambda page: [page.keyboard.press(name) for name in names]
+
+
+def typed(text: str) -> Act:
+    return lambda page: page.keyboard.insert_text(text)
+
+
+def filled(**values: str) -> Act:
+    def act(page: Page) -> None:
+        for name, value in values.items():
+            page.locator(f".panel [name={name}], {FORM} [name={name}]").last.fill(value)
+
+    return act
+
+
+def moderate(page: Page) -> None:
+    for each in page.locator(".moderate").all():
+        each.click()
+
+
+def select(page: Page) -> None:
+    page.locator(".body p").first.select_text()
+
+
+def offline(page: Page) -> None:
+    page.context.set_offline(True)
+
+
+def latest(page: Page) -> None:
+    """The list of another part of the page, in the page's own style: for axe-core alone."""
+    add = "document.querySelector('footer').innerHTML += '<ol data-commentd-latest=3></ol>'"
+    page.evaluate(add)
+
+
+def hold_proof(page: Page, app: App) -> None:
+    page.route("**/captcha", lambda route: None)
+
+
+def of_another(page: Page) -> None:
+    """Somebody else writes meanwhile."""
+    page.evaluate(
+        """() => {
+          const body = {page_url: location.pathname, nickname: 'Bo', content: 'Me too.',
+            captcha_token: 'x'}
+          window.hurry = true
+          const headers = {'Content-Type': 'application/json'}
+          const service = document.querySelector('script[src]').src.replace('embed.js', '')
+          return fetch(service + 'comments', {method: 'POST', headers, body: JSON.stringify(body)})
+        }"""
+    )
+
+
+write = go(FIELD, typed(TEXT))
+post = go(write, filled(nickname=ME), POST)
+posted = go(post, there("[data-target] .actions"))
+mine = go(posted, there(OWN))
+told, alert = there("[role=status]:not(:empty)"), there("[role=alert]")
+panel = go(write, SIGN_IN, there(".panel"))
+account = filled(nickname="Ann", email=MAIL, password="a long secret")
+code = go(panel, OTHERS, account, f".panel {MAIN}", there(".panel [name=token]"))
+
+
+@dataclass(frozen=True)
+class State:
+    act: Act = go()
+    fill: Callable[[App, str], object] = talk
+    change: blog.Change | None = None
+    before: Callable[[Page, App], None] | None = None
+    role: str = ""  # of who is signed in
+
+
+empty = partial(State, fill=shots.empty)
+STATES = {
+    "thread": State(),
+    "none yet": empty(),
+    "writing, empty": empty(go(FIELD)),
+    "writing, with preview": empty(go(write, PREVIEW, there(".preview"))),
+    "mail and website": empty(go(write, "summary")),
+    "no name": empty(go(write, POST, alert)),
+    "name taken": State(go(write, filled(nickname=blog.OWNER), POST, alert)),
+    "too fast": State(go(post, alert), change=shots.busy),
+    "too long": empty(go(FIELD, filled(content="long " * 2010))),
+    "sending": empty(go(post, there("[aria-busy=true]")), before=hold_proof),
+    "posted": State(posted),
+    "waiting": State(posted, change=shots.waiting),
+    "answering": State(go(".reply", there("article textarea"), typed(TEXT))),
+    "editing": State(go(mine, OWN, there("article textarea"))),
+    "deleting": State(go(mine, f"{OWN} + .own")),
+    "liked": State(go("article .like", there(".like[aria-pressed=true]"))),
+    "unfolded": State(go("article > button")),
+    "replies hidden": State(go(".line", there(".line[aria-expanded=false]"))),
+    "more shown": State(go(".more", there("article:focus")), twelve),
+    "removed": State(fill=shots.removed),
+    "quoting": State(go(".like", select, there(".quote"))),
+    "new comments": State(go(of_another, ".head", there(".fresh button"))),
+    "keyboard help": State(go(".reply", key("Escape"), ".like", key("?"), there("dialog"))),
+    "latest comments": State(go(latest, there("[data-commentd-latest] li"))),
+    "closed": State(change=shots.settings(closed=True)),
+    "closed, empty": empty(change=shots.settings(closed=True)),
+    "loading": State(before=shots.hold),
+    "offline": State(before=shots.cut),
+    "offline, posting": State(go(write, filled(nickname=ME), offline, POST, told)),
+    "refused site": State(change=shots.foreign),
+    "login asked for": State(write, change=shots.settings(login_required=True)),
+    "sign in": empty(panel),
+    "sign in, refused": empty(go(panel, f".panel {MAIN}", alert)),
+    "register": empty(go(panel, OTHERS, there(".panel [name=nickname]"))),
+    "renew": empty(go(panel, f"{OTHERS} + button", there(".panel [name=nickname]"))),
+    "code": empty(code),
+    "code, refused": empty(go(code, filled(token="12345"), f".panel {MAIN}", alert)),
+    "signed in": State(go(write, there(".guest button")), role="user"),
+    "admin's menu": State(moderate, role="admin"),
+    "marked as spam": State(
+        go(".moderate", ".moderate + button", there("article p.row")), role="admin"
+    ),
+}
+QUICK = ["thread", "writing, with preview", "no name", "code", "to post", "to answer and cancel"]
+
+
+# The stage
+
+
+@dataclass
+class Finding:
+    places: dict[tuple[str, ...], None] = field(default_factory=dict)
+    least: float | None = None
+
+
+@dataclass
+class Report:
+    """What was looked at, how often, and what was found where."""
+
+    checks: Counter[str] = field(default_factory=Counter)
+    found: dict[tuple[str, str], Finding] = field(default_factory=dict)
+    unsure: dict[str, Finding] = field(default_factory=dict)
+    large: list[int] = field(default_factory=lambda: [0, 0])
+
+    def check(self, criterion: str, good: Any, what: str, *where: str) -> None:
+        self.checks[criterion] += 1
+        if not good:
+            self.found.setdefault((criterion, what), Finding()).places[where] = None
+
+    def ratios(self, criterion: str, pairs: list[Any], least: float, *where: str) -> None:
+        for spot, ratio in pairs:
+            what = f"`{spot}` has less than {least} : 1"
+            self.check(criterion, ratio >= least, what, *where)
+            if ratio < least:
+                finding = self.found[criterion, what]
+                finding.least = ratio if finding.least is None else min(ratio, finding.least)
+
+    def wonder(self, what: str, *where: str) -> None:
+        self.unsure.setdefault(what, Finding()).places[where] = None
+
+
+@dataclass
+class Stage:
+    app: App
+    browser: Browser
+    service: str
+    address: str
+    pages: blog.Pages
+    report: Report = field(default_factory=Report)
+    english: dict[str, set[str]] = field(default_factory=dict)
+
+    @contextmanager
+    def opened(self, state: State, *where: str) -> Iterator[Page]:
+        """The page in this state, on a desk, in light colours."""
+        path, lang = f"/{len(self.pages)}/", where[1]
+        state.fill(self.app, path)
+        self.pages |= blog.article(self.service, path, lang=lang)
+        with contextlib.ExitStack() as stack:
+            context = self.browser.new_context(locale=lang, viewport={"width": 1024, "height": 768})
+            stack.callback(context.close)
+            context.set_default_timeout(5000)
+            page = context.new_page()
+            page.on(
+                "pageerror", lambda error: self.report.check("script", False, str(error), *where)
+            )
+            page.add_init_script(WATCH.rstrip().removesuffix("}") + PROBE)
+            if state.role:
+                token = blog.owner_token(self.app)
+                me = {"nickname": blog.OWNER, "token": token, "role": state.role, "id": 1}
+                words = json.dumps([f"{self.service}/me", json.dumps(me)])
+                page.add_init_script(f"localStorage.setItem(...{words})")
+            if state.change:
+                stack.enter_context(blog.answering(self.app, state.change))
+            if state.before:
+                state.before(page, self.app)
+            page.goto(self.address + path)
+            if state.before is not shots.hold:
+                page.wait_for_function(READY)
+            if state.role == "admin":
+                there(".moderate")(page)
+            page.evaluate("bench.listen()")
+            state.act(page)
+            page.wait_for_timeout(50)
+            yield page
+            page.unroute_all(behavior="ignoreErrors")
+
+
+READY = """() => {
+  const root = document.querySelector('commentd-thread')?.shadowRoot
+  return root?.querySelector('section') && !root.querySelector('.wait')
+}"""
+DRESS = """async css => {
+  document.querySelector('link[rel=stylesheet], #look').outerHTML = `<style id=look>${css}</style>`
+  const host = document.querySelector('commentd-thread')
+  for (let i = 0; i < 60; i++) {
+    await new Promise(requestAnimationFrame)
+    const link = getComputedStyle(document.querySelector('footer a')).color
+    const forced = matchMedia('(forced-colors: active)').matches // then no accent is seen
+    if (host.style.getPropertyValue('--_link') === link || (forced && i > 2)) return true
+  }
+}"""
+
+
+# What is looked at in a state
+
+
+def examine(stage: Stage, schemes: list[str], *where: str) -> None:
+    report, (name, lang) = stage.report, where
+    with stage.opened(STATES[name], *where) as page:
+        full = lang in FULL
+        axe(page, report, full, *where)
+        found = set(names(page, report, stage.english.get(name, set()), *where))
+        if lang == "en":
+            stage.english[name] = found
+        for there in dressed(page, report, schemes if full else schemes[:1], *where):
+            report.ratios("1.4.3", page.evaluate("bench.texts()"), 4.5, *there)
+            report.ratios("1.4.11", page.evaluate("bench.edges()"), 3, *there)
+        if full:
+            walk(page, report, *where)
+            for there in dressed(page, report, schemes, *where):
+                rings = page.evaluate("bench.rings()")
+                report.ratios("1.4.11", [[f"focus of {e}", ring] for e, ring in rings], 3, *there)
+        targets(page, report, *where)
+        room(page, report, *where)
+
+
+def axe(page: Page, report: Report, colours: bool, *where: str) -> None:
+    only: Json = {"runOnly": {"type": "tag", "values": TAGS}}
+    if not colours:
+        only["rules"] = {"color-contrast": {"enabled": False}}  # dear, and computed here too
+    answer = Axe().run(page, "commentd-thread, [data-commentd-latest]", only).response
+    report.checks["axe"] += len(answer["passes"]) + len(answer["violations"])
+    for kind, rule in ((k, r) for k in ("violations", "incomplete") for r in answer[k]):
+        numbers = [re.fullmatch(r"wcag(\d)(\d)(\d+)", tag) for tag in rule["tags"]]
+        criterion = next((".".join(n.groups()) for n in numbers if n), "best practice")
+        for node in rule["nodes"]:
+            tag = re.match("<[^>]{0,60}", node["html"])
+            what = f"axe {rule['id']}: {rule['help']}: `{tag and tag[0]}>`"
+            if kind == "violations":
+                report.check(criterion, False, what, *where)
+            elif rule["id"] != "color-contrast":  # computed here for each text
+                report.wonder(what, *where)
+
+
+def names(page: Page, report: Report, english: set[str], *where: str) -> Iterator[str]:
+    """What controls are called, in the accessibility tree that a screen reader is given."""
+    lang = where[1]
+    letters = LETTERS.get(lang.partition("-")[0])
+    misnamed = page.evaluate("bench.misnamed()")
+    report.check("2.5.3", not misnamed, f"the name lacks what is read on {misnamed}", *where)
+    written = set(page.locator("commentd-thread :is(.body a, b a, kbd)").all_text_contents())
+    file = ROOT / f"static/words/{lang}.json"
+    chosen = json.loads(file.read_text("utf-8")).values() if file.exists() else []
+    for node in tree(page):
+        role, name = node["role"]["value"], node.get("name", {}).get("value", "").strip()
+        if role in CONTROLS:
+            report.check("4.1.2", name, f"a {role} has no name", *where)
+        if role not in (*CONTROLS, "region", "form", "dialog") or not name or name in written:
+            continue
+        yield name
+        if name in chosen and letters and not re.search(letters, name, re.I):
+            report.wonder(f"`{name}` is {lang} by its words", *where)
+        elif letters:
+            fine = re.search(letters, name, re.I)
+            report.check("3.1.2", fine, f"`{name}` is not in the widget's language", *where)
+        elif lang != "en" and name in english:
+            report.wonder(f"the name `{name}` is the English one", *where)
+
+
+def tree(page: Page) -> list[Json]:
+    cdp = page.context.new_cdp_session(page)
+    section = "document.querySelector('commentd-thread').shadowRoot.querySelector('section')"
+    object_id = cdp.send("Runtime.evaluate", {"expression": section})["result"]["objectId"]
+    found = cdp.send("Accessibility.queryAXTree", {"objectId": object_id})
+    cdp.detach()
+    return [node for node in found["nodes"] if not node["ignored"]]
+
+
+def dressed(
+    page: Page, report: Report, schemes: list[str], *where: str
+) -> Iterator[tuple[str, ...]]:
+    """Each scheme in each look. Colours know no language, so one stands for all; forced ones are
+    the system's, so one look does; and `photo` is dark in both schemes."""
+    looks = LOOKS if where[1] == LANGS[0] else {"essay": LOOKS["essay"]}
+    for (look, css), scheme in product(looks.items(), schemes):
+        if (scheme == "forced" and look != "essay") or (scheme == "dark" and look[:5] == "photo"):
+            continue
+        forced: Any = "active" if scheme == "forced" else "none"
+        page.emulate_media(
+            color_scheme="dark" if scheme == "dark" else "light", forced_colors=forced
+        )
+        follows = page.evaluate(DRESS, css)
+        report.check("look", follows, "the accent is not the page's", *where, look, scheme)
+        yield (*where, look, scheme)
+    page.emulate_media(color_scheme="light", forced_colors="none")
+    page.evaluate(DRESS, LOOKS["essay"])
+
+
+def walk(page: Page, report: Report, *where: str) -> None:
+    """Tab from the heading through all of the widget and out of it, and a step back in."""
+    free = page.evaluate("bench.start()")
+    address, stops = page.url, [] if free else [page.evaluate("bench.stop()")]  # of a dialog
+    while True:
+        page.keyboard.press("Tab")
+        stop = page.evaluate("bench.stop()")
+        if not stop or stop in stops:
+            break
+        stops.append(stop)
+        spot = f"`{stop['spot']}`"
+        report.check("2.4.7", stop["ring"] > 1.1, f"{spot} shows no focus", *where)
+        report.check("2.4.11", not stop["covered"], f"{spot} is covered when focused", *where)
+    report.check("2.1.2", not free or not stop, "Tab does not leave the widget", *where)
+    report.check("3.2.1", page.url == address, "the focus alone leads to another page", *where)
+    missed = page.evaluate("bench.missed()")
+    report.check("2.1.1", not missed, f"Tab does not reach {', '.join(missed)}", *where)
+    for one, two in pairwise(stops):
+        row = min(one["bottom"], two["bottom"]) - max(one["top"], two["top"])
+        back = (one["x"] - two["x"]) * (-1 if two["rtl"] else 1) > 0
+        beside = row > 8 and back and not one["line"] and not two["line"]
+        what = f"Tab goes back from `{one['spot']}` to `{two['spot']}`"
+        report.check("2.4.3", not beside and two["bottom"] > one["top"] + 2, what, *where)
+    if stops and free:
+        page.keyboard.press("Shift+Tab")
+        again = page.evaluate("bench.stop()") or {}
+        last = again.get("spot") == stops[-1]["spot"]
+        report.check("2.1.2", last, "Shift+Tab does not lead back in", *where)
+
+
+def targets(page: Page, report: Report, *where: str) -> None:
+    """With a mouse on a desk, and with a finger on a phone."""
+    cdp = page.context.new_cdp_session(page)
+    for by in ("mouse", "finger"):
+        if by == "finger":
+            page.set_viewport_size({"width": 390, "height": 844})
+            cdp.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        count, large, small = page.evaluate("bench.small()")
+        report.checks["2.5.8"] += count
+        for each in small:
+            report.check("2.5.8", False, f"{each} ({by})", *where)
+    report.large = [report.large[0] + large, report.large[1] + count]
+    cdp.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+SPACED = """
+const sheet = new CSSStyleSheet()
+sheet.replaceSync(`* { line-height: 1.5 !important; letter-spacing: .12em !important;
+  word-spacing: .16em !important } p { margin-bottom: 2em !important }`)
+const root = document.querySelector('commentd-thread').shadowRoot
+root.adoptedStyleSheets = [...root.adoptedStyleSheets, sheet]
+document.adoptedStyleSheets = [sheet]"""
+SIZES = {
+    "an upright phone": ("1.3.4", 390, 844, ""),
+    "a phone on its side": ("1.3.4", 844, 390, ""),
+    "200 %": ("1.4.4", 640, 384, ""),
+    "letters at 200 %": ("1.4.4", 1024, 768, "document.body.style.fontSize = '36px'"),
+    "320 px, 400 %": ("1.4.10", 320, 640, "document.body.style.fontSize = ''"),
+    "text spacing": ("1.4.12", 1024, 768, SPACED),
+    "text spacing, 320 px": ("1.4.12", 320, 640, ""),
+}
+LOOK_AT = """async () => {
+  { CHANGE }
+  for (let i = 0; i < 3; i++) await new Promise(requestAnimationFrame)
+  const sideways = document.documentElement.scrollWidth > innerWidth
+  const faults = [...bench.wide(), ...bench.cut(), ...sideways ? ['the page scrolls sideways'] : []]
+  return [faults, bench.controls().length]
+}"""
+
+
+def room(page: Page, report: Report, *where: str) -> None:
+    counts = set()
+    for size, (criterion, width, height, change) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        faults, count = page.evaluate(LOOK_AT.replace("CHANGE", change))
+        report.checks[criterion] += 1
+        for fault in faults:
+            report.check(criterion, False, f"{fault} ({size})", *where)
+        counts.add(count)
+    report.check("1.3.4", len(counts) == 1, "controls come and go with the size", *where)
+    media, moving = page.evaluate("[bench.media(), bench.moving()]")
+    report.check("1.4.5", not media, f"images or media: {media}", *where)
+    report.check("2.2.2", not moving, "something moves by itself", *where)
+
+
+# Whole paths, by keys alone
+
+
+@dataclass
+class Hand:
+    """Somebody without a mouse."""
+
+    page: Page
+    app: App
+    report: Report
+    where: tuple[str, ...]
+
+    def check(self, criterion: str, good: Any, what: str) -> None:
+        self.report.check(criterion, good, what, *self.where)
+
+    def becomes(self, expression: str) -> bool:
+        try:
+            self.page.wait_for_function(expression, timeout=3000)
+        except Error:
+            return False
+        return True
+
+
+Step = Callable[[Hand], object]
+
+
+def use(selector: str, text: str | None = None) -> Step:
+    """Tab until it is there; then Enter, or this text in place of what it holds."""
+
+    def step(hand: Hand) -> None:
+        hand.page.evaluate("bench.told.length = 0")
+        reached = True
+        try:
+            keyboard(hand.page.locator(selector).first, text)
+        except (pytest.fail.Exception, AssertionError):
+            reached = False
+        hand.check("2.1.1", reached, f"Tab does not reach `{selector}`")
+
+    return step
+
+
+def do(act: Act) -> Step:
+    return lambda hand: act(hand.page)
+
+
+def focus(selector: str, after: str) -> Step:
+    is_there = f"bench.at({json.dumps(selector)})"
+    return lambda h: h.check("2.4.3", h.becomes(is_there), f"the focus is lost after {after}")
+
+
+def told_of(what: str) -> Step:
+    heard = "bench.told.length > 0"
+    return lambda h: h.check("4.1.3", h.becomes(heard), f"nothing is announced: {what}")
+
+
+def says(criterion: str, selector: str, what: str) -> Step:
+    return lambda h: h.check(criterion, h.becomes(f"bench.has({json.dumps(selector)})"), what)
+
+
+def keeps(selector: str, value: str, after: str) -> Step:
+    def step(hand: Hand) -> None:
+        kept = hand.page.locator(selector).input_value() == value
+        hand.check("3.3.7", kept, f"`{selector}` is lost by {after}")
+
+    return step
+
+
+def pastes(selector: str) -> Step:
+    def step(hand: Hand) -> None:
+        fields = hand.page.locator(selector)
+        allowed = fields.evaluate_all("all => all.every(e => e.dispatchEvent(" + PASTE + "))")
+        hand.check("3.3.8", allowed, f"nothing can be pasted into `{selector}`")
+        purposes = fields.evaluate_all("all => all.every(e => e.autocomplete)")
+        hand.check("1.3.5", purposes, f"`{selector}` does not say its purpose")
+
+    return step
+
+
+PASTE = "new ClipboardEvent('paste', {bubbles: true, cancelable: true, composed: true})"
+
+
+def again(page: Page) -> None:
+    page.reload()
+    page.wait_for_function(READY)
+
+
+def type_the_code(hand: Hand) -> None:
+    token = hand.page.locator(".panel [name=token]")
+    said = token.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
+    with contextlib.closing(sqlite3.connect(hand.app.house.store.path)) as db:
+        (letter,) = db.execute("SELECT message FROM outbox ORDER BY id DESC").fetchone()
+    hand.page.keyboard.insert_text(code_in(letter))
+    if hand.becomes("!bench.has('.panel [name=token]')"):
+        hand.report.wonder(f"3.2.2: the last digit sends the code, after “{said}”", *hand.where)
+
+
+def letters_outside(hand: Hand) -> None:
+    look = "[bench.stop(), scrollY, document.querySelector('commentd-thread').shadowRoot.innerHTML]"
+    hand.page.evaluate("document.activeElement.blur()")
+    before = hand.page.evaluate(look)
+    key(*"abcdefghijklmnopqrstuvwxyz0123456789?/.,[]")(hand.page)
+    hand.page.wait_for_timeout(300)
+    hand.check("2.1.4", before == hand.page.evaluate(look), "a letter acts outside the widget")
+
+
+def press_and_move_away(hand: Hand) -> None:
+    for selector in ("article .like", ".reply", ".own", ".line"):
+        for target in hand.page.locator(selector).all()[:1]:
+            target.hover(position={"x": 5, "y": 8})
+            hand.page.mouse.down()
+            hand.page.mouse.move(1, 1)
+            hand.page.mouse.up()
+    done = hand.page.locator(
+        "[aria-pressed=true], .line[aria-expanded=false], article form"
+    ).count()
+    hand.check("2.5.2", not done, "a press acts before it ends")
+    for target in hand.page.locator("article").all():
+        target.hover()
+        faults = hand.page.evaluate("bench.cut()")
+        hand.check("1.4.13", not faults, f"what hovering shows covers something: {faults}")
+
+
+# A state, and the steps from there.
+PATHS: dict[str, tuple[Any, ...]] = {
+    "to post": (
+        empty(),
+        *(use(FIELD, TEXT), use(NAME, ME), use(POST)),
+        *(told_of("posted"), focus("article", "posting"), do(again)),
+        keeps(NAME, ME, "posting"),
+    ),
+    "to preview": (
+        empty(),
+        *(use(FIELD, TEXT), use(PREVIEW)),
+        says("2.1.1", ".preview", "no preview by keys"),
+        says(
+            "4.1.2",
+            f"{PREVIEW}:is([aria-expanded=true], [aria-pressed=true])",
+            "the button does not say that the preview is shown",
+        ),
+    ),
+    "to answer and cancel": (
+        State(),
+        *(use(".reply"), focus("article textarea", "pressing Reply"), do(typed(TEXT))),
+        use(f"article {MAIN} + button + button"),
+        focus("article, article button", "cancelling an answer"),
+    ),
+    "to like": (
+        State(),
+        use("article .like"),
+        says("4.1.2", ".like[aria-pressed=true]", "a like does not say that it is set"),
+        focus(".like", "a like"),
+    ),
+    "to fold and unfold": (
+        State(),
+        *(use(".line"), focus(".line[aria-expanded=false]", "hiding replies")),
+        *(do(key("Space")), focus(".line[aria-expanded=true]", "showing replies")),
+        *(use("article > button"), focus("article", "unfolding a text")),
+    ),
+    "to copy a link": (State(), use(".quiet"), told_of("the link is copied")),
+    "to order": (
+        State(),
+        *(use("select", ""), do(key("ArrowDown", "Enter"))),
+        says("2.1.1", "select:has(option:checked:not(:first-child))", "no other order by keys"),
+        focus("select", "choosing another order"),
+    ),
+    # The first of what came has the focus, so it is read.
+    "to show more": (State(fill=twelve), use(".more"), focus("article", "more comments")),
+    "to edit and delete": (
+        State(mine),
+        *(use(OWN), focus("article textarea", "pressing Edit"), do(typed(" More."))),
+        *(use(f"article {MAIN}"), focus("article", "editing"), use("button.own + .own")),
+        says("3.3.4", "button.own", "one press deletes"),
+        *(do(key("Enter")), told_of("deleted"), focus("article, textarea", "deleting")),
+    ),
+    "to register, sign out and in": (
+        empty(),
+        *(use(FIELD, TEXT), use(SIGN_IN), focus(".panel input", "opening the panel")),
+        *(use(OTHERS), use(".panel [name=nickname]", "Ann"), use(".panel [name=email]", MAIL)),
+        *(use(".panel [name=password]", "a long secret"), pastes(".panel input")),
+        *(use(f".panel {MAIN}"), focus(".panel [name=token]", "sending a code")),
+        *(pastes(".panel input"), type_the_code, told_of("signed in")),
+        *(focus(FIELD, "signing in"), keeps(FIELD, TEXT, "signing in")),
+        *(use(".guest button"), told_of("signed out"), focus(FIELD, "signing out")),
+        *(use(SIGN_IN), use(".panel [name=email]", MAIL)),
+        use(".panel [name=password]", "a long secret"),
+        *(use(f".panel {MAIN}"), told_of("signed in"), focus(FIELD, "signing in")),
+    ),
+    "to be refused": (
+        empty(),
+        *(use(FIELD, TEXT), use(POST), told_of("no name")),
+        focus(f"{NAME}[aria-describedby]", "a refusal"),
+        says("3.3.1", f"{NAME}[aria-invalid=true]", "the field at fault is not marked"),
+    ),
+    "to post offline": (
+        empty(),
+        *(use(FIELD, TEXT), use(NAME, ME), do(offline), use(POST)),
+        *(told_of("offline"), keeps(FIELD, TEXT, "being offline")),
+    ),
+    "to wait for approval": (empty(change=shots.waiting), do(post), told_of("it waits")),
+    "to moderate": (
+        State(role="admin"),
+        use(".moderate"),
+        says("4.1.2", ".moderate[aria-expanded=true]", "the menu does not say it is open"),
+        *(use(".moderate ~ button"), focus("article p.row button", "marking as spam")),
+        *(do(key("Enter")), focus(".moderate", "undoing")),
+    ),
+    "to use single keys": (
+        State(),
+        *(letters_outside, use("article .like"), do(key("j")), focus("article", "j")),
+        *(do(key("?")), focus("dialog *", "?"), do(key("Escape")), focus("article", "Escape")),
+    ),
+    "to point": (State(), press_and_move_away),
+}
+
+
+def walk_path(stage: Stage, *where: str) -> None:
+    state, *steps = PATHS[where[0]]
+    with stage.opened(state, *where) as page:
+        for step in steps:
+            step(Hand(page, stage.app, stage.report, where))
+
+
+# The report
+
+TESTED, PART, NONE, PERSON = "passes", "passes as far as tested", "not applicable", "not by machine"
+# Each of the 55 criteria of level A and AA: what the verdict rests on, and how it is reached.
+CRITERIA = f"""\
+1.1.1 Non-text content | {TESTED} | axe; icons stand in buttons with names; the mark beside a name says nothing
+1.2.1 Audio-only and video-only | {NONE} | the widget has no media, which is looked for in every state
+1.2.2 Captions (prerecorded) | {NONE} | as 1.2.1
+1.2.3 Audio description or media alternative | {NONE} | as 1.2.1
+1.2.4 Captions (live) | {NONE} | as 1.2.1
+1.2.5 Audio description | {NONE} | as 1.2.1
+1.3.1 Info and relationships | {PART} | axe: lists, articles, labels, region; whether the structure says all that the look says, a person must judge
+1.3.2 Meaningful sequence | {PART} | Tab goes in the order of reading; the order of texts is that of the source
+1.3.3 Sensory characteristics | {PERSON} | no text speaks of shape, colour or place: read
+1.3.4 Orientation | {TESTED} | the same controls on a phone upright and on its side
+1.3.5 Identify input purpose | {TESTED} | axe; each field of the account has `autocomplete`
+1.4.1 Use of colour | {PART} | axe: links in texts; faults are words too; whether colour alone tells anything else, a person must judge
+1.4.2 Audio control | {NONE} | as 1.2.1
+1.4.3 Contrast (minimum) | {TESTED} | each text, hints too, against all that is painted behind it: at least 4.5 : 1, large ones too
+1.4.4 Resize text | {TESTED} | zoom and letters at 200 %: nothing cut, on each other, or outside
+1.4.5 Images of text | {NONE} | there is no image
+1.4.10 Reflow | {TESTED} | 320 px: nothing scrolls sideways but code
+1.4.11 Non-text contrast | {TESTED} | edges of fields, lines, icons, focus rings: at least 3 : 1
+1.4.12 Text spacing | {TESTED} | the four values, at 1024 and 320 px: nothing cut, on each other, or outside
+1.4.13 Content on hover or focus | {TESTED} | what comes up at a hovered comment covers nothing; `title` is the browser's
+2.1.1 Keyboard | {TESTED} | Tab reaches every control; each path below by keys alone
+2.1.2 No keyboard trap | {TESTED} | Tab leaves the widget at its end, Shift+Tab leads back
+2.1.4 Character key shortcuts | {TESTED} | no letter alone does anything while the focus is outside the widget
+2.2.1 Timing adjustable | {PERSON} | limits: a code holds ten minutes and can be sent again; the time to edit is a rule of the blog
+2.2.2 Pause, stop, hide | {TESTED} | nothing moves by itself when a state is there
+2.3.1 Three flashes | {TESTED} | as 2.2.2
+2.4.1 Bypass blocks | {NONE} | of a page; the widget is one region with a name
+2.4.2 Page titled | {NONE} | of a page
+2.4.3 Focus order | {TESTED} | no step of Tab goes back; after each step of each path the focus is where one goes on
+2.4.4 Link purpose (in context) | {PART} | axe and names; a comment's time leads to it, within its article
+2.4.5 Multiple ways | {NONE} | of a site
+2.4.6 Headings and labels | {PERSON} | every control has a label; whether the words are good, a person must judge
+2.4.7 Focus visible | {TESTED} | an outline at every stop of Tab
+2.4.11 Focus not obscured (minimum) | {TESTED} | no stop lies wholly under what is fixed or sticky, or outside the window
+2.5.1 Pointer gestures | {NONE} | a press is all there is
+2.5.2 Pointer cancellation | {TESTED} | a press that is moved away does nothing
+2.5.3 Label in name | {TESTED} | a button's visible words are in its name
+2.5.4 Motion actuation | {NONE} | nothing listens to motion
+2.5.7 Dragging movements | {NONE} | nothing is dragged
+2.5.8 Target size (minimum) | {TESTED} | 24 px, or the space of 24 px around, by mouse and by finger
+3.1.1 Language of page | {NONE} | of a page; the widget says its own
+3.1.2 Language of parts | {PART} | the widget's names are in the letters of its language; a comment's language is not known
+3.2.1 On focus | {TESTED} | walking through leads to no other page
+3.2.2 On input | {PART} | another order keeps the focus; whether a reader knows what the code's last digit does, a person must judge
+3.2.3 Consistent navigation | {NONE} | of a site
+3.2.4 Consistent identification | {PERSON} | the words of a language are in one list
+3.2.6 Consistent help | {NONE} | the widget offers no contact
+3.3.1 Error identification | {TESTED} | the field at fault is marked, described and focused; the words are announced
+3.3.2 Labels or instructions | {TESTED} | axe; every field has a visible label but the text, whose hint is its label
+3.3.3 Error suggestion | {PERSON} | the words of the refusals say what to do: read
+3.3.4 Error prevention | {PART} | deleting takes two presses; a comment has a preview and can be changed
+3.3.7 Redundant entry | {TESTED} | name and text are kept over posting, signing in and offline
+3.3.8 Accessible authentication (minimum) | {TESTED} | password and code can be pasted, and have `autocomplete`; no puzzle (but captchas of others)
+4.1.2 Name, role, value | {TESTED} | axe; names from the accessibility tree; states of like, line, menu, preview
+4.1.3 Status messages | {TESTED} | posted, waiting, refused, offline, deleted, signed in and out are in `status` or `alert`
+""".strip().splitlines()  # noqa: E501
+
+
+def report_of(
+    report: Report, version: str, only: list[str], langs: list[str], schemes: list[str]
+) -> str:
+    """Markdown, the same bytes whenever the same was found."""
+    whole = (only, langs, schemes) == ([*STATES, *PATHS], LANGS, SCHEMES)
+    states, paths = ([name for name in only if name in all_] for all_ in (STATES, PATHS))
+    counts = Counter(criterion for criterion, _ in report.found)
+    table = []
+    for line in CRITERIA:
+        title, verdict, how = line.split(" | ")
+        bad = counts[title.split()[0]]
+        fails = f"**{bad} finding{'s' * (bad > 1)}**"
+        table.append(f"| {title} | {fails if bad else verdict} | {how} |")
+    checks = ", ".join(f"{name}: {count}" for name, count in sorted(report.checks.items()))
+    large, all_targets = report.large
+    return INTRO.format(
+        widget=__version__,
+        browser=version,
+        axe=re.search(r"axe v([\d.]+)", Axe().axe_script)[1],  # type: ignore[index]
+        tags=", ".join(TAGS),
+        table="\n".join(table),
+        part="" if whole else "**A part of the tests ran; the verdicts are of that part.**\n\n",
+        states=f"{len(states)}: {'; '.join(states)}",
+        paths=f"{len(paths)}: {'; '.join(paths)}",
+        langs=f"{len(langs)}: {', '.join(langs)}",
+        schemes=", ".join(schemes),
+        looks=", ".join(LOOKS),
+        total=sum(report.checks.values()),
+        checks=checks,
+        share=f"{large} of {all_targets}",
+        findings="\n".join(findings_of(report)) or "None.",
+        unsure="\n".join(f"- {what} ({brief(f)})" for what, f in sorted(report.unsure.items()))
+        or "Nothing.",
+    )
+
+
+def findings_of(report: Report) -> list[str]:
+    return [
+        f"- {criterion}: {what}{f', the least {f.least:.2f}' if f.least else ''} ({brief(f)})"
+        for (criterion, what), f in sorted(report.found.items())
+    ]
+
+
+def brief(finding: Finding) -> str:
+    """Where it was found: states, languages, looks and schemes, three of each."""
+    columns = [list(dict.fromkeys(filter(None, c))) for c in zip_longest(*finding.places)]
+    return "; ".join(
+        ", ".join(c[:3]) + f" and {len(c) - 3} more" * (len(c) > 3) for c in columns if c
+    )
+
+
+INTRO = """# The widget and WCAG 2.2, level A and AA
+
+Written by `python tests/wcag.py --write tests/wcag.md`. Widget {widget}, Chromium {browser},
+axe-core {axe} ({tags}).
+
+“Passes” means that the tests named found no fault in any state, language and scheme. It is a report
+of tests by machine, not a statement of conformance: what a person must judge is said so, and no
+screen reader took part, only the tree that the browser hands to one.
+
+{part}| criterion | verdict | how |
+|---|---|---|
+{table}
+
+## What was looked at
+
+- States, {states}.
+- Paths by keys alone, {paths}.
+- Languages, {langs}; schemes: {schemes}; looks: {looks}. English and Arabic go
+  through everything, English in all looks; the others through axe-core, names, contrast in light
+  colours, targets and sizes.
+- {total} checks. {checks}.
+- Targets on a touch screen that are 44 px or more each way: {share}.
+
+A toast is kept while a state is looked at, though a reader sees it for five seconds: the worst case
+for what it may cover. Where a fold fades a text out, its contrast is taken as if unfolded. Captchas
+of others are not judged.
+
+## Findings
+
+{findings}
+
+## For a person to look at
+
+{unsure}
+"""
+
+
+# Running
+
+
+@contextmanager
+def staged(browser: Browser) -> Iterator[Stage]:
+    pages: blog.Pages = {}
+    with blog.own_app() as app, blog.service(app) as service, blog.blog(pages) as address:
+        yield Stage(app, browser, service, address, pages)
+
+
+def run(stage: Stage, only: list[str], langs: list[str], schemes: list[str]) -> None:
+    for lang, name in product(langs, only):
+        print(f"{lang}: {name}", file=sys.stderr, flush=True)
+        try:
+            if name in STATES:
+                examine(stage, schemes, name, lang)
+            elif lang in FULL or lang == langs[0]:
+                walk_path(stage, name, lang)
+        except Error as error:
+            what = f"the machine got stuck: {str(error).splitlines()[0]}"
+            stage.report.check("stuck", False, what, name, lang)
+
+
+def faults(browser: Browser, only: list[str] = QUICK, lang: str = "en") -> list[str]:
+    """What a test can ask for: a few states and paths, in one language and in light colours."""
+    with staged(browser) as stage:
+        run(stage, only, [lang], ["light"])
+        return findings_of(stage.report)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=PLAIN)
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    parser.add_argument("--only", action="append", choices=[*STATES, *PATHS], metavar="NAME")
+    parser.add_argument("--lang", action="append", choices=LANGS)
+    parser.add_argument("--scheme", action="append", choices=SCHEMES)
+    asked = parser.parse_args()
+    only, langs = asked.only or [*STATES, *PATHS], asked.lang or LANGS
+    schemes = asked.scheme or SCHEMES
+    with blog.chromium() as browser, staged(browser) as stage:
+        run(stage, only, langs, schemes)
+        text = report_of(stage.report, browser.version, only, langs, schemes)
+    if asked.write:
+        asked.write.write_text(text, "utf-8")
+    print(text[text.index("## What was looked at") :])
+    sys.exit(bool(stage.report.found))
+
+
+PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
+
+if __name__ == "__main__":
+    main()
