@@ -2746,13 +2746,8 @@ def all_words() -> dict[str, dict[str, str]]:
     return words
 
 
-LETTERS = {  # whose letters tell a language; the Japanese write Chinese ones too
-    "ja": "[\u3040-\u30ff]",
-    "ko": "[\uac00-\ud7af]",
-    "zh": "[\u3400-\u9fff]",
-    "ar": "[\u0600-\u06ff]",
-    "ru": "[\u0400-\u04ff]",
-}
+# Whose letters tell a language; the Japanese write Chinese ones too.
+LETTERS = {"ja": "[ぁ-ヿ]", "ko": "[가-힣]", "zh": "[㐀-鿿]", "ar": "[؀-ۿ]", "ru": "[Ѐ-ӿ]"}
 
 
 def language_of(said: str, text: str) -> str:
@@ -4581,19 +4576,10 @@ def page_reply(cx: Context, text: str, status: int = 200) -> Reply:
 
 
 @route("GET", "/words/<name>", rank=Rank.NOBODY)
-def words(cx: Context, name: str) -> Reply:
-    """What the widget says in a language."""
-    return served(cx, f"words/{name}")
-
-
 @route("GET", "/<name>", rank=Rank.NOBODY)
 def asset(cx: Context, name: str) -> Reply:
     """A file of `static/` that readers may have."""
-    return served(cx, name)
-
-
-def served(cx: Context, name: str) -> Reply:
-    found = cx.assets.get(name)
+    found = cx.assets.get(cx.environ["PATH_INFO"].lstrip("/"))
     if found is None or name.endswith(".html"):
         raise NotFound("没有这个网址")
     headers = {
@@ -5225,19 +5211,14 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
     return App(house, with_headers(site, config))
 
 
-CONTENT_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json; charset=utf-8",
-}
+MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:
-    """What is served of the folder, by name; loaded once, so that no request names a file."""
+    """What is served, by name; loaded once, so that no request names a file."""
     found = {}
     for path in folder.rglob("*"):
-        if kind := CONTENT_TYPES.get(path.suffix):
+        if kind := MIME.get(path.suffix[1:]):
             body = path.read_bytes()
             if path.suffix == ".js":  # comments and indents are an eighth of what readers load
                 body = re.sub(
@@ -5245,7 +5226,9 @@ def assets_in(folder: Path) -> dict[str, Asset]:
                 )
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
             zipped = gzip.compress(body, 9, mtime=0)
-            found[path.relative_to(folder).as_posix()] = Asset(body, zipped, etag, kind)
+            found[path.relative_to(folder).as_posix()] = Asset(
+                body, zipped, etag, f"{kind}; charset=utf-8"
+            )
     return found
 
 

@@ -305,7 +305,7 @@ const learnt = {}
 /** The further words of a language, which are all but for the two above. */
 const learn = language => learnt[language] ??= ask(`words/${language}.json`).then(
   words => WORDS[language] = {...WORDS[language], ...words},
-  refusal => { learnt[language] = 0; throw refusal })
+  refusal => { learnt[language] = null; throw refusal })
 
 // -- Proof --------------------------------------------------------------------
 

@@ -237,7 +237,7 @@ const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 .comment { position: relative }
 .quote { position: absolute; z-index: 1 }
-.quote, .fresh button { padding: .3em 1em; border: 1px solid; background: Canvas; color: CanvasText }
+.quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
 .quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
 .fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
 dialog { max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }

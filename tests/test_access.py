@@ -25,6 +25,7 @@ from test_writing import (
     open_account,
     post,
     reach,
+    said,
     settings_say,
 )
 
@@ -54,13 +55,13 @@ def talk(app: blog.App) -> None:
     say(app, "With a site.", "Ann", website=f"https://{'a' * 50}.example/")
 
 
-def press(page: Page, *names: str) -> None:
-    """The first button of one of these names."""
-    page.get_by_role("button", name=re.compile(f"^({'|'.join(names)})")).first.click()
+def press(page: Page, key: str) -> None:
+    """The first button of this name."""
+    page.get_by_role("button", name=said(key)).first.click()
 
 
 def empty(page: Page) -> None:
-    expect(page.get_by_text(re.compile("No comments yet|还没有评论"))).to_be_visible()
+    expect(page.get_by_text(said("none"))).to_be_visible()
 
 
 def thread(page: Page) -> None:
@@ -75,7 +76,7 @@ def open_form(page: Page) -> None:
 
 def reply(page: Page) -> None:
     thread(page)
-    press(page, "Reply$", "回复$")
+    press(page, "reply")
     page.keyboard.insert_text("An answer")
 
 
@@ -88,13 +89,13 @@ def error(page: Page) -> None:
 def preview(page: Page) -> None:
     open_form(page)
     main(page).fill(CODE)
-    press(page, "Preview", "预览")
+    press(page, "preview")
     expect(page.locator("form .body")).to_be_visible()
 
 
 def panel(page: Page) -> None:
     open_form(page)
-    press(page, "Sign in", "登录")
+    press(page, "signin")
     expect(page.locator(".panel")).to_be_visible()
 
 
@@ -106,12 +107,12 @@ def sign_in_error(page: Page) -> None:
 
 def registration(page: Page) -> None:
     panel(page)
-    press(page, "Create an account", "注册账号")
+    press(page, "register")
 
 
 def renewal(page: Page) -> None:
     panel(page)
-    press(page, "Forgot", "忘记密码")
+    press(page, "forgot")
 
 
 def code(page: Page) -> None:
@@ -127,7 +128,7 @@ def signed_in(page: Page) -> None:
     page.locator(".panel [name=email]").fill(writing.MAIL)
     page.locator(".panel [name=password]").fill(writing.PASSWORD)
     page.locator(".panel .button").click()
-    expect(page.get_by_text(re.compile("Signed in as|已登录")).first).to_be_visible()
+    expect(page.get_by_text(said("as")).first).to_be_visible()
 
 
 def own(page: Page) -> None:
@@ -135,28 +136,28 @@ def own(page: Page) -> None:
     page.locator("[name=nickname]").fill("Ann")
     page.locator("form .button").first.click()
     expect(page.locator("[data-target]")).to_be_focused()
-    expect(page.get_by_role("button", name=re.compile("^(Edit|修改)$"))).to_be_visible()
+    expect(page.get_by_role("button", name=said("edit"))).to_be_visible()
 
 
 def edit(page: Page) -> None:
     own(page)
-    press(page, "Edit$", "修改$")
+    press(page, "edit")
 
 
 def deleting(page: Page) -> None:
     own(page)
-    press(page, "Delete$", "删除$")
+    press(page, "delete")
 
 
 def collapsed(page: Page) -> None:
     thread(page)
-    press(page, "Hide replies", "收起回复")
+    press(page, "hide")
     expect(page.get_by_role("button", expanded=False)).to_be_visible()
 
 
 def unfolded(page: Page) -> None:
     thread(page)
-    press(page, "Read more", "展开全文")
+    press(page, "fold")
 
 
 def loading(page: Page) -> None:

@@ -437,7 +437,7 @@ def test_an_attribute_set_to_what_it_is_asks_for_nothing(
     assert len(lists(asked)) == 1
 
 
-@pytest.mark.parametrize(("theme", "colour"), [("light", 34), ("dark", 221), ("", 0), ("x", 0)])
+@pytest.mark.parametrize(("theme", "colour"), [("light", 0), ("dark", 221), ("", 0), ("x", 0)])
 def test_a_theme_gives_the_text_its_colour(
     view: Callable[..., Page], theme: str, colour: int
 ) -> None:

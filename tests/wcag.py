@@ -107,8 +107,9 @@ PROBE = """
   const stops = () => controls().filter(e => e.tabIndex >= 0 && !e.disabled
     && (modal()?.contains(e) ?? true))
   const ring = e => {
-    const {outlineStyle, outlineWidth, outlineColor, opacity} = getComputedStyle(e)
+    const {outlineStyle, outlineWidth, outlineOffset, outlineColor, opacity} = getComputedStyle(e)
     if (outlineStyle === 'none' || parseFloat(outlineWidth) < 1) return 0
+    if (parseFloat(outlineOffset) <= -parseFloat(outlineWidth)) return on(e, outlineColor) // inside
     const [r, g, b, a] = rgba(outlineColor)
     return against(painted(parent(e), [r, g, b, a * opacity]), painted(parent(e)))
   }
@@ -988,8 +989,9 @@ screen reader took part, only the tree that the browser hands to one.
 
 - States, {states}.
 - Paths by keys alone, {paths}.
-- Languages, {langs}; schemes: {schemes}; looks: {looks}. English and Arabic go
-  through everything, English in all looks; the others through axe-core, names, contrast in light
+- Languages, {langs}; schemes: {schemes}; looks: {looks}.
+  English and Arabic go through everything, English in all looks (forced colours in the first,
+  `photo` in one scheme: they don’t differ); the others through axe-core, names, contrast in light
   colours, targets and sizes.
 - {total} checks. {checks}.
 - Targets on a touch screen that are 44 px or more each way: {share}.
