@@ -5212,6 +5212,8 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
 
 
 MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
+# An eighth of what readers load would be comments and indents.
+COMMENTS = re.compile(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +| +// .*$")
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:
@@ -5220,15 +5222,11 @@ def assets_in(folder: Path) -> dict[str, Asset]:
     for path in folder.rglob("*"):
         if kind := MIME.get(path.suffix[1:]):
             body = path.read_bytes()
-            if path.suffix == ".js":  # comments and indents are an eighth of what readers load
-                body = re.sub(
-                    rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +| +// .*$", b"", body
-                )
+            if kind == "text/javascript":
+                body = COMMENTS.sub(b"", body)
+            name, zipped = path.relative_to(folder).as_posix(), gzip.compress(body, 9, mtime=0)
             etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            zipped = gzip.compress(body, 9, mtime=0)
-            found[path.relative_to(folder).as_posix()] = Asset(
-                body, zipped, etag, f"{kind}; charset=utf-8"
-            )
+            found[name] = Asset(body, zipped, etag, f"{kind}; charset=utf-8")
     return found
 
 

@@ -247,13 +247,16 @@ kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em 
 
 const attended = new WeakSet()
 
+/** Those of the language that the thread has now. */
+const words = (thread, kit) => kit.learn(thread.language).catch(() => 0)
+
 /** What a reader finds who begins to do something here, or stays for a minute. */
 export async function attend(thread, kit, signal) {
   if (attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
   if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet)
-  await kit.learn(thread.language).catch(() => 0) // a refusal can then be told offline too
+  await words(thread, kit) // a refusal can then be told offline too
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
   watch(thread, kit, signal)
@@ -263,19 +266,26 @@ export async function attend(thread, kit, signal) {
     often, down to each ten, where nobody does. */
 function watch(thread, kit, signal) {
   const note = kit.h('p', {class: 'fresh', role: 'status'})
-  let pause = 60, told = 0
+  let pause = 60, told = 0, total = 0
   const later = () => setTimeout(look, pause * 1000)
+
+  function tell() {
+    const fresh = Math.max(0, total - thread.sums.total)
+    if (fresh !== told) note.replaceChildren(fresh ? kit.button(thread.say('fresh', fresh), show) : '')
+    told = fresh
+    if (!note.isConnected) thread.$('section').append(note)
+  }
 
   async function look() {
     if (signal.aborted) return
     if (document.hidden) return document.addEventListener('visibilitychange', look, {once: true, signal})
-    const {pages: [{total}]} = await kit.ask('pages?' + new URLSearchParams({url: thread.url})).catch(() => ({pages: [{}]}))
-    const fresh = Math.max(0, total - thread.sums.total) || 0
-    if (total < thread.sums.total) thread.sums.total = total // some are gone
-    pause = fresh === told ? Math.min(pause * 1.5, 600) : 60
-    if (fresh !== told) note.replaceChildren(fresh ? kit.button(thread.say('fresh', fresh), show) : '')
-    told = fresh
-    if (!note.isConnected) thread.$('section').append(note)
+    const reply = await kit.ask('pages?' + new URLSearchParams({url: thread.url})).catch(() => 0), before = told
+    const now = reply?.pages?.[0]?.total
+    if (now < thread.sums.total) thread.sums.total = now // some are gone
+    total = now ?? total
+    await words(thread, kit)
+    tell()
+    pause = told === before ? Math.min(pause * 1.5, 600) : 60
     later()
   }
 
@@ -283,28 +293,34 @@ function watch(thread, kit, signal) {
     // `around` what is not there: the first page, without one more view.
     const query = {url: thread.url, limit: 100, around: Number.MAX_SAFE_INTEGER}
     try {
-      const {comments, total} = await kit.ask('comments?' + new URLSearchParams(query))
-      const fresh = comments.filter(({id}) => !item(thread, id)).slice(0, total - thread.sums.total).reverse()
-      const there = fresh.filter(({parent_id}) => !parent_id || item(thread, parent_id)).map(comment => thread.put(comment, true).firstChild)
-      thread.sums.total = total
+      const reply = await kit.ask('comments?' + new URLSearchParams(query)), there = []
+      const fresh = reply.comments.filter(({id}) => !item(thread, id)).slice(0, reply.total - thread.sums.total)
+      for (const comment of fresh.reverse()) {
+        if (!comment.parent_id || item(thread, comment.parent_id)) thread.put(comment, true)
+        else await follow(thread, kit, comment.id) // with its thread, which is not shown
+        there.push(item(thread, comment.id)?.firstChild)
+      }
+      total = thread.sums.total = reply.total
       thread.head()
-      told = 0
-      note.replaceChildren()
+      tell()
       thread.shadowRoot.querySelectorAll('[data-target]').forEach(each => each.removeAttribute('data-target'))
       if (there[0]) thread.go(there[0])
-      for (const each of there) each.setAttribute('data-target', '')
+      for (const each of there) each?.setAttribute('data-target', '')
     } catch (refusal) {
       fault(thread, kit, note, refusal)
     }
   }
 
+  thread.addEventListener('commentd:loaded', tell, {signal})
+  signal.addEventListener('abort', () => note.remove())
   later()
 }
 
 // -- Quotes -------------------------------------------------------------------
 
 /** Beside what is selected in a comment: to answer with it. */
-function offer(thread, kit) {
+async function offer(thread, kit) {
+  await words(thread, kit)
   thread.$('.quote')?.remove()
   const [picked] = getSelection().getComposedRanges?.({shadowRoots: [thread.shadowRoot]}) ?? []
   if (!picked || picked.collapsed) return
@@ -352,7 +368,9 @@ function press(thread, kit, event) {
   act[key]()
 }
 
-function help(thread, {button, h}) {
+async function help(thread, kit) {
+  const {button, h} = kit
+  await words(thread, kit)
   const send = /^Mac|^iP/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵'
   const keys = {j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write', [send]: 'post', '?': 'keys'}
   const rows = Object.entries(keys).flatMap(([key, word]) =>

@@ -20,7 +20,11 @@ from commentd import __version__, main
 
 ROOT = Path(__file__).parent.parent
 NAME = f"commentd-{__version__}"
-STATIC = {path.name for path in (ROOT / "static").iterdir()}
+STATIC = {
+    str(path.relative_to(ROOT / "static"))
+    for path in (ROOT / "static").rglob("*")
+    if path.is_file()
+}
 
 
 def done(*command: str | Path, **how: str | Path) -> str:
@@ -148,7 +152,7 @@ def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     unpacked = tmp_path / "unpacked"
     assert_serves(tmp_path, *bare, file, SHIV_ROOT=unpacked)
     (site,) = unpacked.glob("commentd*/site-packages")
-    assert {path.name for path in (site / "commentd_static").iterdir()} >= STATIC
+    assert {name for name in STATIC if not (site / "commentd_static" / name).is_file()} == set()
     (site / "bottle.py").unlink()  # it is these that were used
     with pytest.raises(AssertionError, match="bottle"):
         done(*bare, file, "--version", SHIV_ROOT=unpacked)

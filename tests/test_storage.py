@@ -710,6 +710,7 @@ def exercise_moderation(store: Store) -> None:
     assert store.rename_page(other, "/c/", "/c/").key == "/c/"
     assert store.rename_page(other, "/", "/").id == 1
     store.case(1), store.rewrite(1, "Ann", ""), store.count_states()
+    store.latest_comments(6)
     for status in ("waiting", "all"):
         store.cases(status, "%a%", 0, 9, 10)
     known = {"user_id": None, "nickname": "Ann", "ip": "192.0.2.1", "id": 1}
