@@ -55,7 +55,7 @@ export function account(thread, {ask, button, h, keep, me, recall, local}, form,
   if (refusal?.code === 'token_invalid') {
     signed({})
     form = here()
-    thread.fault(form, {code: 'ended'})
+    thread.use('more.js', 'fault', form, {code: 'ended'})
   } else if (me().token) {
     const guest = form.querySelector('.guest')
     guest.hidden = !!form.what.old
@@ -122,7 +122,7 @@ export function account(thread, {ask, button, h, keep, me, recall, local}, form,
       await work()
     } catch (refusal) {
       if (!refusal.code) throw refusal
-      thread.fault(panel, refusal)
+      thread.use('more.js', 'fault', panel, refusal)
     }
     panel.ariaBusy = false
   }

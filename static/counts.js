@@ -1,13 +1,14 @@
 // Numbers of other pages and the latest comments, for lists of posts and side bars; `embed.js` loads this
 // where a page has elements that want them. They stay in the page's own style.
 
+const WANTED = ['count', 'views', 'likes', 'latest'].map(what => `[data-commentd-${what}]:not([data-commentd-asked])`).join()
 const NUMBERS = {commentdCount: 'total', commentdViews: 'views', commentdLikes: 'page_likes'}
 
 /** Fills the elements: a request for a hundred numbers, or for as many as proxies let pass. */
-export async function fill(kit, wanting) {
+export async function fill(kit) {
   const asked = []
   let query = 'pages?'
-  for (const node of document.querySelectorAll(wanting)) {
+  for (const node of document.querySelectorAll(WANTED)) {
     if ('commentdLatest' in node.dataset) {
       latest(kit, node)
       continue
@@ -25,7 +26,7 @@ export async function fill(kit, wanting) {
     const [node, number] = asked[i]
     node.textContent = page[number].toLocaleString(kit.tongue(node))
   })
-  fill(kit, wanting)
+  fill(kit)
 }
 
 /** The comments that were written last on any page, as items of a list. */

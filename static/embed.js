@@ -112,13 +112,13 @@ sheet.replaceSync(`
   word-break: normal; overflow-wrap: anywhere; line-break: strict; text-autospace: normal;
 }
 * { box-sizing: border-box; margin: 0 }
-[hidden] { display: none !important }
-::slotted(a) { position: absolute !important; clip-path: inset(50%) !important; transition: color 1ms !important }
+[hidden], ol:empty { display: none !important }
+::slotted(a) { transition: color 1ms !important }
 ol { list-style: none; padding: 0 }
-ol:empty { display: none }
 a { color: var(--_accent) }
-button, select { field-sizing: content; min-height: 2em; min-width: 24px; padding: 0 .4em; border: 0; background: none }
-button, select, summary { font: inherit; color: inherit; border-radius: var(--_radius); cursor: pointer }
+button, select, summary, textarea, input { field-sizing: content; border: 0; border-radius: var(--_radius); background: none; color: inherit; font: inherit }
+button, select { min-height: 2em; min-width: 24px; padding: 0 .4em }
+button, select, summary { cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
 :focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; scroll-margin-block: 4em }
 article:focus-visible { outline-offset: .4em }
@@ -129,15 +129,11 @@ article:focus-visible { outline-offset: .4em }
 .small, .row, label span, summary { font-size: .875em }
 .small, .row > :not(b), label span, summary { color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
-textarea, input {
-  width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); border-radius: var(--_radius);
-  background: none; color: inherit; font: inherit; font-size: max(16px, 1em);
-}
-textarea { min-height: 3em; max-height: 80vh; resize: none; field-sizing: content }
+textarea, input { width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
+textarea { min-height: 3em; max-height: 80vh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
-[aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
 summary { width: fit-content; padding: .3em 0; list-style: none }
 summary::before { content: "+ " }
 [open] summary::before { content: "– " }
@@ -151,55 +147,52 @@ blockquote { color: var(--_muted) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
 .head b { font-size: 1.143em }
 .name { font-weight: 600 }
-.list > li + li { border-top: 1px solid var(--_line) }
 li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
+.list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
 article > * { grid-column: 2; min-width: 0 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
-.meta a { text-decoration: none; min-height: 24px }
+.meta a { min-height: 24px }
 b a { color: inherit }
-.meta a:hover { text-decoration: underline }
+.meta a:not(:hover) { text-decoration: none }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
 .body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start; hanging-punctuation: first allow-end }
 .body * + * { margin-top: .6em }
-.body :is(br, li, code, a, em, strong, del) { margin-top: 0 }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
-.body li { padding: 0 }
+.body li { margin-top: 0; padding: 0 }
 pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
-pre code { padding: 0; background: none; font-size: 1em }
-.folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 calc(100% - 4.8em), #0000 calc(100% - .8em)) }
+pre code { all: unset }
+@media screen { .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
 .actions { margin-top: .2em }
 .actions > button, article > button { padding-inline-start: 0 }
-.like { display: flex; align-items: center; gap: .3em }
-.like svg { width: 1.2em; fill: none; stroke: currentColor; stroke-width: 2 }
-.like[aria-pressed=true] { color: var(--_accent) }
-.like[aria-pressed=true] svg { fill: currentColor }
+.like { display: flex; align-items: center; gap: .3em; fill: none }
+.like svg { width: 1.2em; stroke: currentColor; stroke-width: 2 }
+.like[aria-pressed=true] { color: var(--_accent); fill: currentColor }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
-.line[aria-expanded=true] { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px); width: 24px }
-.line[aria-expanded=true]::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
+.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px); width: 24px }
+.line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
-.wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, transparent 0) 0 2em / 100% 2em }
+.wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, #0000 0) 0 2em / 100% 2em }
 @container (max-width: 34em) {
-  :host { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
   article > * { grid-column: 1 / 3 }
   .avatar { grid-area: 1 / 1 }
   .meta { grid-area: 1 / 2 }
   .body { margin-top: .4em }
   pre { font-size: .8em }
   .replies { position: relative; padding-inline-start: 1.25em }
-  .line[aria-expanded=true] { inset-block: 0; inset-inline-start: -8px }
+  .line:empty { inset-block: 0; inset-inline-start: -8px }
   b ~ .like span { display: none }
 }
 @container (min-width: 34em) {
   .guest { grid-template-columns: 14em 1fr; align-items: end }
-  [open], .guest .error { grid-column: 1 / 3 }
+  [open] { grid-column: 1 / 3 }
 }
 @media (pointer: coarse) {
   button, select, summary { min-height: 44px; min-width: 44px }
@@ -210,7 +203,6 @@ pre code { padding: 0; background: none; font-size: 1em }
 }
 @media print {
   form, button, select, [role=status] { display: none !important }
-  .folded { max-height: none !important; mask: none !important }
 }
 `)
 
@@ -231,10 +223,10 @@ function h(tag, props = {}, ...children) {
 
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 
-function icon(d) {
+function heart() {
   const [svg, path] = ['svg', 'path'].map(tag => document.createElementNS('http://www.w3.org/2000/svg', tag))
   svg.setAttribute('viewBox', '0 0 24 24')
-  path.setAttribute('d', d)
+  path.setAttribute('d', 'M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z')
   svg.append(path)
   return svg
 }
@@ -243,9 +235,7 @@ function icon(d) {
 function face(name) {
   let hash = 7
   for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
-  const node = h('span', {class: 'avatar'})
-  node.style.cssText = `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash % 101}% ${hash % 97}%`
-  return node
+  return h('span', {class: 'avatar', style: `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash % 101}% ${hash % 97}%`})
 }
 
 // -- Memory -------------------------------------------------------------------
@@ -281,23 +271,19 @@ let known // the service has answered
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
   if (body && /^[\w.-]+$/.test(me().token ?? '')) headers.Authorization = 'Bearer ' + me().token
-  let text, reply
+  let reply, said
+  const signal = AbortSignal.timeout(20000)
   try {
-    const signal = AbortSignal.timeout(20000)
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
-    text = await reply.text()
+    said = await reply.json()
   } catch ({name}) {
     // Who answers what any page may ask has refused this one.
-    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal: AbortSignal.timeout(5000)}).catch(() => 0)
+    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal}).catch(() => 0)
     throw {code: there ? 'refused' : 'offline'}
   }
-  const {ok, status} = reply
-  try {
-    text = JSON.parse(text)
-  } catch {}
   known = true
-  if (ok) return text
-  throw {code: 'offline', ...text, status, retry: reply.headers.get('Retry-After')}
+  if (reply.ok) return said
+  throw {code: 'offline', ...said, status: reply.status, retry: reply.headers.get('Retry-After')}
 }
 
 const learnt = {}
@@ -311,13 +297,9 @@ const learn = language => learnt[language] ??= ask(`words/${language}.json`).the
 
 /** SHA-256 (FIPS 180-4), since plain http has none, and the search; a worker gets it as text. */
 function prover() {
-  const H = [], K = [], sieve = [], W = new Int32Array(64)
-  for (let n = 2; n < 312; n++) {
-    if (sieve[n]) continue
-    for (let m = n; m < 312; m += n) sieve[m] = 1
-    H.push(n ** .5 * 2 ** 32 | 0)
-    K.push(n ** (1 / 3) * 2 ** 32 | 0)
-  }
+  const primes = [], W = new Int32Array(64)
+  for (let n = 2; n < 312; n++) if (primes.every(prime => n % prime)) primes.push(n)
+  const H = primes.map(n => n ** .5 * 2 ** 32 | 0), K = primes.map(n => n ** (1 / 3) * 2 ** 32 | 0)
 
   const turn = (n, by) => n >>> by | n << 32 - by
 
@@ -385,7 +367,7 @@ function formatted(html) {
   let open = root
   for (const [all, end, tag, attributes] of html.matchAll(/<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g)) {
     if (!tag) open.append(plain(all))
-    else if (end) open = open !== root && open.localName === tag ? open.parentNode : open
+    else if (end) open = open.localName === tag ? open.parentNode ?? open : open
     else if (TAGS.test(tag)) {
       const href = plain(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
       const node = h(tag, /^(https?:\/\/|mailto:)/i.test(href) ? {href, rel} : tag === 'pre' ? {tabIndex: 0} : {})
@@ -407,9 +389,9 @@ function tongue(node) {
 const clocks = {} // each takes a phone ten milliseconds to make
 
 function ago(then, lang) {
-  const past = Math.max(0, (Date.now() - then) / 1000)
-  if (past > 2592e3) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const [unit, size] = past < 60 ? ['second', 60] : past < 3600 ? ['minute', 60] : past < 86400 ? ['hour', 3600] : ['day', 86400]
+  const past = Math.max(0, Date.now() - then)
+  if (past > 2592e6) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
+  const [unit, size] = past < 6e4 ? ['second', 6e4] : past < 36e5 ? ['minute', 6e4] : past < 864e5 ? ['hour', 36e5] : ['day', 864e5]
   clocks[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
   return clocks[lang].format(-Math.floor(past / size), unit)
 }
@@ -439,7 +421,7 @@ class Thread extends HTMLElement {
   }
 
   get #sort() {
-    return ['oldest', 'likes'].find(sort => sort === this.getAttribute('sort')) ?? 'newest'
+    return /^(oldest|likes)$/.exec(this.getAttribute('sort'))?.[0] ?? 'newest'
   }
 
   get #limit() {
@@ -449,7 +431,7 @@ class Thread extends HTMLElement {
 
   connectedCallback() {
     const {signal} = this.#ends = new AbortController()
-    const attend = ({target} = {}) => signal.aborted || target?.closest('form') || import(SERVICE + 'more.js').then(more => more.attend(this, kit, signal), () => 0)
+    const attend = event => signal.aborted || event?.target.closest('form') || import(SERVICE + 'more.js').then(more => more.attend(this, kit, signal), () => 0)
     for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
     setTimeout(attend, 6e4)
     addEventListener('hashchange', () => {
@@ -466,18 +448,18 @@ class Thread extends HTMLElement {
 
   /** When the page's style is there, or changes: the link has a transition. What is too faint on its ground is mended. */
   #tint() {
-    const {style} = this, probe = this.#root.appendChild(h('i')), see = (node, what = 'color') => getComputedStyle(node)[what]
+    const probe = this.#root.appendChild(h('i'))
     const light = color => {
       probe.style.color = `lab(from ${color} l 0 0)`
-      return /^lab\(([\d.]+)/.exec(see(probe))?.[1]
+      return /^lab\(([\d.]+)/.exec(getComputedStyle(probe).color)?.[1]
     }
     let node = this
-    while (node && /^rgba|\//.test(see(node, 'backgroundColor'))) node = node.parentElement
-    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? light(node ? see(node, 'backgroundColor') : 'Canvas')
-    const faint = color => Math.abs(light(color) - ground) < 45, link = see(this.#link)
-    style.colorScheme = ground > 50 ? 'light' : 'dark'
-    style.setProperty('--_own', faint(see(this.parentElement ?? this)) ? ground > 50 ? '#222' : '#ddd' : 'initial')
-    style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
+    while (node && /^rgba|\//.test(getComputedStyle(node).backgroundColor)) node = node.parentElement
+    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? light(node ? getComputedStyle(node).backgroundColor : 'Canvas')
+    const faint = color => Math.abs(light(color) - ground) < 45, link = getComputedStyle(this.#link).color
+    this.style.colorScheme = ground > 50 ? 'light' : 'dark'
+    this.style.setProperty('--_own', faint(getComputedStyle(this.parentElement ?? this).color) ? ground > 50 ? '#222' : '#ddd' : 'initial')
+    this.style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
     probe.remove()
   }
 
@@ -508,7 +490,7 @@ class Thread extends HTMLElement {
       h('div', {class: 'head row'}),
       h('ol', {class: 'list', role: 'list'}),
       h('p', {role: 'status'}),
-      h('slot', {name: 'link'})))
+      h('span', {class: 'sr'}, h('slot', {name: 'link'}))))
     requestAnimationFrame(() => this.#tint())
   }
 
@@ -555,7 +537,7 @@ class Thread extends HTMLElement {
       if (page === 1) {
         this.settings = {...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
-        for (const form of this.#root.querySelectorAll('form.form')) this.#adapt(form)
+        for (const form of this.#root.querySelectorAll('.form')) this.#adapt(form)
         list.replaceChildren(reply.page > 1 ? again('all') : '')
       }
       more.remove()
@@ -568,10 +550,9 @@ class Thread extends HTMLElement {
       if (page === 1) this.head()
       this.#fold()
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
-      this.#mine()
+      if (me().token || Object.keys(recall('own', {}))[0]) this.use('more.js', 'own')
       if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
-      const there = this.#item(around)
-      if (there) this.go(there.firstChild)
+      if (this.#item(around)) this.go(this.#item(around).firstChild)
       else if (around) this.use('more.js', 'seek', around)
       this.#emit('loaded', {page_url: this.url, total: reply.total})
     } catch (refusal) {
@@ -579,10 +560,6 @@ class Thread extends HTMLElement {
       retry.prepend(h('p', {role: 'alert'}, this.say(refusal.code === 'refused' ? 'refused' : 'offline')))
       more.replaceWith(retry)
     }
-  }
-
-  #mine() {
-    if (me().token || Object.keys(recall('own', {}))[0]) this.use('more.js', 'own')
   }
 
   async use(file, name, ...words) {
@@ -600,8 +577,8 @@ class Thread extends HTMLElement {
       total ? h('b', {}, this.say('count', total)) : '',
       closed || none ? h('span', {class: none}, this.say(closed ? 'page' : none)) : '',
       total ? h('span', {}, this.say('views', views)) : '',
-      this.#heart('likepage', page_likes, this.url, 'page/like', {page_url: this.url}),
-      threads > 1 ? h('select', {class: 'push', 'aria-label': this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
+      this.#heart(page_likes),
+      threads > 1 ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
     if (focused) this.$('select')?.focus()
   }
@@ -621,7 +598,7 @@ class Thread extends HTMLElement {
     let item = this.#item(comment.id)
     if (item) item.firstChild.replaceWith(article)
     else {
-      const list = flat ?? (above ? above.querySelector(':scope > .replies > ol') ?? this.#replies(above) : this.$('.list'))
+      const list = flat ?? (above ? above.querySelector('.replies > ol') ?? this.#replies(above) : this.$('.list'))
       item = h('li', {'data-id': comment.id}, article)
       list[top && !above ? 'prepend' : 'append'](item)
     }
@@ -632,7 +609,7 @@ class Thread extends HTMLElement {
 
   #replies(item) {
     const list = h('ol', {role: 'list'})
-    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', 'aria-expanded': true, ariaLabel: this.say('hide')})
+    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
@@ -643,7 +620,11 @@ class Thread extends HTMLElement {
     const long = [...this.#root.querySelectorAll('.body')].filter(body => !body.seen && (body.seen = true) && body.scrollHeight > most)
     for (const body of long) {
       body.classList.add('folded')
-      const more = button(this.say('fold'), () => body.classList.remove('folded') ?? more.replaceWith() ?? body.parentNode.focus())
+      const more = button(this.say('fold'), () => {
+        body.classList.remove('folded')
+        more.remove()
+        body.parentNode.focus()
+      })
       body.after(more)
     }
   }
@@ -665,21 +646,22 @@ class Thread extends HTMLElement {
         note(edited && this.say('edited'))),
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
-        this.#heart('like', comment.likes, id, 'comment/like', {id}),
+        this.#heart(comment.likes, id),
         this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply'}),
         button(this.say('link'), () => this.use('more.js', 'copy', id), {class: 'quiet'})]))
   }
 
-  #heart(word, count, key, path, body) {
-    const heart = button(icon('M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z'),
-      () => this.use('more.js', 'like', heart, key, path, body), {class: 'like'})
-    heart.show = (liked, n) => {
-      heart.setAttribute('aria-pressed', liked)
-      heart.ariaLabel = `${this.say(word)} ${heart.count = n}`
-      heart.replaceChildren(heart.firstChild, n || (body.id ? '' : h('span', {}, this.say(word))))
+  /** The likes of a comment, or of the page. */
+  #heart(count, id) {
+    const word = this.say(id ? 'like' : 'likepage')
+    const like = button(heart(), () => this.use('more.js', 'like', like, id), {class: 'like'})
+    like.show = (liked, n) => {
+      like.ariaPressed = liked
+      like.ariaLabel = `${word} ${like.count = n}`
+      like.replaceChildren(like.firstChild, n || (id ? '' : h('span', {}, word)))
     }
-    heart.show(recall('likes', []).includes(key), count)
-    return heart
+    like.show(recall('likes', []).includes(id ?? this.url), count)
+    return like
   }
 
   get #target() {
@@ -697,7 +679,7 @@ class Thread extends HTMLElement {
   writer(what) {
     const {parent, old} = what
     const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
-    const label = parent ? this.say('replyto', parent.nickname) : this.say(old ? 'edit' : 'write')
+    const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
     const text = h('textarea', {class: 'field', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, autocomplete) =>
       h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, autocomplete, type: autocomplete, value: me()[name] ?? ''}))
@@ -708,7 +690,7 @@ class Thread extends HTMLElement {
     const rest = h('div', {}, guest, h('div', {class: 'row'},
       h('button', {class: 'button'}, this.say(old ? 'save' : 'post')),
       button(this.say('preview'), ({target}) => this.use('more.js', 'preview', form, target), {ariaExpanded: false}),
-      parent || old ? button(this.say('cancel'), () => form.replaceWith() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
+      parent || old ? button(this.say('cancel'), () => form.remove() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
       noValidate: true,
@@ -726,11 +708,7 @@ class Thread extends HTMLElement {
         event.preventDefault()
         if (form.ariaBusy === 'true') return
         form.ariaBusy = true
-        try {
-          await this.#send(form, draft)
-        } catch (refusal) {
-          this.fault(form, refusal)
-        }
+        await this.#send(form, draft).catch(refusal => this.use('more.js', 'fault', form, refusal))
         form.ariaBusy = false
       },
     }, h('label', {}, h('span', {class: 'sr'}, label), text), rest)
@@ -776,14 +754,14 @@ class Thread extends HTMLElement {
   async #send(form, draft) {
     const {parent, old} = form.what
     const {content, ...who} = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]))
-    if (/^[^:]+$/.test(who.website ?? ':')) who.website = 'https://' + who.website
     if (!content) throw {code: 'content_missing'}
-    const over = [...content].length - this.settings.most
-    if (over > 0) throw {code: 'content_over', retry: over}
+    const left = this.settings.most - [...content].length
+    if (left < 0) throw {code: 'content_over', retry: -left}
     if (old) return this.change(form, content, draft)
     if (!me().token) {
       if (this.settings.login_required) throw {code: 'login_required'}
       if (!who.nickname) throw {code: 'nickname_missing'}
+      if (/^[^:]+$/.test(who.website)) who.website = 'https://' + who.website
       keep('me', {...me(), ...who})
     }
     const captcha_token = await this.token(true)
@@ -799,12 +777,8 @@ class Thread extends HTMLElement {
     this.head()
     this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'), false) // the comment itself is there to be seen
     this.go(article)
-    this.#mine()
+    this.use('more.js', 'own')
     this.#emit('posted', {comment})
-  }
-
-  fault(form, refusal) {
-    this.use('more.js', 'fault', form, refusal)
   }
 }
 
@@ -812,10 +786,8 @@ const kit = {ago, ask, button, formatted, h, keep, learn, me, recall, local, ton
 
 // -- Start --------------------------------------------------------------------
 
-const WANTING = 'count,views,likes,latest'.replace(/\w+/g, '[data-commentd-$&]:not([data-commentd-asked])')
-
 function count() {
-  if (document.querySelector(WANTING)) import(SERVICE + 'counts.js').then(counts => counts.fill(kit, WANTING), () => 0)
+  if (document.querySelector('[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]')) import(SERVICE + 'counts.js').then(counts => counts.fill(kit), () => 0)
 }
 
 function start() {

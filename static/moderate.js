@@ -30,7 +30,7 @@ export async function moderate(thread, {ask, button, h, me}) {
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)))
       undo.focus()
     } catch (refusal) {
-      thread.fault(item.firstChild, refusal)
+      thread.use('more.js', 'fault', item.firstChild, refusal)
     }
   }
 

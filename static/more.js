@@ -1,6 +1,26 @@
 // What only some pages and readers want, loaded on first use. `embed.js` calls these by name, with the
 // thread and a kit of its functions, when all words of its language are there.
-// In order: Refusals, Likes, Replies, Links, Own, Company, Quotes, Keys.
+// In order: Style, Refusals, Likes, Replies, Links, Own, Company, Quotes, Keys.
+
+// -- Style --------------------------------------------------------------------
+
+const sheet = new CSSStyleSheet()
+sheet.replaceSync(`
+[aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
+.guest .error { grid-column: 1 / -1 }
+.comment { position: relative }
+.quote { position: absolute; z-index: 1 }
+.quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
+.quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
+.fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
+dialog { max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
+dl { display: grid; grid-template-columns: auto 1fr; gap: .3em 1em; margin: 1em 0 }
+kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em ui-monospace, monospace }
+`)
+
+function dress({shadowRoot: {adoptedStyleSheets: sheets}}) {
+  if (!sheets.includes(sheet)) sheets.push(sheet)
+}
 
 // -- Refusals -----------------------------------------------------------------
 
@@ -19,6 +39,7 @@ function why(thread, {code = 'failed', error, retry}) {
 /** Says what went wrong beside what it concerns, until that is changed. */
 export function fault(thread, {h}, form, refusal) {
   const {code = ''} = refusal, field = form.elements?.namedItem(code.split('_')[0])
+  dress(thread)
   const calm = () => {
     thread.tell('')
     thread.$('#error')?.remove()
@@ -64,24 +85,24 @@ export async function preview(thread, kit, form, press) {
 
 // -- Likes --------------------------------------------------------------------
 
-/** Likes at once, and takes it back where the service does; pressed again, the like goes. */
-export async function like(thread, kit, heart, key, path, body) {
-  const {ask, keep, me, recall} = kit, likes = () => recall('likes', [])
+/** Likes a comment, or the page, at once, and takes it back where the service does; pressed again, the like goes. */
+export async function like(thread, kit, heart, id) {
+  const {ask, keep, me, recall} = kit, likes = () => recall('likes', []), key = id ?? thread.url
   const undo = likes().includes(key), before = heart.count
   const set = (liked, count) => {
     keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
     heart.show(liked, count)
-    if (path === 'page/like') thread.sums.page_likes = count
+    if (!id) thread.sums.page_likes = count
   }
   set(!undo, before + (undo ? -1 : 1))
   try {
-    const reply = await ask(path, {...body, undo})
+    const reply = await (id ? ask('comment/like', {id, undo}) : ask('page/like', {page_url: key, undo}))
     set(!undo, reply.likes ?? reply.page_likes)
   } catch (refusal) {
     set(undo, before)
     if (refusal.code !== 'token_invalid') return fault(thread, kit, heart.closest('article, .head'), refusal)
     keep('me', {...me(), token: undefined, id: undefined})
-    return like(thread, kit, heart, key, path, body)
+    return like(thread, kit, heart, id)
   }
 }
 
@@ -233,18 +254,6 @@ export function own(thread, kit) {
 
 // -- Company ------------------------------------------------------------------
 
-const sheet = new CSSStyleSheet()
-sheet.replaceSync(`
-.comment { position: relative }
-.quote { position: absolute; z-index: 1 }
-.quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
-.quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
-.fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
-dialog { max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
-dl { display: grid; grid-template-columns: auto 1fr; gap: .3em 1em; margin: 1em 0 }
-kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em ui-monospace, monospace }
-`)
-
 const attended = new WeakSet()
 
 /** Those of the language that the thread has now. */
@@ -255,7 +264,7 @@ export async function attend(thread, kit, signal) {
   if (attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
-  if (!root.adoptedStyleSheets.includes(sheet)) root.adoptedStyleSheets.push(sheet)
+  dress(thread)
   await words(thread, kit) // a refusal can then be told offline too
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
