@@ -181,6 +181,7 @@ pre code { all: unset }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
 .wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, #0000 0) 0 2em / 100% 2em }
 @container (max-width: 34em) {
+  .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
   article > * { grid-column: 1 / 3 }
   .avatar { grid-area: 1 / 1 }
   .meta { grid-area: 1 / 2 }
@@ -275,13 +276,16 @@ async function ask(path, body, method = body ? 'POST' : 'GET') {
   const signal = AbortSignal.timeout(20000)
   try {
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
-    said = await reply.json()
+    said = await reply.text()
   } catch ({name}) {
     // Who answers what any page may ask has refused this one.
     const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal}).catch(() => 0)
     throw {code: there ? 'refused' : 'offline'}
   }
   known = true
+  try {
+    said = JSON.parse(said)
+  } catch {}
   if (reply.ok) return said
   throw {code: 'offline', ...said, status: reply.status, retry: reply.headers.get('Retry-After')}
 }
@@ -440,6 +444,7 @@ class Thread extends HTMLElement {
     }, this.#ends)
     const start = () => setTimeout(() => this.#start()) // when routers are done
     window.navigation?.addEventListener('currententrychange', start, {signal})
+    matchMedia('(forced-colors: active)').addEventListener('change', () => this.#tint(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
@@ -479,7 +484,7 @@ class Thread extends HTMLElement {
     this.settings = {}
     this.sums = {total: 0, views: 0, page_likes: 0}
     this.$('section')?.remove()
-    const words = !WORDS[language] && learn(language).catch(() => 0)
+    const words = !WORDS[language] && learn(language).catch(() => this.language = 'en')
     this.load({around: this.#target, words})
     if (!words) this.#draw()
   }
@@ -503,7 +508,7 @@ class Thread extends HTMLElement {
   }
 
   say(key, n) {
-    const words = WORDS[this.language] ?? WORDS.en
+    const words = WORDS[this.language]
     const text = words[key] ?? words[`${key}_${new Intl.PluralRules(this.language).select(n)}`]
     return text?.replace('{n}', () => n?.toLocaleString(this.language))
   }
@@ -669,7 +674,7 @@ class Thread extends HTMLElement {
   }
 
   go(article) {
-    this.$('[data-target]')?.removeAttribute('data-target')
+    this.#root.querySelectorAll('[data-target]').forEach(each => each.removeAttribute('data-target'))
     article.setAttribute('data-target', '')
     article.focus({preventScroll: true})
     article.scrollIntoView({block: 'center'})

@@ -312,7 +312,6 @@ function watch(thread, kit, signal) {
       total = thread.sums.total = reply.total
       thread.head()
       tell()
-      thread.shadowRoot.querySelectorAll('[data-target]').forEach(each => each.removeAttribute('data-target'))
       if (there[0]) thread.go(there[0])
       for (const each of there) each?.setAttribute('data-target', '')
     } catch (refusal) {

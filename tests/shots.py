@@ -25,34 +25,35 @@ from playwright.sync_api import TimeoutError as TooLong
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
+import test_words
 from blog import Json, say
 
 from commentd import App
 
+# Who writes, and what.
+TYPED = {
+    "zh-CN": ("何夕", "读完去改了自己的样式表，行距放开之后，确实像换了一副眼镜。"),
+    "zh-TW": ("林知遠", "讀完去改了自己的樣式表，行距放寬之後，真的像換了一副眼鏡。"),
+    "ja": ("佐藤みなと", "さっそく行間を広げてみたら、眼鏡を替えたように読みやすくなりました。"),
+    "en": (
+        "Ada Byrne",
+        "Went straight to my own style sheet. **One** evening, and it reads like new.",
+    ),
+    "de": ("Jonas Weiß", "Gleich probiert: Mit mehr Luft dazwischen liest es sich wie neu."),
+    "fr": ("Élodie Morel", "Essayé le soir même : avec plus d’air, tout se lit bien mieux."),
+    "ru": ("Вера Лебедева", "Попробовала в тот же вечер: читается совсем иначе."),
+    "ar": ("سلمى ناصر", "جرّبتُ ذلك على مدونتي، والفرق واضح من السطر الأول."),
+}
 # What the widget calls its parts, and what is typed there.
 WORDS = {
-    "zh-CN": {
-        "field": "写下你的",
-        "name": "昵称",
-        "post": "发表评论",
-        "approve": "提交审核",
-        "preview": "预览",
-        "reply": "回复",
-        "sentence": "读完去改了自己的样式表，行距放开之后，确实像换了一副眼镜。",
-        "me": "何夕",
-    },
-    "en": {
-        "field": "Write a comment",
-        "name": "Name",
-        "post": "Post",
-        "approve": "Post for approval",
-        "preview": "Preview",
-        "reply": "Reply",
-        "sentence": "Went straight to my own style sheet. **One** evening, and it reads like new.",
-        "me": "Ada Byrne",
-    },
+    lang: test_words.WORDS[lang] | {"me": name, "sentence": sentence}
+    for lang, (name, sentence) in TYPED.items()
 }
-WORDS["ar"] = WORDS["en"] | {"sentence": "جرّبتُ ذلك على مدونتي، والفرق واضح من السطر الأول."}
+README = Path(__file__).parent.parent / "README.md"
+# The README's style for a look, to be laid over it.
+THEMES: dict[str, str] = dict(
+    re.findall(r"\*\*(essay|code|photo)\*\*[^`]*```css\n(.*?)```", README.read_text("utf-8"), re.S)
+)
 
 
 # What is written on a page
@@ -110,6 +111,12 @@ def arabic(app: App, page: str) -> None:
     blog.conversation(app, page)
 
 
+def latest(app: App, page: str) -> None:
+    """The conversation once more, so that nothing was written later."""
+    blog.conversation(app, page)
+
+
+LINES = "Thirty short lines, as in a poem or a list, are long too.\n\n" + "- one\n" * 30
 LONG_NAME = "Bartholomew-Maximilian Featherstonehaugh-Cholmondeley-Marjoribanks"[:64]
 CODE = """The one line that mattered, and the whole of it:
 
@@ -137,6 +144,11 @@ QUOTES = """> > 行距是给眼睛落脚的台阶。
 def hold(page: Page, app: App) -> None:
     """The list never arrives."""
     page.route("**/comments?*", lambda route: None)
+
+
+def wind(page: Page, app: App) -> None:
+    """The clock can be put forward."""
+    page.clock.install()
 
 
 def cut(page: Page, app: App) -> None:
@@ -182,6 +194,16 @@ def busy(environ: Json, status: str, headers: dict[str, str], body: bytes) -> An
     headers = {**headers, "Retry-After": "40"}
     body = '{"error": "操作太频繁，请稍后再试", "code": "too_many"}'.encode()
     return "429 Too Many Requests", headers, body
+
+
+def company(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """Others wrote three comments meanwhile."""
+    if environ["PATH_INFO"] == "/pages":
+        said = json.loads(body)["pages"]
+        body = json.dumps(
+            {"pages": [each | {"total": each["total"] + 3} for each in said]}
+        ).encode()
+    return status, headers, body
 
 
 # What the reader does
@@ -241,7 +263,7 @@ def reply(page: Page, words: dict[str, str]) -> None:
 
 
 def like(page: Page, words: dict[str, str]) -> None:
-    widget(page).locator("article button").first.click()
+    widget(page).locator("article .like").first.click()
 
 
 def walk(page: Page, words: dict[str, str]) -> None:
@@ -251,20 +273,75 @@ def walk(page: Page, words: dict[str, str]) -> None:
         page.keyboard.press("Tab")
 
 
+def touch(page: Page, words: dict[str, str]) -> None:
+    """The first touch, which brings what waits for it."""
+    with page.expect_response("**/more.js"):
+        widget(page).get_by_role("article").first.focus()
+    settle(page)
+
+
+def select(page: Page, words: dict[str, str]) -> None:
+    touch(page, words)
+    widget(page).locator("blockquote p").select_text()
+
+
+def quote(page: Page, words: dict[str, str]) -> None:
+    select(page, words)
+    widget(page).get_by_role("button", name=words["quote"]).click()
+
+
+def stay(page: Page, words: dict[str, str]) -> None:
+    """A minute until it is asked for, and another one."""
+    touch(page, words)
+    with page.expect_response("**/pages?*"):
+        page.clock.fast_forward(61_000)
+
+
+def keys(page: Page, words: dict[str, str]) -> None:
+    touch(page, words)
+    page.keyboard.press("?")
+
+
+def copy(page: Page, words: dict[str, str]) -> None:
+    widget(page).get_by_role("button", name=words["link"]).first.click()
+
+
+def hide(page: Page, words: dict[str, str]) -> None:
+    widget(page).locator(".line").first.click()
+
+
+def unfold(page: Page, words: dict[str, str]) -> None:
+    widget(page).get_by_role("button", name=words["fold"]).first.click()
+
+
+def on_paper(page: Page, words: dict[str, str]) -> None:
+    page.emulate_media(media="print")
+
+
 @dataclass(frozen=True)
 class State:
-    """What is written, what is different, what the reader does, and what is looked at."""
+    """What is written, what is different, what the reader does, and what is looked at: the
+    comments with `beside`, a side bar, or, `seen`, what the window shows."""
 
     fill: Callable[[App, str], object] = blog.conversation
     act: Callable[[Page, dict[str, str]], None] | None = None
     before: Callable[[Page, App], None] | None = None
     change: blog.Change | None = None
     look: str = "essay"
+    theme: bool = False
     lang: str = "zh-CN"
+    beside: str = ""
+    seen: bool = False
     widths: tuple[int, ...] = (390, 1024)
     schemes: tuple[str, ...] = ("light", "dark")
     browser: Json = field(default_factory=dict)
 
+
+ASIDE = """
+<aside style="flex: 1 1 11em; font-size: .8em"><h2>Latest</h2><ul data-commentd-latest="6"></ul>
+<p>Views: <span data-commentd-views></span> Likes: <span data-commentd-likes></span></p></aside>"""
+ZOOM: Json = {"device_scale_factor": 4, "is_mobile": False, "has_touch": False}
+ZOOM["viewport"] = {"width": 320, "height": 256}
 
 STATES = {
     "thread": State(),
@@ -278,11 +355,11 @@ STATES = {
     "refused": State(act=post_as_owner),
     "busy": State(act=post, change=busy),
     "nothing-written": State(empty, post_nothing),
-    "too-long": State(empty, post_too_much),
+    "too-long": State(empty, post_too_much, seen=True),
     "offline": State(before=cut),
     "offline-post": State(act=post_offline),
     "foreign": State(change=foreign),
-    "loading": State(before=hold),
+    "loading": State(before=hold, seen=True),
     "closed": State(change=settings(closed=True)),
     "closed-empty": State(empty, change=settings(closed=True)),
     "waiting": State(act=post_for_approval, change=waiting),
@@ -297,9 +374,23 @@ STATES = {
     "quotes": State(one(QUOTES, name="Noor Rahman", website="https://noor.example")),
     "rtl": State(arabic, lang="ar"),
     "rtl-write": State(arabic, write, lang="ar"),
+    "folded": State(one(blog.LONG)),
+    "unfolded": State(one(blog.LONG), unfold),
+    "folded-lines": State(one(LINES), lang="en"),
+    "hidden-replies": State(act=hide),
+    "copied": State(act=copy, seen=True),
+    "select": State(act=select, lang="en"),
+    "quote": State(act=quote, lang="en"),
+    "new-comments": State(act=stay, before=wind, change=company, seen=True),
+    "keys": State(act=keys, seen=True),
+    "keys-photo-blog": State(act=keys, look="photo", lang="en", seen=True),
+    "latest": State(latest, beside=ASIDE, lang="en"),
+    "print": State(act=on_paper, widths=(794,), schemes=("light",)),
+    "zoom": State(act=reply, widths=(320,), browser=ZOOM),
     "narrow": State(widths=(320,)),
     "narrow-write": State(empty, fill, widths=(320,)),
     "forced": State(act=write, browser={"forced_colors": "active"}),
+    "forced-keys": State(act=keys, seen=True, browser={"forced_colors": "active"}),
     "code-blog": State(look="code", lang="en"),
     "code-blog-write": State(act=reply, look="code", lang="en"),
     "photo-blog": State(look="photo", lang="en"),
@@ -307,6 +398,13 @@ STATES = {
 }
 for name in ("thread", "empty", "write", "reply", "refused", "offline", "closed", "waiting"):
     STATES[f"{name}-en"] = replace(STATES[name], lang="en")
+
+
+for name in ("ja", "de", "fr", "ru", "zh-TW", "ar"):
+    STATES[f"thread-{name}"] = State(lang=name, widths=(320, 390), schemes=("light",))
+    STATES[f"reply-{name}"] = State(act=reply, lang=name, widths=(320,), schemes=("light",))
+for name in THEMES:
+    STATES[f"theme-{name}"] = State(act=reply, look=name, theme=True, lang="en")
 
 
 @dataclass
@@ -332,17 +430,27 @@ class Studio:
     def set(self, state: State, width: int, scheme: str) -> Iterator[Page]:
         """The page in this state."""
         path = self.path(state)
-        self.pages |= blog.article(self.service, path, look=state.look, lang=state.lang)
-        with contextlib.ExitStack() as stack:
-            context = self.browser.new_context(
-                viewport={"width": width, "height": 844 if width < 600 else 768},
-                device_scale_factor=2 if width < 600 else 1,
-                is_mobile=width < 600,
-                has_touch=width < 600,
-                color_scheme=scheme,
-                locale=state.lang,
-                **state.browser,
+        tag = f'<script src="{self.service}/embed.js" async></script>'
+        if state.beside:
+            tag = (
+                '<div style="display: flex; flex-wrap: wrap; gap: 0 2.5em">'
+                f'<div style="flex: 1 1 22em">{tag}</div>{state.beside}</div>'
             )
+        self.pages |= blog.article(self.service, path, look=state.look, lang=state.lang, tag=tag)
+        if state.theme:
+            kind, sheet = self.pages[f"/{state.look}.css"]
+            self.pages[f"/{state.look}.css"] = (kind, sheet + THEMES[state.look])
+        with contextlib.ExitStack() as stack:
+            phone = width < 600
+            how: Json = {
+                "viewport": {"width": width, "height": 844 if phone else 768},
+                "device_scale_factor": 2 if phone else 1,
+                "is_mobile": phone,
+                "has_touch": phone,
+                "color_scheme": scheme,
+                "locale": state.lang,
+            }
+            context = self.browser.new_context(**how | state.browser)
             stack.callback(context.close)
             page = context.new_page()
             page.set_default_timeout(4_000)
@@ -363,9 +471,15 @@ class Studio:
 
     def take(self, state: State, width: int, scheme: str) -> bytes:
         with self.set(state, width, scheme) as page:
+            if state.seen:
+                return page.screenshot(animations="disabled")
+            phone = width < 600
+            if phone:  # beyond the window a picture shows what a mouse finds
+                tall = page.evaluate("document.documentElement.scrollHeight")
+                page.set_viewport_size({"width": width, "height": tall})
             clip = page.evaluate(COMMENTS)
             clip["height"] = min(clip["height"], 3000)
-            return page.screenshot(full_page=True, clip=clip, animations="disabled")
+            return page.screenshot(full_page=not phone, clip=clip, animations="disabled")
 
 
 # The column, from above the heading to the footer's first line.
