@@ -95,7 +95,6 @@ const WORDS = {
 
 // -- Style --------------------------------------------------------------------
 
-// Colours come from the page's text and links.
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 :host {
@@ -151,7 +150,7 @@ li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
-article > * { grid-column: 2; min-width: 0 }
+article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
@@ -175,7 +174,7 @@ pre code { all: unset }
 .like svg { width: 1.2em; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent); fill: currentColor }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
-.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px); width: 24px }
+.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
@@ -196,8 +195,7 @@ pre code { all: unset }
   [open] { grid-column: 1 / 3 }
 }
 @media (pointer: coarse) {
-  button, select, summary { min-height: 44px; min-width: 44px }
-  .line { min-width: 0 }
+  button:not(:empty), select, summary { min-height: 44px; min-width: 44px }
 }
 @media (hover) {
   article:not(:hover, :focus-within) .quiet { opacity: 0 }
@@ -214,7 +212,7 @@ function h(tag, props = {}, ...children) {
   const node = document.createElement(tag)
   for (const [name, value] of Object.entries(props)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value)
-    else if (name === 'class') node.className = node.part = value // a theme's handles
+    else if (name === 'class') node.className = node.part = value // for themes
     else if (name in node) node[name] = value
     else node.setAttribute(name, value)
   }
@@ -272,28 +270,28 @@ let known // the service has answered
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
   if (body && /^[\w.-]+$/.test(me().token ?? '')) headers.Authorization = 'Bearer ' + me().token
-  let reply, said
+  let reply, text
   const signal = AbortSignal.timeout(20000)
   try {
     reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
-    said = await reply.text()
+    text = await reply.text()
   } catch ({name}) {
     // Who answers what any page may ask has refused this one.
     const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal}).catch(() => 0)
     throw {code: there ? 'refused' : 'offline'}
   }
-  known = true
   try {
-    said = JSON.parse(said)
+    text = JSON.parse(text)
   } catch {}
-  if (reply.ok) return said
-  throw {code: 'offline', ...said, status: reply.status, retry: reply.headers.get('Retry-After')}
+  known = true
+  if (reply.ok) return text
+  throw {code: 'offline', ...text, status: reply.status, retry: reply.headers.get('Retry-After')}
 }
 
 const learnt = {}
 
-/** The further words of a language, which are all but for the two above. */
-const learn = language => learnt[language] ??= ask(`words/${language}.json`).then(
+/** The words of a language that do not stand above. */
+const learn = language => learnt[language] ??= ask('words/' + language + '.json').then(
   words => WORDS[language] = {...WORDS[language], ...words},
   refusal => { learnt[language] = null; throw refusal })
 
@@ -337,10 +335,10 @@ const local = prover()
 
 /** In a worker; where the page refuses one, in slices. */
 const solve = parameters => new Promise((solved, refused) => {
-  const text = `onmessage = e => postMessage((${prover})().search(e.data, 0, 1e6))`
+  const text = `onmessage = ({data}) => postMessage((${prover})().search(data, 0, 1e6))`
   const worker = new Worker(URL.createObjectURL(new Blob([text])))
   worker.onerror = refused
-  worker.onmessage = event => solved(event.data) || worker.terminate()
+  worker.onmessage = ({data}) => solved(data) || worker.terminate()
   worker.postMessage(parameters)
 }).catch(async () => {
   for (let from = 0; ; from += 2000) {
@@ -382,7 +380,6 @@ function formatted(html) {
   return root
 }
 
-/** The language of an element, as far as there are words. */
 function tongue(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
   if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
@@ -390,7 +387,7 @@ function tongue(node) {
   return base.toLowerCase().replace('zh', 'zh-CN')
 }
 
-const clocks = {} // each takes a phone ten milliseconds to make
+const clocks = {} // each takes a phone ten milliseconds
 
 function ago(then, lang) {
   const past = Math.max(0, Date.now() - then)
@@ -441,7 +438,7 @@ class Thread extends HTMLElement {
     addEventListener('hashchange', () => {
       this.#start()
       if (this.settings.most && this.#target) this.use('more.js', 'follow', this.#target)
-    }, this.#ends)
+    }, {signal})
     const start = () => setTimeout(() => this.#start()) // when routers are done
     window.navigation?.addEventListener('currententrychange', start, {signal})
     matchMedia('(forced-colors: active)').addEventListener('change', () => this.#tint(), {signal})
@@ -451,7 +448,7 @@ class Thread extends HTMLElement {
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** When the page's style is there, or changes: the link has a transition. What is too faint on its ground is mended. */
+  /** When the page's style is there, or changes (the link has a transition); what is too faint is mended. */
   #tint() {
     const probe = this.#root.appendChild(h('i'))
     const light = color => {
@@ -504,12 +501,12 @@ class Thread extends HTMLElement {
   }
 
   #item(id) {
-    return id && this.$(`li[data-id="${id}"]`)
+    return id && this.$(`[data-id='${id}']`)
   }
 
   say(key, n) {
     const words = WORDS[this.language]
-    const text = words[key] ?? words[`${key}_${new Intl.PluralRules(this.language).select(n)}`]
+    const text = words[key] ?? words[key + '_' + new Intl.PluralRules(this.language).select(n)]
     return text?.replace('{n}', () => n?.toLocaleString(this.language))
   }
 
@@ -524,7 +521,7 @@ class Thread extends HTMLElement {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
-  /** The first page, or that around a comment; the next in place of `more`. */
+  /** A page, or that around a comment, in place of `more`. */
   async load({page = 1, around, more, sort = this.#sort, words}) {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
     const asked = ask('comments?' + new URLSearchParams(query)), shown = this.#shown
@@ -555,7 +552,7 @@ class Thread extends HTMLElement {
       if (page === 1) this.head()
       this.#fold()
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
-      if (me().token || Object.keys(recall('own', {}))[0]) this.use('more.js', 'own')
+      if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
       if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
       if (this.#item(around)) this.go(this.#item(around).firstChild)
       else if (around) this.use('more.js', 'seek', around)
@@ -619,7 +616,7 @@ class Thread extends HTMLElement {
     return list
   }
 
-  /** Folds what is much longer than a fold; all are measured before one is changed. */
+  /** Folds what is much longer than a fold; all are measured first. */
   #fold() {
     const most = 24 * parseFloat(getComputedStyle(this).fontSize)
     const long = [...this.#root.querySelectorAll('.body')].filter(body => !body.seen && (body.seen = true) && body.scrollHeight > most)
@@ -656,7 +653,6 @@ class Thread extends HTMLElement {
         button(this.say('link'), () => this.use('more.js', 'copy', id), {class: 'quiet'})]))
   }
 
-  /** The likes of a comment, or of the page. */
   #heart(count, id) {
     const word = this.say(id ? 'like' : 'likepage')
     const like = button(heart(), () => this.use('more.js', 'like', like, id), {class: 'like'})
@@ -683,11 +679,11 @@ class Thread extends HTMLElement {
   /** The form for a comment, an answer to `parent`, or a change of `old`. */
   writer(what) {
     const {parent, old} = what
-    const draft = `draft ${this.url} ${[parent?.id, old?.id]}`
+    const draft = ['draft', this.url, parent?.id, old?.id].join()
     const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
     const text = h('textarea', {class: 'field', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
-    const field = (name, word, autocomplete) =>
-      h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, autocomplete, type: autocomplete, value: me()[name] ?? ''}))
+    const field = (name, word, type) =>
+      h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
@@ -718,8 +714,8 @@ class Thread extends HTMLElement {
       },
     }, h('label', {}, h('span', {class: 'sr'}, label), text), rest)
     form.what = what
-    if (text.value && !old) this.token().catch(() => 0)
     this.#adapt(form)
+    if (text.value && !old) this.token().catch(() => 0)
     return form
   }
 
@@ -796,7 +792,6 @@ function count() {
 }
 
 function start() {
-  // The head is no place for a thread.
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
 }
