@@ -31,17 +31,21 @@ export async function fill(kit) {
 
 /** The comments that were written last on any page, as items of a list. */
 async function latest({ago, ask, formatted, h, tongue}, node) {
+  const wanted = node.dataset.commentdLatest | 0
   node.dataset.commentdAsked = ''
-  const {comments = []} = await ask(`comments/latest?limit=${node.dataset.commentdLatest || 6}`).catch(() => ({}))
-  const items = comments.map(({id, page_url, nickname, html, created_at}) => {
-    const page = new URL(page_url, location.origin)
-    if (page.origin !== location.origin) return '' // whoever answers says where
-    const text = [...formatted(html).textContent.trim()]
-    const then = new Date(created_at.replace(' ', 'T') + '+08:00')
-    page.hash = 'comment-' + id
-    return h('li', {},
-      h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')),
-      ' ', h('small', {}, h('bdi', {}, nickname), ' · ', h('time', {dateTime: then.toISOString()}, ago(then, tongue(node)))))
-  })
-  if (items.some(Boolean)) node.replaceChildren(...items)
+  const {comments = []} = await ask('comments/latest?limit=' + (wanted > 0 ? Math.min(wanted, 30) : 6)).catch(() => ({}))
+  const items = []
+  for (const {id, page_url, nickname, html, created_at} of comments) {
+    try {
+      const page = new URL(page_url, location.origin), said = formatted(html), [quote] = said.querySelectorAll('blockquote')
+      if (page.origin !== location.origin) continue // whoever answers says where
+      if (said.children.length > 1) quote?.remove()
+      const text = [...said.textContent.trim()], then = new Date(created_at.replace(' ', 'T') + '+08:00')
+      page.hash = 'comment-' + id
+      items.push(h('li', {},
+        h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')), h('br'),
+        h('small', {}, h('bdi', {}, nickname), ' · ', h('time', {dateTime: then.toISOString()}, ago(then, tongue(node))))))
+    } catch {} // it spoils no other
+  }
+  if (items.length) node.replaceChildren(...items)
 }

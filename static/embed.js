@@ -46,8 +46,8 @@ const WORDS = {
     waiting: 'Waiting for approval. Only you can see it.',
     posted: 'Posted.',
     retry: 'Try again',
-    offline: 'Comments can’t be reached right now. What you write is kept.',
-    refused: 'This site isn’t allowed to use this comment service.',
+    offline: 'Comments can’t be reached now. What you write is kept.',
+    refused: 'This site isn’t allowed to use these comments.',
     page: 'Comments are closed.',
     comment: 'This comment was removed.',
   },
@@ -125,8 +125,7 @@ article:focus-visible { outline-offset: .4em }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
-.small, .row, label span, summary { font-size: .875em }
-.small, .row > :not(b), label span, summary { color: var(--_muted) }
+.small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
 textarea, input { width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
 textarea { min-height: 3em; max-height: 80vh; resize: none }
@@ -144,17 +143,16 @@ summary::before { content: "+ " }
 blockquote { color: var(--_muted) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
-.head b { font-size: 1.143em }
-.name { font-weight: 600 }
+.name { font-size: .875em; font-weight: 600 }
 li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
 article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
-.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
+.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
 .meta { align-items: baseline; line-height: 1.5 }
-.meta a { min-height: 24px }
+.meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
@@ -169,12 +167,12 @@ code { padding: .1em .3em }
 pre code { all: unset }
 @media screen { .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
 .actions { margin-top: .2em }
-.actions > button, article > button { padding-inline-start: 0 }
+.actions > button, article > button, .line { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em; fill: none }
 .like svg { width: 1.2em; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent); fill: currentColor }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
-.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: max(-8px, var(--_avatar) / 2 - 12px) }
+.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
@@ -188,7 +186,7 @@ pre code { all: unset }
   pre { font-size: .8em }
   .replies { position: relative; padding-inline-start: 1.25em }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
-  b ~ .like span { display: none }
+  .views, b ~ .like span { display: none }
 }
 @container (min-width: 34em) {
   .guest { grid-template-columns: 14em 1fr; align-items: end }
@@ -402,6 +400,8 @@ const place = ({location, country}, lang) =>
 
 // -- Thread -------------------------------------------------------------------
 
+/** What a page says of its address: by PJAX the first may stay behind the second. */
+const placed = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
 let tries = '', born
 
 class Thread extends HTMLElement {
@@ -414,10 +414,9 @@ class Thread extends HTMLElement {
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
 
   get url() {
-    const href = document.querySelector('link[rel=canonical]')?.href
-    born ??= [href, location.pathname]
-    const canonical = h('a', {href: href ?? 'x:'}), stale = href === born[0] && location.pathname !== born[1] // by PJAX
-    const {pathname, search, hash} = canonical.host && !stale ? canonical : location
+    const [href, here] = placed(), canonical = h('a', {href: href ?? 'x:'})
+    born ??= placed()
+    const {pathname, search, hash} = canonical.host && (href !== born[0] || here === born[1]) ? canonical : location
     return this.getAttribute('page') || pathname + search + (/^#[!/]/.test(hash) ? hash : '')
   }
 
@@ -436,12 +435,11 @@ class Thread extends HTMLElement {
     for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
     setTimeout(attend, 6e4)
     addEventListener('hashchange', () => {
-      this.#start()
+      if (this.#shown || this.#target) this.#start()
       if (this.settings.most && this.#target) this.use('more.js', 'follow', this.#target)
     }, {signal})
     const start = () => setTimeout(() => this.#start()) // when routers are done
-    window.navigation?.addEventListener('currententrychange', start, {signal})
-    matchMedia('(forced-colors: active)').addEventListener('change', () => this.#tint(), {signal})
+    window.navigation?.addEventListener('currententrychange', () => this.#shown && start(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
@@ -453,13 +451,13 @@ class Thread extends HTMLElement {
     const probe = this.#root.appendChild(h('i'))
     const light = color => {
       probe.style.color = `lab(from ${color} l 0 0)`
-      return /^lab\(([\d.]+)/.exec(getComputedStyle(probe).color)?.[1]
+      return /^lab\(([\d.]+) 0 0\)/.exec(getComputedStyle(probe).color)?.[1]
     }
-    let node = this
-    while (node && /^rgba|\//.test(getComputedStyle(node).backgroundColor)) node = node.parentElement
-    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? light(node ? getComputedStyle(node).backgroundColor : 'Canvas')
+    let node = this, paint
+    while (node && (paint = getComputedStyle(node)).backgroundColor === 'rgba(0, 0, 0, 0)' && paint.backgroundImage === 'none') node = node.parentElement
+    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? (node && paint.backgroundImage === 'none' ? light(paint.backgroundColor) : NaN)
     const faint = color => Math.abs(light(color) - ground) < 45, link = getComputedStyle(this.#link).color
-    this.style.colorScheme = ground > 50 ? 'light' : 'dark'
+    this.style.colorScheme = ground > 50 ? 'light' : ground < 51 ? 'dark' : ''
     this.style.setProperty('--_own', faint(getComputedStyle(this.parentElement ?? this).color) ? ground > 50 ? '#222' : '#ddd' : 'initial')
     this.style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
     probe.remove()
@@ -578,7 +576,7 @@ class Thread extends HTMLElement {
     this.$('.head').replaceChildren(
       total ? h('b', {}, this.say('count', total)) : '',
       closed || none ? h('span', {class: none}, this.say(closed ? 'page' : none)) : '',
-      total ? h('span', {}, this.say('views', views)) : '',
+      total ? h('span', {class: 'views'}, this.say('views', views)) : '',
       this.#heart(page_likes),
       threads > 1 ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
         ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.sums.sort}, this.say(value)))) : '')
@@ -792,6 +790,7 @@ function count() {
 }
 
 function start() {
+  born ??= placed()
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
 }

@@ -13,7 +13,7 @@ sheet.replaceSync(`
 .quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
 .quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
 .fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
-dialog { max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
+dialog { margin: auto; max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
 dl { display: grid; grid-template-columns: auto 1fr; gap: .3em 1em; margin: 1em 0 }
 kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em ui-monospace, monospace }
 `)
@@ -267,6 +267,8 @@ export async function attend(thread, kit, signal) {
   dress(thread)
   await words(thread, kit) // a refusal can then be told offline too
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
+  // To be tinted anew, as by a change of that attribute.
+  matchMedia('(forced-colors: active)').addEventListener('change', () => thread.setAttribute('theme', thread.getAttribute('theme') ?? ''), {signal})
   document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
   watch(thread, kit, signal)
 }
@@ -332,17 +334,25 @@ async function offer(thread, kit) {
   thread.$('.quote')?.remove()
   const [picked] = getSelection().getComposedRanges?.({shadowRoots: [thread.shadowRoot]}) ?? []
   if (!picked || picked.collapsed) return
-  const range = document.createRange()
-  range.setStart(picked.startContainer, picked.startOffset)
-  range.setEnd(picked.endContainer, picked.endOffset)
-  const around = range.commonAncestorContainer
-  const article = (around.closest ? around : around.parentNode).closest?.('.body')?.parentNode
-  if (!article?.querySelector('.reply')) return
+  const {startContainer: from, startOffset, endContainer, endOffset} = picked
+  const body = (from.closest ? from : from.parentNode)?.closest?.('.body'), article = body?.parentNode
+  if (!thread.shadowRoot.contains(body) || !article?.querySelector('.reply')) return
+  const range = document.createRange(), rest = document.createRange()
+  range.setStart(from, startOffset)
+  range.setEnd(endContainer, endOffset)
+  if (!body.contains(endContainer)) { // a triple click ends before what follows
+    rest.setStartAfter(body)
+    rest.setEnd(endContainer, endOffset)
+    if (rest.toString().trim()) return
+    range.setEnd(body, body.childNodes.length)
+  }
+  if (!range.toString().trim()) return
   const quote = kit.button(thread.say('quote'), () => answer(thread, article, range), {class: 'quote'})
   const here = article.getBoundingClientRect(), there = [...range.getClientRects()].at(-1) ?? here
   quote.style.top = `${there.bottom - here.top + 8}px`
-  quote.style.insetInlineStart = '0'
-  article.querySelector('.body').after(quote)
+  const end = thread.language === 'ar' ? here.right - there.left : there.right - here.left
+  quote.style.insetInlineStart = `max(0px, ${end}px - 5em)`
+  body.after(quote)
 }
 
 function answer(thread, article, range) {

@@ -413,7 +413,7 @@ def test_two_threads_of_a_page_have_each_their_own(ground: Ground) -> None:
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "offline": (lambda route: route.abort(), "Comments can’t be reached right now."),
+    "offline": (lambda route: route.abort(), "Comments can’t be reached now."),
     "many": ("too_many", "Too fast: please wait 40 s."),
     "gone": ("comment_gone", "This comment was removed."),
     "not admin": ("not_admin", "That did not work."),
