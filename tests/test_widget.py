@@ -1518,7 +1518,7 @@ def test_the_style_of_the_page_hides_nothing(
         expect(node).to_be_visible()
     assert field.evaluate("it => it.clientWidth") > 200
     expect(page.get_by_label("昵称")).to_be_hidden()
-    light = "it => [...it.children].map(node => [node.assignedSlot.parentNode.className, node.tabIndex])"
+    light = "it => [...it.children].map(e => [e.assignedSlot.parentNode.className, e.tabIndex])"
     assert page.locator("commentd-thread").evaluate(light) == [["sr", -1]]
     page.get_by_text("Before").focus()
     page.keyboard.press("Tab")
