@@ -2,38 +2,43 @@
 // where a page has elements that want them. They stay in the page's own style.
 
 const WANTED = ['count', 'views', 'likes', 'latest'].map(what => `[data-commentd-${what}]:not([data-commentd-asked])`).join()
-const NUMBERS = {commentdCount: 'total', commentdViews: 'views', commentdLikes: 'page_likes'}
+const NUMBERS = {count: 'total', views: 'views', likes: 'page_likes'}
+const known = new Map() // what was answered: a page may draw its elements anew for ever
 
 /** Fills the elements: a request for a hundred numbers, or for as many as proxies let pass. */
 export async function fill(kit) {
   const asked = []
   let query = 'pages?'
   for (const node of document.querySelectorAll(WANTED)) {
-    if ('commentdLatest' in node.dataset) {
+    if (node.hasAttribute('data-commentd-latest')) {
       latest(kit, node)
       continue
     }
-    const kind = Object.keys(NUMBERS).find(kind => kind in node.dataset)
-    const piece = '&url=' + encodeURIComponent(node.dataset[kind] || location.pathname)
+    const kind = Object.keys(NUMBERS).find(kind => node.hasAttribute('data-commentd-' + kind))
+    const url = node.getAttribute('data-commentd-' + kind) || location.pathname
+    const show = () => { node.textContent = known.get(url)?.[NUMBERS[kind]]?.toLocaleString(kit.tongue(node)) ?? node.textContent }
+    const piece = known.has(url) ? '' : '&url=' + encodeURIComponent(url)
     if (asked.length === 100 || (asked.length && query.length + piece.length > 7500)) break
-    node.dataset.commentdAsked = ''
+    node.setAttribute('data-commentd-asked', '')
+    if (!piece) show()
+    else asked.push([url, show])
     query += piece
-    asked.push([node, NUMBERS[kind]])
   }
   if (!asked.length) return
   const {pages = []} = await kit.ask(query).catch(() => ({}))
-  pages.forEach((page, i) => {
-    const [node, number] = asked[i]
-    node.textContent = page[number].toLocaleString(kit.tongue(node))
+  asked.forEach(([url, show], i) => {
+    if (pages[i]) known.set(url, pages[i])
+    show()
   })
   fill(kit)
 }
 
 /** The comments that were written last on any page, as items of a list. */
 async function latest({ago, ask, formatted, h, tongue}, node) {
-  const wanted = node.dataset.commentdLatest | 0
-  node.dataset.commentdAsked = ''
-  const {comments = []} = await ask('comments/latest?limit=' + (wanted > 0 ? Math.min(wanted, 30) : 6)).catch(() => ({}))
+  const wanted = node.getAttribute('data-commentd-latest') | 0, query = 'comments/latest?limit=' + (wanted > 0 ? Math.min(wanted, 30) : 6)
+  node.setAttribute('data-commentd-asked', '')
+  if (!known.has(query)) known.set(query, ask(query).catch(() => ({})))
+  const {comments = []} = await known.get(query)
   const items = []
   for (const {id, page_url, nickname, html, created_at} of comments) {
     try {

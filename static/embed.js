@@ -156,7 +156,7 @@ article > button { justify-self: start; font-size: .875em; color: var(--_accent)
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
 .row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
-.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start; hanging-punctuation: first allow-end }
+.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start }
 .body * + * { margin-top: .6em }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
@@ -167,7 +167,7 @@ code { padding: .1em .3em }
 pre code { all: unset }
 @media screen { .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
 .actions { margin-top: .2em }
-.actions > button, article > button, .line { padding-inline-start: 0 }
+.like, .actions > button, article > button, .line { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em; fill: none }
 .like svg { width: 1.2em; stroke: currentColor; stroke-width: 2 }
 .like[aria-pressed=true] { color: var(--_accent); fill: currentColor }
@@ -381,7 +381,7 @@ function formatted(html) {
 function tongue(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
   if (/^zh(?!.*hans).*(hant|tw|hk|mo)/i.test(tag)) return 'zh-TW'
-  const [base] = /^(ar|de|es|fr|ja|ko|pt|ru|zh)\b/i.exec(tag) ?? ['en']
+  const [base] = /^(ar|de|es|fr|ja|ko|pt|ru|zh)(?![a-z])/i.exec(tag) ?? ['en']
   return base.toLowerCase().replace('zh', 'zh-CN')
 }
 
@@ -479,7 +479,7 @@ class Thread extends HTMLElement {
     this.settings = {}
     this.sums = {total: 0, views: 0, page_likes: 0}
     this.$('section')?.remove()
-    const words = !WORDS[language] && learn(language).catch(() => this.language = 'en')
+    const words = !WORDS[language] && learn(language).catch(() => this.language === language && (this.language = 'en'))
     this.load({around: this.#target, words})
     if (!words) this.#draw()
   }
@@ -695,7 +695,7 @@ class Thread extends HTMLElement {
       noValidate: true,
       class: text.value ? 'form open' : 'form',
       onfocusin: () => form.classList.add('open'),
-      onkeydown: event => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
+      onkeydown: event => event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
       oninput: () => {
         keep(draft, text.value, 'sessionStorage')
         if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'

@@ -118,7 +118,8 @@ export function hide(thread, kit, line, list) {
 
 /** The answers that did not come with a comment, a hundred at a time; whether they came. */
 export async function rest(thread, kit, item, button) {
-  const page = Number(button.dataset.page ?? 2)
+  const there = item.querySelectorAll('li[data-id]').length // fewer where many threads came at once
+  const page = Number(button.dataset.page ?? (there < 100 ? 1 : 2))
   try {
     const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
     const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
@@ -321,7 +322,7 @@ function watch(thread, kit, signal) {
     }
   }
 
-  thread.addEventListener('commentd:loaded', tell, {signal})
+  thread.addEventListener('commentd:loaded', () => { total = thread.sums.total; tell() }, {signal})
   signal.addEventListener('abort', () => note.remove())
   later()
 }
@@ -370,7 +371,7 @@ function answer(thread, article, range) {
 /** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
 function press(thread, kit, event) {
   const {key, target} = event
-  if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented || target.closest('input, textarea, select, dialog')) return
   const here = target.closest('.comment')
   const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.checkVisibility())
   const act = {

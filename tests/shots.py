@@ -357,7 +357,7 @@ STATES = {
     "nothing-written": State(empty, post_nothing),
     "too-long": State(empty, post_too_much, seen=True),
     "offline": State(before=cut),
-    "offline-post": State(act=post_offline),
+    "offline-post": State(act=post_offline, seen=True),
     "foreign": State(change=foreign),
     "loading": State(before=hold, seen=True),
     "closed": State(change=settings(closed=True)),
