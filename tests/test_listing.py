@@ -748,3 +748,98 @@ def test_a_hidden_thread_is_as_missing(visitor: Visitor, app: App) -> None:
     gone = visitor.get("/comments", {"url": PAGE, "thread": 1}, status=404).json
     assert gone == visitor.get("/comments", {"url": PAGE, "thread": 99}, status=404).json
     assert gone == visitor.get("/comments", {"url": "/other", "thread": 2}, status=404).json
+
+
+# The latest of all pages
+
+
+def latest(visitor: Visitor, **query: Any) -> list[int]:
+    return [comment["id"] for comment in visitor.get("/comments/latest", query).json["comments"]]
+
+
+def test_the_latest_of_all_pages_come_newest_first_six_at_a_time(
+    visitor: Visitor, app: App
+) -> None:
+    assert visitor.get("/comments/latest").json == {"comments": []}
+    for number in range(4):
+        grow(app, [None, None], f"/{number}/")
+    assert latest(visitor) == [8, 7, 6, 5, 4, 3]
+    assert latest(visitor, limit=1) == [8]
+    assert latest(visitor, limit=30) == [8, 7, 6, 5, 4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("limit", [*NUMBERS, "31", "100"])
+def test_of_the_latest_one_to_thirty_may_be_asked_for(visitor: Visitor, limit: str) -> None:
+    refused = visitor.get("/comments/latest", {"limit": limit}, status=400).json
+    assert refused["code"] == "limit_invalid"
+
+
+@pytest.mark.parametrize("status", HIDDEN)
+def test_the_latest_are_only_what_all_may_see(visitor: Visitor, app: App, status: str) -> None:
+    grow(app, [None, 1, None])
+    hide(app, 1, 3, status=status)
+    assert latest(visitor) == [2]
+    hide(app, 2, status=status)
+    assert latest(visitor) == []
+
+
+def test_the_latest_look_as_in_the_list_of_their_page(visitor: Visitor, app: App) -> None:
+    grow(app, [None])
+    visitor.say("An answer.", parent_id=1)
+    visitor.say("**Hello.**", email="ann@example.com", website="https://ann.example/")
+    assert visitor.get("/comments/latest").json["comments"] == visitor.listing()["comments"]
+
+
+def test_to_look_at_the_latest_is_no_view(visitor: Visitor, app: App) -> None:
+    grow(app, [None])
+    for _ in range(3):
+        latest(visitor)
+    assert visitor.listing()["views"] == 1
+
+
+@pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
+def test_the_latest_are_of_the_owner_s_pages_however_many_strangers_name(
+    visitor: Visitor, app: App
+) -> None:
+    grow(app, [None], "/a/")
+    grow(app, [None], "/b/")
+    grow(app, [None] * 40, "https://evil.example/c/")
+    assert latest(visitor, limit=30) == [2, 1]
+    assert latest(visitor) == [2, 1]
+
+
+# Words
+
+
+def test_the_words_of_each_language_are_served_once(visitor: Visitor, app: App) -> None:
+    names = sorted(name for name in app.house.assets if name.startswith("words/"))
+    assert len(names) == 11
+    tags = set()
+    for name in names:
+        reply = visitor.get("/" + name)
+        assert reply.content_type in ("application/json", "text/json")
+        assert reply.charset.lower() == "utf-8"
+        assert reply.json["close"]
+        assert "max-age" in reply.headers["Cache-Control"]
+        known = {"If-None-Match": reply.headers["ETag"]}
+        assert visitor.get("/" + name, headers=known, status=304).body == b""
+        tags.add(reply.headers["ETag"])
+    assert len(tags) == len(names)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/words/xx.json", "/words/", "/words", "/words/en", "/words/en.json/", "/words/EN.json"),
+        *(
+            "/words/../embed.js",
+            "/words/%2e%2e/embed.js",
+            "/words/..%2fembed.js",
+            "/words//en.json",
+        ),
+        *("/words/%2fetc%2fpasswd", "/words/embed.js", "/words/words/en.json", "/en.json"),
+        *("//words/en.json", "/words/en.json%00", "/words/en%2ejson%2f..", "/words%5cen.json"),
+    ],
+)
+def test_nothing_else_is_served_among_the_words(visitor: Visitor, path: str) -> None:
+    assert visitor.get(path, status=404).json["code"] == "not_found"
