@@ -119,8 +119,7 @@ button, select, summary, textarea, input { field-sizing: content; border: 0; bor
 button, select { min-height: 2em; min-width: 24px; padding: 0 .4em }
 button, select, summary { cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
-:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; scroll-margin-block: 4em }
-article:focus-visible { outline-offset: .4em }
+:focus-visible { outline: 2px solid var(--_accent); outline-offset: 2px; scroll-margin-block: 4em }
 .field:focus-visible { outline-offset: -1px }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
@@ -132,18 +131,18 @@ textarea { min-height: 3em; max-height: 80vh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
-summary { width: fit-content; padding: .3em 0; list-style: none }
-summary::before { content: "+ " }
-[open] summary::before { content: "– " }
+summary { width: fit-content; padding: .3em 0; list-style: inside "+ " }
+[open] summary { list-style-type: "– " }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-[role=status]:not(:empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
-.row .button { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); font-weight: 600 }
+[role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
+.row .button { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
-.name { font-size: .875em; font-weight: 600 }
+.name { font-size: .875em }
+.name, .row .button { font-weight: 600 }
 li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
@@ -151,7 +150,7 @@ article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); c
 article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
-.meta { align-items: baseline; line-height: 1.5 }
+.meta { align-items: baseline }
 .meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
@@ -161,11 +160,11 @@ b a { color: inherit }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
 .body li { margin-top: 0; padding: 0 }
-pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, Menlo, Consolas, monospace }
+pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, monospace }
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
 pre code { all: unset }
-@media screen { .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
+@media screen { article:not([data-target]:focus) > .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
 .actions { margin-top: .2em }
 .like, .actions > button, article > button, .line { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em; fill: none }
@@ -290,8 +289,8 @@ const learnt = {}
 
 /** The words of a language that do not stand above. */
 const learn = language => learnt[language] ??= ask('words/' + language + '.json').then(
-  words => WORDS[language] = {...WORDS[language], ...words},
-  refusal => { learnt[language] = null; throw refusal })
+  words => WORDS[language] = words.close.length && {...WORDS[language], ...words} // else it is somebody else's page
+).catch(refusal => { learnt[language] = null; throw refusal })
 
 // -- Proof --------------------------------------------------------------------
 

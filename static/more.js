@@ -266,7 +266,11 @@ export async function attend(thread, kit, signal) {
   attended.add(signal)
   const root = thread.shadowRoot
   dress(thread)
-  await words(thread, kit) // a refusal can then be told offline too
+  try {
+    await kit.learn(thread.language) // a refusal can then be told offline too
+  } catch {
+    return attended.delete(signal)
+  }
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   // To be tinted anew, as by a change of that attribute.
   matchMedia('(forced-colors: active)').addEventListener('change', () => thread.setAttribute('theme', thread.getAttribute('theme') ?? ''), {signal})

@@ -1707,6 +1707,7 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(
         again.click()
     expect(page.get_by_role("alert")).to_contain_text(told)
     page.context.set_offline(False)
+    page.wait_for_function("navigator.onLine")
     again.click()
     expect(page.locator(".body")).to_have_text("Hello.")
     expect(page.get_by_role("alert")).to_have_count(0)
