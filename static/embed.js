@@ -100,9 +100,9 @@ sheet.replaceSync(`
 :host {
   --_accent: var(--commentd-accent, var(--_link));
   --_text: var(--commentd-text, var(--_own, currentColor));
-  --_muted: var(--commentd-muted, color-mix(in srgb, var(--_text) 78%, transparent));
-  --_line: var(--commentd-line, color-mix(in srgb, var(--_text) 18%, transparent));
-  --_edge: color-mix(in srgb, var(--_text) 58%, transparent);
+  --_muted: var(--commentd-muted, color-mix(in srgb, var(--_text) 78%, #0000));
+  --_line: var(--commentd-line, color-mix(in srgb, var(--_text) 18%, #0000));
+  --_edge: color-mix(in srgb, var(--_text) 58%, #0000);
   --_space: var(--commentd-space, .5em);
   --_avatar: var(--commentd-avatar, 2.25em);
   --_radius: var(--commentd-radius, .5em);
@@ -119,7 +119,7 @@ button, select, summary, textarea, input { field-sizing: content; border: 0; bor
 button, select { min-height: 2em; min-width: 24px; padding: 0 .4em }
 button, select, summary { cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
-:focus-visible { outline: 2px solid var(--_accent); outline-offset: 2px; scroll-margin-block: 4em }
+:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; scroll-margin-block: 4em }
 .field:focus-visible { outline-offset: -1px }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
@@ -149,18 +149,18 @@ li { position: relative; padding-top: calc(2 * var(--_space)) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
 article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
-.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, transparent) 51%) }
+.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, #0000) 51%) }
 .meta { align-items: baseline }
 .meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
-.row .badge { padding: 0 .5em; border: 1px solid; border-radius: 1em; color: var(--_accent) }
+.row .badge { padding: 0 .5em; border: 1px solid; border-radius: var(--_radius); color: var(--_accent) }
 .body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start }
 .body * + * { margin-top: .6em }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
 .body li { margin-top: 0; padding: 0 }
-pre, code { border-radius: .25em; background: color-mix(in srgb, var(--_text) 8%, transparent); font: .875em ui-monospace, monospace }
+pre, code { border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 8%, #0000); font: .875em ui-monospace, monospace }
 pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
 code { padding: .1em .3em }
 pre code { all: unset }
@@ -174,7 +174,7 @@ pre code { all: unset }
 .line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
-[data-target] { background: color-mix(in srgb, var(--_accent) 12%, transparent); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, transparent) }
+[data-target] { background: color-mix(in srgb, var(--_accent) 12%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, #0000) }
 .wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, #0000 0) 0 2em / 100% 2em }
 @container (max-width: 34em) {
   .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
