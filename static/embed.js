@@ -86,7 +86,7 @@ const WORDS = {
     waiting: '等待审核，只有你能看到。',
     posted: '已发表。',
     retry: '重试',
-    offline: '暂时连不上评论服务，你写的内容不会丢。',
+    offline: '暂时连不上评论服务，写的内容不会丢。',
     refused: '这个网站不能使用此评论服务。',
     page: '评论已关闭。',
     comment: '该评论已删除。',
@@ -135,7 +135,7 @@ summary { width: fit-content; padding: .3em 0; list-style: inside "+ " }
 [open] summary { list-style-type: "– " }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
-.row .button { background: var(--_accent); border-color: transparent; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
+.row .button { background: var(--_accent); border-color: #0000; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }
