@@ -15,7 +15,7 @@ const WORDS = {
     write: 'Write a comment…',
     name: 'Name',
     extra: 'Email, website (optional)',
-    mail: 'Email for replies (never shown)',
+    mail: 'Email for replies, never shown',
     site: 'Website',
     post: 'Post',
     approve: 'Post for approval',
@@ -47,7 +47,7 @@ const WORDS = {
     posted: 'Posted.',
     retry: 'Try again',
     offline: 'Comments can’t be reached now. What you write is kept.',
-    refused: 'This site isn’t allowed to use these comments.',
+    refused: 'This site may not use these comments.',
     page: 'Comments are closed.',
     comment: 'This comment was removed.',
   },
@@ -127,7 +127,7 @@ button:hover, summary:hover { color: var(--_accent) }
 .small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
 textarea, input { width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
-textarea { min-height: 3em; max-height: 80vh; resize: none }
+textarea { min-height: 3em; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
@@ -175,7 +175,7 @@ pre code { all: unset }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, #0000) }
-.wait { height: 100vh; opacity: .08; background: linear-gradient(currentColor 50%, #0000 0) 0 2em / 100% 2em }
+.wait { height: 100vh; opacity: .08; background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em) }
 @container (max-width: 34em) {
   .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
   article > * { grid-column: 1 / 3 }
@@ -407,10 +407,11 @@ class Thread extends HTMLElement {
   static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme']
 
   #root = this.attachShadow({mode: 'open'})
+  language = 'en'
   #shown
   #ends
   #proof
-  #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true, ontransitionend: () => this.#tint()})
+  #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
     const [href, here] = placed(), canonical = h('a', {href: href ?? 'x:'})
@@ -430,14 +431,15 @@ class Thread extends HTMLElement {
 
   connectedCallback() {
     const {signal} = this.#ends = new AbortController()
-    const attend = event => signal.aborted || event?.target.closest('form') || import(SERVICE + 'more.js').then(more => more.attend(this, kit, signal), () => 0)
+    const attend = event => signal.aborted || event?.target.closest('form') || this.use('more.js', 'attend', signal)
     for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
     setTimeout(attend, 6e4)
     addEventListener('hashchange', () => {
       if (this.#shown || this.#target) this.#start()
-      if (this.settings.most && this.#target) this.use('more.js', 'follow', this.#target)
+      if (this.settings?.most && this.#target) this.use('more.js', 'follow', this.#target)
     }, {signal})
     const start = () => setTimeout(() => this.#start()) // when routers are done
+    document.addEventListener('transitionend', ({target}) => (target === this.#link || target.contains(this)) && this.#tint(), {signal})
     window.navigation?.addEventListener('currententrychange', () => this.#shown && start(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
@@ -678,7 +680,7 @@ class Thread extends HTMLElement {
     const {parent, old} = what
     const draft = ['draft', this.url, parent?.id, old?.id].join()
     const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
-    const text = h('textarea', {class: 'field', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
+    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, type) =>
       h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},

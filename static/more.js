@@ -223,7 +223,7 @@ export function own(thread, kit) {
     if (!acts || !owns(comment)) return
     article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
     const fresh = age(comment) < thread.settings.edit_minutes * 60e3
-    const add = (word, act) => acts.append(button(thread.say(word), act, {class: 'own'}))
+    const add = (word, act) => acts.insertBefore(button(thread.say(word), act, {class: 'own'}), acts.querySelector('.quiet'))
     if (fresh) add('edit', () => thread.open(article, {old: comment}))
     if (fresh || comment.user_id) add('delete', ({target}) => {
       if (target.dataset.sure) return remove(comment, article)
@@ -261,16 +261,11 @@ const attended = new WeakSet()
 const words = (thread, kit) => kit.learn(thread.language).catch(() => 0)
 
 /** What a reader finds who begins to do something here, or stays for a minute. */
-export async function attend(thread, kit, signal) {
+export function attend(thread, kit, signal) {
   if (attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
   dress(thread)
-  try {
-    await kit.learn(thread.language) // a refusal can then be told offline too
-  } catch {
-    return attended.delete(signal)
-  }
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   // To be tinted anew, as by a change of that attribute.
   matchMedia('(forced-colors: active)').addEventListener('change', () => thread.setAttribute('theme', thread.getAttribute('theme') ?? ''), {signal})
@@ -283,7 +278,7 @@ export async function attend(thread, kit, signal) {
 function watch(thread, kit, signal) {
   const note = kit.h('p', {class: 'fresh', role: 'status'})
   let pause = 60, told = 0, total = 0
-  const later = () => setTimeout(look, pause * 1000)
+  const later = (seconds = pause) => setTimeout(look, seconds * 1000)
 
   function tell() {
     const fresh = Math.max(0, total - thread.sums.total)
@@ -317,6 +312,7 @@ function watch(thread, kit, signal) {
         there.push(item(thread, comment.id)?.firstChild)
       }
       total = thread.sums.total = reply.total
+      thread.sums.threads += fresh.filter(({parent_id}) => !parent_id).length
       thread.head()
       tell()
       if (there[0]) thread.go(there[0])
@@ -328,7 +324,7 @@ function watch(thread, kit, signal) {
 
   thread.addEventListener('commentd:loaded', () => { total = thread.sums.total; tell() }, {signal})
   signal.addEventListener('abort', () => note.remove())
-  later()
+  later(Math.max(0, 60 - performance.now() / 1000))
 }
 
 // -- Quotes -------------------------------------------------------------------
@@ -374,7 +370,12 @@ function answer(thread, article, range) {
 
 /** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
 function press(thread, kit, event) {
-  const {key, target} = event
+  const {key, target} = event, answer = target.closest('article form')
+  if (key === 'Escape' && answer && !answer.content.value) {
+    const article = answer.parentNode
+    answer.remove()
+    article.focus()
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented || target.closest('input, textarea, select, dialog')) return
   const here = target.closest('.comment')
   const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.checkVisibility())

