@@ -43,7 +43,7 @@ const WORDS = {
     admin: 'Author',
     pinned: 'Pinned',
     edited: 'edited',
-    waiting: 'Waiting for approval. Only you can see it.',
+    waiting: 'Waiting for approval. Only you see it.',
     posted: 'Posted.',
     retry: 'Try again',
     offline: 'Comments can’t be reached now. What you write is kept.',

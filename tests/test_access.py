@@ -10,10 +10,11 @@ from typing import Any
 import blog
 import pytest
 import test_writing as writing
+import wcag
 from axe_playwright_python.sync_playwright import Axe
 from bench_widget import WATCH, nodes_of
 from blog import say
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 from test_writing import (
     REFUSED,
     UNREACHED,
@@ -597,3 +598,7 @@ def test_larger_letters_fit_too(ground: Ground, lang: str, size: int) -> None:
     page = stage(ground, "error", lang, viewport={"width": 390, "height": 844})
     page.evaluate("size => document.body.style.fontSize = size + 'px'", size)
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
+def test_the_report_on_accessibility_finds_nothing_in_its_first_states(browser: Browser) -> None:
+    assert wcag.faults(browser) == []
