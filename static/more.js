@@ -322,7 +322,7 @@ function watch(thread, kit, signal) {
     }
   }
 
-  thread.addEventListener('commentd:loaded', () => { total = thread.sums.total; tell() }, {signal})
+  thread.addEventListener('commentd:loaded', ({detail}) => { total = detail.total; tell() }, {signal})
   signal.addEventListener('abort', () => note.remove())
   later(Math.max(0, 60 - performance.now() / 1000))
 }
