@@ -32,7 +32,7 @@ const WORDS = {
     oldest: 'Oldest',
     likes: 'Most liked',
     more: 'Show more',
-    all: 'Show all comments',
+    all: 'Show all',
     like: 'Like',
     likepage: 'Like this page',
     reply: 'Reply',
@@ -56,7 +56,7 @@ const WORDS = {
     write: '写下你的想法…',
     name: '昵称',
     extra: '邮箱、网站（可不填）',
-    mail: '邮箱（有回复时通知，不公开）',
+    mail: '邮箱（收回复通知，不公开）',
     site: '网站',
     post: '发表评论',
     approve: '提交审核',
@@ -72,7 +72,7 @@ const WORDS = {
     oldest: '最早',
     likes: '最多赞',
     more: '显示更多',
-    all: '显示全部评论',
+    all: '显示全部',
     like: '赞',
     likepage: '喜欢这篇文章',
     reply: '回复',
@@ -86,7 +86,7 @@ const WORDS = {
     waiting: '等待审核，只有你能看到。',
     posted: '已发表。',
     retry: '重试',
-    offline: '暂时连不上评论服务，写的内容不会丢。',
+    offline: '暂时连不上评论服务，内容不会丢。',
     refused: '这个网站不能使用此评论服务。',
     page: '评论已关闭。',
     comment: '该评论已删除。',
@@ -566,7 +566,7 @@ class Thread extends HTMLElement {
   async use(file, name, ...words) {
     const known = await Promise.all([import(SERVICE + file + tries), learn(this.language)]).catch(() => {
       tries += '?' // else it fails for ever
-      this.tell(this.say('offline'))
+      name === 'attend' || this.tell(this.say('offline'))
     })
     return known?.[0][name](this, kit, ...words)
   }

@@ -905,11 +905,11 @@ def test_a_link_to_a_comment_of_the_third_page_shows_that_page(
     settled(page)
     assert texts(page) == [f"No. {n}." for n in range(5, 0, -1)]
     assert len(lists(asked)) == 1
-    page.get_by_role("button", name="显示全部评论").click()
+    page.get_by_role("button", name="显示全部").click()
     expect(page.locator("article")).to_have_count(10)
     expect(page.locator("article").first).to_be_focused()
     assert texts(page) == [f"No. {n}." for n in range(25, 15, -1)]
-    expect(page.get_by_role("button", name="显示全部评论")).to_have_count(0)
+    expect(page.get_by_role("button", name="显示全部")).to_have_count(0)
 
 
 def test_a_link_on_the_page_to_a_comment_that_is_not_shown_adds_it(
