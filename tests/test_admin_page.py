@@ -824,6 +824,7 @@ def test_the_list_of_keys_opens_closes_and_turns_them_off(desk: Desk, use: Use) 
     page = desk.open()
     page.keyboard.press("?")
     box = page.get_by_role("dialog", name="Keys")
+    expect(box).to_be_visible()
     assert "".join(box.locator("kbd").all_inner_texts()) == "jkasdreux/?"
     page.keyboard.press("Escape")
     expect(box).to_have_count(0)
