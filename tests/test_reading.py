@@ -116,6 +116,8 @@ def stay(page: Page, view: View) -> View:
             head.locator("> *").first.wait_for()
             head.click(position={"x": 1, "y": 1})
         page.wait_for_function("() => asks.some(ask => ask.url.includes('/words/') && ask.done)")
+        dressed = "[...document.querySelectorAll('commentd-thread')].every(it => it.shadowRoot"
+        page.wait_for_function(f"() => {dressed}.adoptedStyleSheets[1])")  # more.js attends
         stop_clock(page)
         return page
 
