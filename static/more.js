@@ -358,7 +358,6 @@ async function offer(thread, kit) {
 
 function answer(thread, article, range) {
   const part = range.cloneContents()
-  for (const node of part.querySelectorAll('br, p, li, pre, blockquote')) node.after('\n')
   const quoted = part.textContent.trim().split(/\n+/).map(line => '> ' + line).join('\n')
   thread.open(article, {parent: article.parentNode.comment})
   const text = article.querySelector('textarea')
