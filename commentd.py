@@ -4581,7 +4581,7 @@ def page_reply(cx: Context, text: str, status: int = 200) -> Reply:
 def asset(cx: Context, name: str) -> Reply:
     """A file of `static/` that readers may have."""
     found = cx.assets.get(cx.environ["PATH_INFO"].lstrip("/"))
-    if found is None or name.endswith(".html"):
+    if found is None or name.endswith((".html", "letters.json")):
         raise NotFound("没有这个网址")
     headers = {
         "ETag": found.etag,
@@ -5542,16 +5542,16 @@ def greet(app: App, server: Any) -> None:
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
     address = config.server_public_url or listen
-    print(f"commentd {__version__} serves {config.database_path} on {listen}", flush=True)
+    lines = [f"commentd {__version__} serves {config.database_path} on {listen}"]
     if not config.server_public_url or config.site_demo:
-        print(f"  open {address}/ to see it work, and what is still to be set", flush=True)
+        lines.append(f"open {address}/ to see it work, and what is still to be set")
     link = "" if store.admins() else f"#link={new_admin_link(store, app.house.world, '')}"
-    todo = "to be its admin (once, within an hour)" if link else "to moderate"
-    print(f"  open {address}/admin{link} {todo}", flush=True)
+    todo = "be its admin (once, within an hour)" if link else "moderate"
+    lines.append(f"open {address}/admin{link} to {todo}")
     if not config.mail_host:
-        print("  no [mail] host: letters, with their codes, are printed here", flush=True)
-        if config.server_public_url:
-            log.warning("without [mail] host no reader can register: codes are printed here")
+        so = ", so that no reader can register" if config.server_public_url else ""
+        lines.append(f"no [mail] host: letters, with their codes, are printed here{so}")
+    print("\n  ".join(lines), flush=True)
 
 
 def serve_until_stopped(app: App, server: Any) -> None:

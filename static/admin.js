@@ -1087,7 +1087,7 @@ function press(key) {
 
 function onkeydown(event) {
   const {key, target, ctrlKey, altKey, metaKey, repeat, isComposing} = event
-  const typing = target.closest('input:not([type=checkbox]), textarea, select, dialog') || document.querySelector('dialog')
+  const typing = target.closest('input:not([type=checkbox]), textarea, select, dialog') || document.querySelector('dialog[open]')
   if (!Object.hasOwn(KEYS, key) || typing || ctrlKey || altKey || metaKey || isComposing || !me().token) return
   if (recall('keys', true) === false && key !== '?') return
   event.preventDefault()

@@ -112,7 +112,7 @@ sheet.replaceSync(`
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden], ol:empty { display: none !important }
-::slotted(a) { transition: color 1ms !important }
+::slotted(a) { transition: 1ms !important }
 ol { list-style: none; padding: 0 }
 a { color: var(--_accent) }
 button, select, summary, textarea, input { field-sizing: content; border: 0; border-radius: var(--_radius); background: none; color: inherit; font: inherit }
@@ -196,6 +196,9 @@ pre code { all: unset }
 }
 @media (hover) {
   article:not(:hover, :focus-within) .quiet { opacity: 0 }
+}
+@media (forced-colors) {
+  ::slotted(a) { opacity: 0 }
 }
 @media print {
   form, button, select, [role=status] { display: none !important }
@@ -439,7 +442,7 @@ class Thread extends HTMLElement {
       if (this.settings?.most && this.#target) this.use('more.js', 'follow', this.#target)
     }, {signal})
     const start = () => setTimeout(() => this.#start()) // when routers are done
-    document.addEventListener('transitionend', ({target}) => (target === this.#link || target.contains(this)) && this.#tint(), {signal})
+    document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
     window.navigation?.addEventListener('currententrychange', () => this.#shown && start(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
@@ -447,7 +450,8 @@ class Thread extends HTMLElement {
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** When the page's style is there, or changes (the link has a transition); what is too faint is mended. */
+  /** When the page's style is there, or changes (the link has a transition; forced colours count as one);
+      what is too faint is mended. */
   #tint() {
     const probe = this.#root.appendChild(h('i'))
     const light = color => {
@@ -459,7 +463,7 @@ class Thread extends HTMLElement {
     const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? (node && paint.backgroundImage === 'none' ? light(paint.backgroundColor) : NaN)
     const faint = color => Math.abs(light(color) - ground) < 45, link = getComputedStyle(this.#link).color
     this.style.colorScheme = ground > 50 ? 'light' : ground < 51 ? 'dark' : ''
-    this.style.setProperty('--_own', faint(getComputedStyle(this.parentElement ?? this).color) ? ground > 50 ? '#222' : '#ddd' : 'initial')
+    this.style.setProperty('--_own', faint(getComputedStyle(this.parentElement ?? this).color) ? ground > 50 ? '#222' : '#ddd' : '')
     this.style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
     probe.remove()
   }

@@ -267,8 +267,6 @@ export function attend(thread, kit, signal) {
   const root = thread.shadowRoot
   dress(thread)
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
-  // To be tinted anew, as by a change of that attribute.
-  matchMedia('(forced-colors: active)').addEventListener('change', () => thread.setAttribute('theme', thread.getAttribute('theme') ?? ''), {signal})
   document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
   watch(thread, kit, signal)
 }

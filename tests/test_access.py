@@ -562,6 +562,17 @@ def test_a_liked_heart_is_told_apart_in_forced_colours(ground: Ground) -> None:
     assert heart.locator("svg").evaluate("e => getComputedStyle(e).fill") != fill
 
 
+def test_forced_colours_that_go_leave_none_behind(ground: Ground) -> None:
+    say(ground.app, "Hers: https://hers.example/")
+    page = ground.open(forced_colors="active")
+    hers = article(page, "Hers:").get_by_role("link", name="hers.example")
+    own = "a => getComputedStyle(document.querySelector('commentd-thread > a')).color"
+    forced = hers.evaluate("a => getComputedStyle(a).color")
+    page.emulate_media(forced_colors="none")
+    expect(hers).not_to_have_css("color", forced)
+    expect(hers).to_have_css("color", hers.evaluate(own))
+
+
 def test_reduced_motion_moves_nothing(ground: Ground) -> None:
     say(ground.app, "Hers.")
     page = ground.open(reduced_motion="reduce")

@@ -156,7 +156,7 @@ def test_every_command_that_the_readme_names_exists(folder: Path) -> None:
     assert named
     for words in named:
         assert words[0] in (*COMMANDS, *options)
-    for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|[\w.]+\.(?:py|toml))`", README):
+    for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|\w+\.py|pyproject\.toml)`", README):
         assert (ROOT / path).exists()
 
 

@@ -145,7 +145,8 @@ def send(
 
 
 def path_of(route: Route) -> str:
-    return re.sub(r"<\w+_id>", "1", route.path.replace("<name>", "home.js"))
+    name = "de.json" if route.path.startswith("/words/") else "home.js"
+    return re.sub(r"<\w+_id>", "1", route.path.replace("<name>", name))
 
 
 def assert_refused(route: Route, answer: Any, status: int, codes: str) -> None:
@@ -338,6 +339,7 @@ PATHS = """
     /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /metrics
     /admin/ /admin/nothing /admin/users/ /admin/comments/1/x /admin/../commentd.db /Admin /mail/
     /administrators /admin.html /link.html /letters.json
+    /words/ /words/home.js /words/letters.json /words/de /words/../home.js /words/xx.json /de.json
     /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
     /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
     /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd
@@ -469,9 +471,9 @@ RANKS = {
     Rank.MODERATOR: {"/comments/waiting", "/comments/<comment_id>/moderate"},
     Rank.USER: {"/auth/logout"},
     Rank.ANYONE: {"/comments", "/comment/like", "/page/like", "/pages"}
-    | {"/comments/preview", "/comments/<comment_id>"},
+    | {"/comments/preview", "/comments/<comment_id>", "/comments/latest"},
     Rank.NOBODY: {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
-    | {"/<name>", "/mail"}
+    | {"/<name>", "/words/<name>", "/mail"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"},
 }
 
