@@ -16,8 +16,9 @@ uses only what stands above it.
     Readers       the handlers for those who read and write comments
     Admins        the handlers for the owner, and for the links in letters
     Application   `make_app`: the routes, mounted; headers for every reply
+    Moving        importers, as tables from record to fields; exporters; pages that move
     Serving       waitress, calm under load; the workers; stopping without loss
-    Commands      `serve`, `check`, `admin`, `backup`, `restore`, `recount`, `example`; `main`
+    Commands      `serve`, `check`, `admin`, `backup`, `import` and the others; `main`
 """
 
 import argparse
@@ -36,8 +37,10 @@ import gzip
 import hashlib
 import hmac
 import html
+import html.parser
 import http.client
 import importlib.metadata
+import io
 import ipaddress
 import itertools
 import json
@@ -53,18 +56,22 @@ import socket
 import sqlite3
 import ssl
 import sys
+import tarfile
+import tempfile
 import textwrap
 import threading
 import time
 import unicodedata
 import urllib.parse
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, BinaryIO, ClassVar, TextIO, TypeVar
+from xml.parsers import expat
 
 try:
     import bottle
@@ -756,6 +763,18 @@ MIGRATIONS = [
     ) STRICT;
 
     ALTER TABLE outbox ADD COLUMN about TEXT NOT NULL DEFAULT '';
+    """,
+    # What came from elsewhere, so that it does not come twice; also after it was deleted here.
+    # `original`: the HTML that a text was made of.
+    """
+    CREATE TABLE import (
+        product    TEXT NOT NULL,
+        product_id TEXT NOT NULL,
+        comment_id INTEGER NOT NULL,
+        original   TEXT NOT NULL,
+        PRIMARY KEY (product, product_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX import_comment ON import (comment_id);
     """,
 ]
 
@@ -1614,12 +1633,13 @@ class Store:
     def page(self, key: str) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE key = :key", key=key)
 
-    def add_page(self, key: str, page_url: str, now: int) -> Page:
+    def add_page(self, key: str, page_url: str, now: int, opened_at: int | None = None) -> Page:
         sql = """
             INSERT INTO page (key, page_url, seen_at, opened_at)
-            VALUES (:key, :page_url, :now, :now)
+            VALUES (:key, :page_url, :now, coalesce(:opened_at, :now))
             RETURNING *"""
-        return self.all(Page, sql, key=key, page_url=page_url, now=now)[0]
+        values = {"key": key, "page_url": page_url, "now": now, "opened_at": opened_at}
+        return self.all(Page, sql, **values)[0]
 
     def page_with(self, page_id: int) -> Page | None:
         return self.one(Page, "SELECT * FROM page WHERE id = :id", id=page_id)
@@ -1704,15 +1724,17 @@ class Store:
             INSERT INTO comment
                    (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
                     html, ip, country, location, status, created_at, held, language, owner_due,
-                    author_due)
+                    author_due, edited_at, pinned, masked)
             VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
                     :content, :html, :ip, :country, :location, 'waiting', :created_at, :held,
-                    :language, :owner_due, :author_due)
+                    :language, :owner_due, :author_due, :edited_at, :pinned, :masked)
             RETURNING id"""
-        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0}
-        comment_id = self.number(sql, **{**none, **values}) or 0
+        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0, "edited_at": None}
+        none |= {"pinned": 0, "masked": 0, "now": values["created_at"]}
+        values = {**none, **values}
+        comment_id = self.number(sql, **values) or 0
         self.run(COUNTED["comments"], more=1, now=values["created_at"])
-        self.judge(comment_id, status, values["created_at"])
+        self.judge(comment_id, status, values["now"])
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
 
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
@@ -1800,6 +1822,7 @@ class Store:
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
+        self.run("UPDATE import SET original = '' WHERE comment_id = :id", id=comment_id)
         # What was given up holds its text; what is still to go out is judged when it does.
         sql = """
             DELETE FROM outbox
@@ -1944,6 +1967,65 @@ class Store:
         """Sums of each day, counted from 1970 in Beijing."""
         return self.rows("SELECT * FROM day WHERE day >= :first ORDER BY day", first=first)
 
+    # Moving
+
+    def imported(self, product: str, product_id: str) -> sqlite3.Row | None:
+        """What came under that name; its `id` is null where it is gone."""
+        sql = """
+            SELECT comment.id, comment.page_id, coalesce(comment.thread_id, comment.id) AS thread_id
+              FROM import LEFT JOIN comment ON comment.id = import.comment_id
+             WHERE product = :product AND product_id = :product_id"""
+        rows = self.rows(sql, product=product, product_id=product_id)
+        return rows[0] if rows else None
+
+    def twin(self, product: str, page_id: int, created_at: int, **said: Any) -> int | None:
+        """The number of the same comment, which came here by another way."""
+        sql = """
+            SELECT id FROM comment
+             WHERE page_id = :page_id AND status IN ('visible', 'waiting', 'spam', 'deleted')
+               AND created_at = :created_at AND nickname = :nickname AND content = :content
+               AND NOT EXISTS (SELECT 1 FROM import
+                    WHERE import.comment_id = comment.id AND import.product = :product)"""
+        return self.number(sql, product=product, page_id=page_id, created_at=created_at, **said)
+
+    def note_import(
+        self, product: str, product_id: str, comment_id: int, original: str = ""
+    ) -> None:
+        sql = """
+            INSERT INTO import (product, product_id, comment_id, original)
+            VALUES (:product, :product_id, :comment_id, :original) ON CONFLICT DO NOTHING"""
+        values = {"product": product, "product_id": product_id, "original": original}
+        self.run(sql, comment_id=comment_id, **values)
+
+    def renumber(self, comment_id: int, wanted: int) -> int:
+        """Give a new comment another number, if that is free; the number that it has then."""
+        sql = """
+            UPDATE comment SET id = :wanted
+             WHERE id = :id AND NOT EXISTS (SELECT 1 FROM comment AS c WHERE c.id = :wanted)
+            RETURNING id"""
+        return self.number(sql, id=comment_id, wanted=wanted) or comment_id
+
+    def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
+        """What a page had elsewhere; views and likes never fall."""
+        sql = """
+            UPDATE page SET closed = CASE WHEN :closed = 1 THEN 1 ELSE closed END,
+                   views = CASE WHEN views < :views THEN :views ELSE views END
+             WHERE id = :id"""
+        self.run(sql, id=page_id, closed=closed, views=views)
+        self.add_likes("page", page_id, page_likes)
+
+    def add_likes(self, what: str, id: int, likes: int) -> None:
+        """Likes of nobody who is known; as often as this is called."""
+        if likes:
+            self.run(LIKED_BEFORE[what], id=id, likes=likes)
+            self.run(LIKED_BY_ALL[what], id=id)
+
+    def exported_pages(self) -> sqlite3.Cursor:
+        return self.run("SELECT * FROM page ORDER BY key")
+
+    def exported(self) -> sqlite3.Cursor:
+        return self.run(EXPORTED)
+
     # Keeping house
 
     def purge(self, now: int) -> None:
@@ -2018,6 +2100,32 @@ MERGES = [
          FROM page AS o WHERE p.id = :new AND o.id = :old""",
     "DELETE FROM page WHERE id = :old",
 ]
+LIKED_BEFORE = {
+    what: f"""
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :likes)
+    INSERT INTO {what}_liker ({what}_id, visitor) SELECT :id, 'import ' || :id || ' ' || i FROM n
+     WHERE true ON CONFLICT DO NOTHING"""
+    for what in LIKE
+}
+LIKED_BY_ALL = {
+    "comment": """UPDATE comment SET likes =
+        (SELECT count(*) FROM comment_liker WHERE comment_id = :id) WHERE id = :id""",
+    "page": """UPDATE page SET page_likes =
+        (SELECT count(*) FROM page_liker WHERE page_id = :id) WHERE id = :id""",
+}
+# What was deleted is there where something below it was not.
+EXPORTED = """
+    WITH RECURSIVE held (id) AS (
+        SELECT parent_id FROM comment WHERE status <> 'deleted' AND parent_id IS NOT NULL
+         UNION
+        SELECT comment.parent_id FROM held JOIN comment ON comment.id = held.id
+         WHERE comment.parent_id IS NOT NULL)
+    SELECT comment.*, page.key AS page_key, page.page_url, page.closed, page.opened_at,
+           coalesce(account.email, comment.email) AS email
+      FROM comment JOIN page ON page.id = comment.page_id
+      LEFT JOIN account ON account.id = comment.user_id
+     WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM held)
+     ORDER BY page.key, comment.created_at, comment.id"""
 LIKERS = [
     f"""UPDATE {table} SET visitor = 'past ' || random(), liked_at = NULL
          WHERE ({of}, visitor) IN
@@ -5297,6 +5405,1061 @@ def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[s
     return headers
 
 
+# -- Moving -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Product:
+    """How a product's file is known and read. A table has `field=path` words: `a.b` lies within,
+    of `a|b` the first that says something is taken. A comment has `id`, `parent`, `page` (its
+    address or, where `pages` has an id, the id of a record there), `author` (the id of one of
+    `people`), `nickname`, `email`, `website`, `markdown`, `html`, `lines` (HTML whose ends of
+    lines are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`,
+    `edited_at` and `status`: a path, or rules in order, `path:state` where something is so,
+    `!path:state` where it is not."""
+
+    sign: str  # a pattern of how it begins; of SQLite, its tables
+    comment: str
+    pages: str = ""
+    people: str = ""
+    names: str = ""  # of the records: comments, pages, people; where there are none, they tell
+    lost: str = ""  # what it has and nobody here keeps
+    zone: str = "+00:00"  # of times that tell none
+    escaped: bool = False  # whether names and addresses are HTML
+    sql: str = ""
+
+
+WALINE = """id=objectId parent=pid page=url author=user_id nickname=nick email=mail website=link
+    either=comment ip=ip likes=like pinned=sticky created_at=insertedAt|createdAt
+    status=isSpam:spam,status"""
+COMMENTD = """id=id page_key=page_key parent_id=parent_id nickname=nickname email=email
+    website=website content=content status=status held=held likes=likes pinned=pinned ip=ip
+    country=country location=location language=language created_at=created_at edited_at=edited_at"""
+COMMENTD_PAGE = """page_key=key page_url=page_url views=views page_likes=page_likes closed=closed
+    opened_at=opened_at"""
+VIEWS = "page=url views=time"
+
+PRODUCTS = {
+    "commentd": Product(
+        r'\{"format": "commentd"',
+        COMMENTD + " parent=parent_id page=page_key markdown=content",
+        "id=page_key page=page_url views=views page_likes=page_likes closed=closed"
+        " opened_at=opened_at",
+        names="comments pages -",
+    ),
+    "waline": Product(
+        r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
+        WALINE,
+        VIEWS,
+        "id=objectId nickname=display_name email=email website=url",
+        names="Comment Counter Users",
+        lost="reactions, user agents",
+        zone="+08:00",  # its image's, for stores that are not LeanCloud
+    ),
+    "twikoo": Product(
+        r'(?s).*"_id"\s*:',
+        """id=_id parent=pid page=url nickname=nick email=mail website=link html=comment ip=ip
+        likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
+        VIEWS,
+        lost="user agents, votes against",
+    ),
+    "valine": Product(
+        r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
+        WALINE,
+        VIEWS,
+        names="Comment Counter Users",
+        lost="user agents",
+        escaped=True,
+    ),
+    "cusdis": Product(
+        "comments pages projects",
+        """id=id parent=parentId page=slug|url nickname=by_nickname email=by_email
+        markdown=content created_at=created_at status=deletedAt:deleted,!approved:waiting""",
+        sql="""
+            SELECT comments.*, pages.slug, pages.url
+              FROM comments JOIN pages ON pages.id = comments.pageId
+              JOIN projects ON projects.id = pages.projectId WHERE projects.deleted_at IS NULL""",
+    ),
+    "disqus": Product(
+        r"(?s)\s*<.*http://disqus\.com",
+        """id=@id parent=parent.@id page=thread.@id html=message email=author.email
+        nickname=author.name|author.username ip=ipAddress created_at=createdAt
+        status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
+        "id=@id page=link|id closed=isClosed",
+        names="post thread -",
+    ),
+    "wordpress": Product(
+        r"(?s)\s*<.*http://wordpress\.org/export/",
+        """id=comment_id parent=comment_parent page=in nickname=comment_author
+        email=comment_author_email website=comment_author_url ip=comment_author_IP
+        lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
+        status=comment_approved""",
+        "id=in page=link closed=comment_status",
+        names="comment item -",
+    ),
+    "isso": Product(
+        "comments threads",
+        """id=id parent=parent page=uri nickname=author email=email website=website markdown=text
+        ip=remote_addr created_at=created edited_at=modified likes=likes status=mode""",
+        lost="dislikes",
+        escaped=True,
+        sql="SELECT comments.*, threads.uri FROM comments JOIN threads ON threads.id = tid",
+    ),
+    "isso-json": Product(
+        r'(?s)\s*\[\s*\{.*"comments"\s*:\s*\[',
+        """id=id page=in nickname=author email=email website=website markdown=text ip=remote_addr
+        created_at=created""",
+        escaped=True,
+    ),
+    "remark42": Product(
+        r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
+        """id=id parent=pid page=locator.url nickname=user.name markdown=orig html=text
+        likes=votes|score pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
+        "page=url closed=read_only",
+        lost="votes against",
+    ),
+    "artalk": Product(
+        r'(?s).*"page_key"\s*:',
+        """id=id parent=rid page=page_key nickname=nick email=email website=link either=content
+        ip=ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at=created_at
+        status=is_pending:waiting""",
+        lost="user agents, votes against, badges, titles",
+    ),
+    "commento": Product(
+        r'(?s).*"commentHex"\s*:',
+        """id=commentHex parent=parentHex page=url|path author=commenterHex markdown=markdown
+        likes=score created_at=creationDate status=deleted:deleted,state""",
+        people="id=commenterHex nickname=name email=email website=link",
+        names="comments - commenters",
+    ),
+    "comentario": Product(
+        r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
+        """id=id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
+        markdown=markdown html=html likes=score pinned=isSticky created_at=createdTime
+        edited_at=editedTime status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
+        "page=path closed=isReadonly",
+        "id=id nickname=name email=email website=websiteUrl",
+        names="comments pages commenters",
+    ),
+}
+WORDS_OF_STATES = {
+    **dict.fromkeys(("", "1", "approved", "visible"), "visible"),
+    **dict.fromkeys(("4", "trash", "deleted"), "deleted"),
+    "spam": "spam",
+}  # any other waits
+FALSE = {"", "0", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
+TOP = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}  # answers nobody
+
+
+def table(words: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in words.split())
+
+
+def pick(record: Any, path: str) -> Any:
+    """What stands under a path; None where nothing does."""
+    for one in path.split("|"):
+        value = record
+        for name in one.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if value not in (None, "", [], {}):
+            return value
+    return None
+
+
+def fields_in(record: Any, words: str) -> Json:
+    return {name: pick(record, path) for name, path in table(words).items()}
+
+
+def as_text(value: Any) -> str:
+    """Without what no text may hold; MongoDB and LeanCloud wrap some texts and numbers."""
+    if isinstance(value, dict):
+        return as_text(pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso"))
+    text = str(value) if isinstance(value, str | int | float) else ""
+    text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc").strip()
+
+
+def is_true(value: Any) -> bool:
+    return (as_text(value) if isinstance(value, dict) else str(value)).lower() not in FALSE
+
+
+def count_in(value: Any, most: int = 2**53) -> int:
+    """A number, or how many are in a list; of votes by name, those for it."""
+    if isinstance(value, dict) and not as_text(value):
+        value = [vote for vote in value.values() if is_true(vote)]
+    try:
+        value = json.loads(value) if str(value)[:1] == "[" and isinstance(value, str) else value
+        number = len(value) if isinstance(value, list) else int(float(as_text(value)))
+        return min(most, max(0, number))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def time_in(value: Any, zone: str, now: float) -> int | None:
+    """UTC seconds of a time that can be: since 1990, and not to come."""
+    text = as_text(value)
+    try:
+        seconds = float(text)
+        seconds /= 1000 if seconds > 1e11 else 1
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text))
+            here = datetime.fromisoformat(f"2000-01-01T00:00{zone}").tzinfo
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=here)).timestamp()
+        except (ValueError, OverflowError):
+            return None
+    return int(seconds) if 631152000 <= seconds <= now + DAY else None
+
+
+def state_in(record: Json, rules: str) -> str:
+    for rule in rules.split(","):
+        path, colon, state = rule.partition(":")
+        value = pick(record, path.lstrip("!"))
+        if not colon:
+            return WORDS_OF_STATES.get(as_text(value).lower(), "waiting")
+        if value is not None and is_true(value) != path.startswith("!"):
+            return state
+    return "visible"
+
+
+class MarkdownMaker(html.parser.HTMLParser):
+    """HTML to Markdown that reads the same; what it does not know gives its text."""
+
+    MARKS: ClassVar = {"b": "**", "strong": "**", "i": "*", "em": "*", "del": "~~", "s": "~~"}
+    BLOCK = re.compile("p|div|table|tr|[uo]l|h[1-6]")
+
+    def __init__(self, breaks: bool) -> None:
+        super().__init__()
+        self.breaks = breaks  # whether the end of a line is one
+        self.open: list[tuple[str, Json, list[str]]] = [("", {}, [])]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "br":
+            self.add("\n")
+        elif tag == "hr":
+            self.add("\n\n---\n\n")
+        elif tag == "img":
+            self.add(image(given))
+        elif len(self.open) < 40:
+            self.open.append((tag, given, []))
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.is_in(tag):
+            while self.close_one() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if not self.is_in("pre", "code"):
+            blank, space = (r"[ \t]*\n\s*", "\n") if self.breaks else (r"\s+", " ")
+            data = re.sub(blank, space, data)
+            if not self.open[-1][2] or self.open[-1][2][-1].endswith("\n"):
+                data = data.lstrip("\n")  # after <br> or at the start of a paragraph
+            pieces = re.split(r"(https?://\S+)", data)  # whose signs are no marks
+            pieces[::2] = [TO_ESCAPE.sub(r"\\\1", piece) for piece in pieces[::2]]
+            data = "".join(pieces)
+        self.add(data)
+
+    def is_in(self, *tags: str) -> bool:
+        return any(tag in tags for tag, *_ in self.open)
+
+    def add(self, text: str) -> None:
+        self.open[-1][2].append(text)
+
+    def close_one(self) -> str:
+        tag, given, parts = self.open.pop()
+        self.add(self.marked(tag, given, "".join(parts)))
+        return tag
+
+    def marked(self, tag: str, given: Json, text: str) -> str:
+        if mark := text.strip() and self.MARKS.get(tag):
+            # No mark beside a blank or a sign (CommonMark 6.2).
+            words = re.sub(r"^\W+|\W+$", "", text)
+            return text.replace(words, f"{mark}{words}{mark}", 1) if words else text
+        if tag[0] == "h" and self.BLOCK.fullmatch(tag) and text.strip():
+            return f"\n\n**{text.strip()}**\n\n"
+        if tag == "a":
+            return linked(text, given.get("href", ""))
+        if tag == "code" and not self.is_in("pre"):
+            return f"`` {text} ``" if "`" in text else f"`{text}`"
+        if tag == "pre":
+            text = "```\n" + text.strip("\n").replace("```", "` ` `") + "\n```"
+        if tag == "blockquote":
+            text = textwrap.indent(tidy(text), "> ", lambda line: True)
+        if tag == "li":
+            mark = "1. " if self.open[-1][0] == "ol" else "- "
+            return "\n" + mark + textwrap.indent(tidy(text), " " * len(mark)).lstrip() + "\n"
+        if tag in ("script", "style"):
+            return ""
+        block = tag in ("pre", "blockquote") or self.BLOCK.fullmatch(tag)
+        return f"\n\n{text}\n\n" if block else text
+
+
+TO_ESCAPE = re.compile(r"([\\`*\[\]<>~]|\b_|_\b|^\s*[#+-](?=\s))")
+STICKER = re.compile("(?i)emo|smil|sticker|tv_")
+
+
+def image(given: Json) -> str:
+    """A link to it; a sticker is its name."""
+    name: str = given.get("alt") or given.get("atk-emoticon", "")
+    source = given.get("src", "")
+    if not re.match("https?://", source) or STICKER.search(given.get("class", "") + source):
+        return name
+    return linked(name or source.rpartition("/")[2], source)
+
+
+def linked(text: str, url: str) -> str:
+    url = re.sub(r"[<>\s]", "", url)
+    if not re.match(r"(?i)https?://|mailto:", url):
+        return text
+    return url if text.strip() in (url, "") else f"[{text.strip()}](<{url}>)"
+
+
+def tidy(text: str) -> str:
+    """Without blanks at the ends of lines, and never two empty lines."""
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)[ \t]+$|^ (?=\S)", "", text)).strip("\n")
+
+
+def markdown_of(markup: str, breaks: bool = False) -> str:
+    maker = MarkdownMaker(breaks)
+    maker.feed(markup)
+    maker.close()
+    while len(maker.open) > 1:
+        maker.close_one()
+    return tidy("".join(maker.open[0][2])).strip()
+
+
+# Files
+
+Records = Iterator[tuple[str, Any]]
+
+
+def records_of(path: Path, product: Product, show: Progress | None) -> Records:
+    """Each record of a file, with the name of its table, list or element; few are in memory."""
+    with path.open("rb") as file:
+        head, size = file.read(65536), size_of(path)
+        file.seek(0)
+        if product.sql:
+            found = foreign_rows(path, product.sql)
+        elif head.lstrip()[:1] == b"<":
+            found = xml_records(file, product.names.split())
+        else:
+            text = io.TextIOWrapper(file, coding_of(head), errors="replace")
+            found = json_lines(text) if in_lines(head) else members(text)
+        for number, record in enumerate(found):
+            if show and not number % 500:
+                show(size - file.tell(), size)
+            yield record
+        if show:
+            show(0, size)
+
+
+def coding_of(head: bytes) -> str:
+    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
+def in_lines(head: bytes) -> bool:
+    """Whether each line is a record."""
+    try:
+        first = json.loads(head.decode(coding_of(head), "replace").partition("\n")[0])
+    except (ValueError, RecursionError):
+        return head.startswith(b"#filetype")
+    return isinstance(first, dict) and not first.keys() & {"results", "data", "comments", "format"}
+
+
+def json_lines(text: TextIO) -> Records:
+    name = ""
+    for number, line in enumerate(text, 1):
+        if line.startswith("#filetype"):  # LeanCloud tells the class; that of comments has any name
+            found = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
+            name = found[1] if found else ""
+        elif line.strip():
+            try:
+                record = json.loads(line.strip().rstrip(","))
+            except (ValueError, RecursionError):
+                record = f"line {number}"
+            if isinstance(record, dict) and isinstance(record.get("posts"), list):
+                yield from (("", post) for post in record["posts"])  # Remark42's pages
+            else:
+                yield name, record
+
+
+def members(text: TextIO) -> Records:
+    """What is in the lists of a JSON text, with the name of the list."""
+    decode, buffer, at, name, inside = json.JSONDecoder().raw_decode, "", 0, "", ""
+
+    def more() -> bool:
+        nonlocal buffer, at
+        chunk = text.read(max(65536, len(buffer) - at))
+        buffer, at = buffer[at:] + chunk, 0
+        return bool(chunk)
+
+    def value() -> Any:
+        nonlocal at
+        while True:
+            try:
+                found, end = decode(buffer, at)
+                if end < len(buffer) or not more():
+                    at = end
+                    return found
+            except (ValueError, RecursionError):
+                if not more():
+                    raise Fault("the file breaks off, or is no JSON from there on") from None
+
+    while (at := len(buffer) - len(buffer[at:].lstrip(" \t\r\n,:"))) < len(buffer) or more():
+        if at == len(buffer):
+            continue
+        if buffer[at] in "]}":
+            inside, at = inside[:-1], at + 1
+        elif inside[-1:] == "[":
+            yield name, value()
+        elif buffer[at] in "[{":
+            inside, at = inside + buffer[at], at + 1
+        else:
+            found = value()
+            name = found if isinstance(found, str) else name
+    if inside:
+        raise Fault("the file breaks off")
+
+
+def xml_records(file: BinaryIO, names: list[str]) -> Records:
+    """Elements of these names, as dicts, `@id` for an attribute, with `in`: the number of the item
+    that they stand in. No document type: so no entity is ever expanded."""
+    found: list[tuple[str, Json]] = []
+    path: list[tuple[str, Json, list[str]]] = []
+    items = 0
+
+    def local(name: str) -> str:
+        return name.rpartition(" ")[2]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal items
+        items += local(name) == "item"
+        path.append((local(name), {f"@{local(n)}": text for n, text in attributes.items()}, []))
+
+    def end(name: str) -> None:
+        name, node, texts = path.pop()
+        above = [each for each, *_ in path if each in names]
+        if name in names and above in ([], ["item"]):
+            found.append((name, {**node, "in": str(items)}))
+        elif path:
+            path[-1][1][name] = node or "".join(texts)
+
+    def refuse(*_: Any) -> None:
+        raise Fault("the file declares a document type, which no export does: it is not read")
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = lambda text: path[-1][2].append(text)
+    parser.StartDoctypeDeclHandler = refuse
+    try:
+        while chunk := file.read(65536):
+            parser.Parse(re.sub(rb"[\0-\x08\x0b\x0c\x0e-\x1f]", b"", chunk))
+            yield from found
+            found.clear()
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise Fault(f"the file breaks off, or is no XML from there on ({error})") from None
+
+
+def foreign_rows(path: Path, sql: str) -> Records:
+    """The rows of a question to another program's database, which is only read."""
+    with peek(path) as db:
+        db.execute("PRAGMA trusted_schema = OFF")
+        ends = time.monotonic() + HOUR
+        db.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
+        db.row_factory = sqlite3.Row
+        db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
+        for row in db.execute(sql):
+            yield "", dict(row)
+
+
+def product_of(path: Path) -> str:
+    """The name of the product that a file is of, by how it begins."""
+    with path.open("rb") as file:
+        head = file.read(65536)
+    text, tables = head.decode(coding_of(head), "replace"), set[str]()
+    if head.startswith(b"SQLite format 3\0"):
+        with peek(path) as db:
+            found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            tables = {name for (name,) in found}
+    for name, product in PRODUCTS.items():
+        if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, text):
+            return name
+    known = ", ".join(PRODUCTS)
+    raise Fault(f"{path} is of no product that is known ({known}): name one with --format")
+
+
+@contextlib.contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The file, or, of one that is packed, what is in it; of LeanCloud's archives, the classes."""
+    with path.open("rb") as file:
+        zipped = file.read(2) == b"\x1f\x8b"
+    if not zipped and not tarfile.is_tarfile(path):
+        yield path
+        return
+    with tempfile.NamedTemporaryFile() as plain:
+        try:
+            with tarfile.open(path, "r|*") as archive:
+                for each in archive:
+                    inner = archive.extractfile(each)
+                    if inner and re.match(r"(?i)comment|counter|users", Path(each.name).name):
+                        shutil.copyfileobj(inner, plain)
+                        plain.write(b"\n")
+        except tarfile.ReadError:
+            plain.seek(0)
+            plain.truncate()
+            with gzip.open(path) as whole:
+                shutil.copyfileobj(whole, plain)
+        plain.flush()
+        yield Path(plain.name)
+
+
+# The way in
+
+STAGE = """
+    CREATE TABLE author (id TEXT PRIMARY KEY, fields TEXT);
+    CREATE TABLE page (ref TEXT, host TEXT, key TEXT, page_url TEXT, closed INTEGER,
+                       views INTEGER, page_likes INTEGER, opened_at INTEGER);
+    CREATE INDEX page_ref ON page (ref);
+    CREATE INDEX page_key ON page (key);
+    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, host TEXT, key TEXT, page_url TEXT,
+                          status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER, fields TEXT);
+    CREATE INDEX comment_parent ON comment (parent);
+    CREATE INDEX comment_key ON comment (key, created_at);
+    CREATE INDEX comment_depth ON comment (depth, created_at);
+"""
+ORPHANS = """
+    UPDATE comment SET parent = '' WHERE parent <> '' AND NOT EXISTS (
+        SELECT 1 FROM comment AS p
+         WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id) RETURNING id"""
+DEPTHS = """
+    WITH RECURSIVE tree (id, depth) AS (
+        SELECT id, 0 FROM comment WHERE parent = ''
+         UNION ALL
+        SELECT comment.id, tree.depth + 1 FROM tree JOIN comment ON comment.parent = tree.id)
+    UPDATE comment SET depth = tree.depth FROM tree WHERE tree.id = comment.id"""
+CYCLES = "UPDATE comment SET parent = '', depth = 0 WHERE depth IS NULL RETURNING id"
+CHILDLESS = """
+    DELETE FROM comment WHERE status = 'deleted'
+       AND NOT EXISTS (SELECT 1 FROM comment AS c WHERE c.parent = comment.id) RETURNING id"""
+NO_TIME = """
+    UPDATE comment SET created_at = coalesce(
+        (SELECT p.created_at FROM comment AS p WHERE p.id = comment.parent),
+        (SELECT min(p.created_at) FROM comment AS p WHERE p.key = comment.key), ?)
+     WHERE created_at IS NULL"""
+OPENED = """
+    SELECT coalesce((SELECT min(opened_at) FROM page WHERE key = :key),
+                    (SELECT min(created_at) FROM comment WHERE key = :key))"""
+STAGED_PAGES = """
+    SELECT key, min(page_url) AS page_url, max(closed) AS closed, sum(views) AS views,
+           max(page_likes) AS page_likes
+      FROM page GROUP BY key"""
+STAGED = """
+    SELECT comment.*, parent.stamp AS parent_stamp
+      FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
+     ORDER BY comment.depth, comment.created_at, comment.id"""
+
+
+HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|img|table|hr|br|a)\b")
+IMAGE = re.compile(r"(?i)<img\b[^>]*>")
+AT_ANCHOR = re.compile(r"\[(@[^\]]*)\]\(#[^)]*\)")  # how Waline's answers begin
+
+
+def markdown_in(said: Json) -> tuple[str, str]:
+    """The text of a comment, and the HTML that it was made of."""
+    text, markup = as_text(said.get("markdown")), as_text(said.get("html"))
+    if either := as_text(said.get("either")):
+        text, markup = ("", either) if HTML_START.match(either) else (either, "")
+    if not text and (markup or said.get("lines")):
+        markup = markup or as_text(said["lines"])
+        return markdown_of(markup[:MEGA], breaks="lines" in said), markup
+    return AT_ANCHOR.sub(r"\1", IMAGE.sub(lambda tag: markdown_of(tag[0]), text)), ""
+
+
+def nickname_in(text: str) -> str:
+    """The rule for what is written here, and as much of a name as keeps it."""
+    bare = "".join(c for c in text if unicodedata.category(c)[0] != "C" and c not in BLANKS)
+    for name in (text, bare[:64], bare.encode()[:200].decode(errors="ignore")):
+        with contextlib.suppress(ValueError):
+            return proper_nickname(name)
+    return "Anonymous"
+
+
+def proper_or_none(proper: Callable[[str], str], text: str) -> str:
+    try:
+        return proper(text)
+    except ValueError:
+        return ""
+
+
+def website_in(text: str) -> str:
+    return proper_or_none(proper_website, text if ":" in text else text and f"http://{text}")
+
+
+class Import:
+    """One file on its way in. It is staged in a temporary database first, where answers find what
+    they answer; then brought in, fifty comments a transaction, so that it may be stopped."""
+
+    def __init__(self, name: str, config: Config, places: Places, now: int, zone: str = "") -> None:
+        self.name, self.product, self.config = name, PRODUCTS[name], config
+        self.places, self.now, self.zone = places, now, zone or self.product.zone
+        self.counts: Counter[str] = Counter()
+        self.named: dict[str, list[str]] = {}
+        self.db = sqlite3.connect("")  # a file of SQLite's own, which goes when it is closed
+        self.db.row_factory = sqlite3.Row
+        self.db.executescript(STAGE)
+        self.pages: set[str] = set()
+
+    def tell(self, what: str, name: str) -> None:
+        self.counts[what] += 1
+        if self.counts[what] <= 8:
+            self.named.setdefault(what, []).append(name)
+
+    # Staging
+
+    def stage(self, path: Path, show: Progress | None) -> Fault | None:
+        """All that can be read; what was wrong with the rest. Pages and authors come first, as the
+        file may have them last."""
+        broken = None
+        for wanted in ("page author", "comment"):
+            try:
+                told = show if wanted == "comment" else None
+                for name, record in records_of(path, self.product, told):
+                    kind = self.kind(name, record)
+                    if kind in wanted.split():
+                        self.stage_one(kind, record)
+            except Fault as fault:
+                broken = fault
+        return broken
+
+    def kind(self, name: str, record: Any) -> str:
+        names = self.product.names.split()
+        if name in names:
+            return ("comment", "page", "author")[names.index(name)]
+        if name not in ("", "results"):
+            return ""
+        page = fields_in(record, self.product.pages).values()
+        views = page and all(value is not None for value in page)
+        return "page" if views else "comment"
+
+    def stage_one(self, kind: str, record: Any) -> None:
+        if kind == "page":
+            self.stage_page(fields_in(record, self.product.pages))
+        elif kind == "author":
+            said = {n: as_text(v) for n, v in fields_in(record, self.product.people).items() if v}
+            sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
+            self.db.execute(sql, (said.pop("id", ""), json.dumps(said)))
+        elif isinstance(record, dict) and isinstance(record.get("comments"), list):  # of Isso
+            page = as_text(record.get("id"))
+            for each in record["comments"]:
+                number = pick(each, "id")
+                self.stage_comment({**each, "id": f"{page} {number}", "in": page})
+        elif isinstance(record, dict):
+            self.stage_comment(record)
+        else:
+            self.counts["read"] += 1
+            self.tell("skipped: it can't be read", as_text(record)[:40])
+
+    def stage_page(self, said: Json) -> None:
+        host, key, page_url = self.place(said.get("page")) or ("", "", "")
+        if self.name == "commentd":
+            host, key = "", as_text(said["id"])
+        if key:
+            opened = time_in(said.get("opened_at"), self.zone, self.now)
+            counts = [count_in(said.get(name)) for name in ("views", "page_likes")]
+            values = (as_text(said.get("id")), host, key, page_url, is_true(said.get("closed")))
+            sql = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+            self.db.execute(sql, (*values, *counts, opened))
+
+    def place(self, page: Any) -> tuple[str, str, str] | None:
+        """Host, key and address of a page; the host of the blog goes, whichever it is."""
+        url = as_text(page)
+        host = re.match(r"(?i)(?:https?:)?//[^/?#]*", url)
+        if not url or len(url) > 2048 or has_controls(url):
+            return None
+        bare = host_of(f"any://{host[0].rpartition('/')[2]}") if host else ""
+        name = page_name(url, {bare})
+        page_url = name.page_url[host.end() :] or "/" if host else name.page_url
+        return bare.removeprefix("www."), name.key, page_url
+
+    def place_of(self, page: Any) -> tuple[str, str, str] | None:
+        """The same of what a comment says of its page, which may be the id of a record."""
+        if "id=" not in self.product.pages:
+            return self.place(page)
+        sql = "SELECT host, key, page_url FROM page WHERE ref = ?"
+        row = self.db.execute(sql, (as_text(page),)).fetchone()
+        return tuple(row) if row else None
+
+    def stage_comment(self, record: Json) -> None:
+        self.counts["read"] += 1
+        said = {"status": "", **fields_in(record, self.product.comment)}
+        author = self.db.execute(
+            "SELECT fields FROM author WHERE id = ?", (as_text(said.get("author")),)
+        ).fetchone()
+        said.update(json.loads(author[0]) if author else {})
+        id, place = as_text(said["id"]), self.place_of(said["page"])
+        if as_text(said.get("type")) in ("pingback", "trackback"):
+            self.tell("skipped: pingback", id)
+            return
+        if not place:
+            self.tell("skipped: no page", id)
+            return
+        row = self.row_of(id, said, state_in(record, table(self.product.comment).get("status", "")))
+        parent = as_text(said.get("parent"))
+        values = (row.pop("id"), "" if parent in TOP else parent, *place, row.pop("status"))
+        created_at = time_in(said["created_at"], self.zone, self.now)
+        if created_at is None:
+            self.tell("without a time that can be", id)
+        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+        stamp = f"{values[0]} {created_at or '-'}"
+        if not self.db.execute(sql, (*values, created_at, stamp, json.dumps(row))).rowcount:
+            self.tell("skipped: its id is there twice", id)
+        if is_true(said.get("closed")):
+            self.stage_page({"page": said["page"], "closed": True})
+
+    def row_of(self, id: str, said: Json, status: str) -> Json:
+        """What is kept of a comment, by the rules for what is written here, but for its length."""
+        name, email, website = (
+            html.unescape(text) if self.product.escaped else text
+            for text in (as_text(said.get(name)) for name in ("nickname", "email", "website"))
+        )
+        text, original = markdown_in(said)
+        if len(text.encode()) > 65536:
+            self.tell("cut after 64 KiB", id)
+            text = text.encode()[:65536].decode(errors="ignore")
+        gone = is_blank(text) or text == "[deleted]" or status == "deleted"
+        ip = plain_ip(as_text(said.get("ip")))
+        shows_place = self.config.privacy_show_location and not gone
+        country, location = self.places.of(ip) if shows_place else ("", "")
+        digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
+        kept = {
+            "nickname": nickname_in(name),
+            "email": proper_or_none(proper_email, email),
+            "website": website_in(website),
+            "content": text,
+            "original": original,
+            "ip": masked(ip),
+            "country": as_text(said.get("country")) or country,
+            "location": as_text(said.get("location")) or location,
+            "language": as_text(said.get("language")),
+            "held": as_text(said.get("held")),
+        }
+        return {name: "" if gone else text for name, text in kept.items()} | {
+            "id": id or digest,
+            "status": "deleted" if gone else status,
+            "likes": 0 if gone else count_in(said.get("likes"), 10_000),
+            "pinned": int(not gone and is_true(said.get("pinned"))),
+            "edited_at": None if gone else time_in(said.get("edited_at"), self.zone, self.now),
+        }
+
+    # Putting in order
+
+    def arrange(self, host: str) -> None:
+        """Leave what is of other sites; find who answers whom."""
+        self.choose_host(host.removeprefix("www."))
+        for id in self.ids(ORPHANS):
+            self.tell("stand at the top, since what they answer is not there", id)
+        self.db.execute(DEPTHS)
+        for id in self.ids(CYCLES):
+            self.tell("stand at the top, since they answer each other", id)
+        while gone := self.ids(CHILDLESS):
+            for id in gone:
+                self.tell("skipped: deleted, or no text", id)
+        self.db.execute(NO_TIME, (self.now,))
+
+    def ids(self, sql: str) -> list[str]:
+        return [id for (id,) in self.db.execute(sql).fetchall()]
+
+    def choose_host(self, host: str) -> None:
+        """That of the blog: the one that is named, or that the settings name, or the only one."""
+        found = self.ids("SELECT host FROM comment WHERE host <> '' GROUP BY host")
+        own = {host_of(origin).removeprefix("www.") for origin in self.config.site_origins}
+        chosen = {host} if host else own.intersection(found) or set(found)
+        if len(chosen) > 1 and not own & chosen:
+            raise Fault(f"it holds comments of {', '.join(found)}: name yours with --host")
+        for other in {*found} - chosen:
+            sql = "DELETE FROM comment WHERE host = ? RETURNING id"
+            for (id,) in self.db.execute(sql, (other,)).fetchall():
+                self.tell(f"skipped: of {other} (--host {other} takes those alone)", id)
+            self.db.execute("DELETE FROM page WHERE host = ?", (other,))
+
+    # Bringing in
+
+    def bring(self, store: Store, dry: bool, show: Progress | None) -> None:
+        total, done = self.db.execute("SELECT count(*) FROM comment").fetchone()[0], 0
+        for sql, bring_one in ((STAGED_PAGES, self.bring_page), (STAGED, self.bring_comment)):
+            rows = self.db.execute(sql)
+            while batch := rows.fetchmany(50):
+                with contextlib.nullcontext() if dry else store.writing():
+                    for row in batch:
+                        bring_one(store, row, dry)
+                done += len(batch) if sql == STAGED else 0
+                if show and done:
+                    show(total - done, total)
+
+    def page_in(self, store: Store, key: str, page_url: str, dry: bool) -> int:
+        """The id of the page, which is made where it is not there; 0 in a dry run."""
+        page = store.page(key)
+        if key not in self.pages:
+            self.pages.add(key)
+            self.counts["new pages"] += page is None
+        if page is None and not dry:
+            opened_at = self.db.execute(OPENED, {"key": key}).fetchone()[0]
+            page = store.add_page(key, page_url, self.now, opened_at)
+        return page.id if page else 0
+
+    def bring_page(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
+        key, *sums = (row[name] for name in ("key", "closed", "views", "page_likes"))
+        stamp = " ".join(map(str, ("page", key, *sums)))
+        if any(sums) and not store.imported(self.name, stamp):
+            page_id = self.page_in(store, key, row["page_url"], dry)
+            if not dry:
+                store.note_import(self.name, stamp, 0)
+                store.raise_page(page_id, *sums)
+
+    def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
+        said, stamp = json.loads(row["fields"]), row["stamp"]
+        page_id = self.page_in(store, row["key"], row["page_url"], dry)
+        if store.imported(self.name, stamp):
+            self.counts["there"] += 1
+        elif twin := store.twin(self.name, page_id, row["created_at"], **said):
+            self.counts["there"] += 1
+            if not dry:
+                store.note_import(self.name, stamp, twin)
+        else:
+            self.counts["new"] += 1
+            if not dry:
+                self.add(store, row, said, page_id)
+
+    def add(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> None:
+        above = row["parent_stamp"] and store.imported(self.name, row["parent_stamp"])
+        above = above if above and above["page_id"] == page_id else None
+        text = said["content"]
+        comment_id = store.add_comment(
+            **{**said, "status": row["status"], "page_id": page_id, "user_id": None, "masked": 1},
+            html=safe_html(text)
+            if len(text) <= 10_000
+            else html.escape(text).replace("\n", "<br>"),
+            parent_id=above["id"] if above else None,
+            thread_id=above["thread_id"] if above else None,
+            created_at=row["created_at"],
+            now=self.now,
+        ).id
+        if self.name == "commentd":  # links to it go on
+            comment_id = store.renumber(comment_id, count_in(row["id"]))
+        store.note_import(self.name, row["stamp"], comment_id, said["original"])
+        if said["likes"]:
+            store.add_likes("comment", comment_id, said["likes"])
+
+    def report(self, broken: Fault | None, dry: bool) -> str:
+        count = self.counts
+        skipped = sum(n for what, n in count.items() if what.startswith("skipped"))
+        sums = f"{count['new']} new, {count['there']} already here, {skipped} skipped"
+        lines = [f"{self.name}: {count['read']} comments read, {sums}"]
+        for what, names in self.named.items():
+            more = " …" if count[what] > len(names) else ""
+            number = "  " if what.startswith("skipped") else f"{count[what]} "
+            lines.append(f"  {number}{what}: {', '.join(names)}{more}")
+        lines += [f"  {len(self.pages)} pages, {count['new pages']} of them new"]
+        if self.zone != "+00:00":
+            lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
+        lines += [f"  not carried: {self.product.lost}"] * bool(self.product.lost)
+        lines += [f"  {broken}: what stands before is taken"] * bool(broken)
+        return "\n".join(lines + ["this was a dry run: nothing is written"] * dry)
+
+
+# The way out
+
+SECONDS = "%Y-%m-%d %H:%M:%S"
+
+
+def utc(seconds: int | None, form: str = "%Y-%m-%dT%H:%M:%SZ") -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).strftime(form) if seconds else None
+
+
+def taken(row: Mapping[str, Any], words: str) -> Json:
+    return {name: row[path] for name, path in table(words).items()}
+
+
+def in_list(records: Iterable[Json]) -> Iterator[str]:
+    """The members of a list, a line each."""
+    for number, record in enumerate(records):
+        yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
+
+
+def exported(store: Store, emails: bool, *states: str) -> Iterator[Json]:
+    """The comments of these states, page by page, the older first. What was deleted is among them
+    where it holds answers, and without its texts."""
+    for row in store.exported():
+        if row["status"] in states:
+            texts = ("nickname", "website", "content", "html", "email", "ip", "held")
+            gone = texts if row["status"] == "deleted" else () if emails else ("email",)
+            whole = {**dict(row), **dict.fromkeys(gone, "")}
+            yield whole | {"ip": masked(whole["ip"])}
+
+
+def as_commentd(store: Store, config: Config, emails: bool) -> Iterator[str]:
+    """What the README documents; equal for equal comments, whenever it is made."""
+    yield '{"format": "commentd", "version": 1, "pages": [\n'
+    pages = (taken(page, COMMENTD_PAGE) for page in store.exported_pages())
+    yield from in_list({**page, "opened_at": utc(page["opened_at"])} for page in pages)
+    yield '\n], "comments": [\n'
+    rows = (taken(row, COMMENTD) for row in exported(store, emails, *STATES))
+    times = ("created_at", "edited_at")
+    yield from in_list({**row, **{name: utc(row[name]) for name in times}} for row in rows)
+    yield "\n]}\n"
+
+
+def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
+    yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
+    yield '"data": {"Users": [], "Counter": [\n'
+    words = "objectId=id url=page_url time=views"
+    yield from in_list(taken(page, words) for page in store.exported_pages())
+    yield '\n], "Comment": [\n'
+    words = """objectId=id pid=parent_id rid=thread_id url=page_url nick=nickname mail=email
+        link=website comment=content ip=ip like=likes sticky=pinned"""
+    yield from in_list(
+        taken(row, words)
+        | {
+            "status": row["status"].replace("visible", "approved"),
+            "insertedAt": utc(row["created_at"]),
+            "createdAt": utc(row["created_at"]),
+            "updatedAt": utc(row["edited_at"] or row["created_at"]),
+        }
+        for row in exported(store, emails, "visible", "waiting", "spam")
+    )
+    yield "\n]}}\n"
+
+
+def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
+    """All values are texts."""
+    site = {"site_name": config.site_name, "site_urls": ",".join(config.site_origins)}
+    rest = ("ua", "password", "badge_name", "badge_color")
+    words = """id=id rid=parent_id content=content ip=ip is_pinned=pinned vote_up=likes
+        nick=nickname email=email link=website page_key=page_url page_title=page_url
+        page_admin_only=closed"""
+    flags = {"is_pinned", "page_admin_only"}
+    yield "[\n"
+    yield from in_list(
+        {
+            name: str(bool(value)).lower() if name in flags else str(value or "")
+            for name, value in taken(row, words).items()
+        }
+        | {"is_pending": str(row["status"] == "waiting").lower(), "is_collapsed": "false"}
+        | {"vote_up": str(row["likes"]), "vote_down": "0", "rid": str(row["parent_id"] or 0)}
+        | {"created_at": utc(row["created_at"], SECONDS + " +0000")}
+        | {"updated_at": utc(row["edited_at"] or row["created_at"], SECONDS + " +0000")}
+        | dict.fromkeys(rest, "")
+        | site
+        for row in exported(store, emails, "visible", "waiting")
+    )
+    yield "\n]\n"
+
+
+def as_isso(store: Store, config: Config, emails: bool) -> Iterator[str]:
+    """What `isso import -t generic` reads; it shows all of it, and takes times as local."""
+    words = "id=id remote_addr=ip text=content"
+
+    def comment(row: Json) -> Json:
+        said = {"author": html.escape(row["nickname"], quote=False), "email": row["email"]}
+        when = {"website": html.escape(row["website"]), "created": utc(row["created_at"], SECONDS)}
+        return taken(row, words) | said | when
+
+    visible = exported(store, emails, "visible")
+    yield "["
+    yield from in_list(
+        {"id": page_url, "title": page_url, "comments": [comment(row) for row in rows]}
+        for page_url, rows in itertools.groupby(visible, key=lambda row: str(row["page_url"]))
+    )
+    yield "]\n"
+
+
+WXR = """<?xml version="1.0" encoding="UTF-8"?>
+<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"
+ xmlns:dsq="http://www.disqus.com/" xmlns:dc="http://purl.org/dc/elements/1.1/"
+ xmlns:wp="http://wordpress.org/export/1.2/">
+<channel>
+<wp:wxr_version>1.2</wp:wxr_version>
+"""
+APPROVED = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"}
+
+
+def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
+    """WXR 1.2, which Disqus reads too: it wants an e-mail that differs for each author."""
+    yield WXR
+    rows = exported(store, emails, *STATES)
+    pages = itertools.groupby(rows, key=lambda row: (row["page_url"], row["closed"]))
+    for number, ((page_url, closed), comments) in enumerate(pages, 1):
+        item = {"title": page_url, "link": page_link(page_url, config.site_origins) or page_url}
+        item |= {"dsq:thread_identifier": page_url, "wp:post_id": number}
+        item |= {"wp:status": "publish", "wp:post_type": "post"}
+        item |= {"wp:comment_status": "closed" if closed else "open"}
+        yield "<item>\n" + xml_of(item)
+        for row in comments:
+            who = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
+            said = {
+                "id": row["id"],
+                "author": row["nickname"] or "-",
+                "author_email": row["email"] or f"{who}@commenter.invalid",
+                "author_url": row["website"],
+                "author_IP": row["ip"] or "192.0.2.0",  # of nobody (RFC 5737); Isso breaks at none
+                "date_gmt": utc(row["created_at"], SECONDS),
+                "content": row["html"] or "[deleted]",
+                "approved": APPROVED[row["status"]],
+                "type": "comment",
+                "parent": row["parent_id"] or 0,
+            }
+            texts = xml_of({f"wp:comment_{name}": text for name, text in said.items()})
+            yield f"<wp:comment>\n{texts}</wp:comment>\n"
+        yield "</item>\n"
+    yield "</channel>\n</rss>\n"
+
+
+def xml_of(values: Json) -> str:
+    lines = (f"<{name}>{html.escape(str(text))}</{name}>\n" for name, text in values.items())
+    return re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", "".join(lines))
+
+
+Exporter = Callable[[Store, Config, bool], Iterator[str]]
+# With what each can't carry.
+EXPORTERS: dict[str, tuple[Exporter, str]] = {
+    "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
+    "wordpress": (as_wordpress, "likes, views, edits, pins"),
+    "artalk": (as_artalk, "spam, what was deleted, views"),
+    "waline": (as_waline, "what was deleted, closed pages, likes of pages"),
+    "isso": (as_isso, "parents, what is not shown, likes, views, edits, pins, closed pages"),
+}
+
+
+# Pages that move
+
+
+def renamed(page: Page, old: str, new: str) -> str:
+    """The new address of a page, if the old one, which may end in `*`, means it; else ""."""
+    if not old.endswith("*"):
+        return new if page.key == old else ""
+    if not page.key.startswith(old[:-1]):
+        return ""
+    slash = "/" if page.page_url.endswith("/") else ""
+    return new[:-1] + page.key[len(old) - 1 :] + slash if new[-1:] == "*" else new
+
+
+def move_pages(store: Store, old: str, new: str, own: set[str], dry: bool) -> list[str]:
+    """A line for each page that has (or would have) another address."""
+    told, old_key = [], page_name(old, own).key
+    with contextlib.nullcontext() if dry else store.writing():
+        for page in store.pages("latest", "", 0, 10**9):
+            if page_url := renamed(page, old_key, new):
+                name = page_name(page_url, own)
+                there = store.page(name.key)
+                merged = " (merged)" if there and there.id != page.id else ""
+                told.append(f"{page.page_url} -> {name.page_url}{merged}")
+                if not dry and store.page_with(page.id):
+                    store.rename_page(page, name.key, name.page_url)
+    return told
+
+
 # -- Serving ------------------------------------------------------------------
 
 
@@ -5711,6 +6874,45 @@ def recount(config: Config, asked: argparse.Namespace) -> int:
     return 0
 
 
+def import_command(config: Config, asked: argparse.Namespace) -> int:
+    source, path, now = Path(asked.what), Path(config.database_path), int(World().now())
+    if not source.is_file():
+        raise Fault(f"{source}: there is no such file")
+    with contextlib.ExitStack() as held:
+        plain = held.enter_context(unpacked(source))
+        if asked.dry_run and not path.exists():
+            path = Path(held.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
+        store = held.enter_context(contextlib.closing(Store(path, beside=path.exists())))
+        places = held.enter_context(contextlib.closing(Places(assets_folder(), config.geo_file)))
+        way = Import(asked.format or product_of(plain), config, places, now, asked.zone)
+        held.callback(way.db.close)
+        broken = way.stage(plain, progress("read"))
+        way.arrange(asked.host or "")
+        way.bring(store, asked.dry_run, progress("brought in"))
+    print(way.report(broken, asked.dry_run))
+    return 1 if broken else 0
+
+
+def export_command(config: Config, asked: argparse.Namespace) -> int:
+    name = asked.what or "commentd"
+    if name not in EXPORTERS:
+        raise SettingsFault(f"exports are: {', '.join(EXPORTERS)}")
+    export, lost = EXPORTERS[name]
+    with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
+        sys.stdout.writelines(export(store, config, asked.emails))
+    lost += "" if asked.emails else ", e-mails (--emails)"
+    print(f"not in this file: {lost}", file=sys.stderr)
+    return 0
+
+
+def move(config: Config, asked: argparse.Namespace) -> int:
+    own = {host_of(origin) for origin in config.site_origins}
+    with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
+        told = move_pages(store, asked.what, asked.new, own, asked.dry_run)
+    print("\n".join([*told, f"{len(told)} pages " + ("would move" if asked.dry_run else "moved")]))
+    return 0
+
+
 def example(config: Config, asked: argparse.Namespace) -> int:
     kind, words = asked.what, {}
     if not kind:
@@ -5791,8 +6993,27 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
     "backup": (backup, "[FILE]", "copy the database while it is in use, to [backup] folder"),
     "restore": (restore_command, "FILE", "put a copy in its place; the service must be stopped"),
     "admin": (admin, "EMAIL", "print a link that makes an admin of that address, once"),
+    "import": (import_command, "FILE", "bring in the comments of another product, or an export"),
+    "export": (export_command, "[FORMAT]", "print all comments; or for another product"),
+    "move": (move, "OLD NEW", "give pages another address; * at both ends stands for any rest"),
     "recount": (recount, "", "mend the counters of comments, replies and likes"),
     "example": (example, "[KIND]", "print all settings; or for systemd, systemd@, caddy, nginx"),
+}
+
+
+def proper_zone(text: str) -> str:
+    datetime.fromisoformat(f"2000-01-01T00:00{text}")
+    return text
+
+
+# With the commands that each goes with.
+OPTIONS: dict[str, tuple[str, Json]] = {
+    "--mail": ("check", {"metavar": "ADDRESS", "help": "send a letter there"}),
+    "--dry-run": ("import, move", {"action": "store_true", "help": "only say what would be"}),
+    "--format": ("import", {"choices": PRODUCTS, "help": "whose file it is"}),
+    "--host": ("import", {"metavar": "NAME", "help": "whose pages, where the file has several"}),
+    "--zone": ("import", {"type": proper_zone, "metavar": "+08:00", "help": "of bare times"}),
+    "--emails": ("export", {"action": "store_true", "help": "those of the authors too"}),
 }
 
 
@@ -5807,9 +7028,8 @@ def as_owner(path: Path) -> None:
         os.setuid(owner.st_uid)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
-    commands = (f"  {name:8} {word:7} {help}" for name, (_, word, help) in COMMANDS.items())
+def asked_for(argv: list[str] | None) -> argparse.Namespace:
+    commands = (f"  {name:8} {word:8} {help}" for name, (_, word, help) in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
@@ -5819,15 +7039,25 @@ def main(argv: list[str] | None = None) -> int:
     add = parser.add_argument
     add("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
     add("what", nargs="?", default="", help="what the command takes")
+    add("new", nargs="?", default="", help="and then takes")
     add("--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any")
-    add("--mail", metavar="ADDRESS", default="", help="with check: send a letter there")
+    for option, (goes, how) in OPTIONS.items():
+        add(option, **{**how, "help": f"with {goes}: {how['help']}"})
     add("--version", action="version", version=f"commentd {__version__}")
     asked = parser.parse_args(argv)
-    run, word, _ = COMMANDS[asked.command]
-    if asked.mail and asked.command != "check":
-        parser.error("--mail goes with check")
-    if (asked.what and not word) or (word in ("FILE", "EMAIL") and not asked.what):
-        parser.error(f"use: commentd {asked.command} {word}")
+    for option, (goes, _) in OPTIONS.items():
+        if vars(asked)[option[2:].replace("-", "_")] and asked.command not in goes.split(", "):
+            parser.error(f"{option} goes with {goes}")
+    words = COMMANDS[asked.command][1].split()
+    given = len([text for text in (asked.what, asked.new) if text])
+    if given > len(words) or given < len([word for word in words if word[0] != "["]):
+        parser.error(f"use: commentd {asked.command} {' '.join(words)}")
+    return asked
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    asked = asked_for(argv)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
@@ -5837,10 +7067,13 @@ def main(argv: list[str] | None = None) -> int:
         config = load_config(asked.file, os.environ)
         if asked.command not in ("serve", "example"):
             as_owner(Path(config.database_path))
-        return run(config, asked)
+        return COMMANDS[asked.command][0](config, asked)
     except (Fault, OSError) as fault:
         print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return getattr(fault, "exit_code", 1)
+    except KeyboardInterrupt:
+        print("commentd: stopped; an import goes on where it was", file=sys.stderr)
+        return 1
     except Unavailable:  # the store has said why
         print("commentd: the database can't be written now: try again", file=sys.stderr)
         return 1

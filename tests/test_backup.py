@@ -439,6 +439,7 @@ ADDED = {
     2: {"comment": 1, "comment_liker": 1, "page_liker": 1},
     3: {"comment": 2, "page": 1},
     4: {"account": 1, "comment": 5, "outbox": 1, "page": 1},
+    5: {},
 }
 
 

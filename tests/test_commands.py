@@ -58,7 +58,7 @@ def test_version_and_help_are_told_whatever_the_settings(folder: Path) -> None:
     assert run(folder, "--version") == (0, f"commentd {__version__}\n", "")
     code, text, errors = run(folder, "--help")
     assert (code, errors) == (0, "")
-    listed = re.findall(r"^  (\w+) +(\[?[A-Z]+\]?|) +\S", text.rpartition("\n\n")[2], re.M)
+    listed = re.findall(r"^  (\w+) +(\[?[A-Z ]+\b\]?|) +\S", text.rpartition("\n\n")[2], re.M)
     assert listed == [(name, word) for name, (_, word, _) in COMMANDS.items()]
     assert {"--config", "--mail", "--version"} <= set(re.findall(r"--\w+", text))
 

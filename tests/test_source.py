@@ -92,7 +92,8 @@ SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A
 
 
 def test_sql_is_only_in_schema_and_store() -> None:
-    assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == {"Schema", "Store"}
+    """And in Moving, for the databases of others, and one that is gone when a file is read."""
+    assert parts_with(r"\.execute\w*\(|sqlite3\.connect") == {"Schema", "Store", "Moving"}
     assert parts_with(r"self\.(run|one|all|number)\(") == {"Store"}
     texts = {
         name
@@ -100,7 +101,7 @@ def test_sql_is_only_in_schema_and_store() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and re.match(r"\s*" + SQL[4:], str(node.value), re.S)
     }
-    assert texts == {"Schema", "Store"}
+    assert texts == {"Schema", "Store", "Moving"}
 
 
 def test_bottle_is_only_in_plumbing_and_application() -> None:
@@ -141,7 +142,7 @@ def test_functions_are_short() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
     assert median(lengths.values()) <= 8
     assert quantiles(lengths.values(), n=10)[-1] <= 22
-    assert len(SOURCE.splitlines()) <= 5850
+    assert len(SOURCE.splitlines()) <= 7100
 
 
 # State
@@ -151,6 +152,7 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
     names = {name for node in TREE.body for name in defined(node)}
     mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
     types = {"Json", "Handler", "Row", "Share", "Found", "LookUp", "Pair", "Progress"}
+    types |= {"Records", "Exporter"}
     functions_and_classes = {
         node.name for node in TREE.body if isinstance(node, Function | ast.ClassDef)
     }
@@ -243,7 +245,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
     ]
     assert len(compared) > 20
     # An absent token is no secret; nor is the status of a reply or of a mail server.
-    harmless = re.compile(r"== ''|status_code|smtp_code|\bcode == \d|rowcount")
+    harmless = re.compile(r"== ''|status_code|smtp_code|\bcode == \d|rowcount|tag ==|page\.key ==")
     assert [c for c in compared if SECRET.search(c) and not harmless.search(c)] == []
     assert len(re.findall(r"compare_digest\(", SOURCE)) == 1
 
