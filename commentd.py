@@ -5458,7 +5458,7 @@ PRODUCTS = {
     ),
     "twikoo": Product(
         r'(?s).*"_id"\s*:',
-        """id=_id parent=pid page=url nickname=nick email=mail website=link html=comment ip=ip
+        """id=_id parent=pid page=url|href nickname=nick email=mail website=link html=comment ip=ip
         likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         VIEWS,
         lost="user agents, votes against",
@@ -5640,7 +5640,7 @@ class MarkdownMaker(html.parser.HTMLParser):
         elif tag == "hr":
             self.add("\n\n---\n\n")
         elif tag == "img":
-            self.add(image(given))
+            self.add(given.get("alt", "") if self.is_in("a") else image(given))
         elif len(self.open) < 40:
             self.open.append((tag, given, []))
 
@@ -5656,7 +5656,7 @@ class MarkdownMaker(html.parser.HTMLParser):
             if not self.open[-1][2] or self.open[-1][2][-1].endswith("\n"):
                 data = data.lstrip("\n")  # after <br> or at the start of a paragraph
             pieces = re.split(r"(https?://\S+)", data)  # whose signs are no marks
-            pieces[::2] = [TO_ESCAPE.sub(r"\\\1", piece) for piece in pieces[::2]]
+            pieces[::2] = [escaped(piece) for piece in pieces[::2]]
             data = "".join(pieces)
         self.add(data)
 
@@ -5683,19 +5683,30 @@ class MarkdownMaker(html.parser.HTMLParser):
         if tag == "code" and not self.is_in("pre"):
             return f"`` {text} ``" if "`" in text else f"`{text}`"
         if tag == "pre":
-            text = "```\n" + text.strip("\n").replace("```", "` ` `") + "\n```"
+            fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text) or [""]))
+            text = f"{fence}\n" + text.strip("\n") + f"\n{fence}"
         if tag == "blockquote":
             text = textwrap.indent(tidy(text), "> ", lambda line: True)
         if tag == "li":
             mark = "1. " if self.open[-1][0] == "ol" else "- "
-            return "\n" + mark + textwrap.indent(tidy(text), " " * len(mark)).lstrip() + "\n"
+            return mark + textwrap.indent(tidy(text), " " * len(mark)).strip() + "\n"
         if tag in ("script", "style"):
             return ""
+        if tag in ("ul", "ol") and self.is_in("li"):
+            return f"\n{text.strip()}\n"
         block = tag in ("pre", "blockquote") or self.BLOCK.fullmatch(tag)
         return f"\n\n{text}\n\n" if block else text
 
 
-TO_ESCAPE = re.compile(r"([\\`*\[\]<>~]|\b_|_\b|^\s*[#+-](?=\s))")
+TO_ESCAPE = re.compile(r"[\\`*\[\]<>~]|\b_|_\b")
+LINE_START = re.compile(r"(?m)^([ \t]*\d*)([#+=.)_-])(?=[\s#=_-]|$)")
+
+
+def escaped(text: str) -> str:
+    """With what would be a mark in Markdown as itself."""
+    return LINE_START.sub(r"\1\\\2", TO_ESCAPE.sub(r"\\\g<0>", text))
+
+
 STICKER = re.compile("(?i)emo|smil|sticker|tv_")
 
 
@@ -5703,13 +5714,14 @@ def image(given: Json) -> str:
     """A link to it; a sticker is its name."""
     name: str = given.get("alt") or given.get("atk-emoticon", "")
     source = given.get("src", "")
-    if not re.match("https?://", source) or STICKER.search(given.get("class", "") + source):
+    sticker = "atk-emoticon" in given or STICKER.search(given.get("class", "") + source)
+    if sticker or not re.match("https?://", source):
         return name
     return linked(name or source.rpartition("/")[2], source)
 
 
 def linked(text: str, url: str) -> str:
-    url = re.sub(r"[<>\s]", "", url)
+    url = re.sub(r"[<>\s]", lambda sign: urllib.parse.quote(sign[0]), url.strip())
     if not re.match(r"(?i)https?://|mailto:", url):
         return text
     return url if text.strip() in (url, "") else f"[{text.strip()}](<{url}>)"
@@ -5760,10 +5772,11 @@ def coding_of(head: bytes) -> str:
 
 def in_lines(head: bytes) -> bool:
     """Whether each line is a record."""
+    line = head.decode(coding_of(head), "replace").partition("\n")[0]
     try:
-        first = json.loads(head.decode(coding_of(head), "replace").partition("\n")[0])
+        first = json.loads(line.rstrip(", \r"))
     except (ValueError, RecursionError):
-        return head.startswith(b"#filetype")
+        return line.startswith("#filetype")
     return isinstance(first, dict) and not first.keys() & {"results", "data", "comments", "format"}
 
 
@@ -5807,7 +5820,7 @@ def members(text: TextIO) -> Records:
                     raise Fault("the file breaks off, or is no JSON from there on") from None
 
     while (at := len(buffer) - len(buffer[at:].lstrip(" \t\r\n,:"))) < len(buffer) or more():
-        if at == len(buffer):
+        if buffer[at] in " \t\r\n,:":  # of what was just read
             continue
         if buffer[at] in "]}":
             inside, at = inside[:-1], at + 1
@@ -5939,7 +5952,7 @@ DEPTHS = """
          UNION ALL
         SELECT comment.id, tree.depth + 1 FROM tree JOIN comment ON comment.parent = tree.id)
     UPDATE comment SET depth = tree.depth FROM tree WHERE tree.id = comment.id"""
-CYCLES = "UPDATE comment SET parent = '', depth = 0 WHERE depth IS NULL RETURNING id"
+UNREACHED = "SELECT id, parent FROM comment WHERE depth IS NULL"
 CHILDLESS = """
     DELETE FROM comment WHERE status = 'deleted'
        AND NOT EXISTS (SELECT 1 FROM comment AS c WHERE c.parent = comment.id) RETURNING id"""
@@ -5963,6 +5976,7 @@ STAGED = """
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|img|table|hr|br|a)\b")
 IMAGE = re.compile(r"(?i)<img\b[^>]*>")
+CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\]]*)\]\(#[^)]*\)")  # how Waline's answers begin
 
 
@@ -5970,11 +5984,13 @@ def markdown_in(said: Json) -> tuple[str, str]:
     """The text of a comment, and the HTML that it was made of."""
     text, markup = as_text(said.get("markdown")), as_text(said.get("html"))
     if either := as_text(said.get("either")):
-        text, markup = ("", either) if HTML_START.match(either) else (either, "")
+        pieces = CODE.split(either)  # Markdown, with stickers as HTML
+        pieces[::2] = [IMAGE.sub(lambda tag: markdown_of(tag[0]), piece) for piece in pieces[::2]]
+        text, markup = ("", either) if HTML_START.match(either) else ("".join(pieces), "")
     if not text and (markup or said.get("lines")):
         markup = markup or as_text(said["lines"])
         return markdown_of(markup[:MEGA], breaks="lines" in said), markup
-    return AT_ANCHOR.sub(r"\1", IMAGE.sub(lambda tag: markdown_of(tag[0]), text)), ""
+    return AT_ANCHOR.sub(r"\1", text), ""
 
 
 def nickname_in(text: str) -> str:
@@ -5994,7 +6010,12 @@ def proper_or_none(proper: Callable[[str], str], text: str) -> str:
 
 
 def website_in(text: str) -> str:
-    return proper_or_none(proper_website, text if ":" in text else text and f"http://{text}")
+    bare = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
+    return proper_or_none(proper_website, f"http://{text}" if bare else text)
+
+
+def email_in(text: str) -> str:
+    return "" if text.endswith(".invalid") else proper_or_none(proper_email, text)
 
 
 class Import:
@@ -6010,6 +6031,7 @@ class Import:
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
         self.pages: set[str] = set()
+        self.has_pages = False
 
     def tell(self, what: str, name: str) -> None:
         self.counts[what] += 1
@@ -6066,6 +6088,7 @@ class Import:
         if self.name == "commentd":
             host, key = "", as_text(said["id"])
         if key:
+            self.has_pages = True
             opened = time_in(said.get("opened_at"), self.zone, self.now)
             counts = [count_in(said.get(name)) for name in ("views", "page_likes")]
             values = (as_text(said.get("id")), host, key, page_url, is_true(said.get("closed")))
@@ -6112,7 +6135,10 @@ class Import:
         if created_at is None:
             self.tell("without a time that can be", id)
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
-        stamp = f"{values[0]} {created_at or '-'}"
+        stamp = f"{values[0]} {as_text(said['created_at'])}"  # that any zone has
+        self.counts["bare"] += bool(
+            re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", stamp.partition(" ")[2])
+        )
         if not self.db.execute(sql, (*values, created_at, stamp, json.dumps(row))).rowcount:
             self.tell("skipped: its id is there twice", id)
         if is_true(said.get("closed")):
@@ -6128,14 +6154,14 @@ class Import:
         if len(text.encode()) > 65536:
             self.tell("cut after 64 KiB", id)
             text = text.encode()[:65536].decode(errors="ignore")
-        gone = is_blank(text) or text == "[deleted]" or status == "deleted"
+        gone = is_blank(text) or re.fullmatch(r"\\?\[deleted\\?\]", text) or status == "deleted"
         ip = plain_ip(as_text(said.get("ip")))
         shows_place = self.config.privacy_show_location and not gone
         country, location = self.places.of(ip) if shows_place else ("", "")
         digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
         kept = {
             "nickname": nickname_in(name),
-            "email": proper_or_none(proper_email, email),
+            "email": email_in(email),
             "website": website_in(website),
             "content": text,
             "original": original,
@@ -6161,12 +6187,26 @@ class Import:
         for id in self.ids(ORPHANS):
             self.tell("stand at the top, since what they answer is not there", id)
         self.db.execute(DEPTHS)
-        for id in self.ids(CYCLES):
-            self.tell("stand at the top, since they answer each other", id)
+        self.cut_cycles()
         while gone := self.ids(CHILDLESS):
             for id in gone:
                 self.tell("skipped: deleted, or no text", id)
         self.db.execute(NO_TIME, (self.now,))
+
+    def cut_cycles(self) -> None:
+        """Of those who answer each other, one stands at the top."""
+        above: dict[str, str] = dict(self.db.execute(UNREACHED).fetchall())
+        walked: dict[str, str] = {}
+        for start in list(above):
+            id = start
+            while id in above and id not in walked:
+                walked[id], id = start, above[id]
+            if above.get(id) and walked[id] == start:
+                above[id] = ""
+                self.tell("stand at the top, since they answer each other", id)
+                self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
+        if above:
+            self.db.execute(DEPTHS)
 
     def ids(self, sql: str) -> list[str]:
         return [id for (id,) in self.db.execute(sql).fetchall()]
@@ -6212,7 +6252,9 @@ class Import:
     def bring_page(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         key, *sums = (row[name] for name in ("key", "closed", "views", "page_likes"))
         stamp = " ".join(map(str, ("page", key, *sums)))
-        if any(sums) and not store.imported(self.name, stamp):
+        if any(sums) and store.imported(self.name, stamp):
+            self.pages.add(key)
+        elif any(sums):
             page_id = self.page_in(store, key, row["page_url"], dry)
             if not dry:
                 store.note_import(self.name, stamp, 0)
@@ -6262,7 +6304,7 @@ class Import:
             number = "  " if what.startswith("skipped") else f"{count[what]} "
             lines.append(f"  {number}{what}: {', '.join(names)}{more}")
         lines += [f"  {len(self.pages)} pages, {count['new pages']} of them new"]
-        if self.zone != "+00:00":
+        if count["bare"]:
             lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
         lines += [f"  not carried: {self.product.lost}"] * bool(self.product.lost)
         lines += [f"  {broken}: what stands before is taken"] * bool(broken)
@@ -6382,7 +6424,8 @@ WXR = """<?xml version="1.0" encoding="UTF-8"?>
 <channel>
 <wp:wxr_version>1.2</wp:wxr_version>
 """
-APPROVED = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"}
+# A tombstone is shown: readers of this format would hide its answers too.
+APPROVED = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "1"}
 
 
 def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
@@ -6887,6 +6930,8 @@ def import_command(config: Config, asked: argparse.Namespace) -> int:
         way = Import(asked.format or product_of(plain), config, places, now, asked.zone)
         held.callback(way.db.close)
         broken = way.stage(plain, progress("read"))
+        if not broken and not way.counts["read"] and not way.has_pages:
+            raise Fault(f"no comment and no page was found in {source}")
         way.arrange(asked.host or "")
         way.bring(store, asked.dry_run, progress("brought in"))
     print(way.report(broken, asked.dry_run))
