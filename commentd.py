@@ -5548,6 +5548,7 @@ WORDS_OF_STATES = {
     "spam": "spam",
 }  # any other waits
 FALSE = {"", "0", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
+NOBODY = "192.0.2.0"  # an address that is given to nobody (RFC 5737)
 TOP = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}  # answers nobody
 
 
@@ -6155,7 +6156,7 @@ class Import:
             self.tell("cut after 64 KiB", id)
             text = text.encode()[:65536].decode(errors="ignore")
         gone = is_blank(text) or re.fullmatch(r"\\?\[deleted\\?\]", text) or status == "deleted"
-        ip = plain_ip(as_text(said.get("ip")))
+        ip = plain_ip(as_text(said.get("ip"))).replace(NOBODY, "")
         shows_place = self.config.privacy_show_location and not gone
         country, location = self.places.of(ip) if shows_place else ("", "")
         digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
@@ -6304,7 +6305,7 @@ class Import:
             number = "  " if what.startswith("skipped") else f"{count[what]} "
             lines.append(f"  {number}{what}: {', '.join(names)}{more}")
         lines += [f"  {len(self.pages)} pages, {count['new pages']} of them new"]
-        if count["bare"]:
+        if count["bare"] and self.name in ("waline", "isso-json"):
             lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
         lines += [f"  not carried: {self.product.lost}"] * bool(self.product.lost)
         lines += [f"  {broken}: what stands before is taken"] * bool(broken)
@@ -6446,7 +6447,7 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
                 "author": row["nickname"] or "-",
                 "author_email": row["email"] or f"{who}@commenter.invalid",
                 "author_url": row["website"],
-                "author_IP": row["ip"] or "192.0.2.0",  # of nobody (RFC 5737); Isso breaks at none
+                "author_IP": row["ip"] or NOBODY,  # Isso breaks at none
                 "date_gmt": utc(row["created_at"], SECONDS),
                 "content": row["html"] or "[deleted]",
                 "approved": APPROVED[row["status"]],
@@ -6962,6 +6963,8 @@ def example(config: Config, asked: argparse.Namespace) -> int:
     kind, words = asked.what, {}
     if not kind:
         text = example_config()
+    elif kind == "container":
+        text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
         text, words = template("commentd.service"), unit_words(config, asked)
     elif kind in ("caddy", "nginx"):
@@ -6972,7 +6975,7 @@ def example(config: Config, asked: argparse.Namespace) -> int:
             text = template(f"{kind}.conf").replace("{{inside}}", inside)
             text = text if words["ssl"] else re.sub(".* ssl_.*\n", "", text)
     else:
-        raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx")
+        raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx, container")
     for name, value in {**words, "program": str(Path(sys.argv[0]).absolute())}.items():
         text = text.replace("{{" + name + "}}", value)
     print(text, end="")
@@ -7042,7 +7045,11 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
     "export": (export_command, "[FORMAT]", "print all comments; or for another product"),
     "move": (move, "OLD NEW", "give pages another address; * at both ends stands for any rest"),
     "recount": (recount, "", "mend the counters of comments, replies and likes"),
-    "example": (example, "[KIND]", "print all settings; or for systemd, systemd@, caddy, nginx"),
+    "example": (
+        example,
+        "[KIND]",
+        "print all settings; or for systemd, systemd@, caddy, nginx, container",
+    ),
 }
 
 
