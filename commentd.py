@@ -5629,9 +5629,10 @@ class MarkdownMaker(html.parser.HTMLParser):
     MARKS: ClassVar = {"b": "**", "strong": "**", "i": "*", "em": "*", "del": "~~", "s": "~~"}
     BLOCK = re.compile("p|div|table|tr|[uo]l|h[1-6]")
 
-    def __init__(self, breaks: bool) -> None:
+    def __init__(self, breaks: bool, marks: bool) -> None:
         super().__init__()
-        self.breaks = breaks  # whether the end of a line is one
+        self.breaks, self.marks = breaks, marks  # whether the end of a line is one; emphasis
+        self.met: list[str] = []  # what a reader sees
         self.open: list[tuple[str, Json, list[str]]] = [("", {}, [])]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -5641,7 +5642,9 @@ class MarkdownMaker(html.parser.HTMLParser):
         elif tag == "hr":
             self.add("\n\n---\n\n")
         elif tag == "img":
-            self.add(given.get("alt", "") if self.is_in("a") else image(given))
+            name, source = image(given)
+            self.met.append(name)
+            self.add(linked(escaped(name), "" if self.is_in("a") else source))
         elif len(self.open) < 40:
             self.open.append((tag, given, []))
 
@@ -5651,6 +5654,8 @@ class MarkdownMaker(html.parser.HTMLParser):
                 pass
 
     def handle_data(self, data: str) -> None:
+        if not self.is_in("script", "style"):
+            self.met.append(data)
         if not self.is_in("pre", "code"):
             blank, space = (r"[ \t]*\n\s*", "\n") if self.breaks else (r"\s+", " ")
             data = re.sub(blank, space, data)
@@ -5673,10 +5678,10 @@ class MarkdownMaker(html.parser.HTMLParser):
         return tag
 
     def marked(self, tag: str, given: Json, text: str) -> str:
-        if mark := text.strip() and self.MARKS.get(tag):
-            # No mark beside a blank or a sign (CommonMark 6.2).
-            words = re.sub(r"^\W+|\W+$", "", text)
-            return text.replace(words, f"{mark}{words}{mark}", 1) if words else text
+        core = text.strip(OUTSIDE)
+        if tag in self.MARKS and core and self.marks:
+            before, _, after = text.partition(core)
+            return f"{before}{self.MARKS[tag]}{core}{self.MARKS[tag]}{after}"
         if tag[0] == "h" and self.BLOCK.fullmatch(tag) and text.strip():
             return f"\n\n**{text.strip()}**\n\n"
         if tag == "a":
@@ -5699,7 +5704,7 @@ class MarkdownMaker(html.parser.HTMLParser):
         return f"\n\n{text}\n\n" if block else text
 
 
-TO_ESCAPE = re.compile(r"[\\`*\[\]<>~]|\b_|_\b")
+TO_ESCAPE = re.compile(r"[\\`*\[\]<>~]|(?<!\w)_|_(?![^\W_])|(?<=_)_")
 LINE_START = re.compile(r"(?m)^([ \t]*\d*)([#+=.)_-])(?=[\s#=_-]|$)")
 
 
@@ -5708,24 +5713,24 @@ def escaped(text: str) -> str:
     return LINE_START.sub(r"\1\\\2", TO_ESCAPE.sub(r"\\\g<0>", text))
 
 
+# A mark is none beside a blank or, for mistune, many a sign (CommonMark 6.2).
+OUTSIDE = " \t\n，。！？；：、,.!?;:…“”‘’（）"
 STICKER = re.compile("(?i)emo|smil|sticker|tv_")
 
 
-def image(given: Json) -> str:
-    """A link to it; a sticker is its name."""
+def image(given: Json) -> tuple[str, str]:
+    """The words for it, and its address; a sticker is its name alone."""
     name: str = given.get("alt") or given.get("atk-emoticon", "")
     source = given.get("src", "")
     sticker = "atk-emoticon" in given or STICKER.search(given.get("class", "") + source)
-    if sticker or not re.match("https?://", source):
-        return name
-    return linked(name or source.rpartition("/")[2], source)
+    return (name, "") if sticker else (name or source.rpartition("/")[2], source)
 
 
 def linked(text: str, url: str) -> str:
     url = re.sub(r"[<>\s]", lambda sign: urllib.parse.quote(sign[0]), url.strip())
-    if not re.match(r"(?i)https?://|mailto:", url):
+    if not re.match(r"(?i)https?://|mailto:", url) or not text.strip():
         return text
-    return url if text.strip() in (url, "") else f"[{text.strip()}](<{url}>)"
+    return url if text.strip() == url else f"[{text.strip()}](<{url}>)"
 
 
 def tidy(text: str) -> str:
@@ -5734,12 +5739,25 @@ def tidy(text: str) -> str:
 
 
 def markdown_of(markup: str, breaks: bool = False) -> str:
-    maker = MarkdownMaker(breaks)
-    maker.feed(markup)
-    maker.close()
-    while len(maker.open) > 1:
-        maker.close_one()
-    return tidy("".join(maker.open[0][2])).strip()
+    """HTML as Markdown. It is read back: where the reader would read other letters, it is made
+    without emphasis, and else of the bare text."""
+    # Each `<` that ends nowhere would be looked for to the end of the text.
+    markup = re.sub(r"(?s)<!--.*?(-->|\Z)", "", markup[: MEGA // 4])
+    markup = re.sub(r"<(?![^<>]*>)", "&lt;", markup)
+    for marks in (True, False):
+        maker = MarkdownMaker(breaks, marks)
+        maker.feed(markup)
+        maker.close()
+        while len(maker.open) > 1:
+            maker.close_one()
+        text, met = tidy("".join(maker.open[0][2])).strip(), "".join(maker.met)
+        if letters(html.unescape(re.sub("<[^>]*>", "", safe_html(text)))) == letters(met):
+            return text
+    return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", met.strip())
+
+
+def letters(text: str) -> str:
+    return "".join(text.split())
 
 
 # Files
@@ -5916,7 +5934,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with tarfile.open(path, "r|*") as archive:
                 for each in archive:
-                    inner = archive.extractfile(each)
+                    inner = archive.extractfile(each) if each.isfile() else None
                     if inner and re.match(r"(?i)comment|counter|users", Path(each.name).name):
                         shutil.copyfileobj(inner, plain)
                         plain.write(b"\n")
@@ -5990,7 +6008,7 @@ def markdown_in(said: Json) -> tuple[str, str]:
         text, markup = ("", either) if HTML_START.match(either) else ("".join(pieces), "")
     if not text and (markup or said.get("lines")):
         markup = markup or as_text(said["lines"])
-        return markdown_of(markup[:MEGA], breaks="lines" in said), markup
+        return markdown_of(markup, breaks="lines" in said), markup[: MEGA // 4]
     return AT_ANCHOR.sub(r"\1", text), ""
 
 
@@ -6159,6 +6177,7 @@ class Import:
         ip = plain_ip(as_text(said.get("ip"))).replace(NOBODY, "")
         shows_place = self.config.privacy_show_location and not gone
         country, location = self.places.of(ip) if shows_place else ("", "")
+        language = as_text(said.get("language"))
         digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
         kept = {
             "nickname": nickname_in(name),
@@ -6167,10 +6186,10 @@ class Import:
             "content": text,
             "original": original,
             "ip": masked(ip),
-            "country": as_text(said.get("country")) or country,
-            "location": as_text(said.get("location")) or location,
-            "language": as_text(said.get("language")),
-            "held": as_text(said.get("held")),
+            "country": as_text(said.get("country"))[:2] or country,
+            "location": as_text(said.get("location"))[:64] or location,
+            "language": language if language in all_words() else "",
+            "held": as_text(said.get("held"))[:256],
         }
         return {name: "" if gone else text for name, text in kept.items()} | {
             "id": id or digest,
@@ -6253,9 +6272,9 @@ class Import:
     def bring_page(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         key, *sums = (row[name] for name in ("key", "closed", "views", "page_likes"))
         stamp = " ".join(map(str, ("page", key, *sums)))
-        if any(sums) and store.imported(self.name, stamp):
+        if store.imported(self.name, stamp):
             self.pages.add(key)
-        elif any(sums):
+        elif any(sums) or self.name == "commentd":
             page_id = self.page_in(store, key, row["page_url"], dry)
             if not dry:
                 store.note_import(self.name, stamp, 0)
