@@ -5679,6 +5679,7 @@ class MarkdownMaker(html.parser.HTMLParser):
 
     def marked(self, tag: str, given: Json, text: str) -> str:
         core = text.strip(OUTSIDE)
+        core = text.strip() if core.endswith("\\") else core  # a sign that is escaped
         if tag in self.MARKS and core and self.marks:
             before, _, after = text.partition(core)
             return f"{before}{self.MARKS[tag]}{core}{self.MARKS[tag]}{after}"
