@@ -45,6 +45,7 @@ import ipaddress
 import itertools
 import json
 import logging
+import operator
 import os
 import re
 import secrets
@@ -6397,7 +6398,7 @@ def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
 
 def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """All values are texts."""
-    site = {"site_name": config.site_name, "site_urls": ",".join(config.site_origins)}
+    site = {"site_name": site_name(config), "site_urls": ",".join(config.site_origins)}
     rest = ("ua", "password", "badge_name", "badge_color")
     words = """id=id rid=parent_id content=content ip=ip is_pinned=pinned vote_up=likes
         nick=nickname email=email link=website page_key=page_url page_title=page_url
@@ -6452,13 +6453,13 @@ APPROVED = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "1"}
 def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too: it wants an e-mail that differs for each author."""
     yield WXR
-    rows = exported(store, emails, *STATES)
-    pages = itertools.groupby(rows, key=lambda row: (row["page_url"], row["closed"]))
-    for number, ((page_url, closed), comments) in enumerate(pages, 1):
+    page = operator.itemgetter("page_url", "closed", "opened_at")
+    pages = itertools.groupby(exported(store, emails, *STATES), key=page)
+    for number, ((page_url, closed, opened_at), comments) in enumerate(pages, 1):
         item = {"title": page_url, "link": page_link(page_url, config.site_origins) or page_url}
-        item |= {"dsq:thread_identifier": page_url, "wp:post_id": number}
-        item |= {"wp:status": "publish", "wp:post_type": "post"}
-        item |= {"wp:comment_status": "closed" if closed else "open"}
+        item |= {"content:encoded": "", "dsq:thread_identifier": page_url, "wp:post_id": number}
+        item |= {"wp:post_date_gmt": utc(opened_at, SECONDS), "wp:status": "publish"}
+        item |= {"wp:post_type": "post", "wp:comment_status": "closed" if closed else "open"}
         yield "<item>\n" + xml_of(item)
         for row in comments:
             who = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
@@ -6468,6 +6469,7 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
                 "author_email": row["email"] or f"{who}@commenter.invalid",
                 "author_url": row["website"],
                 "author_IP": row["ip"] or NOBODY,  # Isso breaks at none
+                "date": utc(row["created_at"], SECONDS),
                 "date_gmt": utc(row["created_at"], SECONDS),
                 "content": row["html"] or "[deleted]",
                 "approved": APPROVED[row["status"]],
