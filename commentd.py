@@ -5412,7 +5412,8 @@ def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[s
 @dataclass(frozen=True)
 class Product:
     """How a product's file is known and read. A table has `field=path` words: `a.b` lies within,
-    of `a|b` the first that says something is taken. A comment has `id`, `parent`, `page` (its
+    of `a|b` the first that says something is taken. A comment has `id`, `parent`, `thread` (what
+    stands above them all, for where the parent is lost), `page` (its
     address or, where `pages` has an id, the id of a record there), `author` (the id of one of
     `people`), `nickname`, `email`, `website`, `markdown`, `html`, `lines` (HTML whose ends of
     lines are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`,
@@ -5430,8 +5431,8 @@ class Product:
     sql: str = ""
 
 
-WALINE = """id=objectId parent=pid page=url author=user_id nickname=nick email=mail website=link
-    either=comment ip=ip likes=like pinned=sticky created_at=insertedAt|createdAt
+WALINE = """id=objectId parent=pid thread=rid page=url author=user_id nickname=nick email=mail
+    website=link either=comment ip=ip likes=like pinned=sticky created_at=insertedAt|createdAt
     status=isSpam:spam,status"""
 COMMENTD = """id=id page_key=page_key parent_id=parent_id nickname=nickname email=email
     website=website content=content status=status held=held likes=likes pinned=pinned ip=ip
@@ -5459,8 +5460,8 @@ PRODUCTS = {
     ),
     "twikoo": Product(
         r'(?s).*"_id"\s*:',
-        """id=_id parent=pid page=url|href nickname=nick email=mail website=link html=comment ip=ip
-        likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
+        """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
+        html=comment ip=ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         VIEWS,
         lost="user agents, votes against",
     ),
@@ -5717,15 +5718,15 @@ def escaped(text: str) -> str:
 
 # A mark is none beside a blank or, for mistune, many a sign (CommonMark 6.2).
 OUTSIDE = " \t\n，。！？；：、,.!?;:…“”‘’（）"
-STICKER = re.compile("(?i)emo|smil|sticker|tv_")
+STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 
 
 def image(given: Json) -> tuple[str, str]:
     """The words for it, and its address; a sticker is its name alone."""
-    name: str = given.get("alt") or given.get("atk-emoticon", "")
-    source = given.get("src", "")
-    sticker = "atk-emoticon" in given or STICKER.search(given.get("class", "") + source)
-    return (name, "") if sticker else (name or source.rpartition("/")[2], source)
+    source = given.get("src", "") if re.match("https?://", given.get("src", "")) else ""
+    name = given.get("alt") or given.get("atk-emoticon") or source.rstrip("/").rpartition("/")[2]
+    sticker = "atk-emoticon" in given or STICKER.search(f"{given.get('class', '')} {source}")
+    return name, "" if sticker else source
 
 
 def linked(text: str, url: str) -> str:
@@ -5957,16 +5958,16 @@ STAGE = """
                        views INTEGER, page_likes INTEGER, opened_at INTEGER);
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
-    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, host TEXT, key TEXT, page_url TEXT,
-                          status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER, fields TEXT);
+    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, host TEXT, key TEXT,
+                          page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER, fields TEXT);
     CREATE INDEX comment_parent ON comment (parent);
     CREATE INDEX comment_key ON comment (key, created_at);
     CREATE INDEX comment_depth ON comment (depth, created_at);
 """
-ORPHANS = """
-    UPDATE comment SET parent = '' WHERE parent <> '' AND NOT EXISTS (
-        SELECT 1 FROM comment AS p
-         WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id) RETURNING id"""
+LOST = """ NOT EXISTS (SELECT 1 FROM comment AS p
+        WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id)"""
+REHUNG = "UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND" + LOST
+ORPHANS = f"UPDATE comment SET parent = '' WHERE parent <> '' AND {LOST} RETURNING id"
 DEPTHS = """
     WITH RECURSIVE tree (id, depth) AS (
         SELECT id, 0 FROM comment WHERE parent = ''
@@ -6150,12 +6151,13 @@ class Import:
             self.tell("skipped: no page", id)
             return
         row = self.row_of(id, said, state_in(record, table(self.product.comment).get("status", "")))
-        parent = as_text(said.get("parent"))
-        values = (row.pop("id"), "" if parent in TOP else parent, *place, row.pop("status"))
+        above = (as_text(said.get(name)) for name in ("parent", "thread"))
+        above = ("" if each in TOP else each for each in above)
+        values = (row.pop("id"), *above, *place, row.pop("status"))
         created_at = time_in(said["created_at"], self.zone, self.now)
         if created_at is None:
             self.tell("without a time that can be", id)
-        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
         stamp = f"{values[0]} {as_text(said['created_at'])}"  # that any zone has
         self.counts["bare"] += bool(
             re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", stamp.partition(" ")[2])
@@ -6206,6 +6208,7 @@ class Import:
     def arrange(self, host: str) -> None:
         """Leave what is of other sites; find who answers whom."""
         self.choose_host(host.removeprefix("www."))
+        self.db.execute(REHUNG)
         for id in self.ids(ORPHANS):
             self.tell("stand at the top, since what they answer is not there", id)
         self.db.execute(DEPTHS)
