@@ -5959,7 +5959,8 @@ STAGE = """
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
     CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, host TEXT, key TEXT,
-                          page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER, fields TEXT);
+                          page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER,
+                          fields TEXT);
     CREATE INDEX comment_parent ON comment (parent);
     CREATE INDEX comment_key ON comment (key, created_at);
     CREATE INDEX comment_depth ON comment (depth, created_at);
