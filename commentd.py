@@ -64,6 +64,7 @@ import threading
 import time
 import unicodedata
 import urllib.parse
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -71,7 +72,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, ClassVar, TextIO, TypeVar
+from typing import IO, Any, ClassVar, TextIO, TypeVar
 from xml.parsers import expat
 
 try:
@@ -1721,19 +1722,11 @@ class Store:
         return self.one(Comment, COMMENT + sql, signature=signature)
 
     def add_comment(self, status: str, **values: Any) -> Comment:
-        sql = """
-            INSERT INTO comment
-                   (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
-                    html, ip, country, location, status, created_at, held, language, owner_due,
-                    author_due, edited_at, pinned, masked)
-            VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website,
-                    :content, :html, :ip, :country, :location, 'waiting', :created_at, :held,
-                    :language, :owner_due, :author_due, :edited_at, :pinned, :masked)
-            RETURNING id"""
         none = {"held": "", "language": "", "owner_due": 0, "author_due": 0, "edited_at": None}
-        none |= {"pinned": 0, "masked": 0, "now": values["created_at"]}
+        none |= {"pinned": 0, "masked": 0, "now": values["created_at"], "id": 0}
         values = {**none, **values}
-        comment_id = self.number(sql, **values) or 0
+        free = values["id"] and not self.comment(values["id"])
+        comment_id = self.number(ADD_COMMENT_AS if free else ADD_COMMENT, **values) or 0
         self.run(COUNTED["comments"], more=1, now=values["created_at"])
         self.judge(comment_id, status, values["now"])
         return self.all(Comment, COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
@@ -1998,26 +1991,18 @@ class Store:
         values = {"product": product, "product_id": product_id, "original": original}
         self.run(sql, comment_id=comment_id, **values)
 
-    def renumber(self, comment_id: int, wanted: int) -> int:
-        """Give a new comment another number, if that is free; the number that it has then."""
-        sql = """
-            UPDATE comment SET id = :wanted
-             WHERE id = :id AND NOT EXISTS (SELECT 1 FROM comment AS c WHERE c.id = :wanted)
-            RETURNING id"""
-        return self.number(sql, id=comment_id, wanted=wanted) or comment_id
-
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
         """What a page had elsewhere; views and likes never fall."""
         sql = """
-            UPDATE page SET closed = CASE WHEN :closed = 1 THEN 1 ELSE closed END,
+            UPDATE page SET closed = :closed,
                    views = CASE WHEN views < :views THEN :views ELSE views END
-             WHERE id = :id"""
-        self.run(sql, id=page_id, closed=closed, views=views)
-        self.add_likes("page", page_id, page_likes)
+             WHERE id = :id RETURNING page_likes"""
+        likes = self.number(sql, id=page_id, closed=closed, views=views) or 0
+        self.add_likes("page", page_id, page_likes - likes)
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
         """Likes of nobody who is known; as often as this is called."""
-        if likes:
+        if likes > 0:
             self.run(LIKED_BEFORE[what], id=id, likes=likes)
             self.run(LIKED_BY_ALL[what], id=id)
 
@@ -2101,6 +2086,15 @@ MERGES = [
          FROM page AS o WHERE p.id = :new AND o.id = :old""",
     "DELETE FROM page WHERE id = :old",
 ]
+ADD_COMMENT = """
+    INSERT INTO comment (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
+                         html, ip, country, location, status, created_at, held, language,
+                         owner_due, author_due, edited_at, pinned, masked)
+    VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website, :content,
+            :html, :ip, :country, :location, 'waiting', :created_at, :held, :language,
+            :owner_due, :author_due, :edited_at, :pinned, :masked)
+    RETURNING id"""
+ADD_COMMENT_AS = ADD_COMMENT.replace("(page_id", "(id, page_id").replace("(:page", "(:id, :page")
 LIKED_BEFORE = {
     what: f"""
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :likes)
@@ -2122,7 +2116,7 @@ EXPORTED = """
         SELECT comment.parent_id FROM held JOIN comment ON comment.id = held.id
          WHERE comment.parent_id IS NOT NULL)
     SELECT comment.*, page.key AS page_key, page.page_url, page.closed, page.opened_at,
-           coalesce(account.email, comment.email) AS email
+           coalesce(account.email, comment.email) AS known_email
       FROM comment JOIN page ON page.id = comment.page_id
       LEFT JOIN account ON account.id = comment.user_id
      WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM held)
@@ -5475,19 +5469,20 @@ PRODUCTS = {
     ),
     "cusdis": Product(
         "comments pages projects",
-        """id=id parent=parentId page=slug|url nickname=by_nickname email=by_email
+        """id=id parent=parentId page=url|slug nickname=by_nickname email=by_email
         markdown=content created_at=created_at status=deletedAt:deleted,!approved:waiting""",
         sql="""
-            SELECT comments.*, pages.slug, pages.url
-              FROM comments JOIN pages ON pages.id = comments.pageId
-              JOIN projects ON projects.id = pages.projectId WHERE projects.deleted_at IS NULL""",
+            SELECT comments.*, CASE WHEN projects.deleted_at IS NULL THEN pages.slug END AS slug,
+                   CASE WHEN projects.deleted_at IS NULL THEN pages.url END AS url
+              FROM comments LEFT JOIN pages ON pages.id = comments.pageId
+              LEFT JOIN projects ON projects.id = pages.projectId""",
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
         """id=@id parent=parent.@id page=thread.@id html=message email=author.email
         nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
-        "id=@id page=link|id closed=isClosed",
+        "id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
         names="post thread -",
     ),
     "wordpress": Product(
@@ -5496,8 +5491,9 @@ PRODUCTS = {
         email=comment_author_email website=comment_author_url ip=comment_author_IP
         lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
         status=comment_approved""",
-        "id=in page=link closed=comment_status",
+        "id=in page=link closed=comment_status opened_at=post_date_gmt",
         names="comment item -",
+        escaped=True,
     ),
     "isso": Product(
         "comments threads",
@@ -5505,7 +5501,7 @@ PRODUCTS = {
         ip=remote_addr created_at=created edited_at=modified likes=likes status=mode""",
         lost="dislikes",
         escaped=True,
-        sql="SELECT comments.*, threads.uri FROM comments JOIN threads ON threads.id = tid",
+        sql="SELECT comments.*, threads.uri FROM comments LEFT JOIN threads ON threads.id = tid",
     ),
     "isso-json": Product(
         r'(?s)\s*\[\s*\{.*"comments"\s*:\s*\[',
@@ -5531,7 +5527,7 @@ PRODUCTS = {
         r'(?s).*"commentHex"\s*:',
         """id=commentHex parent=parentHex page=url|path author=commenterHex markdown=markdown
         likes=score created_at=creationDate status=deleted:deleted,state""",
-        people="id=commenterHex nickname=name email=email website=link",
+        people="id=commenterHex nickname=name email=email website=link|websiteUrl",
         names="comments - commenters",
     ),
     "comentario": Product(
@@ -5539,7 +5535,7 @@ PRODUCTS = {
         """id=id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
         markdown=markdown html=html likes=score pinned=isSticky created_at=createdTime
         edited_at=editedTime status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
-        "page=path closed=isReadonly",
+        "page=path closed=isReadonly views=countViews",
         "id=id nickname=name email=email website=websiteUrl",
         names="comments pages commenters",
     ),
@@ -5658,8 +5654,11 @@ class MarkdownMaker(html.parser.HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self.is_in("script", "style"):
             self.met.append(data)
+        if self.open[-1][0] in ("ul", "ol") and not data.strip():
+            return
         if not self.is_in("pre", "code"):
-            blank, space = (r"[ \t]*\n\s*", "\n") if self.breaks else (r"\s+", " ")
+            data = re.sub(r"\n\s*\n", "\n\n", data) if self.breaks else data
+            blank, space = (r"[ \t]*\n[ \t]*", "\n") if self.breaks else (r"\s+", " ")
             data = re.sub(blank, space, data)
             if not self.open[-1][2] or self.open[-1][2][-1].endswith("\n"):
                 data = data.lstrip("\n")  # after <br> or at the start of a paragraph
@@ -5766,6 +5765,7 @@ def letters(text: str) -> str:
 # Files
 
 Records = Iterator[tuple[str, Any]]
+RECORD_LIMIT = 16 * MEGA  # no record of any product has a thousandth of it
 
 
 def records_of(path: Path, product: Product, show: Progress | None) -> Records:
@@ -5773,13 +5773,14 @@ def records_of(path: Path, product: Product, show: Progress | None) -> Records:
     with path.open("rb") as file:
         head, size = file.read(65536), size_of(path)
         file.seek(0)
+        start = head_of(head)
+        text = io.TextIOWrapper(file, coding_of(head), errors="replace")
         if product.sql:
-            found = foreign_rows(path, product.sql)
-        elif head.lstrip()[:1] == b"<":
-            found = xml_records(file, product.names.split())
+            found = foreign_rows(path, product)
+        elif start.startswith("<"):
+            found = xml_records(text, product.names.split())
         else:
-            text = io.TextIOWrapper(file, coding_of(head), errors="replace")
-            found = json_lines(text) if in_lines(head) else members(text)
+            found = json_lines(text) if in_lines(start) else members(text)
         for number, record in enumerate(found):
             if show and not number % 500:
                 show(size - file.tell(), size)
@@ -5789,12 +5790,23 @@ def records_of(path: Path, product: Product, show: Progress | None) -> Records:
 
 
 def coding_of(head: bytes) -> str:
-    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    """By the byte order mark, else as an XML declares it, else UTF-8."""
+    declared = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", head)
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or not declared:
+        return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return io.TextIOWrapper(io.BytesIO(), declared[1].decode()).encoding
+    except LookupError:
+        return "utf-8-sig"
 
 
-def in_lines(head: bytes) -> bool:
+def head_of(head: bytes) -> str:
+    return head.decode(coding_of(head), "replace").lstrip("\ufeff \t\r\n")
+
+
+def in_lines(start: str) -> bool:
     """Whether each line is a record."""
-    line = head.decode(coding_of(head), "replace").partition("\n")[0]
+    line = start.partition("\n")[0]
     try:
         first = json.loads(line.rstrip(", \r"))
     except (ValueError, RecursionError):
@@ -5802,10 +5814,19 @@ def in_lines(head: bytes) -> bool:
     return isinstance(first, dict) and not first.keys() & {"results", "data", "comments", "format"}
 
 
+def limited(text: str) -> str:
+    if len(text) > RECORD_LIMIT:
+        raise Fault("the file holds a record of more than 16 MB, which no export does")
+    return text
+
+
 def json_lines(text: TextIO) -> Records:
     name = ""
-    for number, line in enumerate(text, 1):
-        if line.startswith("#filetype"):  # LeanCloud tells the class; that of comments has any name
+    for number in itertools.count(1):
+        if not (line := limited(text.readline(RECORD_LIMIT + 1))):
+            return
+        if line.lstrip("\ufeff").startswith("#filetype"):
+            # LeanCloud tells the class; that of comments has any name.
             found = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
             name = found[1] if found else ""
         elif line.strip():
@@ -5826,7 +5847,7 @@ def members(text: TextIO) -> Records:
     def more() -> bool:
         nonlocal buffer, at
         chunk = text.read(max(65536, len(buffer) - at))
-        buffer, at = buffer[at:] + chunk, 0
+        buffer, at = limited(buffer[at:] + chunk), 0
         return bool(chunk)
 
     def value() -> Any:
@@ -5857,7 +5878,37 @@ def members(text: TextIO) -> Records:
         raise Fault("the file breaks off")
 
 
-def xml_records(file: BinaryIO, names: list[str]) -> Records:
+# What breaks XML and stands in many an export all the same.
+CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+REFERENCE = re.compile("&(?:#([0-9]{1,7}|x[0-9a-fA-F]{1,6});|(?!(?:amp|lt|gt|quot|apos);))")
+CDATA = re.compile(r"(<!\[CDATA\[(?s:.)*?\]\]>)")
+
+
+def referred(reference: re.Match[str]) -> str:
+    """A reference to a character as it is, to a control as nothing, and a lone `&` as itself."""
+    if not reference[1]:
+        return "&amp;"
+    digits = reference[1].removeprefix("x")
+    number = int(digits, 10 if digits == reference[1] else 16)
+    valid = number < 0xD800 or 0xDFFF < number < 0x110000
+    return reference[0] if valid and not CONTROL.match(chr(number)) else ""
+
+
+def xml_pieces(text: TextIO) -> Iterator[str]:
+    """A text that ends with a tag each time, with what would break the parser mended."""
+    buffer, first = "", True
+    while chunk := text.read(65536):
+        buffer = limited(buffer + CONTROL.sub("", chunk))
+        buffer = buffer.lstrip("\ufeff \t\r\n") if first else buffer
+        cut = buffer.rfind(">") + 1
+        if buffer.count("<![CDATA[", 0, cut) > buffer.count("]]>", 0, cut):
+            cut = buffer.rfind("<![CDATA[")
+        pieces, buffer, first = CDATA.split(buffer[:cut]), buffer[cut:], False
+        pieces[::2] = [REFERENCE.sub(referred, piece) for piece in pieces[::2]]
+        yield "".join(pieces)
+
+
+def xml_records(text: TextIO, names: list[str]) -> Records:
     """Elements of these names, as dicts, `@id` for an attribute, with `in`: the number of the item
     that they stand in. No document type: so no entity is ever expanded."""
     found: list[tuple[str, Json]] = []
@@ -5877,7 +5928,7 @@ def xml_records(file: BinaryIO, names: list[str]) -> Records:
         above = [each for each, *_ in path if each in names]
         if name in names and above in ([], ["item"]):
             found.append((name, {**node, "in": str(items)}))
-        elif path:
+        elif above:
             path[-1][1][name] = node or "".join(texts)
 
     def refuse(*_: Any) -> None:
@@ -5888,66 +5939,90 @@ def xml_records(file: BinaryIO, names: list[str]) -> Records:
     parser.CharacterDataHandler = lambda text: path[-1][2].append(text)
     parser.StartDoctypeDeclHandler = refuse
     try:
-        while chunk := file.read(65536):
-            parser.Parse(re.sub(rb"[\0-\x08\x0b\x0c\x0e-\x1f]", b"", chunk))
+        for piece in xml_pieces(text):
+            parser.Parse(piece)
             yield from found
             found.clear()
-        parser.Parse(b"", True)
+        parser.Parse("", True)
     except expat.ExpatError as error:
+        yield from found
         raise Fault(f"the file breaks off, or is no XML from there on ({error})") from None
 
 
-def foreign_rows(path: Path, sql: str) -> Records:
-    """The rows of a question to another program's database, which is only read."""
-    with peek(path) as db:
-        db.execute("PRAGMA trusted_schema = OFF")
-        ends = time.monotonic() + HOUR
-        db.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
-        db.row_factory = sqlite3.Row
-        db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
-        for row in db.execute(sql):
-            yield "", dict(row)
+def tables_of(db: sqlite3.Connection) -> set[str]:
+    found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in found}
 
 
-def product_of(path: Path) -> str:
+def foreign_rows(path: Path, product: Product) -> Records:
+    """What another program's database holds, of which a copy is read."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.db"
+        for suffix in ("", "-wal"):
+            if size_of(Path(f"{path}{suffix}")):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        with contextlib.closing(sqlite3.connect(copy)) as db:
+            db.execute("PRAGMA trusted_schema = OFF")
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, RECORD_LIMIT)
+            ends = time.monotonic() + HOUR
+            db.set_progress_handler(lambda: time.monotonic() > ends, 100_000)
+            db.row_factory = sqlite3.Row
+            db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
+            try:
+                if not set(product.sign.split()) <= tables_of(db):
+                    raise Fault(f"the file has not the tables {product.sign}")
+                for row in db.execute(product.sql):
+                    yield "", dict(row)
+            except sqlite3.Error as error:
+                raise Fault(f"the database can't be read from there on ({error})") from None
+
+
+def product_of(path: Path, called: Path) -> str:
     """The name of the product that a file is of, by how it begins."""
     with path.open("rb") as file:
         head = file.read(65536)
-    text, tables = head.decode(coding_of(head), "replace"), set[str]()
+    start, tables = head_of(head), set[str]()
     if head.startswith(b"SQLite format 3\0"):
         with peek(path) as db:
-            found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            tables = {name for (name,) in found}
+            tables = tables_of(db)
     for name, product in PRODUCTS.items():
-        if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, text):
+        if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, start):
             return name
     known = ", ".join(PRODUCTS)
-    raise Fault(f"{path} is of no product that is known ({known}): name one with --format")
+    raise Fault(f"{called} is of no product that is known ({known}): name one with --format")
 
 
 @contextlib.contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """The file, or, of one that is packed, what is in it; of LeanCloud's archives, the classes."""
+def unpacked(path: Path) -> Iterator[tuple[Path, Fault | None]]:
+    """The file, or, of one that is packed, what is in it; and whether that broke off."""
     with path.open("rb") as file:
-        zipped = file.read(2) == b"\x1f\x8b"
-    if not zipped and not tarfile.is_tarfile(path):
-        yield path
+        packed = file.read(2) == b"\x1f\x8b"
+    if not packed and not tarfile.is_tarfile(path):
+        yield path, None
         return
+    broken = None
     with tempfile.NamedTemporaryFile() as plain:
         try:
-            with tarfile.open(path, "r|*") as archive:
-                for each in archive:
-                    inner = archive.extractfile(each) if each.isfile() else None
-                    if inner and re.match(r"(?i)comment|counter|users", Path(each.name).name):
-                        shutil.copyfileobj(inner, plain)
-                        plain.write(b"\n")
-        except tarfile.ReadError:
-            plain.seek(0)
-            plain.truncate()
-            with gzip.open(path) as whole:
-                shutil.copyfileobj(whole, plain)
+            with gzip.open(path) if packed else path.open("rb") as file:
+                classes = file.read(512)[257:262] == b"ustar"
+                file.seek(0)
+                for part in classes_in(file) if classes else [file]:
+                    while chunk := part.read(16384):
+                        plain.write(chunk)
+        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+            broken = Fault(f"the file breaks off, or is damaged ({error})")
         plain.flush()
-        yield Path(plain.name)
+        yield Path(plain.name), broken
+
+
+def classes_in(file: Any) -> Iterator[IO[bytes]]:
+    """The comments, views and users of LeanCloud's archive."""
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        for each in archive:
+            inner = archive.extractfile(each) if each.isfile() else None
+            if inner and re.match(r"(?i)comment|counter|users", Path(each.name).name):
+                yield inner
+                yield io.BytesIO(b"\n")
 
 
 # The way in
@@ -5989,7 +6064,8 @@ OPENED = """
                     (SELECT min(created_at) FROM comment WHERE key = :key))"""
 STAGED_PAGES = """
     SELECT key, min(page_url) AS page_url, max(closed) AS closed, sum(views) AS views,
-           max(page_likes) AS page_likes
+           max(page_likes) AS page_likes,
+           EXISTS (SELECT 1 FROM comment WHERE comment.key = page.key) AS comments
       FROM page GROUP BY key"""
 STAGED = """
     SELECT comment.*, parent.stamp AS parent_stamp
@@ -5997,7 +6073,7 @@ STAGED = """
      ORDER BY comment.depth, comment.created_at, comment.id"""
 
 
-HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|img|table|hr|br|a)\b")
+HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b[^>]*>")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\]]*)\]\(#[^)]*\)")  # how Waline's answers begin
@@ -6009,11 +6085,16 @@ def markdown_in(said: Json) -> tuple[str, str]:
     if either := as_text(said.get("either")):
         pieces = CODE.split(either)  # Markdown, with stickers as HTML
         pieces[::2] = [IMAGE.sub(lambda tag: markdown_of(tag[0]), piece) for piece in pieces[::2]]
+        pieces[::2] = [AT_ANCHOR.sub(r"\1", piece) for piece in pieces[::2]]
         text, markup = ("", either) if HTML_START.match(either) else ("".join(pieces), "")
     if not text and (markup or said.get("lines")):
         markup = markup or as_text(said["lines"])
         return markdown_of(markup, breaks="lines" in said), markup[: MEGA // 4]
-    return AT_ANCHOR.sub(r"\1", text), ""
+    return text, ""
+
+
+def number_in(text: str) -> int:
+    return int(text) if re.fullmatch("[1-9][0-9]{0,11}", text) else 0
 
 
 def nickname_in(text: str) -> str:
@@ -6045,7 +6126,10 @@ class Import:
     """One file on its way in. It is staged in a temporary database first, where answers find what
     they answer; then brought in, fifty comments a transaction, so that it may be stopped."""
 
-    def __init__(self, name: str, config: Config, places: Places, now: int, zone: str = "") -> None:
+    def __init__(
+        self, name: str, config: Config, places: Places, now: int, zone: str, broken: Fault | None
+    ) -> None:
+        self.broken = broken  # what was wrong with the rest of the file
         self.name, self.product, self.config = name, PRODUCTS[name], config
         self.places, self.now, self.zone = places, now, zone or self.product.zone
         self.counts: Counter[str] = Counter()
@@ -6063,10 +6147,8 @@ class Import:
 
     # Staging
 
-    def stage(self, path: Path, show: Progress | None) -> Fault | None:
-        """All that can be read; what was wrong with the rest. Pages and authors come first, as the
-        file may have them last."""
-        broken = None
+    def stage(self, path: Path, show: Progress | None) -> None:
+        """All that can be read. Pages and authors come first, as the file may have them last."""
         for wanted in ("page author", "comment"):
             try:
                 told = show if wanted == "comment" else None
@@ -6075,8 +6157,7 @@ class Import:
                     if kind in wanted.split():
                         self.stage_one(kind, record)
             except Fault as fault:
-                broken = fault
-        return broken
+                self.broken = fault
 
     def kind(self, name: str, record: Any) -> str:
         names = self.product.names.split()
@@ -6098,8 +6179,8 @@ class Import:
         elif isinstance(record, dict) and isinstance(record.get("comments"), list):  # of Isso
             page = as_text(record.get("id"))
             for each in record["comments"]:
-                number = pick(each, "id")
-                self.stage_comment({**each, "id": f"{page} {number}", "in": page})
+                id = f"{page} {number}" if (number := pick(each, "id")) else None
+                self.stage_comment({**each, "id": id, "in": page})
         elif isinstance(record, dict):
             self.stage_comment(record)
         else:
@@ -6109,12 +6190,12 @@ class Import:
     def stage_page(self, said: Json) -> None:
         host, key, page_url = self.place(said.get("page")) or ("", "", "")
         if self.name == "commentd":
-            host, key = "", as_text(said["id"])
-        if key:
+            host, key, page_url = "", as_text(said["id"]), as_text(said["page"])
+        if key and not is_true(said.get("gone")):
             self.has_pages = True
             opened = time_in(said.get("opened_at"), self.zone, self.now)
-            counts = [count_in(said.get(name)) for name in ("views", "page_likes")]
             values = (as_text(said.get("id")), host, key, page_url, is_true(said.get("closed")))
+            counts = (count_in(said.get("views")), count_in(said.get("page_likes"), 100_000))
             sql = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
             self.db.execute(sql, (*values, *counts, opened))
 
@@ -6145,11 +6226,11 @@ class Import:
         ).fetchone()
         said.update(json.loads(author[0]) if author else {})
         id, place = as_text(said["id"]), self.place_of(said["page"])
-        if as_text(said.get("type")) in ("pingback", "trackback"):
-            self.tell("skipped: pingback", id)
-            return
-        if not place:
-            self.tell("skipped: no page", id)
+        kind = as_text(said.get("type")) or "comment"
+        alone = self.broken and said.get("author") and not author  # it comes with the whole file
+        why = "its author" if alone else f"it is a {kind}" if kind != "comment" else "no page"
+        if not place or alone or kind != "comment":
+            self.tell(f"skipped: {why}" + " is not in the file" * bool(alone), id)
             return
         row = self.row_of(id, said, state_in(record, table(self.product.comment).get("status", "")))
         above = (as_text(said.get(name)) for name in ("parent", "thread"))
@@ -6178,9 +6259,12 @@ class Import:
         if len(text.encode()) > 65536:
             self.tell("cut after 64 KiB", id)
             text = text.encode()[:65536].decode(errors="ignore")
-        gone = is_blank(text) or re.fullmatch(r"\\?\[deleted\\?\]", text) or status == "deleted"
-        ip = plain_ip(as_text(said.get("ip"))).replace(NOBODY, "")
-        shows_place = self.config.privacy_show_location and not gone
+        ours = self.name == "commentd"  # whose texts and places are as they were
+        gone = is_blank(text) or status == "deleted"
+        gone |= not ours and text.replace("\\", "") == "[deleted]"
+        ip = plain_ip(as_text(said.get("ip")))
+        ip = "" if ip == NOBODY and not ours else ip
+        shows_place = self.config.privacy_show_location and not gone and not ours
         country, location = self.places.of(ip) if shows_place else ("", "")
         language = as_text(said.get("language"))
         digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
@@ -6277,21 +6361,23 @@ class Import:
 
     def bring_page(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         key, *sums = (row[name] for name in ("key", "closed", "views", "page_likes"))
-        stamp = " ".join(map(str, ("page", key, *sums)))
+        stamp, page = " ".join(map(str, ("page", key, *sums))), store.page(key)
         if store.imported(self.name, stamp):
             self.pages.add(key)
-        elif any(sums) or self.name == "commentd":
+        elif any(sums[1:]) or (sums[0] and row["comments"]) or self.name == "commentd":
             page_id = self.page_in(store, key, row["page_url"], dry)
             if not dry:
                 store.note_import(self.name, stamp, 0)
-                store.raise_page(page_id, *sums)
+                # One that has comments here was closed or opened here.
+                closed = page.closed if page and page.total else sums[0]
+                store.raise_page(page_id, closed, *sums[1:])
 
     def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         said, stamp = json.loads(row["fields"]), row["stamp"]
         page_id = self.page_in(store, row["key"], row["page_url"], dry)
         if store.imported(self.name, stamp):
             self.counts["there"] += 1
-        elif twin := store.twin(self.name, page_id, row["created_at"], **said):
+        elif twin := self.twin(store, row, said, page_id):
             self.counts["there"] += 1
             if not dry:
                 store.note_import(self.name, stamp, twin)
@@ -6299,6 +6385,13 @@ class Import:
             self.counts["new"] += 1
             if not dry:
                 self.add(store, row, said, page_id)
+
+    def twin(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> int | None:
+        """The same comment, which was written here, or came by another way."""
+        own = store.comment(number_in(row["id"])) if self.name == "commentd" else None
+        if own and own.created_at == row["created_at"]:
+            return own.id
+        return store.twin(self.name, page_id, row["created_at"], **said)
 
     def add(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> None:
         above = row["parent_stamp"] and store.imported(self.name, row["parent_stamp"])
@@ -6313,14 +6406,12 @@ class Import:
             thread_id=above["thread_id"] if above else None,
             created_at=row["created_at"],
             now=self.now,
+            id=number_in(row["id"]) if self.name == "commentd" else 0,  # links to it go on
         ).id
-        if self.name == "commentd":  # links to it go on
-            comment_id = store.renumber(comment_id, count_in(row["id"]))
         store.note_import(self.name, row["stamp"], comment_id, said["original"])
-        if said["likes"]:
-            store.add_likes("comment", comment_id, said["likes"])
+        store.add_likes("comment", comment_id, said["likes"])
 
-    def report(self, broken: Fault | None, dry: bool) -> str:
+    def report(self, dry: bool) -> str:
         count = self.counts
         skipped = sum(n for what, n in count.items() if what.startswith("skipped"))
         sums = f"{count['new']} new, {count['there']} already here, {skipped} skipped"
@@ -6333,7 +6424,7 @@ class Import:
         if count["bare"] and self.name in ("waline", "isso-json"):
             lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
         lines += [f"  not carried: {self.product.lost}"] * bool(self.product.lost)
-        lines += [f"  {broken}: what stands before is taken"] * bool(broken)
+        lines += [f"  {self.broken}: what stands before is taken"] * bool(self.broken)
         return "\n".join(lines + ["this was a dry run: nothing is written"] * dry)
 
 
@@ -6356,15 +6447,26 @@ def in_list(records: Iterable[Json]) -> Iterator[str]:
         yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
 
 
+GONE: Json = dict.fromkeys(("nickname", "website", "content", "html", "email", "ip", "held"), "")
+GONE |= dict.fromkeys(("country", "location", "language"), "")
+GONE |= {"likes": 0, "pinned": 0, "edited_at": None}
+
+
+def standing(rows: Iterable[Json]) -> Iterator[Json]:
+    """Where a format has no tombstones, one is a comment that says so: answers keep their place."""
+    for row in rows:
+        stone = {"nickname": "-", "content": "[deleted]", "status": "visible"}
+        yield row | stone if row["status"] == "deleted" else row
+
+
 def exported(store: Store, emails: bool, *states: str) -> Iterator[Json]:
     """The comments of these states, page by page, the older first. What was deleted is among them
     where it holds answers, and without its texts."""
     for row in store.exported():
         if row["status"] in states:
-            texts = ("nickname", "website", "content", "html", "email", "ip", "held")
-            gone = texts if row["status"] == "deleted" else () if emails else ("email",)
-            whole = {**dict(row), **dict.fromkeys(gone, "")}
-            yield whole | {"ip": masked(whole["ip"])}
+            email = row["known_email"] if emails else ""
+            gone = GONE if row["status"] == "deleted" else {}
+            yield {**dict(row), "ip": masked(row["ip"]), "email": email, **gone}
 
 
 def as_commentd(store: Store, config: Config, emails: bool) -> Iterator[str]:
@@ -6395,7 +6497,7 @@ def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
             "createdAt": utc(row["created_at"]),
             "updatedAt": utc(row["edited_at"] or row["created_at"]),
         }
-        for row in exported(store, emails, "visible", "waiting", "spam")
+        for row in standing(exported(store, emails, *STATES))
     )
     yield "\n]}}\n"
 
@@ -6420,7 +6522,7 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
         | {"updated_at": utc(row["edited_at"] or row["created_at"], SECONDS + " +0000")}
         | dict.fromkeys(rest, "")
         | site
-        for row in exported(store, emails, "visible", "waiting")
+        for row in standing(exported(store, emails, "visible", "waiting", "deleted"))
     )
     yield "\n]\n"
 
@@ -6949,20 +7051,21 @@ def import_command(config: Config, asked: argparse.Namespace) -> int:
     if not source.is_file():
         raise Fault(f"{source}: there is no such file")
     with contextlib.ExitStack() as held:
-        plain = held.enter_context(unpacked(source))
+        plain, broken = held.enter_context(unpacked(source))
         if asked.dry_run and not path.exists():
             path = Path(held.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
         store = held.enter_context(contextlib.closing(Store(path, beside=path.exists())))
         places = held.enter_context(contextlib.closing(Places(assets_folder(), config.geo_file)))
-        way = Import(asked.format or product_of(plain), config, places, now, asked.zone)
+        name = asked.format or product_of(plain, source)
+        way = Import(name, config, places, now, asked.zone, broken)
         held.callback(way.db.close)
-        broken = way.stage(plain, progress("read"))
-        if not broken and not way.counts["read"] and not way.has_pages:
-            raise Fault(f"no comment and no page was found in {source}")
+        way.stage(plain, progress("read"))
+        if not way.broken and not way.counts["read"] and not way.has_pages:
+            raise Fault(f"{source}: there is no comment and no page of {name} in it")
         way.arrange(asked.host or "")
         way.bring(store, asked.dry_run, progress("brought in"))
-    print(way.report(broken, asked.dry_run))
-    return 1 if broken else 0
+    print(way.report(asked.dry_run))
+    return 1 if way.broken else 0
 
 
 def export_command(config: Config, asked: argparse.Namespace) -> int:
