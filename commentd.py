@@ -845,7 +845,8 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
         if path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
             raise sqlite3.DatabaseError("its last page is cut")
         if version_of(db) > len(MIGRATIONS):
-            raise SchemaFault(f"{path} was made by a newer commentd: install that one again")
+            ways = "install that one, or restore the copy that it kept"
+            raise SchemaFault(f"{path} was made by a newer commentd: {ways}")
         if (verdict := db.execute(sql).fetchone()[0]) != "ok":
             raise sqlite3.DatabaseError(one_line(verdict))
 
@@ -875,13 +876,16 @@ def statements(script: str) -> Iterator[str]:
 
 
 def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
-    """Bring the database up to date, each migration whole or not at all."""
+    """Bring the database up to date, wholly or not at all: where it fails, the older
+    program can go on."""
+    if version_of(db) >= len(migrations):
+        return
     # A migration may rebuild a table: with foreign keys on, dropping the old one would
     # delete its children. Inside a transaction this pragma does nothing.
     db.execute("PRAGMA foreign_keys = OFF")
-    while (version := version_of(db)) < len(migrations):
-        with db:
-            db.execute("BEGIN IMMEDIATE")
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        for version in range(version_of(db), len(migrations)):
             for statement in statements(migrations[version]):
                 db.execute(statement)
             if db.execute("PRAGMA foreign_key_check").fetchone():
@@ -1322,10 +1326,17 @@ class Store:
         version = version_of(self.writer)
         if beside and version < len(MIGRATIONS):
             raise SchemaFault(f"{self.path} is of an older commentd: start the service once")
-        if keep and 0 < version < len(MIGRATIONS):
-            copy = keep(f"-schema{version}")
+        copy = keep(f"-schema{version}") if keep and 0 < version < len(MIGRATIONS) else None
+        if copy:
             log.info("the database is brought up to date; as it was, it is kept in %s", copy)
-        migrate(self.writer)
+        try:
+            migrate(self.writer)
+        except BaseException:
+            with contextlib.suppress(OSError, sqlite3.Error):
+                # Whoever keeps the service running starts it again and again.
+                if copy and version_of(self.writer) == version:
+                    copy.unlink()
+            raise
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -5831,7 +5842,7 @@ def json_lines(text: TextIO) -> Records:
             name = found[1] if found else ""
         elif line.strip():
             try:
-                record = json.loads(line.strip().rstrip(","))
+                record = json.loads(line.strip().rstrip(","), strict=False)
             except (ValueError, RecursionError):
                 record = f"line {number}"
             if isinstance(record, dict) and isinstance(record.get("posts"), list):
@@ -5842,7 +5853,8 @@ def json_lines(text: TextIO) -> Records:
 
 def members(text: TextIO) -> Records:
     """What is in the lists of a JSON text, with the name of the list."""
-    decode, buffer, at, name, inside = json.JSONDecoder().raw_decode, "", 0, "", ""
+    decode = json.JSONDecoder(strict=False).raw_decode  # a control spoils no row
+    buffer, at, name, inside = "", 0, "", ""
 
     def more() -> bool:
         nonlocal buffer, at

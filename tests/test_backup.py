@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -23,14 +22,13 @@ from typing import Any
 import pytest
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
 from test_commands import run
-from test_server import COMMENT, Service, refused, services, until
-from test_storage import Writer, add, in_a_child, noise, schema, spoil, with_version
+from test_server import COMMENT, Service, services, until
+from test_storage import Writer, add, noise, spoil, with_version
 
 import commentd
 from commentd import (
     DAY,
     HOUR,
-    MIGRATIONS,
     MINUTE,
     App,
     Config,
@@ -42,7 +40,6 @@ from commentd import (
     copy_database,
     figures_of,
     make_app,
-    migrate,
     peek,
     restore,
 )
@@ -417,123 +414,6 @@ def test_damage_costs_no_copy_that_is_whole(
     assert found(Path(config.backup_folder)) == before
     assert "is damaged" in caplog.text
     app.close()
-
-
-# Kept before a migration
-
-
-@pytest.fixture
-def old(config: Config) -> Path:
-    """A database of schema 1, with rows in every table."""
-    path = Path(config.database_path)
-    with closing(connect(str(path))) as db:
-        script = Path(__file__).parent / "schemas" / "1.sql"
-        db.executescript(f"PRAGMA foreign_keys = OFF; {script.read_text('utf-8')}")
-        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        assert all(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
-    return path
-
-
-# The columns that each later schema added at the end of a table.
-ADDED = {
-    2: {"comment": 1, "comment_liker": 1, "page_liker": 1},
-    3: {"comment": 2, "page": 1},
-    4: {"account": 1, "comment": 5, "outbox": 1, "page": 1},
-    5: {},
-}
-
-
-def released(path: Path) -> tuple[list[Any], dict[str, Any]]:
-    """The schema, and the rows of what was there in schema 1."""
-    with closing(sqlite3.connect(path)) as db:
-        rows, added = dump(str(path)), Counter[str]()
-        for version in range(2, schema(db)[0] + 1):
-            added.update(ADDED[version])
-        return schema(db), {t: [r[: len(r) - added[t]] for r in rows[t]] for t in rows}
-
-
-def test_a_released_schema_was_never_edited(old: Path, tmp_path: Path) -> None:
-    with closing(connect(str(tmp_path / "new.db"))) as db:
-        migrate(db, MIGRATIONS[:1])
-        assert schema(db) == released(old)[0]
-
-
-def test_an_old_database_is_copied_and_brought_up_to_date(
-    old: Path, config: Config, outside: Outside, tmp_path: Path
-) -> None:
-    before = released(old)
-    for again in (False, True):  # and once more, from the copy
-        with closing(make_app(config, outside.world, rounds=1)) as app:
-            web = Visitor(app)
-            thread = web.listing(view="flat", sort="oldest", url="/2026/hello/")
-            shown = [(c["content"], c["likes"]) for c in thread["comments"]]
-            assert [likes for _, likes in shown] == [3, 1, 0]
-            assert [(c["edited"], c["pinned"]) for c in thread["comments"]] == [(None, False)] * 3
-            assert (thread["total"], thread["page_likes"], thread["views"]) == (3, 2, 42)
-        assert_whole(str(old))
-        schema_now, rows = released(old)
-        assert schema_now[0] == len(MIGRATIONS)
-        assert rows["comment"] == before[1]["comment"]
-        assert rows["comment_liker"] == before[1]["comment_liker"]
-        with closing(sqlite3.connect(old)) as db:
-            sql = "SELECT count(*) FROM comment_liker WHERE (liked_at IS NULL) <> (visitor LIKE ?)"
-            assert db.execute(sql, ("user %",)).fetchone() == (0,)
-        name = f"commentd-{'20261118-110641' if again else '20261118-110640'}-schema1.db"
-        copy = Path(config.backup_folder) / name
-        if not again:
-            assert released(copy) == before
-            outside.time += 1
-            restore(old, copy, int(outside.time))
-    assert len(found(Path(config.backup_folder))) == 2
-
-
-def test_without_a_copy_there_is_no_migration(old: Path, config: Config, tmp_path: Path) -> None:
-    before = released(old)
-    with services(tmp_path) as start:
-        words = refused(start(waits=False, backup={"folder": "commentd.ini"}))
-        assert "commentd.ini can't be made: File exists" in words
-        assert released(old) == before
-        words = refused(start(waits=False, backup={"folder": "/sys"}))
-        assert "could not be written" in words
-        assert released(old) == before
-        assert start(backup={"folder": "copies", "every": "0"}).ask("GET", "/health").status == 200
-    assert len(found(tmp_path / "copies")) == 1
-
-
-@pytest.mark.parametrize("command", ["check", "recount"])
-def test_commands_leave_a_migration_to_the_service(old: Path, tmp_path: Path, command: str) -> None:
-    before = released(old)
-    code, text, errors = run(tmp_path, command)
-    assert code == 1
-    assert "commentd.db is of an older commentd: start the service once\n" in text + errors
-    assert released(old) == before
-
-
-def test_a_migration_that_is_cut_off_leaves_the_old_database(
-    old: Path, config: Config, tmp_path: Path
-) -> None:
-    before, outcomes = released(old), set()
-    for dies_at in itertools.count():
-        folder = tmp_path / str(dies_at)
-        folder.mkdir()
-        shutil.copy(old, folder / "commentd.db")
-        cut = replace(
-            config, database_path=f"{folder}/commentd.db", backup_folder=f"{folder}/copies"
-        )
-        died = in_a_child(cut, "start", "", dies_at)
-        now = released(folder / "commentd.db")
-        outcomes.add(now[0][0])
-        if now[0][0] == 1:
-            assert now == before
-        copies = list((folder / "copies").glob("[!.]*"))
-        assert copies or now[0][0] == 1
-        assert all(released(copy) == before for copy in copies)
-        make_app(cut, Outside().world, rounds=1).close()
-        assert_whole(cut.database_path)
-        assert released(Path(cut.database_path))[0][0] == len(MIGRATIONS)
-        if not died:
-            break
-    assert outcomes == {*range(1, len(MIGRATIONS) + 1)}
 
 
 # Put back

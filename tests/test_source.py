@@ -196,6 +196,10 @@ def is_constant(sql: ast.expr) -> bool:
             return is_constant(left) and is_constant(right)
         case ast.JoinedStr():
             return ast.unparse(sql) == "f'PRAGMA user_version = {version + 1}'"
+        case ast.Attribute():
+            return ast.unparse(sql) == "product.sql"  # of the table of products
+        case ast.IfExp(body=body, orelse=other):
+            return is_constant(body) and is_constant(other)
     return False
 
 

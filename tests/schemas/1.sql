@@ -11,8 +11,8 @@ CREATE TABLE account (
         version    INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$00000000000000000000000000000000$x','admin',3,1795000000);
-INSERT INTO "account" VALUES(4,'bob@example.com','鲍勃','pbkdf2_sha256$1$11111111111111111111111111111111$x','user',1,1795000060);
+INSERT INTO "account" VALUES(1,'ann@example.com','Ann','pbkdf2_sha256$1$fac81ab6f6a944853218788c8cb31d90$5e9b815d97a52e9ebea9bdab66abe79baa887617c9f75a06ce2422aa186f5969','admin',3,1795000000);
+INSERT INTO "account" VALUES(4,'bob@example.com','鲍勃','pbkdf2_sha256$1$d71785a32ded3ac9bbe1762956825dd1$a4b2c0a51887776f12ed558f49de957f2c2f93f3973d6958bd776d43f7745051','user',1,1795000060);
 CREATE TABLE budget (
         name    TEXT NOT NULL,
         subject TEXT NOT NULL,
@@ -54,7 +54,7 @@ CREATE TABLE comment_liker (
         visitor    TEXT NOT NULL,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "comment_liker" VALUES(1,'1f3c9a7b2d4e5f60718293a4b5c6d7e8');
+INSERT INTO "comment_liker" VALUES(1,'d53a81b4ae51f6f35790fe4caac91206');
 INSERT INTO "comment_liker" VALUES(1,'user 1');
 INSERT INTO "comment_liker" VALUES(1,'user 4');
 INSERT INTO "comment_liker" VALUES(3,'a0b1c2d3e4f5061728394a5b6c7d8e9f');
@@ -68,8 +68,13 @@ CREATE TABLE outbox (
         expires_at      INTEGER NOT NULL,
         failure         TEXT NOT NULL DEFAULT ''
     ) STRICT;
-INSERT INTO "outbox" VALUES(1,1,'cid@example.com','To: cid@example.com',0,1795000000,1795000600,'');
+INSERT INTO "outbox" VALUES(1,1,'cid@example.com','To: cid@example.com
+
+123456',0,1795000000,1795000600,'');
 INSERT INTO "outbox" VALUES(2,NULL,'ann@example.com','',5,NULL,1795086400,'550 no such user');
+INSERT INTO "outbox" VALUES(5,NULL,'ann@example.com','To: ann@example.com
+
+changed',2,1795001800,1795086400,'421 later');
 CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -87,7 +92,7 @@ CREATE TABLE page_liker (
         visitor TEXT NOT NULL,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
-INSERT INTO "page_liker" VALUES(1,'1f3c9a7b2d4e5f60718293a4b5c6d7e8');
+INSERT INTO "page_liker" VALUES(1,'d53a81b4ae51f6f35790fe4caac91206');
 INSERT INTO "page_liker" VALUES(1,'user 4');
 CREATE TABLE registration (
         id         INTEGER PRIMARY KEY,
@@ -102,7 +107,7 @@ CREATE TABLE registration (
         created_at INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
     ) STRICT;
-INSERT INTO "registration" VALUES(1,'r-1','cid@example.com','Cid','pbkdf2_sha256$1$2$x','c0de','203.0.113.0',1,2,1795000000,1795000600);
+INSERT INTO "registration" VALUES(1,'r-1','cid@example.com','Cid','pbkdf2_sha256$1$8add06f896c135cd59e1e5597ebe1c04$5e097f2c20faa914407efc527f976d53edf0f8816291f66e517f09987bfd2eff','3019d619559117a52c2a2e764c9ba508b0f4c9792da732b1c033e306f4fe6122','203.0.113.0',1,2,1795000000,1795000600);
 CREATE TABLE secret (
         name  TEXT PRIMARY KEY,
         value TEXT NOT NULL
