@@ -23,6 +23,7 @@ uses only what stands above it.
 
 import argparse
 import base64
+import codecs
 import configparser
 import contextlib
 import difflib
@@ -1983,15 +1984,11 @@ class Store:
         rows = self.rows(sql, product=product, product_id=product_id)
         return rows[0] if rows else None
 
-    def twin(self, product: str, page_id: int, created_at: int, **said: Any) -> int | None:
-        """The number of the same comment, which came here by another way."""
-        sql = """
-            SELECT id FROM comment
-             WHERE page_id = :page_id AND status IN ('visible', 'waiting', 'spam', 'deleted')
-               AND created_at = :created_at AND nickname = :nickname AND content = :content
-               AND NOT EXISTS (SELECT 1 FROM import
-                    WHERE import.comment_id = comment.id AND import.product = :product)"""
-        return self.number(sql, product=product, page_id=page_id, created_at=created_at, **said)
+    def twin(self, product: str, key: str, **said: Any) -> int | None:
+        """The number of the same comment, which was written here, or came by another way: by its
+        number and second, whatever became of it; else by what it says."""
+        found = self.number(TWIN["number"], product=product, **said)
+        return found or self.number(TWIN["text"], product=product, key=key, **said)
 
     def note_import(
         self, product: str, product_id: str, comment_id: int, original: str = ""
@@ -2097,6 +2094,19 @@ MERGES = [
          FROM page AS o WHERE p.id = :new AND o.id = :old""",
     "DELETE FROM page WHERE id = :old",
 ]
+TWIN = {
+    by: f"""
+    SELECT comment.id FROM comment JOIN page ON page.id = comment.page_id
+     WHERE {same} AND comment.created_at = :created_at
+       AND NOT EXISTS (SELECT 1 FROM import
+            WHERE import.comment_id = comment.id AND import.product = :product)"""
+    for by, same in {
+        "number": "comment.id = :id",
+        "text": """page.key = :key AND comment.nickname = :nickname
+       AND comment.content = :content AND comment.status IN
+           ('visible', 'waiting', 'spam', 'deleted')""",
+    }.items()
+}
 ADD_COMMENT = """
     INSERT INTO comment (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
                          html, ip, country, location, status, created_at, held, language,
@@ -5601,7 +5611,7 @@ def count_in(value: Any, most: int = 2**53) -> int:
         value = json.loads(value) if str(value)[:1] == "[" and isinstance(value, str) else value
         number = len(value) if isinstance(value, list) else int(float(as_text(value)))
         return min(most, max(0, number))
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, RecursionError):
         return 0
 
 
@@ -5618,7 +5628,8 @@ def time_in(value: Any, zone: str, now: float) -> int | None:
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=here)).timestamp()
         except (ValueError, OverflowError):
             return None
-    return int(seconds) if 631152000 <= seconds <= now + DAY else None
+    # The day is for clocks that were wrong.
+    return min(int(seconds), int(now)) if 631152000 <= seconds <= now + DAY else None
 
 
 def state_in(record: Json, rules: str) -> str:
@@ -5776,6 +5787,8 @@ def letters(text: str) -> str:
 # Files
 
 Records = Iterator[tuple[str, Any]]
+# Found while all files can be read: root gives its rights up later.
+CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 RECORD_LIMIT = 16 * MEGA  # no record of any product has a thousandth of it
 
 
@@ -5806,9 +5819,10 @@ def coding_of(head: bytes) -> str:
     if head[:2] in (b"\xff\xfe", b"\xfe\xff") or not declared:
         return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return io.TextIOWrapper(io.BytesIO(), declared[1].decode()).encoding
-    except LookupError:
+        b"a".decode(declared[1].decode(), "replace")
+    except (LookupError, UnicodeError):  # there is none of that name, or it is none of texts
         return "utf-8-sig"
+    return declared[1].decode()
 
 
 def head_of(head: bytes) -> str:
@@ -5844,6 +5858,8 @@ def json_lines(text: TextIO) -> Records:
             try:
                 record = json.loads(line.strip().rstrip(","), strict=False)
             except (ValueError, RecursionError):
+                if line[-1] != "\n":
+                    raise Fault(f"the file breaks off in line {number}") from None
                 record = f"line {number}"
             if isinstance(record, dict) and isinstance(record.get("posts"), list):
                 yield from (("", post) for post in record["posts"])  # Remark42's pages
@@ -5911,7 +5927,8 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
     buffer, first = "", True
     while chunk := text.read(65536):
         buffer = limited(buffer + CONTROL.sub("", chunk))
-        buffer = buffer.lstrip("\ufeff \t\r\n") if first else buffer
+        if first:  # what stands before is an accident
+            buffer = buffer[max(0, buffer.find("<?xml", 0, 1000)) :].lstrip("\ufeff \t\r\n")
         cut = buffer.rfind(">") + 1
         if buffer.count("<![CDATA[", 0, cut) > buffer.count("]]>", 0, cut):
             cut = buffer.rfind("<![CDATA[")
@@ -5961,13 +5978,9 @@ def xml_records(text: TextIO, names: list[str]) -> Records:
         raise Fault(f"the file breaks off, or is no XML from there on ({error})") from None
 
 
-def tables_of(db: sqlite3.Connection) -> set[str]:
-    found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return {name for (name,) in found}
-
-
-def foreign_rows(path: Path, product: Product) -> Records:
-    """What another program's database holds, of which a copy is read."""
+@contextlib.contextmanager
+def foreign(path: Path) -> Iterator[sqlite3.Connection]:
+    """A copy of another program's database: the file and its folder stay as they are."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
@@ -5981,21 +5994,33 @@ def foreign_rows(path: Path, product: Product) -> Records:
             db.row_factory = sqlite3.Row
             db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
             try:
-                if not set(product.sign.split()) <= tables_of(db):
-                    raise Fault(f"the file has not the tables {product.sign}")
-                for row in db.execute(product.sql):
-                    yield "", dict(row)
+                yield db
             except sqlite3.Error as error:
                 raise Fault(f"the database can't be read from there on ({error})") from None
+
+
+def tables_of(db: sqlite3.Connection) -> set[str]:
+    found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {row["name"] for row in found}
+
+
+def foreign_rows(path: Path, product: Product) -> Records:
+    with foreign(path) as db:
+        if not set(product.sign.split()) <= tables_of(db):
+            raise Fault(f"the file has not the tables {product.sign}")
+        for row in db.execute(product.sql):
+            yield "", dict(row)
+        if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
+            raise Fault(f"the database is damaged ({one_line(verdict)})")
 
 
 def product_of(path: Path, called: Path) -> str:
     """The name of the product that a file is of, by how it begins."""
     with path.open("rb") as file:
-        head = file.read(65536)
+        head = file.read(MEGA)
     start, tables = head_of(head), set[str]()
     if head.startswith(b"SQLite format 3\0"):
-        with peek(path) as db:
+        with foreign(path) as db:
             tables = tables_of(db)
     for name, product in PRODUCTS.items():
         if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, start):
@@ -6127,7 +6152,11 @@ def proper_or_none(proper: Callable[[str], str], text: str) -> str:
 
 def website_in(text: str) -> str:
     bare = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
-    return proper_or_none(proper_website, f"http://{text}" if bare else text)
+    return (
+        ""
+        if len(text) > 2048
+        else proper_or_none(proper_website, f"http://{text}" if bare else text)
+    )
 
 
 def email_in(text: str) -> str:
@@ -6155,7 +6184,8 @@ class Import:
     def tell(self, what: str, name: str) -> None:
         self.counts[what] += 1
         if self.counts[what] <= 8:
-            self.named.setdefault(what, []).append(name)
+            shown = " ".join("".join(c for c in name if c.isprintable()).split())[:40]
+            self.named.setdefault(what, []).append(shown)
 
     # Staging
 
@@ -6190,7 +6220,7 @@ class Import:
             self.db.execute(sql, (said.pop("id", ""), json.dumps(said)))
         elif isinstance(record, dict) and isinstance(record.get("comments"), list):  # of Isso
             page = as_text(record.get("id"))
-            for each in record["comments"]:
+            for each in filter(None, record["comments"]):
                 id = f"{page} {number}" if (number := pick(each, "id")) else None
                 self.stage_comment({**each, "id": id, "in": page})
         elif isinstance(record, dict):
@@ -6257,7 +6287,9 @@ class Import:
             re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", stamp.partition(" ")[2])
         )
         if not self.db.execute(sql, (*values, created_at, stamp, json.dumps(row))).rowcount:
-            self.tell("skipped: its id is there twice", id)
+            if id:
+                self.tell("skipped: its id is there twice", id)
+            self.counts["there"] += not id
         if is_true(said.get("closed")):
             self.stage_page({"page": said["page"], "closed": True})
 
@@ -6279,7 +6311,8 @@ class Import:
         shows_place = self.config.privacy_show_location and not gone and not ours
         country, location = self.places.of(ip) if shows_place else ("", "")
         language = as_text(said.get("language"))
-        digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:32]
+        which = [as_text(said.get(n)) for n in ("page", "created_at", "nickname")] + [text]
+        digest = hashlib.sha256("\0".join(which).encode()).hexdigest()[:32]
         kept = {
             "nickname": nickname_in(name),
             "email": email_in(email),
@@ -6304,7 +6337,7 @@ class Import:
 
     def arrange(self, host: str) -> None:
         """Leave what is of other sites; find who answers whom."""
-        self.choose_host(host.removeprefix("www."))
+        self.choose_host(host_of(re.sub("^(https?://)?(www[.])?", "any://", host.lower())))
         self.db.execute(REHUNG)
         for id in self.ids(ORPHANS):
             self.tell("stand at the top, since what they answer is not there", id)
@@ -6337,7 +6370,7 @@ class Import:
         """That of the blog: the one that is named, or that the settings name, or the only one."""
         found = self.ids("SELECT host FROM comment WHERE host <> '' GROUP BY host")
         own = {host_of(origin).removeprefix("www.") for origin in self.config.site_origins}
-        chosen = {host} if host else own.intersection(found) or set(found)
+        chosen = {host} - {""} or own.intersection(found) or set(found)
         if len(chosen) > 1 and not own & chosen:
             raise Fault(f"it holds comments of {', '.join(found)}: name yours with --host")
         for other in {*found} - chosen:
@@ -6381,29 +6414,26 @@ class Import:
             if not dry:
                 store.note_import(self.name, stamp, 0)
                 # One that has comments here was closed or opened here.
-                closed = page.closed if page and page.total else sums[0]
+                closed = page.closed if page and (page.total or page.closed) else sums[0]
                 store.raise_page(page_id, closed, *sums[1:])
 
     def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         said, stamp = json.loads(row["fields"]), row["stamp"]
-        page_id = self.page_in(store, row["key"], row["page_url"], dry)
         if store.imported(self.name, stamp):
+            self.pages.add(row["key"])
             self.counts["there"] += 1
-        elif twin := self.twin(store, row, said, page_id):
+            return
+        which = {**said, "id": number_in(row["id"]), "created_at": row["created_at"]}
+        if twin := store.twin(self.name, row["key"], **which):
+            self.pages.add(row["key"])
             self.counts["there"] += 1
             if not dry:
                 store.note_import(self.name, stamp, twin)
-        else:
-            self.counts["new"] += 1
-            if not dry:
-                self.add(store, row, said, page_id)
-
-    def twin(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> int | None:
-        """The same comment, which was written here, or came by another way."""
-        own = store.comment(number_in(row["id"])) if self.name == "commentd" else None
-        if own and own.created_at == row["created_at"]:
-            return own.id
-        return store.twin(self.name, page_id, row["created_at"], **said)
+            return
+        self.counts["new"] += 1
+        page_id = self.page_in(store, row["key"], row["page_url"], dry)
+        if not dry:
+            self.add(store, row, said, page_id)
 
     def add(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> None:
         above = row["parent_stamp"] and store.imported(self.name, row["parent_stamp"])
@@ -6518,8 +6548,8 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """All values are texts."""
     site = {"site_name": site_name(config), "site_urls": ",".join(config.site_origins)}
     rest = ("ua", "password", "badge_name", "badge_color")
-    words = """id=id rid=parent_id content=content ip=ip is_pinned=pinned vote_up=likes
-        nick=nickname email=email link=website page_key=page_url page_title=page_url
+    words = """page_key=page_url id=id rid=parent_id content=content ip=ip is_pinned=pinned
+        vote_up=likes nick=nickname email=email link=website page_title=page_url
         page_admin_only=closed"""
     flags = {"is_pinned", "page_admin_only"}
     yield "[\n"
@@ -6589,7 +6619,7 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
                 "author_IP": row["ip"] or NOBODY,  # Isso breaks at none
                 "date": utc(row["created_at"], SECONDS),
                 "date_gmt": utc(row["created_at"], SECONDS),
-                "content": row["html"] or "[deleted]",
+                "content": row["html"] or html.escape(row["content"]) or "[deleted]",
                 "approved": APPROVED[row["status"]],
                 "type": "comment",
                 "parent": row["parent_id"] or 0,
@@ -6610,8 +6640,8 @@ Exporter = Callable[[Store, Config, bool], Iterator[str]]
 EXPORTERS: dict[str, tuple[Exporter, str]] = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
-    "artalk": (as_artalk, "spam, what was deleted, views"),
-    "waline": (as_waline, "what was deleted, closed pages, likes of pages"),
+    "artalk": (as_artalk, "spam, edits, views, likes of pages"),
+    "waline": (as_waline, "edits, closed pages, likes of pages"),
     "isso": (as_isso, "parents, what is not shown, likes, views, edits, pins, closed pages"),
 }
 
@@ -7064,17 +7094,19 @@ def import_command(config: Config, asked: argparse.Namespace) -> int:
         raise Fault(f"{source}: there is no such file")
     with contextlib.ExitStack() as held:
         plain, broken = held.enter_context(unpacked(source))
-        if asked.dry_run and not path.exists():
-            path = Path(held.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
-        store = held.enter_context(contextlib.closing(Store(path, beside=path.exists())))
-        places = held.enter_context(contextlib.closing(Places(assets_folder(), config.geo_file)))
         name = asked.format or product_of(plain, source)
+        places = held.enter_context(contextlib.closing(Places(assets_folder(), config.geo_file)))
         way = Import(name, config, places, now, asked.zone, broken)
         held.callback(way.db.close)
         way.stage(plain, progress("read"))
         if not way.broken and not way.counts["read"] and not way.has_pages:
             raise Fault(f"{source}: there is no comment and no page of {name} in it")
         way.arrange(asked.host or "")
+        if asked.dry_run and not size_of(path):
+            path = Path(held.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
+        with peek(path) if size_of(path) else contextlib.nullcontext() as db:
+            made = db is not None and version_of(db) > 0  # else its making was cut off
+        store = held.enter_context(contextlib.closing(Store(path, beside=made)))
         way.bring(store, asked.dry_run, progress("brought in"))
     print(way.report(asked.dry_run))
     return 1 if way.broken else 0
@@ -7237,7 +7269,7 @@ def asked_for(argv: list[str] | None) -> argparse.Namespace:
     for option, (goes, how) in OPTIONS.items():
         add(option, **{**how, "help": f"with {goes}: {how['help']}"})
     add("--version", action="version", version=f"commentd {__version__}")
-    asked = parser.parse_args(argv)
+    asked = parser.parse_intermixed_args(argv)
     for option, (goes, _) in OPTIONS.items():
         if vars(asked)[option[2:].replace("-", "_")] and asked.command not in goes.split(", "):
             parser.error(f"{option} goes with {goes}")
@@ -7261,7 +7293,7 @@ def main(argv: list[str] | None = None) -> int:
         if asked.command not in ("serve", "example"):
             as_owner(Path(config.database_path))
         return COMMANDS[asked.command][0](config, asked)
-    except (Fault, OSError) as fault:
+    except (Fault, OSError, sqlite3.Error) as fault:
         print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return getattr(fault, "exit_code", 1)
     except KeyboardInterrupt:
