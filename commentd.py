@@ -5929,12 +5929,13 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
         buffer = limited(buffer + CONTROL.sub("", chunk))
         if first:  # what stands before is an accident
             buffer = buffer[max(0, buffer.find("<?xml", 0, 1000)) :].lstrip("\ufeff \t\r\n")
-        cut = buffer.rfind(">") + 1
-        if buffer.count("<![CDATA[", 0, cut) > buffer.count("]]>", 0, cut):
-            cut = buffer.rfind("<![CDATA[")
-        pieces, buffer, first = CDATA.split(buffer[:cut]), buffer[cut:], False
+        pieces = CDATA.split(buffer)
+        start = pieces[-1].find("<![CDATA[")
+        start = pieces[-1].rfind(">") + 1 if start < 0 else start
+        buffer, pieces[-1], first = pieces[-1][start:], pieces[-1][:start], False
         pieces[::2] = [REFERENCE.sub(referred, piece) for piece in pieces[::2]]
         yield "".join(pieces)
+    yield buffer
 
 
 def xml_records(text: TextIO, names: list[str]) -> Records:
@@ -6008,10 +6009,10 @@ def foreign_rows(path: Path, product: Product) -> Records:
     with foreign(path) as db:
         if not set(product.sign.split()) <= tables_of(db):
             raise Fault(f"the file has not the tables {product.sign}")
-        for row in db.execute(product.sql):
-            yield "", dict(row)
         if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise Fault(f"the database is damaged ({one_line(verdict)})")
+        for row in db.execute(product.sql):
+            yield "", dict(row)
 
 
 def product_of(path: Path, called: Path) -> str:
@@ -6020,7 +6021,7 @@ def product_of(path: Path, called: Path) -> str:
         head = file.read(MEGA)
     start, tables = head_of(head), set[str]()
     if head.startswith(b"SQLite format 3\0"):
-        with foreign(path) as db:
+        with contextlib.suppress(Fault), foreign(path) as db:
             tables = tables_of(db)
     for name, product in PRODUCTS.items():
         if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, start):
@@ -6184,7 +6185,7 @@ class Import:
     def tell(self, what: str, name: str) -> None:
         self.counts[what] += 1
         if self.counts[what] <= 8:
-            shown = " ".join("".join(c for c in name if c.isprintable()).split())[:40]
+            shown = " ".join("".join(c for c in name if c.isprintable()).split())[:64]
             self.named.setdefault(what, []).append(shown)
 
     # Staging
@@ -6220,7 +6221,7 @@ class Import:
             self.db.execute(sql, (said.pop("id", ""), json.dumps(said)))
         elif isinstance(record, dict) and isinstance(record.get("comments"), list):  # of Isso
             page = as_text(record.get("id"))
-            for each in filter(None, record["comments"]):
+            for each in (each for each in record["comments"] if isinstance(each, dict)):
                 id = f"{page} {number}" if (number := pick(each, "id")) else None
                 self.stage_comment({**each, "id": id, "in": page})
         elif isinstance(record, dict):
@@ -7118,7 +7119,13 @@ def export_command(config: Config, asked: argparse.Namespace) -> int:
         raise SettingsFault(f"exports are: {', '.join(EXPORTERS)}")
     export, lost = EXPORTERS[name]
     with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
-        sys.stdout.writelines(export(store, config, asked.emails))
+        texts = (text.encode() for text in export(store, config, asked.emails))
+        try:
+            sys.stdout.buffer.writelines(texts)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read has enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
     lost += "" if asked.emails else ", e-mails (--emails)"
     print(f"not in this file: {lost}", file=sys.stderr)
     return 0

@@ -423,7 +423,7 @@ def test_a_row_without_an_id_is_known_by_page_time_author_and_text(
     thread = [replace(said, id="", parent="") for said in blog()]
     assert desk.bring(FILES[product](thread)).sums == (12, 12, 0, 0)
     assert desk.bring(FILES[product](thread)).sums == (12, 0, 12, 0)
-    newer = [replace(said, **change) for said in thread]
+    newer = [replace(said, page=said.page.rstrip("/"), **change) for said in thread]
     assert desk.bring(FILES[product](newer)).sums == (12, 0, 12, 0)
     apart = [replace(thread[0], text="other"), replace(thread[0], nickname="Bob")]
     apart += [replace(thread[0], page="/b/"), replace(thread[0], at=NOON + 1)]
@@ -509,8 +509,8 @@ def test_it_goes_on_where_it_was_killed(desk: Desk, product: str) -> None:
         if left[-1]:
             assert_whole(str(path))
         again = desk.bring(file)
-        assert (again.code, again.sums) == (0, (120, 120 - left[-1], left[-1], 0))
-        assert desk.dump() == whole
+        assert (again.code, again.sums) == (0, (120, 120 - left[-1], left[-1], 0)), dies_at
+        assert desk.dump() == whole, dies_at
     assert {0 < n < 120 for n in left} == {True, False}
 
 
@@ -523,8 +523,7 @@ def test_killed_again_and_again_it_comes_to_its_end(desk: Desk) -> None:
     count = statements_of(lambda: desk.bring(file))
     path, left = desk.use("killed.db"), [0]
     while left[-1] < 180 and len(left) < 20:
-        # Each time farther: what is there already costs statements too.
-        statements_of(lambda: desk.bring(file), count * (len(left) + 1) // 4, may_end=True)
+        statements_of(lambda: desk.bring(file), count // 2, may_end=True)
         left.append(count_in(path))
     assert left == sorted(left)
     assert len({*left}) > 3
@@ -700,6 +699,23 @@ def test_an_export_of_ours_brings_nothing_back(
     assert (desk.rows("SELECT * FROM comment"), desk.rows("SELECT * FROM page")) == before
 
 
+def test_what_was_spam_there_goes_after_its_days_here_and_stays_away(
+    desk: Desk, app: App, outside: Outside
+) -> None:
+    thread = [replace(said, status="spam" if said.id in "147" else "visible") for said in blog()]
+    desk.bring(waline(thread))
+    outside.time += 29 * DAY
+    app.tick()
+    assert desk.kept[NOON]["content"] == "text 1"
+    outside.time += 2 * DAY
+    app.tick()
+    assert not {"text 1", "text 4", "text 7"} & {*desk.texts}
+    assert len([text for text in desk.texts if text]) == 9
+    before = desk.dump()
+    assert desk.bring(waline(thread)).sums == (12, 0, 12, 0)
+    assert desk.dump() == before
+
+
 def test_a_page_that_was_reopened_here_stays_open(
     desk: Desk, app: App, owner: Visitor, visitor: Visitor
 ) -> None:
@@ -718,13 +734,19 @@ def test_a_page_that_was_reopened_here_stays_open(
 def test_a_page_that_was_reopened_stays_open_when_it_was_read_more_elsewhere(desk: Desk) -> None:
     desk.bring(waline(blog()))
     ours = json.loads(desk.ask("export").text)
+    ours["pages"].append(
+        {**ours["pages"][0], "page_key": "/none", "page_url": "/none", "closed": 1}
+    )
     desk.use("other.db")
     for views in (5, 6):
         page = next(page for page in ours["pages"] if page["page_url"] == "/0/")
         page |= {"closed": 1, "views": views}
         desk.bring(json.dumps(ours).encode())
-        (there,) = desk.rows("SELECT closed, views FROM page WHERE key = '/0'")
-        assert there == {"closed": int(views == 5), "views": views}
+        there = desk.rows(
+            "SELECT closed, views FROM page WHERE key IN ('/0', '/none') ORDER BY key"
+        )
+        closed = int(views == 5)
+        assert there == [{"closed": closed, "views": views}, {"closed": closed, "views": 0}]
         with closing(sqlite3.connect(desk.path)) as db, db:
             db.execute("UPDATE page SET closed = 0")  # as its owner does on the admin page
 
@@ -1010,10 +1032,10 @@ def test_a_file_that_breaks_off_gives_what_stands_before(
     assert "Traceback" not in told.errors
     assert (told.text + told.errors).strip()
     left = count_in(desk.path)
-    if product == "isso":  # a database can't be read in part
-        assert (told.code, left) == (1, 0)
+    assert told.code == 1
+    if product == "isso":  # of a database it is chance what can be read
+        assert left < 600
     else:
-        assert told.code == 1 or (product == "twikoo" and "can't be read" in told.text)
         least = part - 0.35 if product == "wordpress" else part - 0.1  # which has whole pages
         assert packed or least <= left / 60 <= part
     assert desk.bring(data).sums == (len(thread), len(thread) - left, left, 0)
