@@ -2015,6 +2015,8 @@ class Store:
             self.run(LIKED_BY_ALL[what], id=id)
 
     def exported_pages(self) -> sqlite3.Cursor:
+        """From here on, this thread reads one moment; until the store is closed."""
+        self.run("BEGIN")
         return self.run("SELECT * FROM page ORDER BY key")
 
     def exported(self) -> sqlite3.Cursor:
@@ -5493,10 +5495,9 @@ PRODUCTS = {
         """id=id parent=parentId page=url|slug nickname=by_nickname email=by_email
         markdown=content created_at=created_at status=deletedAt:deleted,!approved:waiting""",
         sql="""
-            SELECT comments.*, CASE WHEN projects.deleted_at IS NULL THEN pages.slug END AS slug,
-                   CASE WHEN projects.deleted_at IS NULL THEN pages.url END AS url
-              FROM comments LEFT JOIN pages ON pages.id = comments.pageId
-              LEFT JOIN projects ON projects.id = pages.projectId""",
+            SELECT comments.*, pages.slug, pages.url
+              FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
+                   AND coalesce(projects.deleted_at, '') = '') ON pages.id = comments.pageId""",
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
@@ -5566,7 +5567,7 @@ WORDS_OF_STATES = {
     **dict.fromkeys(("4", "trash", "deleted"), "deleted"),
     "spam": "spam",
 }  # any other waits
-FALSE = {"", "0", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
+FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
 NOBODY = "192.0.2.0"  # an address that is given to nobody (RFC 5737)
 TOP = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}  # answers nobody
 
@@ -6099,7 +6100,8 @@ NO_TIME = """
      WHERE created_at IS NULL"""
 OPENED = """
     SELECT coalesce((SELECT min(opened_at) FROM page WHERE key = :key),
-                    (SELECT min(created_at) FROM comment WHERE key = :key))"""
+                    (SELECT min(created_at) FROM comment WHERE key = :key)),
+           (SELECT page_url FROM comment WHERE key = :key ORDER BY created_at LIMIT 1)"""
 STAGED_PAGES = """
     SELECT key, min(page_url) AS page_url, max(closed) AS closed, sum(views) AS views,
            max(page_likes) AS page_likes,
@@ -6275,7 +6277,8 @@ class Import:
         if not place or alone or kind != "comment":
             self.tell(f"skipped: {why}" + " is not in the file" * bool(alone), id)
             return
-        row = self.row_of(id, said, state_in(record, table(self.product.comment).get("status", "")))
+        status = state_in(record, table(self.product.comment).get("status", ""))
+        row = self.row_of(id, {**said, "key": place[1]}, status)
         above = (as_text(said.get(name)) for name in ("parent", "thread"))
         above = ("" if each in TOP else each for each in above)
         values = (row.pop("id"), *above, *place, row.pop("status"))
@@ -6312,7 +6315,7 @@ class Import:
         shows_place = self.config.privacy_show_location and not gone and not ours
         country, location = self.places.of(ip) if shows_place else ("", "")
         language = as_text(said.get("language"))
-        which = [as_text(said.get(n)) for n in ("page", "created_at", "nickname")] + [text]
+        which = [as_text(said.get(n)) for n in ("key", "created_at", "nickname")] + [text]
         digest = hashlib.sha256("\0".join(which).encode()).hexdigest()[:32]
         kept = {
             "nickname": nickname_in(name),
@@ -6401,8 +6404,8 @@ class Import:
             self.pages.add(key)
             self.counts["new pages"] += page is None
         if page is None and not dry:
-            opened_at = self.db.execute(OPENED, {"key": key}).fetchone()[0]
-            page = store.add_page(key, page_url, self.now, opened_at)
+            opened_at, spelt = self.db.execute(OPENED, {"key": key}).fetchone()
+            page = store.add_page(key, spelt or page_url, self.now, opened_at)
         return page.id if page else 0
 
     def bring_page(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
@@ -6612,6 +6615,8 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
         yield "<item>\n" + xml_of(item)
         for row in comments:
             who = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
+            seen = re.search(r">[^<\s]", row["html"])  # else it is drawn as nothing
+            text = row["html"] if seen else html.escape(row["content"])
             said = {
                 "id": row["id"],
                 "author": row["nickname"] or "-",
@@ -6620,7 +6625,7 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
                 "author_IP": row["ip"] or NOBODY,  # Isso breaks at none
                 "date": utc(row["created_at"], SECONDS),
                 "date_gmt": utc(row["created_at"], SECONDS),
-                "content": row["html"] or html.escape(row["content"]) or "[deleted]",
+                "content": text or "[deleted]",
                 "approved": APPROVED[row["status"]],
                 "type": "comment",
                 "parent": row["parent_id"] or 0,
@@ -7290,6 +7295,8 @@ def asked_for(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     asked = asked_for(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)

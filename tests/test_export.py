@@ -1,0 +1,905 @@
+"""What `export` prints: our own JSON, which is complete and goes through an empty file unchanged,
+and the files of other products, each read back with our own importer and compared."""
+
+import contextlib
+import html
+import io
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from conftest import CANARY, Outside, Visitor, assert_whole, dump
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from test_commands import ROOT, run
+from test_server import COMMENT, services
+
+from commentd import (
+    EXPORTERS,
+    App,
+    Config,
+    Store,
+    is_blank,
+    main,
+    make_app,
+    masked,
+    page_name,
+    proper_nickname,
+    safe_html,
+)
+
+BLOG = "https://blog.example"
+LONG_AGO = 1_700_000_000  # 2023-11-14: nothing that is imported may be of times to come
+Row = dict[str, Any]
+
+
+class Home:
+    """A folder with settings and, once something is written, a database; and the program, in this
+    process, since to start one takes longer than what it does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / "commentd.db"
+        folder.mkdir(exist_ok=True)
+        ini = f"[database]\npath = {self.path}\n[site]\norigins = {BLOG}\n"
+        (folder / "commentd.ini").write_text(ini)
+
+    def do(self, *words: str) -> tuple[int, bytes, str]:
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = main(["--config", str(self.folder / "commentd.ini"), *words])
+            except SystemExit as ended:  # of argparse
+                code = int(str(ended.code))
+            out.flush(), err.flush()
+        said: list[bytes] = [out.buffer.getvalue(), err.buffer.getvalue()]  # type: ignore[attr-defined]
+        return code, said[0], said[1].decode()
+
+    def export(self, *words: str) -> bytes:
+        code, text, _ = self.do("export", *words)
+        assert code == 0
+        return text
+
+    def take(self, text: bytes, *words: str) -> dict[str, int]:
+        """Import it; the figures of the report."""
+        (self.folder / "file").write_bytes(text)
+        code, said, errors = self.do("import", str(self.folder / "file"), *words)
+        assert (code, errors) == (0, "")
+        return figures(said.decode())
+
+    def rows(self, sql: str) -> list[Row]:
+        with closing(sqlite3.connect(self.path)) as db:
+            db.row_factory = sqlite3.Row
+            return [dict(row) for row in db.execute(sql)]
+
+
+def figures(report: str) -> dict[str, int]:
+    """What a report of an import counts."""
+    words = ("read", "new", "already here", "skipped", "pages")
+    found = {word: re.search(rf"(\d+)(?: comments)? {word}", report) for word in words}
+    return {word: int(number[1]) for word, number in found.items() if number}
+
+
+@contextlib.contextmanager
+def homes(*names: str) -> Iterator[list[Home]]:
+    """For examples of a property, which share what pytest gives a test."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield [Home(Path(folder) / name) for name in names]
+
+
+# Whole databases
+
+LETTERS = st.characters(exclude_categories=["Cs", "Cc"])
+ODD = (
+    "\u2028\u2029", '"quoted" \\ \'', "]]>", "<!-- -->", "<p>typed</p>", "&amp; &lt;",
+    "שלום \u202e",
+    "👩\u200d👩\u200d👧 🏳\ufe0f\u200d🌈", "`[@a](#3)` [@a](#3) hi", "[deleted]", "\ufffe\uffff",
+    "[a]: https://b.example", ">", "+", "```\n<img src=x>\n```", "null",
+    "https://a.example/?x=1&y=2", "**b**, *i*, ~~s~~\n\n1. one\n2. two\n\n> cited", "#filetype",
+    "😀" * 16_384, '{"format": "commentd"}', "- a\n- b", "  two\nlines", "x" * 10_001,
+    "e\u0301\u0301", "\U0010fffd", "$$\n\t{}", "a\n\n\n\tb",
+)  # fmt: skip
+TEXTS = (st.sampled_from(ODD) | st.text(LETTERS | st.sampled_from("\n\t"), max_size=60)).map(
+    str.strip
+)
+
+
+def proper(name: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return proper_nickname(name) == name
+    return False
+
+
+NAMES = st.sampled_from(["Ann", "Ann", "小明", "Tom & Jerry <b>", '"]]>', "عمر", "👩‍🚀"]) | st.text(
+    LETTERS, max_size=64
+).filter(proper)
+OWN_PAGES = (
+    "/", "/2026/hello/", "/2026/hello/more/index.html", "/文章/你好/", "/caf%C3%A9", "/x.html",
+    "/?p=12&q=a%26b", "/#/route", f"{BLOG}/whole/?x=ü", "any key of a page", "/a%2Fb", "/50%",
+    "/<\"'&>]]>",
+)  # fmt: skip
+FOREIGN_PAGES = ("https://other.example/x/", "http://other.example:8080/y?z=é", "//third.example")
+PAGES = (*OWN_PAGES, *FOREIGN_PAGES)
+ADDRESSES = (
+    "203.0.113.77", "2001:db8:12:34::5", "8.8.8.8", "1.2.4.8", "::ffff:198.51.100.9", "127.0.0.1",
+    "",
+)  # fmt: skip
+EMAILS = ("", "", "lu@example.cn", "x+y@b.example")
+WEBSITES = ("", "https://ann.example/?a=1&b=2", "http://例子.example/")
+PLACES = (("", ""), ("CN", "浙江 杭州"), ("DE", "德国"))
+STATUSES = ("visible", "visible", "visible", "waiting", "spam", "deleted", "erased")
+
+
+@st.composite
+def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -> list[Any]:
+    """Pages with what was said on each; the answers name whom they answer by its place."""
+    life = []
+    for page_url in draw(st.lists(st.sampled_from(pages), unique=True, max_size=4)):
+        counts = [draw(st.sampled_from([0, 0, 1, 3])) for _ in range(2)]
+        said: list[Row] = []
+        for number in range(draw(st.integers(0, 7))):
+            status, place = draw(st.sampled_from(STATUSES)), draw(st.sampled_from(PLACES))
+            content = draw(texts.filter(lambda text: not is_blank(text)))
+            said.append(
+                {
+                    "parent": draw(st.none() | st.integers(0, number - 1)) if number else None,
+                    "gap": draw(st.sampled_from([0, 0, 0, 5])),
+                    "user": draw(st.sampled_from([None, None, None, 1, 2])),
+                    "nickname": draw(NAMES),
+                    "email": draw(st.sampled_from(EMAILS)),
+                    "website": draw(st.sampled_from(WEBSITES)),
+                    "content": content,
+                    "ip": draw(st.sampled_from(ADDRESSES)),
+                    "country": place[0],
+                    "location": place[1],
+                    "status": status,
+                    "held": "" if status == "visible" else draw(st.sampled_from(["", "links"])),
+                    "language": draw(st.sampled_from(["", "de", "zh-tw"])),
+                    "likes": draw(st.sampled_from([0, 0, 2])),
+                    "pinned": draw(st.sampled_from([0, 0, 1])),
+                    "created_at": draw(st.sampled_from([0, 0, 1, 86_400])),
+                    "edited_at": draw(st.none() | st.just(90_000)),
+                }
+            )
+        closed, opened = draw(st.booleans()), draw(st.sampled_from([0, 7, 86_400]))
+        life.append((page_url, closed, opened, *counts, said))
+    return life
+
+
+def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
+    """All of that, in a new database."""
+    with closing(Store(home.path)) as store, store.writing():
+        for name in ("lu@example.cn", "max@example.de"):
+            store.run(
+                """INSERT INTO account (email, nickname, password, created_at)
+                   VALUES (:email, 'Account', :password, 0)""",
+                email=name,
+                password=CANARY,
+            )
+        for page_url, closed, opened, views, likes, said in life:
+            name = page_name(page_url, {"blog.example"})
+            page = store.add_page(name.key, name.page_url, start, start + opened)
+            store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
+            store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
+            for number in range(likes):
+                store.like("page", page.id, f"visitor {number}", None, False, start)
+            grow(store, page.id, said, start)
+
+
+def drawn(text: str) -> str:
+    """Markdown, but for what is too long to be read as such."""
+    return safe_html(text) if len(text) <= 10_000 else html.escape(text).replace("\n", "<br>")
+
+
+WORDS = ("nickname", "email", "website", "content", "held", "ip", "country", "location", "language")
+
+
+def grow(store: Store, page_id: int, said: list[Row], start: int) -> None:
+    made: list[Any] = []
+    erased = []
+    for one in said:
+        if made and one["gap"]:  # what was wiped leaves gaps in the numbers
+            sql = "UPDATE sqlite_sequence SET seq = seq + :gap WHERE name = 'comment'"
+            store.run(sql, gap=one["gap"])
+        above = made[one["parent"]] if one["parent"] is not None else None
+        gone = one["status"] in ("deleted", "erased")
+        comment = store.add_comment(
+            **{word: one[word] for word in WORDS} | ({"email": ""} if one["user"] else {}),
+            page_id=page_id,
+            user_id=one["user"],
+            html=drawn(one["content"]),
+            status="visible" if gone else one["status"],
+            parent_id=above.id if above else None,
+            thread_id=(above.thread_id or above.id) if above else None,
+            created_at=start + one["created_at"],
+            edited_at=one["edited_at"] and start + one["edited_at"],
+            pinned=one["pinned"],
+        )
+        for number in range(one["likes"]):
+            store.like("comment", comment.id, f"visitor {number}", None, False, start)
+        made.append(comment)
+        if gone:
+            erased.append((comment.id, one["status"] == "erased"))
+    for comment_id, wholly in erased:
+        store.judge(comment_id, "deleted", start)
+        if wholly:
+            store.erase_comment(comment_id)
+
+
+# Our own JSON
+
+
+def moment(seconds: int | None) -> str | None:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None
+
+
+ALL_COMMENTS = """
+    SELECT comment.*, page.key AS page_key, account.email AS account
+      FROM comment JOIN page ON page.id = page_id LEFT JOIN account ON account.id = user_id
+     ORDER BY page.key, comment.created_at, comment.id"""
+
+
+PLACE = ("id", "page_key", "parent_id")
+
+
+def documented(home: Home, emails: bool) -> Row:
+    """What README.md says of the file, made of the rows. What was deleted stands where it holds
+    something that was not, and nothing of it is left."""
+    rows = {row["id"]: row for row in home.rows(ALL_COMMENTS)}
+    holding: set[int] = set()
+    for row in rows.values():
+        above = row["parent_id"] if row["status"] != "deleted" else None
+        while above:
+            holding.add(above)
+            above = rows[above]["parent_id"]
+    kept = [row for row in rows.values() if row["status"] != "deleted" or row["id"] in holding]
+    comments = []
+    for row in kept:
+        said = {word: row[word] for word in (*PLACE, *WORDS, "status", "likes", "pinned")}
+        said |= {word: moment(row[word]) for word in ("created_at", "edited_at")}
+        said |= {"email": (row["account"] or row["email"]) if emails else ""}
+        said |= {"ip": masked(row["ip"])}
+        if row["status"] == "deleted":
+            said |= dict.fromkeys(WORDS, "") | {"likes": 0, "pinned": 0, "edited_at": None}
+        comments.append(said)
+    pages = [
+        {word: row[word] for word in ("page_url", "views", "page_likes", "closed")}
+        | {"page_key": row["key"], "opened_at": moment(row["opened_at"])}
+        for row in home.rows("SELECT * FROM page ORDER BY key")
+    ]
+    return {"format": "commentd", "version": 1, "pages": pages, "comments": comments}
+
+
+def strict(text: bytes) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> Row:
+        assert len(dict(pairs)) == len(pairs)
+        return dict(pairs)
+
+    refused = pytest.fail
+    return json.loads(text.decode("utf-8"), parse_constant=refused, object_pairs_hook=once)
+
+
+DEEP: Row = {
+    "gap": 0, "user": None, "nickname": "Ann", "email": "lu@example.cn", "website": "",
+    "content": "hi", "ip": "8.8.8.8", "country": "", "location": "", "held": "", "language": "",
+    "likes": 2, "pinned": 0, "created_at": 0, "edited_at": None,
+}  # fmt: skip
+
+
+def chain(*statuses: str) -> list[Row]:
+    """Each answers the one before."""
+    return [
+        DEEP | {"status": status, "parent": number - 1 if number else None}
+        for number, status in enumerate(statuses)
+    ]
+
+
+@settings(max_examples=40, deadline=None)
+@example([("/a/", True, 0, 3, 2, chain("deleted", "erased", "deleted", "waiting"))], True)
+@example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
+@example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
+@given(lives(), st.booleans())
+def test_what_is_exported_is_all_and_goes_through_an_empty_file_unchanged(
+    life: list[Any], emails: bool
+) -> None:
+    flags = ["--emails"] * emails
+    with homes("here", "there") as (here, there):
+        live(here, life)
+        text = here.export(*flags)
+        whole = strict(text)
+        assert whole == documented(here, emails)
+        if not whole["pages"]:
+            return
+        n = len(whole["comments"])
+        told = there.take(text)
+        assert told == {"read": n, "new": n, "already here": 0, "skipped": 0, **pages_of(told)}
+        assert there.export(*flags) == text
+        assert_whole(str(there.path))
+        before = dump(str(there.path))
+        assert there.take(text)["already here"] == n
+        assert dump(str(there.path)) == before
+
+
+def pages_of(told: dict[str, int]) -> dict[str, int]:
+    return {"pages": told["pages"]} if "pages" in told else {}
+
+
+CHANGES: dict[str, str] = {
+    "nothing": "SELECT 1",
+    "edited": "UPDATE comment SET content = 'new', html = '<p>new</p>', edited_at = 9 WHERE id = 1",
+    "renamed": "UPDATE comment SET nickname = 'Somebody', website = '' WHERE id = 1",
+    "unpinned": "UPDATE comment SET pinned = 0 WHERE id = 1",
+    "reopened": "UPDATE page SET closed = 0, opened_at = 99",
+}
+SAID = chain("visible", "visible", "visible", "spam", "deleted", "waiting")
+HERE = [("/a/", True, 0, 3, 2, [SAID[0] | {"pinned": 1}, *SAID[1:]])]
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "hidden", "deleted", "erased"])
+def test_what_comes_back_to_where_it_was_changes_nothing(tmp_path: Path, change: str) -> None:
+    home = Home(tmp_path)
+    live(home, HERE)
+    text = home.export("--emails")
+    with closing(Store(home.path)) as store, store.writing():
+        store.run(CHANGES.get(change, "SELECT 1"))
+        for comment_id in (1, 3) if change not in CHANGES else ():
+            store.judge(comment_id, {"hidden": "waiting"}.get(change, "deleted"), LONG_AGO)
+            if change == "erased":
+                store.erase_comment(comment_id)
+    before = dump(str(home.path))
+    told = home.take(text)
+    assert (told["new"], told["already here"], told["skipped"]) == (0, 6, 0)
+    after = dump(str(home.path))
+    assert {**after, "import": []} == {**before, "import": []}
+    home.take(text)
+    assert dump(str(home.path)) == after
+    assert_whole(str(home.path))
+
+
+@settings(max_examples=30, deadline=None)
+@given(lives())
+def test_whatever_was_said_comes_back_to_where_it_was_and_changes_nothing(life: list[Any]) -> None:
+    with homes("here") as (home,):
+        live(home, life)
+        text, before = home.export("--emails"), dump(str(home.path))
+        if life:
+            assert home.take(text)["new"] == 0
+        assert {**dump(str(home.path)), "import": []} == {**before, "import": []}
+        assert home.export("--emails") == text
+
+
+def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
+    """Each comment with all that it answers, up to the top, without the numbers."""
+    rows = {row["id"]: row for row in strict(text)["comments"]}
+
+    def line(row: Row | None) -> list[Any]:
+        if row is None:
+            return []
+        said = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id")}
+        return [said, *line(rows.get(row["parent_id"]))]
+
+    return Counter(json.dumps(line(row)) for row in rows.values() if row["id"] not in leaving)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lives(), lives())
+def test_what_comes_to_other_comments_gives_way(life: list[Any], others: list[Any]) -> None:
+    with homes("here", "there") as (here, there):
+        live(here, life)
+        live(there, others, LONG_AGO + 10**7)
+        text, before = here.export(), {row["id"]: row for row in there.rows(ALL_COMMENTS)}
+        pages = {row["key"]: row for row in there.rows("SELECT * FROM page")}
+        if life:
+            assert there.take(text)["already here"] == 0
+        after = {row["id"]: row for row in there.rows(ALL_COMMENTS)}
+        assert {number: after[number] for number in before} == before
+        assert told_of(there.export(), {*before}) == told_of(text)
+        free = {row["id"] for row in strict(text)["comments"]} - {*before}
+        assert {number for number in free if number < max(before, default=0)} <= {*after}
+        for row in there.rows("SELECT * FROM page"):
+            old = pages.get(row["key"], row)
+            assert (row["id"], row["page_url"]) == (old["id"], old["page_url"])
+            assert row["closed"] >= old["closed"]
+            assert row["views"] >= old["views"]
+            assert row["page_likes"] >= old["page_likes"]
+        assert_whole(str(there.path))
+
+
+def test_no_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
+    """What is known by its number (a link in a letter, the right to edit) stays of that comment."""
+    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    live(here, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])])
+    there.take(here.export())
+    with closing(Store(there.path)) as store, store.writing():
+        last = store.number("SELECT max(id) FROM comment") or 0
+        store.judge(last, "spam", 1)
+        store.erase_judged(LONG_AGO * 2)
+        page = store.page("/a")
+        assert page
+        grow(store, page.id, chain("visible"), LONG_AGO)
+    assert {row["id"] for row in there.rows("SELECT id FROM comment")} == {1, last + 1}
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**53, 2**63, 1e300, "12", "x", None, [1], True])
+def test_a_number_that_can_not_be_one_gives_way(tmp_path: Path, number: Any) -> None:
+    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    live(here, [("/a/", False, 0, 0, 0, chain("visible"))])
+    whole = strict(here.export())
+    whole["comments"][0]["id"] = number
+    assert there.take(json.dumps(whole).encode())["new"] == 1
+    (row,) = there.rows(ALL_COMMENTS)
+    assert row["id"] == (12 if number == "12" else 1)
+
+
+# What must not be in it
+
+
+FULL, FULL6 = "198.51.100.77", "2001:db8:12:34::77"
+
+
+@pytest.fixture
+def lived_in(config: Config, outside: Outside, tmp_path: Path) -> Home:
+    """A service with accounts, an admin, letters, blocks, subscriptions, likes."""
+    outside.time = LONG_AGO
+    config = replace(config, server_public_url="https://c.example", mail_host="mail.invalid")
+    app = make_app(config, outside.world, rounds=1)
+    with closing(app):
+        ann = Visitor(app, ip=FULL)
+        ann.register(nickname="Ann")
+        app.deliver()
+        ann.verify(outside.code())
+        ann.authorization = ("Bearer", ann.login()["token"])
+        ann.say("from an account")
+        guest = Visitor(app, ip=FULL6)
+        guest.say("from a guest", email="lu@example.cn", parent_id=1)
+        guest.post_json("/comment/like", {"id": 1})
+        guest.register("bob@example.com", nickname="Bob")
+        fill(app)
+    home = Home(tmp_path)
+    assert home.path == Path(config.database_path)
+    return home
+
+
+def fill(app: App) -> None:
+    store = app.house.store
+    with store.writing():
+        store.run("UPDATE account SET role = 'admin'")
+        store.subscribe("c0ffee" * 10, 1, "yes")
+        store.run("INSERT INTO admin_link VALUES ('5ecret5ecret5ecret', 'chief@example.com', 9e9)")
+        store.run(
+            """INSERT INTO block (kind, value, note, created_at)
+               VALUES ('word', 'blocked-word', 'blocked-note', 0)"""
+        )
+    app.deliver()
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+@pytest.mark.parametrize("emails", [False, True])
+def test_nothing_secret_is_in_it(lived_in: Home, name: str, emails: bool) -> None:
+    text = lived_in.export(name, *["--emails"] * emails).decode()
+    told = ["lu@example.cn", "ann@example.com"]
+    assert [email in text for email in told] == [emails, emails]
+    texts = set()
+    with closing(sqlite3.connect(lived_in.path)) as db:
+        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in {*tables} - {"comment", "page", "sqlite_sequence"}:
+            for row in db.execute(f"SELECT * FROM {table}"):
+                texts |= {value for value in row if isinstance(value, str) and len(value) > 5}
+    assert {"c0ffee" * 10, "blocked-note", "chief@example.com"} <= texts
+    assert [value for value in texts - {*told} if value in text] == []
+    assert "198.51.100.0" in text
+    assert "2001:db8:12::" in text
+    for full in (FULL, FULL6, CANARY):
+        assert full not in text
+
+
+def test_an_address_that_is_masked_already_stays(lived_in: Home) -> None:
+    with closing(sqlite3.connect(lived_in.path)) as db, db:
+        db.execute("UPDATE comment SET ip = '1.2.3.0', masked = 1 WHERE id = 1")
+    assert [row["ip"] for row in strict(lived_in.export())["comments"]] == [
+        "1.2.3.0",
+        "2001:db8:12::",
+    ]
+
+
+# The formats of others
+
+# What each can't carry, in the words in which the command says so.
+LOST = {
+    "wordpress": {"likes", "views", "edits", "pins"},
+    "artalk": {"spam", "edits", "views", "likes of pages"},
+    "waline": {"edits", "closed pages", "likes of pages"},
+    "isso": {
+        "parents", "what is not shown", "likes", "views", "edits", "pins", "closed pages",
+    },
+}  # fmt: skip
+# What then comes back: a comment, a page (or None, for those that do not).
+Change = Callable[[Row], Row | None]
+AFTER: dict[str, tuple[Change, Change]] = {
+    "likes": (lambda c: c | {"likes": 0}, lambda p: p | {"page_likes": 0}),
+    "likes of pages": (lambda c: c, lambda p: p | {"page_likes": 0}),
+    "views": (lambda c: c, lambda p: p | {"views": 0}),
+    "edits": (lambda c: c | {"edited_at": None}, lambda p: p),
+    "pins": (lambda c: c | {"pinned": 0}, lambda p: p),
+    "closed pages": (lambda c: c, lambda p: p | {"closed": 0}),
+    "parents": (lambda c: c | {"parent_id": None}, lambda p: p),
+    "spam": (lambda c: c if c["status"] != "spam" else None, lambda p: p),
+    "what is not shown": (lambda c: c if c["status"] == "visible" else None, lambda p: p),
+    "e-mails (--emails)": (lambda c: c | {"email": ""}, lambda p: p),
+}
+# No other format has these: why a comment is held, the language of letters about it, since when a
+# page is open; places are looked up again.
+OURS = ("held", "language", "country", "location", "opened_at")
+
+
+def letters(markup: str) -> str:
+    """What is read of it, whatever its form; U+FFFE and U+FFFF can't be in XML."""
+    return re.sub(r"[\s\ufffe\uffff]", "", html.unescape(re.sub(r"<[^>]*>", "", markup)))
+
+
+def shown_letters(text: str) -> str:
+    """Those of a comment; of one that is drawn as nothing, its own."""
+    return letters(drawn(text)) or letters(html.escape(text))
+
+
+def picture(text: bytes, lost: set[str], read: Callable[[str], str]) -> tuple[Any, Any]:
+    """Of our JSON, the pages that have comments, and the comments with what they answer, as they
+    are after those losses."""
+    whole = strict(text)
+    comments: dict[int, Row | None] = {row["id"]: row for row in whole["comments"]}
+    pages: list[Row | None] = whole["pages"]
+    for what in lost:
+        of_comment, of_page = AFTER[what]
+        comments = {number: row and of_comment(row) for number, row in comments.items()}
+        pages = [row and of_page(row) for row in pages]
+    while bare := {n for n, row in comments.items() if row and row["status"] == "deleted"} - {
+        row["parent_id"] for row in comments.values() if row
+    }:  # what was deleted stands for those who answered it
+        comments |= dict.fromkeys(bare)
+
+    def line(number: int | None) -> list[Any]:
+        row = comments.get(number or 0)
+        if row is None:
+            return []
+        said = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id", *OURS)}
+        return [said | {"content": read(said["content"])}, *line(row["parent_id"])]
+
+    said = Counter(json.dumps(line(number)) for number, row in comments.items() if row)
+    used = {row["page_key"] for row in comments.values() if row}
+    kept = {row["page_key"]: row for row in pages if row and row["page_key"] in used}
+    none = dict.fromkeys([*OURS, "page_url"])
+    return said, {key: row | none for key, row in kept.items()}
+
+
+def lost_of(errors: str) -> set[str]:
+    found = re.fullmatch(r"not in this file: (.*)\n", errors)
+    assert found, errors
+    return {*re.split(", (?![^(]*\\))", found[1])}
+
+
+# Artalk and Waline show HTML that stands in Markdown, so what begins with it is taken for that; and
+# their answers begin with a link to a place of theirs.
+HTML = re.compile(r"(?i)<img|^\s*<\w|\[@[^]]*\]\(#")
+
+
+def can_go(name: str, text: str) -> bool:
+    return not (text == "[deleted]" or (name in ("artalk", "waline") and HTML.search(text)))
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
+    @settings(max_examples=25, deadline=None)
+    @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])
+    @given(lives(OWN_PAGES, TEXTS.filter(lambda text: can_go(name, text))))
+    def goes_and_comes(life: list[Any]) -> None:
+        read = shown_letters if name == "wordpress" else str
+        with homes("here", "there") as (here, there):
+            live(here, life)
+            code, text, errors = here.do("export", name, "--emails")
+            assert (code, lost_of(errors)) == (0, LOST[name])
+            expected = picture(here.export("--emails"), LOST[name], read)
+            if expected[0]:
+                told = there.take(text)
+                assert (told["new"], told["already here"]) == (sum(expected[0].values()), 0)
+                assert picture(there.export("--emails"), set(), read) == expected
+                assert there.take(text)["new"] == 0
+
+    goes_and_comes()
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_the_command_says_is_lost_is_lost(tmp_path: Path, name: str) -> None:
+    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    life = [("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))]
+    life[0][-1][1].update(pinned=1, edited_at=9)
+    live(here, life)
+    _, text, errors = here.do("export", name)
+    assert lost_of(errors) == LOST[name] | {"e-mails (--emails)"}
+    there.take(text)
+    for what in lost_of(errors):
+        kept = lost_of(errors) - {what}
+        assert picture(there.export(), set(), str) != picture(here.export("--emails"), kept, str)
+
+
+def test_our_own_says_what_it_does_not_hold(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    live(home, HERE)
+    _, _, errors = home.do("export")
+    assert re.match("not in this file: accounts.*, e-mails", errors)
+    assert "e-mails" not in home.do("export", "--emails")[2]
+
+
+def test_views_of_pages_without_comments_go_to_waline(tmp_path: Path) -> None:
+    here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
+    live(here, [("/seen/", False, 0, 3, 0, []), ("/文章/", False, 0, 2, 0, chain("visible"))])
+    there.take(here.export("waline"))
+    seen = there.rows("SELECT page_url, views FROM page ORDER BY views")
+    assert seen == [{"page_url": "/文章/", "views": 2}, {"page_url": "/seen/", "views": 3}]
+
+
+NAMESPACES = {
+    "wp": "http://wordpress.org/export/1.2/",
+    "dsq": "http://www.disqus.com/",
+    "content": "http://purl.org/rss/1.0/modules/content/",
+}
+TIME = "%Y-%m-%d %H:%M:%S"
+
+
+def is_time(text: str, form: str = TIME) -> bool:
+    return datetime.strptime(text, form).strftime(form) == text  # noqa: DTZ007
+
+
+def check_wordpress(text: bytes, shown: list[Row]) -> None:
+    """Disqus wants each field, and an e-mail for each author; Isso no text, title or address that
+    is empty; WordPress both dates, and answers on the page of what they answer."""
+    root = ElementTree.fromstring(text.decode("utf-8"))
+    assert root.findtext("channel/wp:wxr_version", "", NAMESPACES) == "1.2"
+    numbers, mails, posts = [], {}, []
+    for item in root.iterfind("channel/item"):
+        posts.append(int(item.findtext("wp:post_id", "", NAMESPACES)))
+        assert item.findtext("title")
+        assert urllib.parse.urlsplit(item.findtext("link") or "")
+        assert item.findtext("dsq:thread_identifier", "", NAMESPACES)
+        assert item.findtext("content:encoded", None, NAMESPACES) == ""
+        assert item.findtext("wp:post_type", "", NAMESPACES) == "post"
+        assert item.findtext("wp:status", "", NAMESPACES) == "publish"
+        assert item.findtext("wp:comment_status", "", NAMESPACES) in ("open", "closed")
+        assert is_time(item.findtext("wp:post_date_gmt", "", NAMESPACES))
+        here: list[int] = []
+        above = []
+        for comment in item.iterfind("wp:comment", NAMESPACES):
+            said = {child.tag.partition("}")[2]: child.text or "" for child in comment}
+            here.append(int(said["comment_id"]))
+            above.append(int(said["comment_parent"]))
+            for name in ("author", "author_email", "author_IP", "content"):
+                assert said[f"comment_{name}"].strip()
+            assert mails.setdefault(said["comment_author_email"], said["comment_author"])
+            assert said["comment_approved"] in ("1", "0", "spam")
+            assert said["comment_type"] in ("", "comment")
+            assert is_time(said["comment_date_gmt"])
+            assert said["comment_date"] == said["comment_date_gmt"]
+            assert "comment_author_url" in said
+        assert {*above} <= {0, *here}
+        numbers += here
+    assert sorted(numbers) == sorted(row["id"] for row in shown)
+    assert len({*posts}) == len(posts)
+
+
+def check_artalk(text: bytes, shown: list[Row]) -> None:
+    """Every value is a text, a site has a name, and what answers nothing answers 0."""
+    rows, keys = strict(text), {row["page_key"] for row in shown}
+    names = """id rid content ua ip is_collapsed is_pending is_pinned vote_up vote_down created_at
+        updated_at nick email link password badge_name badge_color page_key page_title
+        page_admin_only site_name site_urls"""
+    for row in rows:
+        assert {*row} == {*names.split()}
+        assert all(isinstance(value, str) for value in row.values())
+        assert row["site_name"]
+        assert row["password"] == ""
+        assert {row["is_pending"], row["is_pinned"], row["page_admin_only"]} <= {"true", "false"}
+        assert is_time(row["created_at"], TIME + " %z")
+        assert is_time(row["updated_at"], TIME + " %z")
+        assert page_name(row["page_key"], {"blog.example"}).key in keys
+    kept = [row for row in shown if row["status"] != "spam"]
+    assert [(row["id"], row["rid"]) for row in rows] == [
+        (str(row["id"]), str(row["parent_id"] or 0)) for row in kept
+    ]
+
+
+def check_waline(text: bytes, shown: list[Row]) -> None:
+    whole = strict(text)
+    assert (whole["type"], whole["version"]) == ("waline", 1)
+    assert {*whole["tables"]} == {*whole["data"]} == {"Comment", "Counter", "Users"}
+    assert whole["data"]["Users"] == []
+    for row in whole["data"]["Comment"]:
+        names = "objectId pid rid url nick mail link comment ip like sticky status insertedAt"
+        assert {*names.split()} <= {*row}
+        assert row["status"] in ("approved", "waiting", "spam")
+        assert is_time(row["insertedAt"], "%Y-%m-%dT%H:%M:%SZ")
+        assert not {"user_id", "password", "2fa"} & {*row}
+    kept = [(row["id"], row["parent_id"]) for row in shown]
+    assert [(row["objectId"], row["pid"]) for row in whole["data"]["Comment"]] == kept
+    tops = {row["objectId"]: row["rid"] for row in whole["data"]["Comment"]}
+    assert all((row["pid"] is None) == (row["rid"] is None) for row in whole["data"]["Comment"])
+    assert all(tops.get(rid) is None for rid in tops.values())
+    for page in whole["data"]["Counter"]:
+        assert {"url", "time"} <= {*page}
+
+
+def check_isso(text: bytes, shown: list[Row]) -> None:
+    """It is known by its first two signs, and every key must be there."""
+    kept = [row for row in shown if row["status"] == "visible"]
+    assert text.startswith(b"[{" if kept else b"[")
+    found = []
+    for page in strict(text):
+        assert {*page} == {"id", "title", "comments"}
+        assert page["id"] == page["title"] != ""
+        for row in page["comments"]:
+            assert {*row} == {"id", "author", "email", "website", "remote_addr", "created", "text"}
+            assert is_time(row["created"])
+            assert not re.search("[<>]|&(?!amp;|lt;|gt;)", row["author"])
+            found.append(row["id"])
+    assert found == [row["id"] for row in kept]
+
+
+CHECKS = {
+    "wordpress": check_wordpress, "artalk": check_artalk, "waline": check_waline,
+    "isso": check_isso, "commentd": lambda text, shown: strict(text),
+}  # fmt: skip
+ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
+
+
+@settings(max_examples=40, deadline=None)
+@example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
+@given(lives(texts=ANYTHING | TEXTS))
+def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:
+    with homes("here") as (home,):
+        live(home, life)
+        shown = strict(home.export())["comments"]
+        for name in EXPORTERS:
+            CHECKS[name](home.export(name), shown)
+            CHECKS[name](home.export(name, "--emails"), shown)
+
+
+def test_every_format_is_held_to_its_product() -> None:
+    assert {*CHECKS} == {*EXPORTERS} == {*LOST, "commentd"}
+
+
+# The command
+
+
+def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) -> Any:
+    """The program in a process of its own."""
+    command = [sys.executable, "-W", "error", str(ROOT / "commentd.py"), *words]
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    how = {"cwd": home.folder, "env": kept | environ, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, stdout=to, **how)
+
+
+def crowd(home: Home, pages: int, comments: int) -> None:
+    """Many, with more in each than any buffer between two programs holds."""
+    with closing(Store(home.path)) as store, store.writing():
+        for number in range(pages):
+            url = f"/{number}/{'x' * 60}/"
+            store.add_page(page_name(url, ()).key, url, 2**31, LONG_AGO)  # seen: else it goes
+    with closing(sqlite3.connect(home.path)) as db, db:
+        db.execute(
+            """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+               INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+                                    location, status, shown, created_at, masked)
+               SELECT 1 + i % ?, 'Ann', '', '', ?, ?, '8.8.8.0', '', '', 'visible', 1, ? + i, 1
+                 FROM n""",
+            (comments, pages, "word " * 200, f"<p>{'word ' * 200}</p>", LONG_AGO),
+        )
+        for column in ("total", "threads"):
+            count = "SELECT count(*) FROM comment WHERE page_id = page.id"
+            db.execute(f"UPDATE page SET {column} = ({count})")
+
+
+@pytest.mark.parametrize("name", ["commentd", "wordpress"])
+def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path)
+    crowd(home, 20, 2000)
+    with program(home, "export", name) as export:
+        assert export.stdout.read(3)
+        export.stdout.close()
+        assert re.fullmatch(rb"(commentd: .*\n)?", export.stderr.read())
+        assert export.wait(60) in (0, 1)
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> None:
+    most, sizes = [], []
+    for number in (1500, 15_000):
+        home = Home(tmp_path / str(number))
+        crowd(home, 3 if number < 2000 else 30, number)
+        with (home.folder / "out").open("wb") as out:
+            export = program(home, "export", name, to=out)
+            _, status, usage = os.wait4(export.pid, 0)
+            export.returncode = os.waitstatus_to_exitcode(status)
+            with export:
+                assert (export.returncode, b"Traceback" in export.stderr.read()) == (0, False)
+        sizes.append((home.folder / "out").stat().st_size)
+        most.append(usage.ru_maxrss * 1024)
+    assert most[1] - most[0] < (sizes[1] - sizes[0]) / 2
+
+
+def test_it_is_one_moment_while_readers_write(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    crowd(home, 2000, 50)
+    with services(tmp_path) as start:
+        service = start()
+        with program(home, "export") as export:
+            text = export.stdout.read(100)  # and now it waits, since nobody takes more
+            body = {**COMMENT, "page_url": "/new/"}
+            assert service.ask("POST", "/comments", body=body).status == 200
+            text += export.stdout.read()
+            assert export.wait(60) == 0
+        whole = strict(text)
+        pages = {page["page_key"] for page in whole["pages"]}
+        assert {row["page_key"] for row in whole["comments"]} <= pages
+        later = strict(run(tmp_path, "export")[1].encode())
+        assert len(later["comments"]) == 51
+        assert service.ask("GET", "/comments?url=/new/").json["total"] == 1
+
+
+def test_an_export_changes_nothing(lived_in: Home) -> None:
+    before = dump(str(lived_in.path))
+    for name in ("", *EXPORTERS):
+        lived_in.export(*[name] if name else [])
+    assert dump(str(lived_in.path)) == before
+    assert lived_in.export() == lived_in.export("commentd")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_the_file_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path, encoding: str) -> None:
+    home = Home(tmp_path)
+    live(home, [("/文章/", False, 0, 0, 0, [chain("visible")[0] | {"content": "é 你好 😀\u2028"}])])
+    with program(home, "export", PYTHONIOENCODING=encoding) as export:
+        text, errors = export.communicate()
+    assert b"Traceback" not in errors
+    assert text == home.export()
+
+
+@pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
+def test_a_format_that_is_not_there_names_those_that_are(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path)
+    live(home, HERE)
+    code, text, errors = run(home.folder, "export", name)
+    assert (code, text) == (2, "")
+    assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS}
+
+
+def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    for words in (["export"], ["export", "waline"]):
+        code, text, errors = run(tmp_path, *words)
+        assert (code, text) == (1, "")
+        assert "no such database" in errors
+    assert not home.path.exists()
+
+
+def test_emails_go_with_an_export_alone(tmp_path: Path) -> None:
+    for command in (["import", "file"], ["move", "/a", "/b"], ["backup"], []):
+        code, _, errors = run(tmp_path, *command, "--emails")
+        assert (code, "--emails goes with export" in errors) == (2, True)
+
+
+@pytest.mark.parametrize("name", EXPORTERS)
+def test_nothing_at_all_is_a_file_as_well(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path)
+    live(home, [])
+    CHECKS[name](home.export(name), [])

@@ -1,0 +1,393 @@
+"""`move`: pages get another address with all that is theirs, whole or not at all."""
+
+import itertools
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Visitor, assert_whole, dump
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from test_backup import killed_at
+from test_commands import run
+from test_export import BLOG, LONG_AGO, Home, chain, homes, live
+from test_server import COMMENT, services
+
+from commentd import App, Config, Store, page_name
+
+OTHER, THIRD = "https://old.example", "https://third.example"
+
+
+def moved(text: str) -> tuple[list[str], int]:
+    """A line for each page, and the number at the end."""
+    *lines, last = text.splitlines()
+    assert all(" -> " in line for line in lines)
+    count = re.match(r"(\d+) pages? ", last)
+    assert count
+    return sorted(line.strip() for line in lines), int(count[1])
+
+
+def move(home: Home, *words: str) -> tuple[list[str], int]:
+    code, text, errors = home.do("move", *words)
+    assert (code, errors) == (0, "")
+    return moved(text.decode())
+
+
+def pages(home: Home) -> dict[str, int]:
+    """The addresses, with the views, by which a test knows what became of each page."""
+    return {row["page_url"]: row["views"] for row in home.rows("SELECT page_url, views FROM page")}
+
+
+def written(home: Home, *page_urls: str) -> None:
+    """A comment on each page; the views are 1, 2, 4 …: any sum of some tells which they are."""
+    live(
+        home,
+        [
+            (url, False, 0, 2**number, 0, [chain("visible")[0] | {"content": url}])
+            for number, url in enumerate(page_urls)
+        ],
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+# Which pages, and where to
+
+
+SPELLINGS = ["/old", "/old/", "/old/index.html", f"{BLOG}/old/", "/old?utm_id=1", "/%6Fld"]
+
+
+@pytest.mark.parametrize("old", SPELLINGS)
+@pytest.mark.parametrize("new", ["/new/", f"{BLOG}/new/"])
+def test_a_page_is_known_by_each_of_its_spellings(home: Home, old: str, new: str) -> None:
+    written(home, "/old/", "/older/", "/old/more/", f"{OTHER}/old/")
+    assert move(home, old, new) == ([f"/old/ -> {new}"], 1)
+    assert pages(home) == {new: 1, "/older/": 2, "/old/more/": 4, f"{OTHER}/old/": 8}
+    assert home.rows("SELECT key FROM page WHERE views = 1") == [{"key": "/new"}]
+
+
+MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
+    "all that is below": (
+        ["/old/", "/old/a/", "/old/b/c.html", "/older/"],
+        "/old/*", "/new/*",
+        ["/new/", "/new/a/", "/new/b/c.html", "/older/"],
+    ),
+    "all that begins so": (
+        ["/2019", "/2019/a", "/2020/a", "/2120/a"],
+        "/20*", "/y20*",
+        ["/y2019", "/y2019/a", "/y2020/a", "/2120/a"],
+    ),
+    "the date goes": (["/2026/11/hello/", "/2026/"], "/2026/11/*", "/*", ["/hello/", "/2026/"]),
+    "into a folder": (["/", "/a/", "/b"], "/*", "/blog/*", ["/blog/", "/blog/a/", "/blog/b"]),
+    "out of a folder": (["/blog/", "/blog/a/", "/a"], "/blog/*", "/x/*", ["/x/", "/x/a/", "/a"]),
+    "from another host": (
+        [f"{OTHER}/", f"{OTHER}/a/", f"{OTHER}/b?c=1", "/c"],
+        f"{OTHER}/*", "/*",
+        ["/", "/a/", "/b?c=1", "/c"],
+    ),
+    "from another host, but http": ([f"{OTHER}/a/"], "http://old.example/*", "/*", ["/a/"]),
+    "to another host": (
+        ["/a/", f"{OTHER}/b"], "/*", f"{THIRD}/*", [f"{THIRD}/a/", f"{OTHER}/b"],
+    ),
+    "from host to host": (
+        [f"{OTHER}/a/", "/a/"], f"{OTHER}/*", f"{THIRD}/*", [f"{THIRD}/a/", "/a/"],
+    ),
+    "other hosts stay": ([f"{OTHER}/a/", "/a/"], "/*", "/x/*", [f"{OTHER}/a/", "/x/a/"]),
+    "Chinese": (["/文章/你好/", "/文章/"], "/文章/你好/", "/hello/", ["/hello/", "/文章/"]),
+    "Chinese, encoded": (["/文章/你好/"], "/%E6%96%87%E7%AB%A0/%e4%bd%a0%E5%A5%BD", "/a/", ["/a/"]),
+    "encoded, Chinese": (["/%E6%96%87%E7%AB%A0/a/"], "/文章/*", "/posts/*", ["/posts/a/"]),
+    "to Chinese": (["/a/b/"], "/a/*", "/文章/*", ["/文章/b/"]),
+    "reserved signs": (["/a%2Fb/c%3Fd", "/50%/x"], "/a%2fb/*", "/x/*", ["/x/c%3Fd", "/50%/x"]),
+    "a query": (["/?p=12", "/?p=123", "/p=12"], "/?p=12", "/a/", ["/a/", "/?p=123", "/p=12"]),
+    "queries": (["/?p=12", "/?q=12"], "/?p=*", "/post/*", ["/post/12", "/?q=12"]),
+    "to queries": (["/post/12", "/post/13"], "/post/*", "/?p=*", ["/?p=12", "/?p=13"]),
+    "routes": (["/#/a", "/#/b"], "/#/a", "/a/", ["/a/", "/#/b"]),
+    "any key": (["my page", "my other"], "my page", "/mine/", ["/mine/", "my other"]),
+    "any keys": (["my page", "my other"], "my *", "/my/*", ["/my/page", "/my/other"]),
+    "a star in the middle is one": (["/a*b/c", "/axb/c"], "/a*b/*", "/d/*", ["/d/c", "/axb/c"]),
+    "the rest as it is written": (
+        ["/old/a/?x=1", "/old/%C3%A9/index.html", "/old/b/index.html"],
+        "/old/*", "/new/*",
+        ["/new/a/?x=1", "/new/%C3%A9/index.html", "/new/b/index.html"],
+    ),
+    "nothing": (["/a/", "/A/"], "/b/*", "/c/*", ["/a/", "/A/"]),
+    "the case counts": (["/a/", "/A/"], "/A/", "/c/", ["/a/", "/c/"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_pages_move_where_it_says(home: Home, name: str) -> None:
+    before, old, new, after = MOVES[name]
+    written(home, *before)
+    lines, count = move(home, old, new)
+    assert pages(home) == {url: 2**number for number, url in enumerate(after)}
+    changed = [f"{a} -> {b}" for a, b in zip(before, after, strict=True) if a != b]
+    assert (lines, count) == (sorted(changed), len(changed))
+    keys = [page_name(url, {"blog.example"}).key for url in after]
+    assert sorted(row["key"] for row in home.rows("SELECT key FROM page")) == sorted(keys)
+    said = home.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
+    assert {row["content"]: row["views"] for row in said} == {u: 2**n for n, u in enumerate(before)}
+    assert_whole(str(home.path))
+
+
+@pytest.mark.parametrize("word", ["/a/x/?q=%20b", "/a/*", "/*", f"{BLOG}/*"])
+def test_onto_itself_nothing_changes(home: Home, word: str) -> None:
+    written(home, "/a/", "/a/x/?q=%20b", "/a/%E6%96%87/", "/a/文/b/index.html", f"{BLOG}/c/")
+    before = dump(str(home.path))
+    home.do("move", word, word)
+    assert dump(str(home.path)) == before
+
+
+def test_a_page_can_be_spelled_anew(home: Home) -> None:
+    written(home, "/A%20b/index.html")
+    move(home, "/A b", "/A%20b/")
+    assert pages(home) == {"/A%20b/": 1}
+
+
+def test_two_pages_swap_by_way_of_a_third(home: Home) -> None:
+    written(home, "/a/", "/b/")
+    for old, new in (("/a/", "/third/"), ("/b/", "/a/"), ("/third/", "/b/")):
+        assert move(home, old, new)[1] == 1
+    assert pages(home) == {"/a/": 2, "/b/": 1}
+    said = home.rows("SELECT content, page_url FROM comment JOIN page ON page.id = page_id")
+    assert {row["content"]: row["page_url"] for row in said} == {"/a/": "/b/", "/b/": "/a/"}
+
+
+# Many at once
+
+PARTS = st.lists(st.sampled_from("ab"), max_size=3).map(lambda parts: "/".join(["", *parts, ""]))
+WHERE = st.lists(
+    st.tuples(st.sampled_from(["", OTHER]), PARTS), unique=True, min_size=1, max_size=9
+)
+ENDS = st.sampled_from(["/*", "/a/*", "/b/*", "/a/a/*", "/a/b/*", "/a*", "/aa*", f"{OTHER}/*"])
+
+
+def goes_to(page_url: str, old: str, new: str) -> str:
+    """The model: a page has a place, which begins with the one that is asked for, or not."""
+    foreign = old.startswith(OTHER)
+    if page_url.startswith(OTHER) != foreign or not page_url.startswith(old[:-1]):
+        return page_url
+    return new[:-1] + page_url[len(old) - 1 :]
+
+
+@settings(max_examples=150, deadline=None)
+@example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/*", "/a/*")
+@example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/a/*", "/*")
+@given(WHERE, ENDS, ENDS)
+def test_all_move_at_once_and_none_twice(where: list[tuple[str, str]], old: str, new: str) -> None:
+    with homes("here") as (home,):
+        urls = [host + path for host, path in where]
+        written(home, *urls)
+        expected: dict[str, int] = {}
+        for number, url in enumerate(urls):
+            key = page_name(goes_to(url, old, new), {"blog.example"}).key
+            expected[key] = expected.get(key, 0) + 2**number
+        dry = move(home, old, new, "--dry-run")
+        assert pages(home) == {url: 2**number for number, url in enumerate(urls)}
+        assert move(home, old, new) == dry
+        rows = home.rows("SELECT id, key, views, total FROM page")
+        assert {row["key"]: row["views"] for row in rows} == expected
+        assert [row["total"] for row in rows] == [row["views"].bit_count() for row in rows]
+        assert_whole(str(home.path))
+
+
+# One takes in another
+
+
+def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
+    deep = chain("visible", "deleted", "waiting", "spam", "visible")
+    live(home, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))])
+    with closing(Store(home.path)) as store, store.writing():
+        for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
+            store.subscribe(who, page_id, "no" if page_id == 2 else "yes")
+    (line,), count = move(home, "/old/", "/new/")
+    assert (re.fullmatch(r"/old/ -> /new/ \(\w+\)", line) is not None, count) == (True, 1)
+    page = "SELECT id, key, page_url, total, threads, views, page_likes, closed FROM page"
+    assert home.rows(page) == [
+        {
+            "id": 2, "key": "/new", "page_url": "/new/", "total": 3, "threads": 2, "views": 7,
+            "page_likes": 3, "closed": 0,
+        }
+    ]  # fmt: skip
+    found = home.rows("SELECT subscriber, page_id, state FROM subscription ORDER BY 1")
+    assert [(row["subscriber"], row["page_id"], row["state"]) for row in found] == [
+        ("all", 0, "yes"), ("both", 2, "no"), ("new", 2, "no"), ("old", 2, "yes"),
+    ]  # fmt: skip
+    assert {row["page_id"] for row in home.rows("SELECT page_id FROM comment")} == {2}
+    assert_whole(str(home.path))
+    assert home.do("recount") == (0, b"every counter was right\n", "")
+
+
+@pytest.mark.parametrize("closed", [(True, False), (False, True)])
+def test_the_page_that_takes_in_stays_open_or_closed(home: Home, closed: tuple[bool, bool]) -> None:
+    old, new = closed
+    life = [("/old/", old, 0, 0, 0, chain("visible")), ("/new/", new, 7, 0, 0, chain("visible"))]
+    live(home, life)
+    move(home, "/old/", "/new/")
+    (page,) = home.rows("SELECT closed, opened_at FROM page")
+    assert page == {"closed": int(new), "opened_at": LONG_AGO + 7}
+
+
+def test_what_a_page_has_goes_with_it(home: Home) -> None:
+    live(home, [("/old/", True, 7, 3, 2, chain("visible", "deleted", "waiting"))])
+    before = dump(str(home.path))
+    move(home, "/old/", "/new/")
+    after = dump(str(home.path))
+    assert {**after, "page": []} == {**before, "page": []}
+    (old,), (new,) = before["page"], after["page"]
+    assert [value for value in new if value not in old] == ["/new", "/new/"]
+
+
+def test_what_was_imported_knows_that_it_moved(home: Home) -> None:
+    """A second import brings nothing, and the old page does not come back."""
+    there = Home(home.folder / "there")
+    live(there, [("/old/", True, 0, 3, 2, chain("visible", "visible"))])
+    text = there.export()
+    home.take(text)
+    move(home, "/old/", "/new/")
+    before = dump(str(home.path))
+    assert home.take(text)["new"] == 0
+    assert dump(str(home.path)) == before
+    assert pages(home) == {"/new/": 3}
+
+
+# Nothing by halves
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
+    written(home, "/old/a/", "/old/b/", "/new/a/", "/c/")
+    before, file = dump(str(home.path)), home.path.read_bytes()
+    dry = move(home, "/old/*", "/new/*", "--dry-run")
+    assert (dump(str(home.path)), home.path.read_bytes()) == (before, file)
+    assert move(home, "/old/*", "/new/*") == dry
+    assert dry[1] == 2
+    assert [bool(re.search(r"\(\w+\)$", line)) for line in dry[0]] == [True, False]
+
+
+def test_killed_anywhere_all_pages_have_moved_or_none(tmp_path: Path) -> None:
+    def states(home: Home) -> Any:
+        return pages(home), {row["page_id"] for row in home.rows("SELECT page_id FROM comment")}
+
+    home = Home(tmp_path / "whole")
+    written(home, *(f"/old/{number}/" for number in range(6)), "/new/3/")
+    before, file = states(home), home.path.read_bytes()
+    move(home, "/old/*", "/new/*")
+    after, seen = states(home), []
+    for line in itertools.count(0, 60):
+        cut = Home(tmp_path / str(line))
+        cut.path.write_bytes(file)
+        died = killed_at(line, lambda: cut.do("move", "/old/*", "/new/*"))  # noqa: B023
+        assert states(cut) in (before, after)
+        seen.append(states(cut) == after)
+        assert_whole(str(cut.path))
+        if not died:
+            break
+    assert seen == sorted(seen)
+    assert {*seen} == {False, True}
+
+
+def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
+    written(home, "/old/a/", "/old/b/", "/new/b/")
+    with closing(sqlite3.connect(home.path)) as db, db:
+        db.execute(
+            """CREATE TRIGGER broken BEFORE UPDATE ON page WHEN new.key = '/new/a'
+               BEGIN SELECT RAISE(ABORT, 'broken'); END"""
+        )
+    before = dump(str(home.path))
+    assert home.do("move", "/old/*", "/new/*") == (1, b"", "commentd: broken\n")
+    assert dump(str(home.path)) == before
+
+
+# Beside the service
+
+
+def test_readers_find_it_at_the_new_address_at_once(tmp_path: Path) -> None:
+    with services(tmp_path) as start:
+        service = start(site={"origins": f"\n{BLOG}"})
+
+        def said(url: str) -> list[str]:
+            listing = service.ask("GET", f"/comments?url={url}&view=threads").json
+            assert listing["total"] == len(listing["comments"])
+            return [comment["content"] for comment in listing["comments"]]
+
+        for content in ("one", "two"):
+            body = {**COMMENT, "page_url": "/old/", "content": content}
+            assert service.ask("POST", "/comments", body=body).status == 200
+        assert (len(said("/old/")), said("/new/")) == (2, [])
+        code, text, errors = run(tmp_path, "move", "/old/", "/new/")
+        assert (code, errors, moved(text)[1]) == (0, "", 1)
+        assert (said("/old/"), sorted(said("/new/"))) == ([], ["one", "two"])
+        reply = {**COMMENT, "page_url": "/new/", "parent_id": 1}
+        posted = service.ask("POST", "/comments", body=reply).json["comment"]
+        assert (posted["page_url"], posted["parent_id"]) == ("/new/", 1)
+        late = {**COMMENT, "page_url": "/old/", "parent_id": 1}
+        assert service.ask("POST", "/comments", body=late).status == 404
+
+
+def test_letters_and_the_list_of_pages_know_the_new_address(
+    app: App, visitor: Visitor, config: Config, tmp_path: Path
+) -> None:
+    home = Home(tmp_path)
+    assert home.path == Path(config.database_path)
+    visitor.say(page_url="/old/")
+    move(home, "/old/", "/new/")
+    assert visitor.get("/comments/latest").json["comments"][0]["page_url"] == "/new/"
+    counts = visitor.get("/pages?url=/old/&url=/new/").json["pages"]
+    assert [page["total"] for page in counts] == [0, 1]
+    assert app.house.store.page("/old") is None
+
+
+# Wrong use
+
+
+WRONG = {
+    "nothing": [],
+    "one word": ["/a/"],
+    "three words": ["/a/", "/b/", "/c/"],
+    "an empty word": ["/a/", ""],
+    "many to one": ["/a/*", "/b/"],
+    "one to many": ["/a/", "/b/*"],
+    "controls": ["/a/", "/b\n/"],
+    "too long": ["/a/", "/" + "b" * 2048],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use_is_2_and_a_sentence(home: Home, name: str) -> None:
+    written(home, "/a/", "/a/x/")
+    before = dump(str(home.path))
+    code, text, errors = run(home.folder, "move", *WRONG[name])
+    assert (code, text) == (2, "")
+    assert errors.startswith(("usage: commentd ", "commentd: "))
+    assert dump(str(home.path)) == before
+
+
+def test_addresses_that_would_be_too_long_are_refused_all_together(home: Home) -> None:
+    written(home, "/a/x/", "/a/" + "y" * 2000 + "/")
+    before = dump(str(home.path))
+    code, text, errors = home.do("move", "/a/*", f"/{'b' * 100}/*")
+    assert (code > 0, text) == (True, b"")
+    assert errors.startswith("commentd: ")
+    assert dump(str(home.path)) == before
+
+
+def test_what_means_no_page_says_so_and_changes_nothing(home: Home) -> None:
+    written(home, "/a/")
+    before = dump(str(home.path))
+    for words in (["/b/", "/c/"], ["/b/*", "/c/*"], ["/a/*x", "/c/"]):
+        code, text, _ = home.do("move", *words)
+        assert (code in (0, 1), moved(text.decode())) == (True, ([], 0))
+    assert dump(str(home.path)) == before
+
+
+def test_without_a_database_nothing_moves(tmp_path: Path) -> None:
+    code, text, errors = run(tmp_path, "move", "/a/", "/b/")
+    assert (code, text) == (1, "")
+    assert "no such database" in errors
+    assert not list(tmp_path.glob("*.db"))
