@@ -2014,6 +2014,9 @@ class Store:
             self.run(LIKED_BEFORE[what], id=id, likes=likes)
             self.run(LIKED_BY_ALL[what], id=id)
 
+    def all_pages(self) -> list[Page]:
+        return self.all(Page, "SELECT * FROM page ORDER BY key")
+
     def exported_pages(self) -> sqlite3.Cursor:
         """From here on, this thread reads one moment; until the store is closed."""
         self.run("BEGIN")
@@ -6483,6 +6486,11 @@ def utc(seconds: int | None, form: str = "%Y-%m-%dT%H:%M:%SZ") -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime(form) if seconds else None
 
 
+def spelt(page_url: str) -> str:
+    """As browsers send it."""
+    return urllib.parse.quote(page_url, safe=RESERVED + "~")
+
+
 def taken(row: Mapping[str, Any], words: str) -> Json:
     return {name: row[path] for name, path in table(words).items()}
 
@@ -6530,14 +6538,18 @@ def as_commentd(store: Store, config: Config, emails: bool) -> Iterator[str]:
 def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
     yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
     yield '"data": {"Users": [], "Counter": [\n'
-    words = "objectId=id url=page_url time=views"
-    yield from in_list(taken(page, words) for page in store.exported_pages())
+    pages = store.exported_pages()
+    yield from in_list(
+        {**taken(page, "objectId=id time=views"), "url": unquoted(page["page_url"])}
+        for page in pages
+    )
     yield '\n], "Comment": [\n'
-    words = """objectId=id pid=parent_id rid=thread_id url=page_url nick=nickname mail=email
-        link=website comment=content ip=ip like=likes sticky=pinned"""
+    words = """objectId=id pid=parent_id rid=thread_id nick=nickname mail=email link=website
+         comment=content ip=ip like=likes sticky=pinned"""
     yield from in_list(
         taken(row, words)
         | {
+            "url": unquoted(row["page_url"]),  # as its widget asks for it
             "status": row["status"].replace("visible", "approved"),
             "insertedAt": utc(row["created_at"]),
             "createdAt": utc(row["created_at"]),
@@ -6585,7 +6597,7 @@ def as_isso(store: Store, config: Config, emails: bool) -> Iterator[str]:
     visible = exported(store, emails, "visible")
     yield "["
     yield from in_list(
-        {"id": page_url, "title": page_url, "comments": [comment(row) for row in rows]}
+        {"id": spelt(page_url), "title": page_url, "comments": [comment(row) for row in rows]}
         for page_url, rows in itertools.groupby(visible, key=lambda row: str(row["page_url"]))
     )
     yield "]\n"
@@ -6608,7 +6620,10 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
     page = operator.itemgetter("page_url", "closed", "opened_at")
     pages = itertools.groupby(exported(store, emails, *STATES), key=page)
     for number, ((page_url, closed, opened_at), comments) in enumerate(pages, 1):
-        item = {"title": page_url, "link": page_link(page_url, config.site_origins) or page_url}
+        item = {
+            "title": page_url,
+            "link": page_link(page_url, config.site_origins) or spelt(page_url),
+        }
         item |= {"content:encoded": "", "dsq:thread_identifier": page_url, "wp:post_id": number}
         item |= {"wp:post_date_gmt": utc(opened_at, SECONDS), "wp:status": "publish"}
         item |= {"wp:post_type": "post", "wp:comment_status": "closed" if closed else "open"}
@@ -6655,28 +6670,44 @@ EXPORTERS: dict[str, tuple[Exporter, str]] = {
 # Pages that move
 
 
+HOST = re.compile(r"(?i)\A(https?:)?//[^/?#]*")
+
+
 def renamed(page: Page, old: str, new: str) -> str:
     """The new address of a page, if the old one, which may end in `*`, means it; else ""."""
     if not old.endswith("*"):
         return new if page.key == old else ""
-    if not page.key.startswith(old[:-1]):
+    start, elsewhere = old[:-1], page.key.startswith("//") != old.startswith("//")
+    if elsewhere or not f"{page.key}/".startswith(start):
         return ""
-    slash = "/" if page.page_url.endswith("/") else ""
-    return new[:-1] + page.key[len(old) - 1 :] + slash if new[-1:] == "*" else new
+    rest = page.key[len(start) :]
+    if start.endswith("/"):  # as it is spelt
+        depth = HOST.sub("", start).count("/")
+        rest = "".join(HOST.sub("", page.page_url).split("/", depth)[depth:])
+    return new[:-1] + rest
 
 
 def move_pages(store: Store, old: str, new: str, own: set[str], dry: bool) -> list[str]:
     """A line for each page that has (or would have) another address."""
+    if old.endswith("*") != new.endswith("*"):
+        raise SettingsFault("a * stands at both ends, or at none")
+    if has_controls(new) or len(new) > 2048:
+        raise SettingsFault("no page can have that address")
     told, old_key = [], page_name(old, own).key
     with contextlib.nullcontext() if dry else store.writing():
-        for page in store.pages("latest", "", 0, 10**9):
-            if page_url := renamed(page, old_key, new):
-                name = page_name(page_url, own)
-                there = store.page(name.key)
-                merged = " (merged)" if there and there.id != page.id else ""
-                told.append(f"{page.page_url} -> {name.page_url}{merged}")
-                if not dry and store.page_with(page.id):
-                    store.rename_page(page, name.key, name.page_url)
+        pages = {page.key: page for page in store.all_pages()}
+        urls = {key: renamed(page, old_key, new) for key, page in pages.items()}
+        names = {key: page_name(url, own) for key, url in urls.items() if url}
+        moves = {k: name for k, name in names.items() if name.key != k or old[-1:] != "*"}
+        grow = any(len(name.key) > len(key) for key, name in moves.items())
+        for key in sorted(moves, key=len, reverse=grow):  # so that none moves twice
+            page, name = pages[key], moves[key]
+            if len(name.page_url) > 2048:
+                raise Fault(f"{page.page_url} would be too long")
+            merged = " (merged)" if name.key in pages and name.key not in moves else ""
+            told.append(f"{page.page_url} -> {name.page_url}{merged}")
+            if not dry:
+                store.rename_page(page, name.key, name.page_url)
     return told
 
 

@@ -525,8 +525,17 @@ def keep(file: Path, folder: Path) -> None:
         (folder / "real_isso.sql").write_text("\n".join(lines), "utf-8")
 
 
-def move(name: str, home: Path, folder: Path, number: int, kept: Path | None) -> bool:
-    """Whether all came over."""
+class Row(NamedTuple):
+    """What became of the comments on a way; `wrong` is what nothing excuses."""
+
+    way: str
+    comments: int
+    seconds: float
+    lost: Counter[str]
+    wrong: Counter[str]
+
+
+def move(name: str, home: Path, folder: Path, number: int, kept: Path | None) -> Iterator[Row]:
     folder.mkdir(parents=True)
     with blog.blog({"/oauth": ({}, '{"services": []}')}) as address:
         product = fresh(name, home, folder / "old", address)
@@ -538,12 +547,11 @@ def move(name: str, home: Path, folder: Path, number: int, kept: Path | None) ->
         if kept:
             keep(file, kept)
         views = product.views()
-        good = moved_in(truth, views, file, folder / "commentd.db")
+        yield from moved_in(name, truth, views, file, folder / "commentd.db")
         for form, (reader, *_) in FORMS.items():
             if (home.parent / reader).exists():
                 empty = fresh(reader, home.parent / reader, folder / form, address)
-                good &= moved_out(form, truth, views, empty, folder)
-    return good
+                yield moved_out(name, form, truth, views, empty, folder)
 
 
 class Form(NamedTuple):
@@ -568,22 +576,25 @@ def fresh(name: str, home: Path, data: Path, address: str) -> Isso | Waline:
     return PRODUCTS[name](home, data, address)
 
 
-def moved_in(truth: dict[int, Told], views: dict[str, int], file: Path, database: Path) -> bool:
-    size, rows = file.stat().st_size, Counter(each.state for each in truth.values())
-    print(f"  {file.name}: {size / 1e6:.2f} MB, {len(truth)} comments: {dict(rows)}")
-    good = True
+def moved_in(
+    name: str, truth: dict[int, Told], views: dict[str, int], file: Path, database: Path
+) -> Iterator[Row]:
+    size, states = file.stat().st_size, Counter(each.state for each in truth.values())
+    print(f"  {file.name}: {size / 1e6:.2f} MB, {len(truth)} comments: {dict(states)}")
     for words, new in ((["--dry-run"], len(truth)), ([], len(truth)), ([], 0)):
         before = dump(str(database)) if database.exists() else {}
         report, seconds = commentd(database, "import", file, *words)
-        print(f"  import {' '.join(words):9} {seconds:6.2f} s")
         print("".join(f"    {line}\n" for line in report.splitlines()), end="")
-        good &= f": {len(truth)} comments read, {new} new, {len(truth) - new} already" in report
-        if words or not new:
-            good &= not database.exists() or dump(str(database)) == before
-    said, viewed = here(database)
-    wrong = compare(truth, by_number(said)) + differing(views, viewed)
-    print(f"  here: {len(said)} comments; {tell(wrong)}", flush=True)
-    return good and not wrong
+        wrong: Counter[str] = Counter()
+        if f": {len(truth)} comments read, {new} new, {len(truth) - new} already" not in report:
+            wrong["report"] += 1
+        if (words or not new) and database.exists() and dump(str(database)) != before:
+            wrong["changed"] += 1
+        if new and not words:
+            said, viewed = here(database)
+            wrong += compare(truth, by_number(said)) + differing(views, viewed)
+        way = f"{name} -> here {'again' if not new else ' '.join(words)}"
+        yield Row(way, len(truth), seconds, wrong, wrong)
 
 
 def differing(there: dict[str, int], here: dict[str, int]) -> Counter[str]:
@@ -591,17 +602,22 @@ def differing(there: dict[str, int], here: dict[str, int]) -> Counter[str]:
 
 
 def tell(wrong: Counter[str]) -> str:
-    return ", ".join(f"{what}: {number}" for what, number in wrong.items()) or "all the same"
+    return ", ".join(f"{what} {number}" for what, number in wrong.items()) or "-"
 
 
 def moved_out(
-    form: str, truth: dict[int, Told], views: dict[str, int], product: Isso | Waline, folder: Path
-) -> bool:
-    """Whether a product reads all that the form can hold."""
+    name: str,
+    form: str,
+    truth: dict[int, Told],
+    views: dict[str, int],
+    product: Isso | Waline,
+    folder: Path,
+) -> Row:
+    """What a product reads of this form."""
     reader, fields, states = FORMS[form]
     file = folder / f"export.{form}"
     notes, seconds = commentd(folder / "commentd.db", "export", form, "--emails", out=file)
-    print(f"  export {form}: {seconds:.2f} s, {file.stat().st_size / 1e6:.2f} MB")
+    print(f"  {file.name}: {file.stat().st_size / 1e6:.2f} MB")
     print("".join(f"    {line}\n" for line in notes.splitlines()), end="")
     product.back(form, file)
     back = by_number(product.says())
@@ -610,9 +626,7 @@ def moved_out(
     held = {number: each for number, each in truth.items() if each.state in states}
     wrong = compare(held, {number: each for number, each in back.items() if number in held}, fields)
     wrong += differing(views if reader == "waline" else {}, product.views())
-    print(f"  read by {reader}: {len(back)} comments; lost: {tell(lost)}")
-    print(f"  not as it should be: {tell(wrong) if wrong else 'nothing'}", flush=True)
-    return not wrong
+    return Row(f"{name} -> here -> {reader} ({form})", len(back), seconds, lost, wrong)
 
 
 def as_told_by(reader: str, truth: dict[int, Told]) -> dict[int, Told]:
@@ -670,16 +684,20 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, metavar="N")
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
-    good = True
+    rows: list[Row] = []
     for name in asked.only or PRODUCTS:
         home = asked.folder.resolve() / name
         if not installed(home, PRODUCTS[name].packages):
             continue
         moved = asked.folder.resolve() / "moved" / name
         shutil.rmtree(moved, ignore_errors=True)
-        good &= move(name, home, moved, asked.count, asked.keep)
+        rows += move(name, home, moved, asked.count, asked.keep)
         look(name, moved / "commentd.db", moved)
-    sys.exit(not good)
+    print(f"\n{'':40}{'read':>6}{'seconds':>9}  not the same | a fault")
+    for row in rows:
+        print(f"{row.way:40}{row.comments:6}{row.seconds:9.2f}  ", end="")
+        print(f"{tell(row.lost)} | {tell(row.wrong)}")
+    sys.exit(any(row.wrong for row in rows) or not rows)
 
 
 if __name__ == "__main__":

@@ -731,7 +731,7 @@ def exercise_moderation(store: Store) -> None:
     store.note_import("isso", "1 2", 1), store.imported("isso", "1 2")
     store.twin("isso", "/", id=0, created_at=START, nickname="Ann", content="hi")
     store.raise_page(1, 1, 7, 3), store.add_likes("comment", 1, 3)
-    store.exported().fetchall(), store.exported_pages().fetchall()
+    store.exported().fetchall(), store.all_pages()
     add(store, 2, id=99)
 
 
@@ -753,7 +753,7 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
     with closing(Watched(tmp_path / "commentd.db")) as store:
         exercise(store)
         public = {name for name in vars(Store) if not name.startswith("_")}
-        assert public - store.used == {"close", "empty_wal"}
+        assert public - store.used == {"close", "empty_wal", "exported_pages"}  # the last begins
         explain = store.writer.execute
         plans = {
             sql: [row["detail"] for row in explain(f"EXPLAIN QUERY PLAN {sql}", values)]
