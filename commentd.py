@@ -6576,6 +6576,7 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
         }
         | {"is_pending": str(row["status"] == "waiting").lower(), "is_collapsed": "false"}
         | {"vote_up": str(row["likes"]), "vote_down": "0", "rid": str(row["parent_id"] or 0)}
+        | {"page_key": spelt(row["page_url"])}
         | {"created_at": utc(row["created_at"], SECONDS + " +0000")}
         | {"updated_at": utc(row["edited_at"] or row["created_at"], SECONDS + " +0000")}
         | dict.fromkeys(rest, "")
@@ -6653,7 +6654,7 @@ def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
 
 def xml_of(values: Json) -> str:
     lines = (f"<{name}>{html.escape(str(text))}</{name}>\n" for name, text in values.items())
-    return re.sub("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "", "".join(lines))
+    return CONTROL.sub("", "".join(lines))
 
 
 Exporter = Callable[[Store, Config, bool], Iterator[str]]
