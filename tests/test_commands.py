@@ -1,5 +1,6 @@
 """The command line, in a process of its own, and what README.md says of it and of the API."""
 
+import json
 import os
 import re
 import socket
@@ -14,7 +15,21 @@ from pathlib import Path
 import pytest
 from conftest import CANARY
 
-from commentd import COMMANDS, ROUTES, SETTINGS, __version__, example_config, ini_text, load_config
+from commentd import (
+    COMMANDS,
+    COMMENTD,
+    COMMENTD_PAGE,
+    EXPORTERS,
+    PRODUCTS,
+    ROUTES,
+    SETTINGS,
+    STATES,
+    __version__,
+    example_config,
+    ini_text,
+    load_config,
+    table,
+)
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -186,3 +201,30 @@ def test_the_table_of_the_readme_lists_the_routes() -> None:
 def test_the_newest_of_the_changes_is_this_version() -> None:
     _, changes = README.split("\n## Changes\n")
     assert re.findall(r"^### (\S+)", changes, re.M)[0] == __version__
+
+
+def test_the_fields_of_an_export_are_those_of_the_readme() -> None:
+    for kind, words in (("page", COMMENTD_PAGE), ("comment", COMMENTD)):
+        line = re.search(rf"^\| a {kind} \|(.*)\|$", README, re.M)
+        assert line
+        assert {*re.findall(r"`(\w+)`", line[1])} - {*STATES} == {*table(words)}
+
+
+def test_every_product_that_is_read_and_written_is_in_the_readme() -> None:
+    said = README.lower()
+    for name in {*PRODUCTS, *EXPORTERS}:
+        assert name.removesuffix("-json") in said
+
+
+def test_the_containerfile_names_files_and_settings_that_are_there(folder: Path) -> None:
+    code, text, errors = run(folder, "example", "container")
+    assert (code, errors) == (0, "")
+    copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
+    assert [path for paths in copied for path in paths if not (ROOT / path).exists()] == []
+    names = re.findall(r"\bCOMMENTD_(\w+)=", text)
+    known = {f"{section}_{key}".upper() for section, key in SETTINGS}
+    assert names
+    assert {*names} <= known
+    health = re.search(r"HEALTHCHECK CMD (\[.*\])", text)
+    assert health
+    compile(json.loads(health[1])[2], "healthcheck", "exec")
