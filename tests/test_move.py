@@ -87,9 +87,9 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "into a folder": (["/", "/a/", "/b"], "/*", "/blog/*", ["/blog/", "/blog/a/", "/blog/b"]),
     "out of a folder": (["/blog/", "/blog/a/", "/a"], "/blog/*", "/x/*", ["/x/", "/x/a/", "/a"]),
     "from another host": (
-        [f"{OTHER}/", f"{OTHER}/a/", f"{OTHER}/b?c=1", "/c"],
+        [f"{OTHER}/", f"{OTHER}/a/", f"{OTHER}/b?c=1", f"{OTHER}/?p=12", "/c", f"{OTHER}/#/r"],
         f"{OTHER}/*", "/*",
-        ["/", "/a/", "/b?c=1", "/c"],
+        ["/", "/a/", "/b?c=1", "/?p=12", "/c", "/#/r"],
     ),
     "from another host, but http": ([f"{OTHER}/a/"], "http://old.example/*", "/*", ["/a/"]),
     "to another host": (
@@ -106,6 +106,11 @@ MOVES: dict[str, tuple[list[str], str, str, list[str]]] = {
     "reserved signs": (["/a%2Fb/c%3Fd", "/50%/x"], "/a%2fb/*", "/x/*", ["/x/c%3Fd", "/50%/x"]),
     "a query": (["/?p=12", "/?p=123", "/p=12"], "/?p=12", "/a/", ["/a/", "/?p=123", "/p=12"]),
     "queries": (["/?p=12", "/?q=12"], "/?p=*", "/post/*", ["/post/12", "/?q=12"]),
+    "queries of the folder itself": (
+        ["/old/?x=1", "/old?x=b/c", "/old/index.html?x=3", "/old2?x=1", "/old/#/a"],
+        "/old/*", "/new/*",
+        ["/new/?x=1", "/new/?x=b/c", "/new/index.html?x=3", "/old2?x=1", "/new/#/a"],
+    ),
     "to queries": (["/post/12", "/post/13"], "/post/*", "/?p=*", ["/?p=12", "/?p=13"]),
     "routes": (["/#/a", "/#/b"], "/#/a", "/a/", ["/a/", "/#/b"]),
     "any key": (["my page", "my other"], "my page", "/mine/", ["/mine/", "my other"]),
@@ -161,7 +166,11 @@ def test_two_pages_swap_by_way_of_a_third(home: Home) -> None:
 
 # Many at once
 
-PARTS = st.lists(st.sampled_from("ab"), max_size=3).map(lambda parts: "/".join(["", *parts, ""]))
+PARTS = st.builds(
+    lambda parts, query: "/".join(["", *parts, query]),
+    st.lists(st.sampled_from("ab"), max_size=3),
+    st.sampled_from(["", "", "?a=b/"]),
+)
 WHERE = st.lists(
     st.tuples(st.sampled_from(["", OTHER]), PARTS), unique=True, min_size=1, max_size=9
 )
