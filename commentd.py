@@ -1984,11 +1984,11 @@ class Store:
         rows = self.rows(sql, product=product, product_id=product_id)
         return rows[0] if rows else None
 
-    def twin(self, product: str, key: str, **said: Any) -> int | None:
-        """The number of the same comment, which was written here, or came by another way: by its
-        number and second, whatever became of it; else by what it says."""
-        found = self.number(TWIN["number"], product=product, **said)
-        return found or self.number(TWIN["text"], product=product, key=key, **said)
+    def twins(self, **said: Any) -> list[int]:
+        """The same comment, which was written here or came by another way: by its number and
+        second, whatever became of it; then those that say the same."""
+        found = [*self.rows(TWINS["number"], **said), *self.rows(TWINS["text"], **said)]
+        return [row["id"] for row in found]
 
     def note_import(
         self, product: str, product_id: str, comment_id: int, original: str = ""
@@ -2099,12 +2099,10 @@ MERGES = [
          FROM page AS o WHERE p.id = :new AND o.id = :old""",
     "DELETE FROM page WHERE id = :old",
 ]
-TWIN = {
+TWINS = {
     by: f"""
     SELECT comment.id FROM comment JOIN page ON page.id = comment.page_id
-     WHERE {same} AND comment.created_at = :created_at
-       AND NOT EXISTS (SELECT 1 FROM import
-            WHERE import.comment_id = comment.id AND import.product = :product)"""
+     WHERE {same} AND comment.created_at = :created_at"""
     for by, same in {
         "number": "comment.id = :id",
         "text": """page.key = :key AND comment.nickname = :nickname
@@ -6023,6 +6021,8 @@ def product_of(path: Path, called: Path) -> str:
     """The name of the product that a file is of, by how it begins."""
     with path.open("rb") as file:
         head = file.read(MEGA)
+    if head.startswith(b"PK\3\4"):
+        raise Fault(f"{called} is a zip archive: unpack it first")
     start, tables = head_of(head), set[str]()
     if head.startswith(b"SQLite format 3\0"):
         with contextlib.suppress(Fault), foreign(path) as db:
@@ -6078,6 +6078,7 @@ STAGE = """
     CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, host TEXT, key TEXT,
                           page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER,
                           fields TEXT);
+    CREATE TABLE claimed (id INTEGER PRIMARY KEY);
     CREATE INDEX comment_parent ON comment (parent);
     CREATE INDEX comment_key ON comment (key, created_at);
     CREATE INDEX comment_depth ON comment (depth, created_at);
@@ -6426,21 +6427,28 @@ class Import:
 
     def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
         said, stamp = json.loads(row["fields"]), row["stamp"]
-        if store.imported(self.name, stamp):
+        which = {**said, "id": number_in(row["id"])}
+        which |= {"key": row["key"], "created_at": row["created_at"]}
+        known, twin = store.imported(self.name, stamp), None
+        if known:
+            self.claim(known["id"])
+        else:
+            twin = next(filter(self.claim, store.twins(**which)), None)
+        if known or twin:
             self.pages.add(row["key"])
             self.counts["there"] += 1
-            return
-        which = {**said, "id": number_in(row["id"]), "created_at": row["created_at"]}
-        if twin := store.twin(self.name, row["key"], **which):
-            self.pages.add(row["key"])
-            self.counts["there"] += 1
-            if not dry:
+            if twin and not dry:
                 store.note_import(self.name, stamp, twin)
             return
         self.counts["new"] += 1
         page_id = self.page_in(store, row["key"], row["page_url"], dry)
         if not dry:
             self.add(store, row, said, page_id)
+
+    def claim(self, id: int | None) -> bool:
+        """Whether no other record of this file is that comment: two may say the same."""
+        sql = "INSERT OR IGNORE INTO claimed VALUES (?)"
+        return bool(id) and self.db.execute(sql, (id,)).rowcount == 1
 
     def add(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> None:
         above = row["parent_stamp"] and store.imported(self.name, row["parent_stamp"])
@@ -6457,6 +6465,7 @@ class Import:
             now=self.now,
             id=number_in(row["id"]) if self.name == "commentd" else 0,  # links to it go on
         ).id
+        self.claim(comment_id)
         store.note_import(self.name, row["stamp"], comment_id, said["original"])
         store.add_likes("comment", comment_id, said["likes"])
 
@@ -7271,7 +7280,10 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
 
 
 def proper_zone(text: str) -> str:
-    datetime.fromisoformat(f"2000-01-01T00:00{text}")
+    try:
+        datetime.fromisoformat(f"2000-01-01T00:00{text}")
+    except ValueError:
+        raise argparse.ArgumentTypeError("write it as --zone=-05:00") from None
     return text
 
 

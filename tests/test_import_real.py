@@ -265,3 +265,17 @@ def test_an_export_as_wordpress_can_be_read_by_isso(tmp_path: Path, isso: Path) 
 
 ASKED = ("id", "author", "author_email", "author_url", "author_IP", "date_gmt", "content")
 ASKED += ("approved", "parent")
+
+
+def test_what_comes_again_under_other_ids_is_there(tmp_path: Path) -> None:
+    """As from a Waline that was moved to another database, with both exports at hand."""
+    moved(tmp_path, WALINE)
+    again = tmp_path / "again.json"
+    again.write_text(
+        exported(tmp_path, "waline", "--emails").replace('"objectId": ', '"objectId": 70')
+    )
+    text = again.read_text()
+    for name in ("pid", "rid"):
+        text = text.replace(f'"{name}": ', f'"{name}": 70').replace("70null", "null")
+    again.write_text(text)
+    assert ", 0 new, " in moved(tmp_path, again)

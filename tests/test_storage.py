@@ -729,7 +729,7 @@ def exercise_moderation(store: Store) -> None:
     store.note(now=START, who="Ann", action="edit", subject="1", detail="")
     store.audit(9, 10), store.days(0)
     store.note_import("isso", "1 2", 1), store.imported("isso", "1 2")
-    store.twin("isso", "/", id=0, created_at=START, nickname="Ann", content="hi")
+    store.twins(key="/", id=0, created_at=START, nickname="Ann", content="hi")
     store.raise_page(1, 1, 7, 3), store.add_likes("comment", 1, 3)
     store.exported().fetchall(), store.all_pages()
     add(store, 2, id=99)
