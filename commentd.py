@@ -2530,11 +2530,16 @@ RESERVED = ":/?#[]@!$&'()*+,;=%"  # RFC 3986, 2.2, and the mark of encoding itse
 
 def trimmed(key: str) -> str:
     """Without `index.html` and slashes at the end of the path; the root is `/`."""
-    cut = min((i for i in (key.find("?"), key.find("#")) if i >= 0), default=len(key))
-    path, rest = key[:cut], key[cut:]
+    path, rest = parted(key)
     while path.endswith(("/", "/index.html")):
         path = path.removesuffix("/index.html").rstrip("/")
     return (path or "/") + rest
+
+
+def parted(url: str) -> tuple[str, str]:
+    """The path, and what stands behind it."""
+    cut = min((i for i in (url.find("?"), url.find("#")) if i >= 0), default=len(url))
+    return url[:cut], url[cut:]
 
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
@@ -6688,13 +6693,14 @@ def renamed(page: Page, old: str, new: str) -> str:
     if not old.endswith("*"):
         return new if page.key == old else ""
     start, elsewhere = old[:-1], page.key.startswith("//") != old.startswith("//")
-    if elsewhere or not f"{page.key}/".startswith(start):
+    path, query = parted(page.key)  # keys have no slash where a path ends
+    key = page.key if page.key.startswith(start) else f"{path}/{query}"
+    if elsewhere or not key.startswith(start):
         return ""
-    rest = page.key[len(start) :]
-    if start.endswith("/"):  # as it is spelt
-        depth = HOST.sub("", start).count("/")
-        rest = "".join(HOST.sub("", page.page_url).split("/", depth)[depth:])
-    return new[:-1] + rest
+    path, query = parted(HOST.sub("", page.page_url))
+    depth = HOST.sub("", start).count("/")
+    spelt_so = path.split("/", depth)[depth:] if start.endswith("/") else []
+    return new[:-1] + (spelt_so[0] + query if spelt_so else key[len(start) :])
 
 
 def move_pages(store: Store, old: str, new: str, own: set[str], dry: bool) -> list[str]:

@@ -5,6 +5,7 @@ to date, loses nothing; whatever cuts it off, the next start goes on; and there 
 pragmas. It stands still at `NOW`: what is due then goes out, nothing else has had its time."""
 
 import itertools
+import json
 import os
 import re
 import shutil
@@ -505,7 +506,9 @@ def newer(tmp_path: Path) -> Path:
 
 
 def test_a_newer_database_is_refused_by_every_command(newer: Path, tmp_path: Path) -> None:
-    (tmp_path / "all.json").write_text('{"type": "waline", "version": 1, "data": {"Comment": []}}')
+    row = {"objectId": 1, "nick": "Ann", "comment": "Hi.", "url": "/a/"}
+    whole = {"type": "waline", "version": 1, "data": {"Comment": [row]}}
+    (tmp_path / "all.json").write_text(json.dumps(whole))
     takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "OLD NEW": "/a/ /b/"}
     before = files(tmp_path)
     for name, (_, word, _) in COMMANDS.items():
