@@ -7001,9 +7001,9 @@ def serve_until_stopped(app: App, server: Any) -> None:
         Worker("ticker", app.tick, threading.Event()),
         Worker("keeper", app.keep, threading.Event()),
     ]
+    greet(app, server)  # before a letter is printed into it
     for worker in workers:
         worker.start()
-    greet(app, server)
     swept = 0.0
     while not stopping:
         server.asyncore.loop(timeout=1, count=1, map=server._map, use_poll=True)
