@@ -2644,7 +2644,11 @@ def safe_html(content: str) -> str:
         return clean(str(markdown()(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
-        return html.escape(content).replace("\n", "<br>")
+        return plain_html(content)
+
+
+def plain_html(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")
 
 
 def only_absolute(tag: str, attribute: str, link: str) -> str | None:
@@ -5436,12 +5440,11 @@ def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[s
 class Product:
     """How a product's file is known and read. A table has `field=path` words: `a.b` lies within,
     of `a|b` the first that says something is taken. A comment has `id`, `parent`, `thread` (what
-    stands above them all, for where the parent is lost), `page` (its
-    address or, where `pages` has an id, the id of a record there), `author` (the id of one of
-    `people`), `nickname`, `email`, `website`, `markdown`, `html`, `lines` (HTML whose ends of
-    lines are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`,
-    `edited_at` and `status`: a path, or rules in order, `path:state` where something is so,
-    `!path:state` where it is not."""
+    stands above them all, for where the parent is lost), `page` (its address or, where `pages` has
+    an id, the id of a record there), `author` (the id of one of `people`), `nickname`, `email`,
+    `website`, `markdown`, `html`, `lines` (HTML whose ends of lines are breaks) or `either`, `ip`,
+    `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at` and `status`: a path, or
+    rules in order, `path:state` where something is so, `!path:state` where it is not."""
 
     sign: str  # a pattern of how it begins; of SQLite, its tables
     comment: str
@@ -6184,6 +6187,8 @@ class Import:
     ) -> None:
         self.broken = broken  # what was wrong with the rest of the file
         self.name, self.product, self.config = name, PRODUCTS[name], config
+        self.fields = table(self.product.comment)
+        self.rules = self.fields.pop("status", "")
         self.places, self.now, self.zone = places, now, zone or self.product.zone
         self.counts: Counter[str] = Counter()
         self.named: dict[str, list[str]] = {}
@@ -6274,7 +6279,7 @@ class Import:
 
     def stage_comment(self, record: Json) -> None:
         self.counts["read"] += 1
-        said = {"status": "", **fields_in(record, self.product.comment)}
+        said = {name: pick(record, path) for name, path in self.fields.items()}
         author = self.db.execute(
             "SELECT fields FROM author WHERE id = ?", (as_text(said.get("author")),)
         ).fetchone()
@@ -6286,8 +6291,7 @@ class Import:
         if not place or alone or kind != "comment":
             self.tell(f"skipped: {why}" + " is not in the file" * bool(alone), id)
             return
-        status = state_in(record, table(self.product.comment).get("status", ""))
-        row = self.row_of(id, {**said, "key": place[1]}, status)
+        row = self.row_of(id, {**said, "key": place[1]}, state_in(record, self.rules))
         above = (as_text(said.get(name)) for name in ("parent", "thread"))
         above = ("" if each in TOP else each for each in above)
         values = (row.pop("id"), *above, *place, row.pop("status"))
@@ -6461,9 +6465,7 @@ class Import:
         text = said["content"]
         comment_id = store.add_comment(
             **{**said, "status": row["status"], "page_id": page_id, "user_id": None, "masked": 1},
-            html=safe_html(text)
-            if len(text) <= 10_000
-            else html.escape(text).replace("\n", "<br>"),
+            html=(safe_html if len(text) <= 10_000 else plain_html)(text),
             parent_id=above["id"] if above else None,
             thread_id=above["thread_id"] if above else None,
             created_at=row["created_at"],
@@ -6578,9 +6580,8 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """All values are texts."""
     site = {"site_name": site_name(config), "site_urls": ",".join(config.site_origins)}
     rest = ("ua", "password", "badge_name", "badge_color")
-    words = """page_key=page_url id=id rid=parent_id content=content ip=ip is_pinned=pinned
-        vote_up=likes nick=nickname email=email link=website page_title=page_url
-        page_admin_only=closed"""
+    words = """page_key=page_url id=id content=content ip=ip is_pinned=pinned nick=nickname
+        email=email link=website page_title=page_url page_admin_only=closed"""
     flags = {"is_pinned", "page_admin_only"}
     yield "[\n"
     yield from in_list(
