@@ -449,6 +449,12 @@ def held(service: Service) -> tuple[int, int]:
     return sum("socket:" in link or "(deleted)" in link for link in links), threads
 
 
+def held_at_rest(service: Service) -> tuple[int, int]:
+    """The same of a service that listens and no more, when all its threads have been started."""
+    assert service.ask("GET", "/health").status == 200  # only its loop answers, after the start
+    return until(lambda: now if (now := held(service))[0] == 1 else None)
+
+
 def memory(service: Service) -> int:
     """In MiB."""
     status = Path(f"/proc/{service.process.pid}/status").read_text()
@@ -462,7 +468,7 @@ def reset(peer: socket.socket) -> None:
 
 def test_whoever_leaves_while_it_is_worked_for_leaves_nothing(start: Start) -> None:
     service = start()
-    before = held(service)
+    before = held_at_rest(service)
     for raw in [request("POST", "/auth/login", body=LOGIN), LIKED, LIST] * 20:
         reset(service.sent(raw))
     until(lambda: held(service) == before)
@@ -524,7 +530,7 @@ def cut(peers: list[socket.socket]) -> bool:
 
 def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> None:
     service = start(program=IMPATIENT)
-    before = held(service)
+    before = held_at_rest(service)
     with_comments(service.path, 12_000)
     until(lambda: service.ask("GET", "/health").status == 200)
     idle = service.sent(HEALTH)
@@ -558,7 +564,7 @@ def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start) -> None:
 @pytest.mark.usefixtures("many")
 def test_a_crowd_of_silent_ones_makes_room(start: Start) -> None:
     service = start()
-    before = held(service)
+    before = held_at_rest(service)
     for raw in (b"", b"GET /comm"):
         crowd = [service.sent(raw) for _ in range(CONNECTIONS + 200)]
         assert service.ask("GET", "/health").status == 200
