@@ -779,6 +779,42 @@ MIGRATIONS = [
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX import_comment ON import (comment_id);
     """,
+    # What readers and moderators say of comments. `follower_due` is as the two before. `learnt`: as
+    # what the spam filter knows a comment; `token`: keyed hashes of words, in how many good and bad
+    # comments each was; of 0, how many there were.
+    """
+    ALTER TABLE comment ADD COLUMN follower_due INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX comment_follower_due ON comment (follower_due) WHERE follower_due > 0;
+    ALTER TABLE comment ADD COLUMN learnt TEXT NOT NULL DEFAULT ''
+        CHECK (learnt IN ('', 'ham', 'spam'));
+    CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
+    CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
+
+    CREATE TABLE follow (
+        user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        page_id  INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
+        language TEXT NOT NULL,
+        PRIMARY KEY (user_id, page_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX follow_page ON follow (page_id);
+
+    CREATE TABLE report (
+        comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        visitor     TEXT NOT NULL,
+        reason      TEXT NOT NULL,
+        reported_at INTEGER NOT NULL,
+        PRIMARY KEY (comment_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX report_time ON report (reported_at);
+
+    CREATE TABLE token (
+        hash      INTEGER PRIMARY KEY,
+        ham       INTEGER NOT NULL DEFAULT 0,
+        spam      INTEGER NOT NULL DEFAULT 0,
+        learnt_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX token_learnt ON token (learnt_at);
+    """,
 ]
 
 
@@ -1136,6 +1172,7 @@ class Comment:
     edited_at: int | None
     held: str
     language: str
+    learnt: str
 
 
 @dataclass(frozen=True)
@@ -1181,7 +1218,7 @@ CASE = COMMENT.replace("AS role", "AS role, coalesce(account.email, comment.emai
 
 # What moderators look through, the newest first.
 CASES = {
-    one: f"""{CASE}
+    which: f"""{CASE}
      WHERE {listed} AND comment.content <> '' AND comment.id < :before
        AND (:page_id = 0 OR comment.page_id = :page_id)
        AND (:like = '' OR comment.content LIKE :like ESCAPE '!'
@@ -1189,13 +1226,21 @@ CASES = {
             OR account.email LIKE :like ESCAPE '!' OR comment.ip LIKE :like ESCAPE '!'
             OR page.page_url LIKE :like ESCAPE '!')
      ORDER BY comment.id DESC LIMIT :limit"""
-    for one, listed in ((True, "comment.status = :status"), (False, ":status = :status"))
+    for which, listed in {
+        "all": ":status = :status",
+        "reported": "comment.id IN (SELECT comment_id FROM report WHERE :status = :status)",
+        **dict.fromkeys(STATES, "comment.status = :status"),
+    }.items()
 }
 # Comments that somebody is still to be told of; coalesce() keeps from the index of all states.
 DUE = {
     whom: f"""{CASE} WHERE comment.{whom}_due > 0 AND comment.{whom}_due <= :now
        AND coalesce(comment.status, '') IN ({states}) ORDER BY comment.{whom}_due LIMIT 200"""
-    for whom, states in {"owner": "'visible', 'waiting'", "author": "'visible'"}.items()
+    for whom, states in {
+        "owner": "'visible', 'waiting'",
+        "author": "'visible'",
+        "follower": "'visible'",
+    }.items()
 }
 TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
 # The visible comments of an author, up to a hundred. A guest is known by his name together with
@@ -1630,7 +1675,7 @@ class Store:
                 RETURNING *"""
         return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
-    def confirm(self, registration: Registration, now: int) -> None:
+    def confirm(self, registration: Registration, now: int) -> Account:
         """Make the account, or give it its new nickname and password; ends its older tokens
         and all that waits at the address, letters with codes included."""
         sql = """
@@ -1638,9 +1683,11 @@ class Store:
             VALUES (:email, :nickname, :password, :now)
                 ON CONFLICT (email) DO UPDATE
                SET nickname = excluded.nickname, password = excluded.password,
-                   version = a.version + 1"""
-        self.run(sql, **{**vars(registration), "now": now})
+                   version = a.version + 1
+            RETURNING *"""
+        account = self.all(Account, sql, **{**vars(registration), "now": now})[0]
         self.run("DELETE FROM registration WHERE email = :email", email=registration.email)
+        return account
 
     # Pages
 
@@ -1734,8 +1781,8 @@ class Store:
         return self.one(Comment, COMMENT + sql, signature=signature)
 
     def add_comment(self, status: str, **values: Any) -> Comment:
-        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0, "edited_at": None}
-        none |= {"pinned": 0, "masked": 0, "now": values["created_at"], "id": 0}
+        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0, "follower_due": 0}
+        none |= {"edited_at": None, "pinned": 0, "masked": 0, "now": values["created_at"], "id": 0}
         values = {**none, **values}
         free = values["id"] and not self.comment(values["id"])
         comment_id = self.number(ADD_COMMENT_AS if free else ADD_COMMENT, **values) or 0
@@ -1752,9 +1799,10 @@ class Store:
         return self.one(Case, CASE + " WHERE comment.id = :id", id=comment_id)
 
     def cases(self, status: str, like: str, page_id: int, before: int, limit: int) -> list[Case]:
-        """What a moderator looks for; `status` may be `all`, which is all that is not erased."""
+        """What a moderator looks for; `status` may be `all`, which is all that is not erased, or
+        `reported`."""
         words = {"status": status, "like": like, "page_id": page_id, "before": before}
-        found = self.search(CASES[status != "all"], **words, limit=limit)
+        found = self.search(CASES[status], **words, limit=limit)
         return [Case(**dict(row)) for row in found]
 
     def cases_due(self, whom: str, now: int) -> list[Case]:
@@ -1823,13 +1871,17 @@ class Store:
         sql = """
             UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
                    content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, language = '', edited_at = NULL, judged_at = NULL,
-                   owner_due = 0, author_due = 0
+                   likes = 0, language = '', edited_at = NULL, judged_at = NULL, learnt = '',
+                   owner_due = 0, author_due = 0, follower_due = 0
              WHERE id = :id"""
         self.run(sql, id=comment_id)
         self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
         self.run("UPDATE import SET original = '' WHERE comment_id = :id", id=comment_id)
-        # What was given up holds its text; what is still to go out is judged when it does.
+        self.end_reports(comment_id)
+        self.drop_letters_about(comment_id)
+
+    def drop_letters_about(self, comment_id: int) -> None:
+        """What was given up holds its text; what is still to go out is judged when it does."""
         sql = """
             DELETE FROM outbox
              WHERE due_at IS NULL AND (about LIKE :answer OR about LIKE :above)"""
@@ -1959,6 +2011,88 @@ class Store:
         sql = "DELETE FROM subscription WHERE subscriber = :who AND state = 'asked'"
         self.run(sql, who=subscriber)
 
+    # What readers may have of their own
+
+    def follow(self, user_id: int, page_id: int, language: str) -> None:
+        sql = """
+            INSERT INTO follow (user_id, page_id, language) VALUES (:user_id, :page_id, :language)
+                ON CONFLICT (user_id, page_id) DO UPDATE SET language = excluded.language"""
+        self.run(sql, user_id=user_id, page_id=page_id, language=language)
+
+    def unfollow(self, user_id: int, page_id: int = 0) -> None:
+        """A page, or all."""
+        sql = """
+            DELETE FROM follow WHERE user_id = :user_id AND (:page_id = 0 OR page_id = :page_id)"""
+        self.run(sql, user_id=user_id, page_id=page_id)
+
+    def followed(self, user_id: int) -> list[Page]:
+        sql = """
+            SELECT page.* FROM follow JOIN page ON page.id = follow.page_id
+             WHERE follow.user_id = :user_id ORDER BY page.key"""
+        return self.all(Page, sql, user_id=user_id)
+
+    def followers(self, page_id: int) -> list[sqlite3.Row]:
+        sql = """
+            SELECT account.id, account.email, follow.language
+              FROM follow JOIN account ON account.id = follow.user_id
+             WHERE follow.page_id = :page_id AND account.blocked = 0"""
+        return self.rows(sql, page_id=page_id)
+
+    def report(self, comment_id: int, visitor: str, reason: str, now: int) -> bool:
+        """False where this visitor has said so before."""
+        sql = """
+            INSERT INTO report (comment_id, visitor, reason, reported_at)
+            VALUES (:comment_id, :visitor, :reason, :now) ON CONFLICT DO NOTHING"""
+        values = {"comment_id": comment_id, "visitor": visitor, "reason": reason}
+        return self.run(sql, **values, now=now).rowcount == 1
+
+    def reports(self, comment_id: int) -> list[sqlite3.Row]:
+        sql = """
+            SELECT reason, reported_at FROM report WHERE comment_id = :id ORDER BY reported_at"""
+        return self.rows(sql, id=comment_id)
+
+    def end_reports(self, comment_id: int) -> None:
+        self.run("DELETE FROM report WHERE comment_id = :id", id=comment_id)
+
+    def change_account(self, user_id: int, nickname: str, password: str) -> None:
+        """With a password ("" is the old one), older tokens end."""
+        sql = """
+            UPDATE account SET nickname = :nickname,
+                   password = CASE WHEN :password = '' THEN password ELSE :password END,
+                   version = CASE WHEN :password = '' THEN version ELSE version + 1 END
+             WHERE id = :id"""
+        self.run(sql, id=user_id, nickname=nickname, password=password)
+
+    def claim_comments(self, account: Account) -> None:
+        """What a guest wrote under the address that was proven to be the account's. Not for an
+        admin: what anybody may have written would look like the owner's."""
+        sql = """
+            UPDATE comment SET user_id = :id, email = ''
+             WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
+        self.run(sql, id=account.id, email=account.email, role=account.role)
+
+    def comments_of(self, user_id: int) -> list[Comment]:
+        sql = " WHERE comment.user_id = :user_id AND comment.status <> 'deleted'"
+        return self.all(Comment, f"{COMMENT}{sql} ORDER BY comment.id", user_id=user_id)
+
+    def traces(self, visitor: str) -> dict[str, list[Json]]:
+        """What an account liked and reported."""
+        return {
+            name: [dict(row) for row in self.rows(sql, visitor=visitor)]
+            for name, sql in TRACES.items()
+        }
+
+    def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
+        """Nothing of it is left: of its comments the bare text, or nothing (`comments`)."""
+        for comment in self.comments_of(account.id):
+            self.drop_letters_about(comment.id)
+            if comments:
+                self.erase_comment(comment.id)
+        values = {"id": account.id, "email": account.email, "subscriber": subscriber}
+        for sql in ERASE_ACCOUNT:
+            self.run(sql, visitor=f"user {account.id}", **values)
+        self.stale = True
+
     def note(self, **values: Any) -> None:
         sql = """
             INSERT INTO audit (created_at, who, action, subject, detail)
@@ -2071,9 +2205,31 @@ PURGES = [
     "DELETE FROM admin_link WHERE expires_at <= :now",
     f"DELETE FROM audit WHERE created_at < :now - {400 * DAY}",
     f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
-            AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)""",
+            AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
+            AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id)""",
     """DELETE FROM subscription WHERE page_id > 0
           AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id)""",
+]
+TRACES = {
+    "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = :visitor",
+    "page_likes": """
+        SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
+         WHERE visitor = :visitor""",
+    "reports": "SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = :visitor",
+}
+ERASE_ACCOUNT = [
+    *[
+        f"UPDATE {table} SET visitor = 'past ' || random() WHERE visitor = :visitor"
+        for table in ("comment_liker", "page_liker", "report")
+    ],
+    """UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '', ip = '',
+              country = '', location = '', masked = 1, language = '', author_due = 0
+        WHERE user_id = :id""",
+    "DELETE FROM registration WHERE email = :email",
+    "DELETE FROM admin_link WHERE email = :email",
+    "DELETE FROM outbox WHERE recipient = :email",
+    "DELETE FROM subscription WHERE subscriber = :subscriber",
+    "DELETE FROM account WHERE id = :id",
 ]
 UNMASKED = """
     SELECT id, ip FROM comment
@@ -2093,6 +2249,10 @@ MERGES = [
        SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
            ON CONFLICT DO NOTHING""",
     "DELETE FROM subscription WHERE page_id = :old",
+    """INSERT INTO follow (user_id, page_id, language)
+       SELECT user_id, :new, language FROM follow WHERE page_id = :old
+           ON CONFLICT DO NOTHING""",
+    "DELETE FROM follow WHERE page_id = :old",
     """UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
               views = p.views + o.views,
               page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
@@ -2113,10 +2273,10 @@ TWINS = {
 ADD_COMMENT = """
     INSERT INTO comment (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
                          html, ip, country, location, status, created_at, held, language,
-                         owner_due, author_due, edited_at, pinned, masked)
+                         owner_due, author_due, follower_due, edited_at, pinned, masked)
     VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website, :content,
             :html, :ip, :country, :location, 'waiting', :created_at, :held, :language,
-            :owner_due, :author_due, :edited_at, :pinned, :masked)
+            :owner_due, :author_due, :follower_due, :edited_at, :pinned, :masked)
     RETURNING id"""
 ADD_COMMENT_AS = ADD_COMMENT.replace("(page_id", "(id, page_id").replace("(:page", "(:id, :page")
 LIKED_BEFORE = {
@@ -2151,6 +2311,9 @@ LIKERS = [
                (SELECT {of}, visitor FROM {table} WHERE liked_at < :before LIMIT 500)"""
     for table, of in (("comment_liker", "comment_id"), ("page_liker", "page_id"))
 ]
+LIKERS.append("""
+    UPDATE report SET visitor = 'past ' || random()
+     WHERE reported_at < :before AND visitor NOT LIKE 'past %'""")
 
 # What each counter counts, answers before those whom they answer.
 COUNTERS = {
@@ -3373,10 +3536,19 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "like_one": ((20, DAY),),  # a client and a comment
     "likes": ((2000, HOUR),),  # all
     "page": ((20, HOUR),),  # new ones
+    "follow": ((30, HOUR),),
+    "report": ((5, HOUR), (20, DAY)),
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
 # So often a minute, counted in memory.
-MEMORY_LIMITS = {"challenge": 120, "preview": 120, "siteverify": 20, "view": 60, "link": 120}
+MEMORY_LIMITS = {
+    "challenge": 120,
+    "preview": 120,
+    "siteverify": 20,
+    "view": 60,
+    "link": 120,
+    "export": 6,
+}
 
 
 class Hashing:
@@ -4124,10 +4296,10 @@ def credentials_of(cx: Context, *, own: bool = False) -> tuple[str, str, Captcha
     return email, password_of(cx), captcha_of(cx, own=own)
 
 
-def password_of(cx: Context) -> str:
-    password = text_of(cx.form, "password", 1024)
+def password_of(cx: Context, name: str = "password") -> str:
+    password = text_of(cx.form, name, 1024)
     if len(password.encode()) > 1024:
-        raise BadRequest("参数 password 不能超过 1024 个字节", "password_too_long")
+        raise BadRequest(f"参数 {name} 不能超过 1024 个字节", f"{name}_too_long")
     return password
 
 
@@ -4178,7 +4350,7 @@ def verify(cx: Context) -> str:
         if confirmed:
             if cx.store.account_of(email):  # an account that changes is told so by mail
                 cx.store.add_letter(**changed_letter(cx.config, cx.world, email))
-            cx.store.confirm(confirmed, cx.now)
+            cx.store.claim_comments(cx.store.confirm(confirmed, cx.now))
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
@@ -4211,15 +4383,27 @@ def authenticated(cx: Context, email: str, password: str, captcha: Captcha | Non
     return account
 
 
+def confirm_password(cx: Context) -> None:
+    """What is grave asks for the password of the one who does it."""
+    try:
+        authenticated(cx, cx.me.email, password_of(cx), None)
+    except Unauthorized:
+        raise Forbidden("密码不对", "wrong_password") from None
+
+
 def strengthen(cx: Context, account: Account, password: str) -> None:
     """Hash the password anew where the number of rounds has risen since it was stored."""
     if int(account.password.split("$")[1]) >= cx.rounds:
         return
-    with cx.hashing.seat(), cx.hashing.turns:
-        stored = hashed(password, password_scheme(cx.rounds, cx.key, account.email))
+    stored = hashed_anew(cx, account, password)
     with cx.store.writing():
         if cx.store.account(account.id) == account:
             cx.store.set_password(account.id, stored)
+
+
+def hashed_anew(cx: Context, account: Account, password: str) -> str:
+    with cx.hashing.seat(), cx.hashing.turns:
+        return hashed(password, password_scheme(cx.rounds, cx.key, account.email))
 
 
 @route("POST", "/auth/logout", rank=Rank.USER)
@@ -4543,6 +4727,7 @@ def add_comment(
     thread_id = (parent.thread_id or parent.id) if parent else None
     made = {"html": markup, "country": country, "location": location, "created_at": cx.now}
     due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
+    due |= {"follower_due": 1}
     comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
@@ -4678,6 +4863,113 @@ def limit_likes(cx: Context) -> None:
         raise TooMany("点赞的人太多，请稍后再试", retry_after=wait)
 
 
+@route("POST", "/page/follow", rank=Rank.USER)
+def follow_page(cx: Context) -> Json:
+    """`{page_url, undo?, lang?}` to `{success, following}`: letters about what is new there."""
+    name, undo = page_of(cx, cx.form, "page_url"), flag_of(cx.form, "undo")
+    with cx.store.writing():
+        limit_client(cx, "follow")
+        page = cx.store.page(name.key) if undo else page_for(cx, name)
+        if page and undo:
+            cx.store.unfollow(cx.me.id, page.id)
+        elif page:
+            language = language_of(str(cx.form.get("lang")), cx.me.nickname)
+            cx.store.follow(cx.me.id, page.id, language)
+    return {"success": True, "following": not undo}
+
+
+@route("POST", "/comments/<comment_id>/report", rank=Rank.ANYONE)
+def report_comment(cx: Context, comment_id: int) -> Json:
+    """`{reason?}` to `{success}`: the owner is asked to look at it again."""
+    reason = " ".join(text_of(cx.form, "reason", 500, optional=True).split())
+    with cx.telling():
+        comment = cx.store.comment(comment_id)
+        if comment is None or comment.status != "visible":
+            raise NotFound("评论不存在", "comment_gone")
+        limit_client(cx, "report")
+        if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
+            cx.store.told("owner", [comment_id], due=1)
+    return {"success": True}
+
+
+# What an account has here
+
+
+@route("GET", "/me", rank=Rank.USER)
+def get_me(cx: Context) -> Json:
+    """`?url=` to `{email, nickname, role, created_at, comments, answers, follows, following?}`:
+    whether letters about answers, and about what is new on that page, are sent."""
+    followed = cx.store.followed(cx.me.id)
+    told = account_of(cx, cx.me)
+    told |= {"comments": len(cx.store.comments_of(cx.me.id))}
+    told |= {"follows": [followed_page(cx, page) for page in followed]}
+    if "url" in cx.query:
+        name = page_of(cx, {"url": word_of(cx, "url")}, "url")
+        told["following"] = name.key in [page.key for page in followed]
+    return told
+
+
+def account_of(cx: Context, account: Account) -> Json:
+    said = cx.store.subscriptions(subscriber_of(cx.key, account.email))
+    told = picked(account, "email nickname role created_at")
+    return as_json(told, answers=said.get(0) != "no")
+
+
+def followed_page(cx: Context, page: Page) -> Json:
+    return {"page_url": page.page_url, "page_link": own_link(page.page_url, cx.config.site_origins)}
+
+
+@route("PATCH", "/me", rank=Rank.USER)
+def change_me(cx: Context) -> Json:
+    """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. The
+    nickname holds for what is written from now on; a new password ends all older tokens."""
+    me, stored = cx.me, ""
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True) or me.nickname
+    answers = flag_of(cx.form, "answers") if "answers" in cx.form else None
+    if "new_password" in cx.form:
+        password = password_of(cx, "new_password")
+        confirm_password(cx)
+        stored = hashed_anew(cx, me, password)
+    with cx.telling():
+        if nickname != me.nickname:
+            check_nickname(cx, nickname)
+        cx.store.change_account(me.id, nickname, stored)
+        if stored:
+            cx.store.add_letter(**changed_letter(cx.config, cx.world, me.email))
+        if answers is not None:
+            who = subscriber_of(cx.key, me.email)
+            cx.store.subscribe(who, 0, "yes" if answers else "no")
+    fresh = existing(cx.store.account(me.id), "用户不存在", "user_gone")
+    token = {"token": make_token(fresh, cx.key, cx.now)} if stored else {}
+    return {"success": True, "nickname": nickname, **token}
+
+
+@route("DELETE", "/me", rank=Rank.USER)
+def delete_me(cx: Context) -> Json:
+    """`{password, comments}` to `{success}`. `keep`: comments stay without a name; `delete`."""
+    comments = choice_of(text_of(cx.form, "comments", 8), "comments", ("keep", "delete"))
+    confirm_password(cx)
+    with cx.store.writing():
+        if [admin.id for admin in cx.store.admins()] == [cx.me.id]:
+            raise Problem("至少要有一位站长", "last_admin", status=409)
+        who = subscriber_of(cx.key, cx.me.email)
+        cx.store.erase_account(cx.me, who, comments=comments == "delete")
+    return {"success": True}
+
+
+@route("GET", "/me/export", rank=Rank.USER)
+def export_me(cx: Context) -> Json:
+    """All that is kept: `{account, comments, follows, likes, page_likes, reports}`."""
+    limit_client(cx, "export")
+    traces = cx.store.traces(f"user {cx.me.id}")
+    return {
+        "account": account_of(cx, cx.me),
+        "comments": [written(cx, comment)["comment"] for comment in cx.store.comments_of(cx.me.id)],
+        "follows": [followed_page(cx, page) for page in cx.store.followed(cx.me.id)],
+        **{name: [as_json(row) for row in rows] for name, rows in traces.items()},
+    }
+
+
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "worker-src blob:; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; "
@@ -4811,14 +5103,6 @@ def claim(cx: Context) -> Json:
 
 
 route("POST", "/admin/logout", rank=Rank.ADMIN)(logout)
-
-
-def confirm_password(cx: Context) -> None:
-    """What is grave asks for the password of the one who does it."""
-    try:
-        authenticated(cx, cx.me.email, password_of(cx), None)
-    except Unauthorized:
-        raise Forbidden("密码不对", "wrong_password") from None
 
 
 def show_case(cx: Context, case: Case) -> Json:
