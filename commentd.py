@@ -9,8 +9,9 @@ uses only what stands above it.
     Store         all SQL: one writer behind a lock, a reader a thread
     Text          pure: strict JSON, names, addresses, page keys, Markdown to safe HTML
     Keys          pure: passwords, codes, tokens, the proof of work
+    Filter        pure: the words of a comment, and how spammy they make it
     World         the clock, chance and the post office; tests bring their own
-    Mail          the letters, and the work of the postman
+    Mail          the letters, the webhooks, and the work of the postman
     Plumbing      what a handler is given: routes, ranks, limits, forms, replies
     Doctor        what is wrong with settings, files and the world around
     Readers       the handlers for those who read and write comments
@@ -46,6 +47,7 @@ import ipaddress
 import itertools
 import json
 import logging
+import math
 import operator
 import os
 import re
@@ -226,8 +228,33 @@ def mailboxes(text: str) -> tuple[str, ...]:
     return tuple(word if word == "nobody" else proper_email(word) for word in words)
 
 
+def page_rules(text: str) -> tuple[str, ...]:
+    """Lines `PATTERN = addresses`, where `*` stands for anything."""
+    found = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        pattern, mark, named = line.rpartition("=")
+        if not mark or not pattern.strip() or not mailboxes(named):
+            raise ValueError(f"{line}: write it as /photos/* = ann@example.com, or = nobody")
+        found.append(f"{pattern.strip()} = {', '.join(mailboxes(named))}")
+    return tuple(found)
+
+
 def word_list(text: str) -> tuple[str, ...]:
     return tuple(word for part in re.split("[\n,，、]", text) if (word := part.strip()))
+
+
+def webhook_key(text: str) -> str:
+    """A text, or `whsec_` and base64 as Standard Webhooks has it."""
+    with contextlib.suppress(ValueError):
+        key_of_webhook(text)
+        return text
+    raise ValueError("must be base64 after whsec_")
+
+
+def key_of_webhook(text: str) -> bytes:
+    if text.startswith("whsec_"):
+        return base64.b64decode(text.removeprefix("whsec_"), validate=True)
+    return text.encode()
 
 
 def name_and_address(mailbox: str) -> tuple[str, str]:
@@ -267,6 +294,7 @@ class Config:
         "it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         networks,
     )
+    server_metrics: bool = setting("Show sums at /metrics, for Prometheus.", yes_or_no, "no")
     database_path: str = setting(
         "The one file that keeps all; relative to this file's folder.", default="commentd.db"
     )
@@ -339,6 +367,28 @@ class Config:
     )
     notify_owner: tuple[str, ...] = setting(
         "Who gets a letter about new comments: addresses, or nobody. Empty: all admins.", mailboxes
+    )
+    notify_pages: tuple[str, ...] = setting(
+        "Who gets them instead for some pages, a line each; the first that fits:\n"
+        "/photos/* = ann@example.com, bob@example.com, or = nobody.",
+        page_rules,
+    )
+    webhook_url: str = setting(
+        "Where each new comment, and each report of one, is sent at once. Of Slack, Discord and\n"
+        "Feishu, the address that they give you for a webhook; of Telegram,\n"
+        "https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER",
+        web_page,
+        secret=True,
+    )
+    webhook_kind: str = setting(
+        "What it understands: json (for programs of your own), slack, discord, telegram or feishu.",
+        one_of("json", "slack", "discord", "telegram", "feishu"),
+        "json",
+    )
+    webhook_secret: str = setting(
+        "The key that signs it, for json (Standard Webhooks) and feishu. Empty: no signature.",
+        webhook_key,
+        secret=True,
     )
     privacy_show_ip: str = setting(
         "What readers see of an author's address: masked, full or none. Admins see all of it.",
@@ -468,6 +518,8 @@ def contradictions(config: Config) -> Iterator[str]:
         for section, key in (("captcha", "site_key"), ("captcha", "secret"), ("site", "origins")):
             if not getattr(config, f"{section}_{key}"):
                 yield f"[captcha] provider = {config.captcha_provider} needs [{section}] {key}"
+    if config.webhook_kind == "telegram" and "chat_id=" not in config.webhook_url:
+        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
@@ -1830,7 +1882,9 @@ class Store:
             SELECT status, count(*) AS n FROM comment WHERE status <> 'deleted' GROUP BY status
              UNION ALL
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
-        return dict.fromkeys(STATES, 0) | {row["status"]: row["n"] for row in self.rows(sql)}
+        reported = "SELECT count(DISTINCT comment_id) FROM report"
+        counts = {row["status"]: row["n"] for row in self.rows(sql)}
+        return dict.fromkeys(STATES, 0) | counts | {"reported": self.number(reported) or 0}
 
     def pinned(self, page_id: int) -> list[Comment]:
         """What stands on top of a page, the newest first."""
@@ -1952,6 +2006,11 @@ class Store:
         sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
         self.run(sql, due_at=due_at, id=letter_id)
 
+    def put_off(self, recipient: str, now: int, due_at: int) -> None:
+        """All that is due to one who can't be reached."""
+        sql = "UPDATE outbox SET due_at = :due_at WHERE recipient = :recipient AND due_at <= :now"
+        self.run(sql, recipient=recipient, now=now, due_at=due_at)
+
     def note_failure(self, letter_id: int, failure: str) -> None:
         sql = "UPDATE outbox SET failure = :failure WHERE id = :id"
         self.run(sql, failure=failure, id=letter_id)
@@ -2010,6 +2069,35 @@ class Store:
     def unask(self, subscriber: str) -> None:
         sql = "DELETE FROM subscription WHERE subscriber = :who AND state = 'asked'"
         self.run(sql, who=subscriber)
+
+    # What the spam filter has learnt
+
+    def tokens(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
+        """In how many good and bad comments each was; of 0, how many there were."""
+        found = {}
+        for start in range(0, len(hashes), len(TOKEN_NAMES)):
+            some = dict.fromkeys(TOKEN_NAMES)
+            some |= zip(TOKEN_NAMES, hashes[start:], strict=False)
+            for row in self.rows(TOKENS, **some):
+                found[row["hash"]] = row["ham"], row["spam"]
+        return found
+
+    def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
+        for hash in (0, *hashes):
+            self.run(LEARN[kind], hash=hash, now=now)
+        self.run(LEARNT, id=comment_id, kind=kind)
+
+    def unlearn(self, comment_id: int, kind: str, hashes: Iterable[int]) -> None:
+        for hash in (0, *hashes):
+            self.run(UNLEARN[kind], hash=hash)
+            self.run("DELETE FROM token WHERE hash = :hash AND ham = 0 AND spam = 0", hash=hash)
+        self.run(LEARNT, id=comment_id, kind="")
+
+    def oldest_unlearnt(self) -> Comment | None:
+        """Of those that readers see, and have seen for longest."""
+        sql = f"""{COMMENT} WHERE comment.id = (
+            SELECT min(id) FROM comment WHERE learnt = '' AND status = 'visible')"""
+        return self.one(Comment, sql)
 
     # What readers may have of their own
 
@@ -2207,9 +2295,25 @@ PURGES = [
     f"""DELETE FROM page WHERE seen_at < :now - {90 * DAY} AND page_likes = 0
             AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
             AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id)""",
+    # The words that were learnt last are kept, some 2 MB of them.
+    """DELETE FROM token WHERE hash <> 0 AND learnt_at <
+             (SELECT learnt_at FROM token ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000)""",
     """DELETE FROM subscription WHERE page_id > 0
           AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id)""",
 ]
+TOKEN_NAMES = [f"hash_{i}" for i in range(100)]
+TOKENS = f"SELECT hash, ham, spam FROM token WHERE hash IN (:{', :'.join(TOKEN_NAMES)})"
+LEARN = {
+    kind: f"""
+    INSERT INTO token AS t (hash, {kind}, learnt_at) VALUES (:hash, 1, :now)
+        ON CONFLICT (hash) DO UPDATE SET {kind} = t.{kind} + 1, learnt_at = excluded.learnt_at"""
+    for kind in ("ham", "spam")
+}
+UNLEARN = {
+    kind: f"UPDATE token SET {kind} = {kind} - 1 WHERE hash = :hash AND {kind} > 0"
+    for kind in LEARN
+}
+LEARNT = "UPDATE comment SET learnt = :kind WHERE id = :id"
 TRACES = {
     "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = :visitor",
     "page_likes": """
@@ -2332,6 +2436,8 @@ RECOUNTS = [f"UPDATE {t} SET {c} = ({n}) WHERE {c} <> ({n})" for (t, c), n in CO
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
+           (SELECT count(*) FROM page) AS pages,
+           (SELECT coalesce(sum(views), 0) FROM page) AS views,
            (SELECT max(created_at) FROM comment) AS newest,
            (SELECT count(*) FROM outbox WHERE due_at IS NULL) AS failed,
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
@@ -2547,6 +2653,14 @@ def query_of(query_string: str) -> dict[str, list[str]]:
         )
     except ValueError:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+
+
+def picked(row: object, names: str) -> Json:
+    return {name: getattr(row, name) for name in names.split()}
+
+
+def rfc3339(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def has_controls(text: str) -> bool:
@@ -3029,6 +3143,77 @@ def is_ours(config: Config, answer: Json) -> bool:
     return answer.get("hostname") in hosts and human and ours
 
 
+# -- Filter -------------------------------------------------------------------
+
+# Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal 107 (2003), after Paul
+# Graham's "A Plan for Spam": how bad each word is, by the comments that it was in, and Fisher's
+# way to make one figure of the worst and the best. The constants are SpamBayes' (Options.py).
+STRENGTH, UNKNOWN = 0.45, 0.5  # of a word that was never seen: how sure, and how bad, it is
+CLUES, LEAST_SAID = 150, 0.1  # the most that count; how far from the middle they are
+SPAM_SCORE = 0.9  # from here on it is held
+LEAST_LEARNT, LEAST_OF_EACH = 20, 5
+
+# Han, kana, Hangul, Thai, Lao, Khmer, Burmese: no blanks part their words.
+UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+WORDS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
+
+
+def tokens_of(nickname: str, website: str, markup: str) -> list[str]:
+    """What a comment is known by, each once: words, where there are no blanks pairs of letters,
+    the hosts of links, how many there are, and the words of the name."""
+    shown = folded(html.unescape(re.sub(r"<[^>]*>", " ", markup)))
+    # What is put between the letters to hide a word: 加-微-信.
+    shown = re.sub(rf"(?<=[{UNSPACED}])[\W_]+(?=[{UNSPACED}])", "", shown)
+    hosts = hosts_in(html.unescape(markup), website)
+    parents = {".".join(host.split(".")[-2:]) for host in hosts}
+    links = [f"link:{host}" for host in hosts | parents]
+    count = min(5, markup.count("<a ") + bool(website))
+    words = [*words_in(shown), *(f"name:{word}" for word in words_in(folded(nickname)))]
+    return [*dict.fromkeys([*words, *links, f"links:{count}"])]
+
+
+def words_in(text: str) -> Iterator[str]:
+    for word in WORDS.findall(text):
+        if not re.match(f"[{UNSPACED}]", word):
+            yield word[:40]
+        elif len(word) == 1:
+            yield word
+        else:
+            yield from map("".join, itertools.pairwise(word))
+
+
+def token_hash(key: bytes, token: str) -> int:
+    """As what the database knows a word, so that it holds none: a signed number of 64 bits."""
+    digest = hashlib.blake2b(token.encode(), digest_size=8, key=key[:64]).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def badness(seen: tuple[int, int], all: tuple[int, int]) -> float:
+    """Robinson's f(w), 0 to 1, of a word that was `seen` in so many good and bad comments of
+    `all`."""
+    good, bad = (n / most if most else 0 for n, most in zip(seen, all, strict=True))
+    number = sum(seen)
+    share = bad / (good + bad) if number else 0
+    return (STRENGTH * UNKNOWN + number * share) / (STRENGTH + number)
+
+
+def spam_score(clues: Iterable[float]) -> float:
+    """0 (good) to 1 (spam); 0.5 where the clues say nothing, or both."""
+    found = [*clues]
+    bad = 1 - chi_squared(-2 * sum(math.log(1 - clue) for clue in found), len(found))
+    good = 1 - chi_squared(-2 * sum(math.log(clue) for clue in found), len(found))
+    return (1 + bad - good) / 2
+
+
+def chi_squared(x: float, pairs: int) -> float:
+    """How often chance alone gives so much, with twice as many degrees of freedom."""
+    term = total = math.exp(-x / 2)
+    for i in range(1, pairs):
+        term *= x / 2 / i
+        total += term
+    return min(total, 1.0) if pairs else 1.0
+
+
 # -- World --------------------------------------------------------------------
 
 ANSWER_LIMIT = 64 * 1024
@@ -3057,6 +3242,10 @@ def language_of(said: str, text: str) -> str:
         if language in all_words():
             return language
     return next((name for name, letter in LETTERS.items() if re.search(letter, text)), "en")
+
+
+def direction_of(language: str) -> str:
+    return "rtl" if language == "ar" else "ltr"
 
 
 def letter_words(language: str) -> dict[str, str]:
@@ -3088,18 +3277,23 @@ def hang_up(line: socket.socket) -> None:
         line.shutdown(socket.SHUT_RDWR)
 
 
-def fetch(url: str, form: Mapping[str, str] | None = None) -> tuple[int, bytes]:
-    """GET, or POST of a form, to an address that the owner set: status and body, `OSError` for
-    everything else. Five seconds, 64 KiB, no redirect, no proxy of the environment; TLS is
-    verified."""
+def fetch(
+    url: str, form: Mapping[str, str] | None = None, message: bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
+    """GET, or POST of a form or of a message in JSON, to an address that the owner set: status and
+    body, `OSError` for everything else. Five seconds, 64 KiB, no redirect, no proxy of the
+    environment; TLS is verified. `a_b` is the header a-b."""
     place = urllib.parse.urlsplit(url)
     host, tls = place.hostname or "", place.scheme == "https"
     target = urllib.parse.urlunsplit(("", "", place.path or "/", place.query, ""))
-    headers = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
-    body, text = None, bytearray(ANSWER_LIMIT + 1)
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    headers |= {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    body, text = message, bytearray(ANSWER_LIMIT + 1)
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         headers["Content-Type"] = "application/x-www-form-urlencoded"
+    elif message is not None:
+        headers["Content-Type"] = "application/json"
     client, port = http.client.HTTPConnection(place.netloc), place.port or (443 if tls else 80)
     with dialled(host, port, tls, wait=2, patience=5) as line, contextlib.closing(client):
         client.sock = line
@@ -3293,14 +3487,15 @@ Pair = tuple[Case, Case | None]  # a comment, and what it answers where its auth
 
 def letter_about(
     office: Office,
+    whom: str,
     to: str,
     words: Mapping[str, str],
     pairs: list[Pair],
     texts: list[str],
     **headers: str,
 ) -> Json:
-    """A letter that tells the owner, or the author of what was answered, of comments."""
-    first, whom, config = pairs[0][0], "author" if pairs[0][1] else "owner", office.config
+    """A letter that tells the owner, the author of what was answered, or a follower of a page."""
+    first, config = pairs[0][0], office.config
     foreign = is_foreign(first.page_url, config.site_origins)
     page = words["elsewhere"] if foreign else first.page_url[:80]
     name = f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"
@@ -3324,15 +3519,18 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     public, origins = office.config.server_public_url, office.config.site_origins
     for case in cases[:20]:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
-        kind, _, value = case.held.partition(": ")
-        held = words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
         links = {status: judging_link(office, case, status, language, to) for status in STATES}
-        judging = words["owner_waiting_links" if waits else "owner_links"].format(**links)
+        reports = [row["reason"] for row in office.store.reports(case.id)]
+        state, kind = words["owner_waiting"].format(held=held_because(words, case)), "owner_waiting"
+        if reports:
+            reasons, kind = " / ".join(filter(None, reports)) or "–", "owner_reported"
+            state = words[kind].format(n=len(reports), reasons=reasons)
+        judging = words[f"{kind}_links" if waits or reports else "owner_links"].format(**links)
         said = {
             "nickname": case.nickname,
             "page": case.page_url[:120] + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
-            "state": words["owner_waiting"].format(held=held) if waits else "",
+            "state": state if waits or reports else "",
             "links": judging if public else "",
             "read": read_line(words, page_link(case.page_url, origins), case),
         }
@@ -3341,7 +3539,13 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
-    return letter_about(office, to, words, [(case, None) for case in cases], texts)
+    return letter_about(office, "owner", to, words, [(case, None) for case in cases], texts)
+
+
+def held_because(words: Mapping[str, str], case: Comment) -> str:
+    """Why a comment waits."""
+    kind, _, value = case.held.partition(": ")
+    return words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
 
 
 def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
@@ -3361,9 +3565,36 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
         who = {"who": subscriber_of(office.key, to), "id": str(own.id)}
         ends = {do: signed_link(office, own.language, do=do, **who) for do in ("stop", "stop_all")}
         texts[-1] += words["author_end"].format(**ends)
-        headers["List_Unsubscribe"] = f"<{ends['stop']}>"
-        headers["List_Unsubscribe_Post"] = "List-Unsubscribe=One-Click"  # RFC 8058
-    return letter_about(office, to, words, [*pairs], texts, **headers)
+        headers = one_click(ends["stop"])
+    return letter_about(office, "author", to, words, [*pairs], texts, **headers)
+
+
+def one_click(link: str) -> dict[str, str]:
+    """What lets a mail program end such letters (RFC 8058)."""
+    one_click = "List-Unsubscribe=One-Click"
+    return {"List_Unsubscribe": f"<{link}>", "List_Unsubscribe_Post": one_click}
+
+
+def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> Json:
+    """What is new on a page, to one who follows it."""
+    words, headers, texts = letter_words(reader["language"]), {}, []
+    for case in cases[:20]:
+        said = {
+            "nickname": case.nickname,
+            "site": site_name(office.config),
+            "quote": quoted(case.content),
+            "read": read_line(words, own_link(case.page_url, office.config.site_origins), case),
+        }
+        texts.append(words["follow_text"].format(**said))
+    if len(cases) > 20:
+        texts.append(words["owner_more"].format(n=len(cases) - 20))
+    if office.config.server_public_url:
+        who = {"who": subscriber_of(office.key, reader["email"]), "user": str(reader["id"])}
+        who |= {"do": "unfollow", "id": str(cases[0].id)}
+        headers = one_click(signed_link(office, reader["language"], **who))
+        texts[-1] += words["follow_end"].format(stop=headers["List_Unsubscribe"][1:-1])
+    pairs: list[Pair] = [(case, None) for case in cases]
+    return letter_about(office, "follow", reader["email"], words, pairs, texts, **headers)
 
 
 def asking_letter(office: Office, answer: Case, above: Case) -> Json:
@@ -3377,9 +3608,123 @@ def asking_letter(office: Office, answer: Case, above: Case) -> Json:
     return {**letter, "about": f"{said['who']} {answer.id},{above.id} "}
 
 
-def owners(office: Office) -> list[str]:
-    """Who is told of new comments."""
-    named = office.config.notify_owner or [admin.email for admin in office.store.admins()]
+# A webhook is a letter to this recipient: its message is the body of a request.
+WEBHOOK = "webhook"
+
+
+def call_webhook(office: Office, comment_id: int, event: str, reason: str = "") -> None:
+    """Tell the owner's program or chat of a comment: `event` is created or reported."""
+    case, now = office.store.case(comment_id), int(office.world.now())
+    if case and office.config.webhook_url:
+        message = json.dumps(hook_body(office, case, event, reason), ensure_ascii=False)
+        letter = {"recipient": WEBHOOK, "message": message, "about": f"webhook {case.id},0 "}
+        office.store.add_letter(**letter, due_at=now, expires_at=now + DAY)
+
+
+def hook_body(office: Office, case: Case, event: str, reason: str) -> Json:
+    """What a webhook of that kind is sent. Neither a full address nor an e-mail is in it."""
+    config, language = office.config, office.config.notify_language
+    language = case.language if language == "comment" else language
+    words, link = letter_words(language), page_link(case.page_url, config.site_origins)
+    judging = ["visible", "spam", "deleted"] if case.status == "waiting" or reason else STATES[2:]
+    links = {do: judging_link(office, case, do, language, WEBHOOK) for do in judging}
+    links = {do: url for do, url in links.items() if url}
+    link = f"{link}#comment-{case.id}" if link else ""
+    if config.webhook_kind == "json":
+        names = "id page_url parent_id nickname website content html country location status held"
+        said = picked(case, f"{names} user_id language") | {"ip": masked(case.ip)}
+        said |= {"created_at": rfc3339(case.created_at), "reason": reason}
+        data = {**said, "link": link, "links": links}
+        return {"type": f"comment.{event}", "timestamp": rfc3339(office.world.now()), "data": data}
+    page = words["elsewhere"] if is_foreign(case.page_url, config.site_origins) else case.page_url
+    subject = words["owner_subject"].format(site=site_name(config), page=page[:80])
+    state = words["hook_waiting"].format(held=held_because(words, case))
+    state = words["hook_reported"].format(reason=reason) if reason else state
+    told = f"{case.nickname} ({state})" if reason or case.status == "waiting" else case.nickname
+    # Slack takes 3000 characters, Discord 4096 with all that has to be escaped and the links.
+    text = case.content if len(case.content) <= 1000 else f"{case.content[:1000]} …"
+    buttons = [(words[f"button_{do}"], url) for do, url in links.items()]
+    buttons += [(words["page"], link)] if 0 < len(link) < 500 else []
+    return CHATS[config.webhook_kind](config, subject, f"{told}\n\n{text}", buttons)
+
+
+Buttons = list[tuple[str, str]]  # label and address
+
+
+def for_slack(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+    """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
+    bare = {"type": "plain_text", "text": f"{subject}\n{text}"}
+    links = " · ".join(f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons)
+    blocks = [{"type": "section", "text": bare}]
+    if links:
+        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": links}})
+    return {"text": html.escape(subject, quote=False), "blocks": blocks}
+
+
+def for_discord(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+    """docs.discord.com/developers/resources/webhook: nobody is called by what a stranger wrote."""
+    # Each mark, so that no text is a link, a name or an emphasis.
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
+    links = " · ".join(f"[{label}]({url})" for label, url in buttons)
+    embed = {"title": subject[:256], "description": f"{text}\n\n{links}"}
+    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+
+
+def for_telegram(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+    """core.telegram.org/bots/api#sendmessage: bare text, so that nothing in it is markup."""
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
+    keys = [[{"text": label, "url": url}] for label, url in buttons]
+    quiet = {"link_preview_options": {"is_disabled": True}}
+    said = {"chat_id": query["chat_id"][0], "text": f"{subject}\n\n{text}"}
+    return said | quiet | ({"reply_markup": {"inline_keyboard": keys}} if keys else {})
+
+
+def for_feishu(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+    """open.feishu.cn, custom bots: a post."""
+    links: list[Json] = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    lines: list[list[Json]] = [[{"tag": "text", "text": text}], links]
+    post = {"zh_cn": {"title": subject, "content": lines[: 2 if links else 1]}}
+    return {"msg_type": "post", "content": {"post": post}}
+
+
+CHATS: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
+    "slack": for_slack,
+    "discord": for_discord,
+    "telegram": for_telegram,
+    "feishu": for_feishu,
+}
+
+
+def send_webhook(config: Config, world: World, message: str) -> None:
+    """One try; `OSError` unless it was taken. The id is the same in each, the time is not."""
+    now, key = str(int(world.now())), key_of_webhook(config.webhook_secret)
+    body, headers = message.encode(), {}
+    if key and config.webhook_kind == "feishu":
+        # open.feishu.cn: of nothing, with the time and the secret as the key.
+        sign = hmac.digest(f"{now}\n{config.webhook_secret}".encode(), b"", "sha256")
+        signed = {"timestamp": now, "sign": base64.b64encode(sign).decode()}
+        body = json.dumps(json.loads(message) | signed, ensure_ascii=False).encode()
+    elif config.webhook_kind == "json":
+        number = f"msg_{hashlib.sha256(body).hexdigest()[:32]}"
+        headers = {"webhook_id": number, "webhook_timestamp": now}
+        sign = hmac.digest(key, f"{number}.{now}.".encode() + body, "sha256")
+        if key:  # github.com/standard-webhooks/standard-webhooks
+            headers["webhook_signature"] = f"v1,{base64.b64encode(sign).decode()}"
+    status, answer = world.fetch(config.webhook_url, message=body, **headers)
+    refusal = config.webhook_kind == "feishu" and re.search(rb'"code":\s*([1-9]\d*)', answer)
+    if not 200 <= status < 300 or refusal:
+        raise ConnectionError(0, f"{status} {refusal[1].decode() if refusal else ''}".strip())
+
+
+def owners(office: Office, page_url: str) -> list[str]:
+    """Who is told of new comments on a page."""
+    named = office.config.notify_owner or tuple(admin.email for admin in office.store.admins())
+    for rule in office.config.notify_pages:
+        pattern, _, addresses = rule.rpartition(" = ")
+        anything = ".*".join(map(re.escape, pattern.split("*")))
+        if re.fullmatch(f"(?s:{anything})", unquoted(page_url)):
+            named = tuple(addresses.split(", "))
+            break
     return [address for address in named if EMAIL.fullmatch(address)]
 
 
@@ -3389,19 +3734,22 @@ BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the p
 def tell_all(office: Office) -> None:
     """Write the letters about comments that are due."""
     now = int(office.world.now())
-    if office.store.cases_due("owner", now) or office.store.cases_due("author", now):
+    if any(office.store.cases_due(whom, now) for whom in DUE):
         with office.store.writing():
             tell_owner(office, now)
             tell_authors(office, now)
+            tell_followers(office, now)
 
 
 def tell_owner(office: Office, now: int) -> None:
     """All that is new in one letter, or later."""
-    store, news, wait = office.store, {}, 0
+    store, wait = office.store, 0
     cases = store.cases_due("owner", now)
-    for to in owners(office):
-        if mine := [case for case in cases if not case.user_id or case.email != to]:
-            news[to] = mine
+    news: dict[str, list[Case]] = {}
+    for case in cases:
+        for to in owners(office, case.page_url):
+            if not case.user_id or case.email != to:
+                news.setdefault(to, []).append(case)
     if news and not (wait := store.take("bundle", "", 1, BUNDLE, now)):
         for to, mine in news.items():
             store.add_letter(**owner_letter(office, to, mine))
@@ -3428,17 +3776,51 @@ def tell_authors(office: Office, now: int) -> None:
         store.told("author", [a.id for a, _ in pairs], due=now + wait if wait else 0)
 
 
+def tell_followers(office: Office, now: int) -> None:
+    """Those who follow a page of all that is new on it, at one time: but not of what they wrote,
+    nor of what they have another letter about."""
+    store = office.store
+    pages: dict[int, list[Case]] = {}
+    for case in store.cases_due("follower", now):
+        pages.setdefault(case.page_id, []).append(case)
+    for page_id, cases in pages.items():
+        wait, told = 0, owners(office, cases[0].page_url)
+        readers = [row for row in store.followers(page_id) if row["email"] not in told]
+        news = [(row, [c for c in cases if not concerns(office, row, c)]) for row in readers]
+        if any(mine for _, mine in news):
+            wait = store.take("bundle", f"page {page_id}", 1, BUNDLE, now)
+        for row, mine in news:
+            if mine and not wait:
+                store.add_letter(**follower_letter(office, row, mine))
+        store.told("follower", [c.id for c in cases], due=now + wait if wait else 0)
+
+
+def concerns(office: Office, reader: sqlite3.Row, case: Case) -> bool:
+    """Whether a comment is a reader's own, or an answer to him of which he is told anyway."""
+    above = office.store.comment(case.parent_id or 0)
+    answered = above is not None and above.user_id == reader["id"]
+    return case.user_id == reader["id"] or (
+        answered and not is_off(office, reader["email"], case.page_id)
+    )
+
+
+def is_off(office: Office, address: str, page_id: int) -> bool:
+    """Whether letters about answers there are not wanted."""
+    said = office.store.subscriptions(subscriber_of(office.key, address))
+    return "no" in (said.get(0), said.get(page_id))
+
+
 def wants(office: Office, answer: Case, above: Case) -> bool:
     """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
     wrote may have named another's address."""
     own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
     hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
-    if own or hidden or above.email in owners(office):
+    if own or hidden or above.email in owners(office, above.page_url):
+        return False
+    if is_off(office, above.email, above.page_id):
         return False
     subscriber = subscriber_of(office.key, above.email)
     said = office.store.subscriptions(subscriber)
-    if "no" in (said.get(0), said.get(above.page_id)):
-        return False
     may_ask = not above.user_id and 0 not in said and office.config.server_public_url
     # Whoever writes may name anybody's address: this must not become a way to write to strangers.
     if may_ask and not office.store.take("asks", "", 30, HOUR, int(office.world.now())):
@@ -3448,13 +3830,14 @@ def wants(office: Office, answer: Case, above: Case) -> bool:
 
 
 def is_stale(store: Store, letter: Letter) -> bool:
-    """Whether what a letter tells of was hidden since; the rest is told anew."""
+    """Whether what a letter tells of was hidden since; the rest is told anew, but where others
+    have been told of it too."""
     whom = letter.about.partition(" ")[0]
-    states = ("visible", "waiting") if whom == "owner" else ("visible",)
+    states = ("visible", "waiting") if whom in ("owner", WEBHOOK) else ("visible",)
     told = [(int(a), int(b)) for a, b in re.findall("([0-9]{1,18}),([0-9]{1,18})", letter.about)]
     found = [store.comment(id) for pair in told for id in pair if id]
     stale = any(comment is None or comment.status not in states for comment in found)
-    if stale:
+    if stale and whom not in ("follow", WEBHOOK):
         store.unask(whom)
         store.told(whom if whom in TOLD else "author", [id for id, _ in told], due=1)
     return stale
@@ -3485,7 +3868,10 @@ def deliver(office: Office, letter: Letter) -> None:
     try:
         if final:
             raise TimeoutError("expired")
-        office.world.send(office.config, letter)
+        if letter.recipient == WEBHOOK:
+            send_webhook(office.config, office.world, letter.message)
+        else:
+            office.world.send(office.config, letter)
     except (OSError, ValueError, smtplib.SMTPException) as error:
         failure = "expired" if final else failure_of(error)
         final = final or is_final(error)
@@ -3495,6 +3881,8 @@ def deliver(office: Office, letter: Letter) -> None:
             store.fail_letter(letter.id, failure, now + 30 * DAY)
         elif failure:
             store.note_failure(letter.id, failure)
+            if letter.recipient == WEBHOOK:  # codes shall not wait for each of many in vain
+                store.put_off(WEBHOOK, now, min(next_try, now + HOUR))
         else:
             store.drop_letter(letter.id)
 
@@ -4111,8 +4499,17 @@ def examine_settings(config: Config) -> Iterator[Finding]:
         yield Finding("warn", "captcha", "[captcha] secret is the public one for trials")
     if config.captcha_verify_url.startswith("http:"):
         yield Finding("warn", "captcha", "[captcha] verify_url is not https: secrets go in clear")
+    hook = urllib.parse.urlsplit(config.webhook_url)
+    if hook.scheme == "http" or hook.hostname == "localhost" or is_private(hook.hostname or ""):
+        text = f"[webhook] url leads to {hook.hostname} ({hook.scheme}): is that as you want it?"
+        yield Finding("warn", "webhook", text)
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no lets anyone write without end")
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is written as an address that is not of the open Internet."""
+    return bool(ip := plain_ip(host)) and not ipaddress.ip_address(ip).is_global
 
 
 def examine_files(config: Config) -> Iterator[Finding]:
@@ -4548,10 +4945,6 @@ def beijing_time(seconds: int | None) -> str | None:
     return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
 
 
-def picked(row: object, names: str) -> Json:
-    return {name: getattr(row, name) for name in names.split()}
-
-
 def as_json(row: Any, **more: Any) -> Json:
     """A row, with its times as readers know them."""
     said = dict(row)
@@ -4729,6 +5122,8 @@ def add_comment(
     due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
     due |= {"follower_due": 1}
     comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
+    if status != "spam" and not cx.is_admin:
+        call_webhook(cx, comment.id, "created")
     if captcha:
         cx.store.bind_captcha(captcha.signature, comment.id)
     return comment
@@ -4763,17 +5158,81 @@ def verdict(
         if met(block, said["ip"], email, text, hosts):
             return "spam", f"block: {block.value}"
     word = next((word for word in cx.config.moderation_words if folded(word) in text), "")
+    learnt = opinion(cx, said["nickname"], said["website"], markup) or NO_OPINION
     hold = cx.config.moderation_hold
     reasons = {
         "all": hold == "all",
         f"word: {word}": word,
         "fast": too_fast(captcha, said["content"], cx.now),
+        f"learnt: {in_short(learnt)}": learnt["score"] >= SPAM_SCORE,
         **reasons,
         "links": hold == "links" and (said["website"] or "<a " in markup),
         "first": hold == "first" and not known(cx, {"id": 0, **said}),
     }
     held = next((reason for reason, holds in reasons.items() if holds), "")
     return ("waiting", held) if held else ("visible", "")
+
+
+NO_OPINION: Json = {"score": 0.0, "tokens": []}
+
+
+def opinion(house: House, nickname: str, website: str, markup: str) -> Json | None:
+    """What the spam filter makes of a comment: `{score, tokens: [{token, score}]}`, those first
+    that said most; None until it has learnt enough."""
+    words = {token_hash(house.key, token): token for token in tokens_of(nickname, website, markup)}
+    known = house.store.tokens([0, *words])
+    all = known.pop(0, (0, 0))
+    if not is_learned(*all):
+        return None
+    clues = [(badness(seen, all), words[hash]) for hash, seen in known.items()]
+    clues = [clue for clue in clues if abs(clue[0] - UNKNOWN) >= LEAST_SAID]
+    clues = sorted(clues, key=lambda clue: (-abs(clue[0] - UNKNOWN), clue[1]))[:CLUES]
+    score = spam_score(clue for clue, _ in clues)
+    tokens = [{"token": word, "score": round(clue, 2)} for clue, word in clues[:10]]
+    return {"score": round(score, 2), "tokens": tokens}
+
+
+def is_learned(ham: int, spam: int) -> bool:
+    return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
+
+
+def in_short(opinion: Json) -> str:
+    """The score, and the words that speak most against it."""
+    bad = [each["token"] for each in opinion["tokens"] if each["score"] > UNKNOWN]
+    return f"{opinion['score']:.2f} {', '.join(bad[:5])}"
+
+
+def hashes_of(house: House, comment: Comment) -> list[int]:
+    said = tokens_of(comment.nickname, comment.website, comment.html)
+    return [token_hash(house.key, token) for token in said]
+
+
+def unteach(cx: Context, comment: Comment) -> None:
+    """Before its text changes, or what is thought of it."""
+    if comment.learnt:
+        cx.store.unlearn(comment.id, comment.learnt, hashes_of(cx, comment))
+
+
+def teach(cx: Context, comment: Comment, status: str) -> None:
+    """Approve and spam teach the filter, and it forgets what is taken back. With what is spam it
+    learns a comment that readers see: an owner who holds nothing approves nothing, and it would
+    know only one side."""
+    kind = {"visible": "ham", "spam": "spam"}.get(status, "")
+    if kind == comment.learnt or status == "deleted":
+        return
+    unteach(cx, comment)
+    if not kind or (kind == "ham" and comment.learnt):  # spam that is shown again: an undo
+        return
+    cx.store.learn(comment.id, kind, hashes_of(cx, comment), cx.now)
+    ham, spam = learnt_by(cx)
+    good = cx.store.oldest_unlearnt() if ham < spam else None
+    if good and kind == "spam":
+        cx.store.learn(good.id, "ham", hashes_of(cx, good), cx.now)
+
+
+def learnt_by(house: House) -> tuple[int, int]:
+    """How many good and bad comments the filter knows."""
+    return house.store.tokens([0]).get(0, (0, 0))
 
 
 @route("POST", "/comments/preview", rank=Rank.ANYONE)
@@ -4796,6 +5255,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
         if content != comment.content:
             markup, said = safe_html(content), {**vars(comment), "content": content}
             status, held = verdict(cx, said, markup, None, {"flood": flood_of(cx)})
+            unteach(cx, comment)
             cx.store.edit_comment(comment.id, content, markup, cx.now)
             if status == "visible":
                 status, held = comment.status, comment.held
@@ -4803,6 +5263,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
                 cx.store.judge(comment.id, status, cx.now, held)
             if status == "waiting":  # else: approved first
                 cx.store.told("owner", [comment.id], due=1)
+                call_webhook(cx, comment.id, "created")
         return written(cx, cx.store.comment(comment.id) or comment)
 
 
@@ -4889,6 +5350,7 @@ def report_comment(cx: Context, comment_id: int) -> Json:
         limit_client(cx, "report")
         if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
             cx.store.told("owner", [comment_id], due=1)
+            call_webhook(cx, comment_id, "reported", reason or "–")
     return {"success": True}
 
 
@@ -4970,6 +5432,105 @@ def export_me(cx: Context) -> Json:
     }
 
 
+# Reading elsewhere
+
+
+def kept(cx: Context, reply: Reply, seconds: int, etag: str = "") -> Reply:
+    """What caches may keep for so long, and then ask about."""
+    etag = etag or etag_of(reply.body)
+    headers = {**reply.headers, "ETag": etag, "Cache-Control": f"public, max-age={seconds}"}
+    if etag not in cx.header("If-None-Match"):
+        return replace(reply, headers=headers)
+    headers.pop("Content-Encoding", None)
+    return Reply(b"", reply.content_type, headers, 304)
+
+
+def etag_of(body: bytes) -> str:
+    return f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+
+
+def xml_text(text: str) -> str:
+    """Escaped, without what XML 1.0 has no place for."""
+    return html.escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text))
+
+
+@route("GET", "/feed.atom", rank=Rank.NOBODY)
+def get_feed(cx: Context) -> Reply:
+    """`?url=` to the newest 50 comments of a page, or of all pages of the site (RFC 4287)."""
+    page, site = None, site_name(cx.config)
+    if "url" in cx.query:
+        name = page_of(cx, {"url": word_of(cx, "url")}, "url")
+        page = cx.store.page(name.key) or replace(NO_PAGE, page_url=name.page_url)
+        found = cx.store.comments("flat", "newest", 0, 50, page.id)
+    else:
+        found = cx.store.latest_comments(50)
+    public, origins = cx.config.server_public_url, cx.config.site_origins
+    address = "/feed.atom" + (f"?{urllib.parse.urlencode({'url': page.page_url})}" if page else "")
+    link = own_link(page.page_url, origins) if page else "".join(origins[:1])
+    newest = max((comment.edited_at or comment.created_at for comment in found), default=0)
+    head = [
+        f"<title>{xml_text(f'{site} · {page.page_url}' if page else site)}</title>",
+        f"<id>{xml_text((public or 'urn:commentd:') + address)}</id>",
+        f'<link rel="self" href="{xml_text((public or "") + address)}"/>',
+        f'<link rel="alternate" href="{xml_text(link)}"/>' if link else "",
+        f"<updated>{rfc3339(newest)}</updated>",
+    ]
+    body = "\n".join([*filter(None, head), *(entry_of(cx, comment) for comment in found)])
+    text = f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="{ATOM}">\n{body}\n</feed>\n'
+    return kept(cx, Reply(text.encode(), "application/atom+xml; charset=utf-8"), 5 * MINUTE)
+
+
+ATOM = "http://www.w3.org/2005/Atom"
+
+
+def entry_of(cx: Context, comment: Comment) -> str:
+    link = own_link(comment.page_url, cx.config.site_origins)
+    host = urllib.parse.urlsplit(cx.config.server_public_url).hostname or "commentd.invalid"
+    number = f"tag:{host},2026:comment-{comment.id}"  # RFC 4151
+    name = comment.nickname or letter_words(comment.language)["thread_anonymous"]
+    where = f'<link href="{xml_text(link)}#comment-{comment.id}"/>' if link else ""
+    return (
+        f"<entry><title>{xml_text(name)} · {xml_text(comment.page_url)}</title>"
+        f"<id>{number}</id>{where}<author><name>{xml_text(name)}</name></author>"
+        f"<published>{rfc3339(comment.created_at)}</published>"
+        f"<updated>{rfc3339(comment.edited_at or comment.created_at)}</updated>"
+        f'<content type="html">{xml_text(comment.html)}</content></entry>'
+    )
+
+
+@route("GET", "/metrics", rank=Rank.NOBODY)
+def get_metrics(cx: Context) -> Reply:
+    """Sums in the text format of Prometheus, where `[server] metrics` is on."""
+    if not cx.config.server_metrics:
+        raise NotFound("没有这个网址")
+    seen, (ham, spam) = cx.store.figures(cx.now), learnt_by(cx)
+    counts = cx.store.count_states()
+    sums = {
+        **{f'comments{{status="{status}"}}': counts[status] for status in STATES},
+        "comments_reported": counts["reported"],
+        **{name: seen[name] for name in ("accounts", "pages", "views")},
+        'outbox{state="late"}': seen["late"],
+        'outbox{state="failed"}': seen["failed"],
+        'learnt{kind="ham"}': ham,
+        'learnt{kind="spam"}': spam,
+    }
+    names = dict.fromkeys(name.partition("{")[0] for name in sums)
+    lines = [
+        line
+        for family in names
+        for line in [
+            f"# TYPE commentd_{family} gauge",
+            *(
+                f"commentd_{name} {n}"
+                for name, n in sums.items()
+                if name.partition("{")[0] == family
+            ),
+        ]
+    ]
+    text = "\n".join([*lines, ""])
+    return Reply(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "worker-src blob:; img-src 'self' data:; form-action 'self'; frame-ancestors 'none'; "
@@ -4993,15 +5554,102 @@ def home(cx: Context) -> Reply:
         if cx.clients.unnamed_proxy:
             found.append(Finding("warn", "unnamed_proxy", ""))
         state = {f.topic: f.level for f in sorted(found) if f.level != "ok"}  # the worst stays
-    text = cx.assets["home.html"].body.decode().replace("{{state}}", json.dumps(state))
-    return page_reply(cx, text)
+    return page_reply(cx, "home.html", {"state": json.dumps(state)})
 
 
-def page_reply(cx: Context, text: str, status: int = 200) -> Reply:
+def page_reply(cx: Context, template: str, values: Mapping[str, str], status: int = 200) -> Reply:
+    """A page of `static/` with what stands in it, in one go: no value is looked through."""
+    page = cx.assets[template].body.decode()
+    text = re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], page)
     headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-store"}
     if cx.config.server_public_url.startswith("https:"):  # elsewhere browsers warn, and ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Reply(text.encode(), "text/html; charset=utf-8", headers, status)
+
+
+THREADS = 20  # on one page for those without JavaScript
+
+
+@route("GET", "/thread", rank=Rank.NOBODY)
+def get_thread(cx: Context) -> Reply:
+    """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
+    JavaScript and for search engines."""
+    name = page_of(cx, {"url": word_of(cx, "url")}, "url")
+    page, number = cx.store.page(name.key) or NO_PAGE, number_of(cx, "page", 1, 1_000_000)
+    skip, most = (number - 1) * THREADS, 1000 // THREADS
+    found = cx.store.comments("threads", "oldest", skip, THREADS + 1, page.id)
+    roots = (cx.store.pinned(page.id) if number == 1 else []) + found[:THREADS]
+    threads = [[r, *cx.store.comments("thread", "oldest", 0, most, r.id)] for r in roots]
+    comments = [comment for thread in threads for comment in thread]
+    lang = language_of(word_of(cx, "lang"), " ".join(comment.content for comment in comments))
+    words, link = letter_words(lang), own_link(name.page_url, cx.config.site_origins)
+    items = "".join(thread_item(words, *thread) for thread in threads)
+    title = html.escape(words["thread_title"].format(page=name.page_url))
+    back = f'<p><a href="{html.escape(link)}">{words["thread_back"]}</a></p>' if link else ""
+    shown = f'<ol class="thread">{items}</ol>' if items else f"<p>{words['thread_none']}</p>"
+    query, nav = {"url": name.page_url, "lang": word_of(cx, "lang")}, ""
+    links = {"alternate": f"feed.atom?{urllib.parse.urlencode({'url': name.page_url})}"}
+    links |= {"canonical": link} if link else {}
+    for rel, n, word in (
+        ("prev", number - 1, "thread_older"),
+        ("next", number + 1 if len(found) > THREADS else 0, "thread_newer"),
+    ):
+        if n:
+            links[rel] = f"thread?{urllib.parse.urlencode({**query, 'page': n})}"
+            nav += f'<a rel="{rel}" {href_of(links[rel])}>{words[word]}</a>'
+    values = {"links": "\n".join(f'<link rel="{rel}" {href_of(to)}>' for rel, to in links.items())}
+    values |= {"lang": lang, "dir": direction_of(lang), "title": title}
+    values["body"] = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{nav}</nav>"
+    values["json"] = linked_data(link or name.page_url, page, comments)
+    return kept(cx, page_reply(cx, "thread.html", values), 5 * MINUTE)
+
+
+def href_of(address: str) -> str:
+    return f'href="{html.escape(address)}"'
+
+
+def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -> str:
+    """A comment and what answers it, as a list item; one that is gone holds its place."""
+    below = "".join(thread_item(words, reply) for reply in replies)
+    below = f"<ol>{below}</ol>" if below else ""
+    if comment.status != "visible":
+        gone = f'<article class="gone"><p>{words["thread_gone"]}</p></article>'
+        return f'<li id="comment-{comment.id}">{gone}{below}</li>'
+    name = html.escape(comment.nickname or words["thread_anonymous"])
+    time = beijing_time(comment.created_at) or ""
+    states = {"author": comment.role == "admin", "pinned": bool(comment.pinned)}
+    states |= {"edited": comment.edited_at is not None}
+    said = [words[f"thread_{state}"] for state, so in states.items() if so]
+    badges = "".join(f' <span class="badge">{word}</span>' for word in said)
+    return (
+        f'<li id="comment-{comment.id}"><article><header><b><bdi>{name}</bdi></b>{badges} '
+        f'<time datetime="{time.replace(" ", "T")}+08:00">{time[:16]}</time></header>'
+        f'<div class="text" dir="auto">{comment.html}</div></article>{below}</li>'
+    )
+
+
+def linked_data(address: str, page: Page, comments: list[Comment]) -> str:
+    """The same for programs: schema.org in JSON-LD, such that nothing ends the element it is in."""
+    said = [
+        {
+            "@type": "Comment",
+            "@id": f"{address}#comment-{comment.id}",
+            "text": comment.content,
+            "datePublished": rfc3339(comment.created_at),
+            "author": {"@type": "Person", "name": comment.nickname},
+            "upvoteCount": comment.likes,
+            **(
+                {"parentItem": {"@id": f"{address}#comment-{comment.parent_id}"}}
+                if comment.parent_id
+                else {}
+            ),
+        }
+        for comment in comments
+        if comment.status == "visible"
+    ]
+    data = {"@context": "https://schema.org", "@type": "WebPage", "@id": address, "url": address}
+    text = json.dumps({**data, "commentCount": page.total, "comment": said})
+    return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
 @route("GET", "/words/<name>", rank=Rank.NOBODY)
@@ -5011,16 +5659,10 @@ def asset(cx: Context, name: str) -> Reply:
     found = cx.assets.get(cx.environ["PATH_INFO"].lstrip("/"))
     if found is None or name.endswith((".html", "letters.json")):
         raise NotFound("没有这个网址")
-    headers = {
-        "ETag": found.etag,
-        "Cache-Control": "public, max-age=3600",
-        "Vary": "Accept-Encoding, Origin, Authorization",
-    }
-    if found.etag in cx.header("If-None-Match"):
-        return Reply(b"", found.content_type, headers, 304)
+    body, headers = found.body, {"Vary": "Accept-Encoding, Origin, Authorization"}
     if "gzip" in cx.header("Accept-Encoding"):
-        return Reply(found.zipped, found.content_type, {**headers, "Content-Encoding": "gzip"})
-    return Reply(found.body, found.content_type, headers)
+        body, headers["Content-Encoding"] = found.zipped, "gzip"
+    return kept(cx, Reply(body, found.content_type, headers), HOUR, found.etag)
 
 
 # -- Admins -------------------------------------------------------------------
@@ -5028,7 +5670,7 @@ def asset(cx: Context, name: str) -> Reply:
 
 @route("GET", "/admin", rank=Rank.NOBODY)
 def admin_page(cx: Context) -> Reply:
-    return page_reply(cx, cx.assets["admin.html"].body.decode())
+    return page_reply(cx, "admin.html", {})
 
 
 @route("GET", "/admin/captcha", rank=Rank.NOBODY)
@@ -5108,9 +5750,12 @@ route("POST", "/admin/logout", rank=Rank.ADMIN)(logout)
 def show_case(cx: Context, case: Case) -> Json:
     page = cx.store.page_with(case.page_id) or NO_PAGE
     parent, origins = cx.store.comment(case.parent_id or 0), cx.config.site_origins
+    judged = case.status in ("waiting", "spam")
     return {
         **show(cx, case),
-        **picked(case, "location country status held email page_id"),
+        **picked(case, "location country status held email page_id learnt"),
+        "spam": opinion(cx, case.nickname, case.website, case.html) if judged else None,
+        "reports": [as_json(row) for row in cx.store.reports(case.id)],
         "version": text_version(case),
         "known": known(cx, vars(case)),
         "page_link": page_link(case.page_url, origins),
@@ -5137,11 +5782,14 @@ def stretch(cx: Context, find: Callable[[int, int], list[Any]]) -> tuple[list[An
 @route("GET", "/admin/comments", rank=Rank.ADMIN)
 def admin_comments(cx: Context) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and the sums of states."""
-    status = choice_of(word_of(cx, "status", "all"), "status", (*STATES, "all"))
+    status = choice_of(word_of(cx, "status", "all"), "status", CASES)
     page_id = number_of(cx, "page", 0, 2**63 - 1)
     found, more = stretch(cx, functools.partial(cx.store.cases, status, like_of(cx), page_id))
     cases = [show_case(cx, case) for case in found]
-    return {"comments": cases, "more": more, "counts": cx.store.count_states()}
+    ham, spam = learnt_by(cx)
+    learnt = {"ham": ham, "spam": spam, "active": is_learned(ham, spam)}
+    counts = cx.store.count_states()
+    return {"comments": cases, "more": more, "counts": counts, "filter": learnt}
 
 
 @route("POST", "/admin/comments", rank=Rank.ADMIN)
@@ -5186,10 +5834,13 @@ def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
     if comment is None or not comment.content:
         return None
     was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
-    if isinstance(wish, str) and wish != was:
-        cx.store.judge(comment.id, wish, cx.now)
-        cx.store.told("owner", [comment.id])
-        note(cx, wish, comment.id)
+    if isinstance(wish, str):
+        cx.store.end_reports(comment.id)
+        teach(cx, comment, wish)
+        if wish != was:
+            cx.store.judge(comment.id, wish, cx.now)
+            cx.store.told("owner", [comment.id])
+            note(cx, wish, comment.id)
     elif wish != was:
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
@@ -5221,6 +5872,7 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
     website = proper(cx.form, "website", 2048, proper_website, optional=True)
     with cx.store.writing():
         case = as_read(cx, comment_id)
+        unteach(cx, case)
         if content not in ("", case.content):
             cx.store.edit_comment(case.id, content, safe_html(content), cx.now)
         website = website if "website" in cx.form else case.website
@@ -5468,7 +6120,7 @@ def follow_link(cx: Context) -> Reply:
         return told_page(cx, title, button(cx, words, said))
     with cx.telling():
         own = subscribe(cx, said)
-    back = said["do"].replace("stop", "start")
+    back = said["do"].replace("stop", "start").replace("unfollow", "follow")
     undo = button(cx, words, {**said, "do": back}, "undo") if back != said["do"] else ""
     link = own_link(own.page_url, cx.config.site_origins) if own else ""
     return told_page(cx, words[f"done_{said['do']}"], undo + way_on(link, words["page"]))
@@ -5479,17 +6131,9 @@ def way_on(link: str, word: str) -> str:
 
 
 def told_page(cx: Context, title: str, body: str, status: int = 200) -> Reply:
-    text = cx.assets["link.html"].body.decode()
     lang = next((word for word in cx.query.get("lang", []) if word in all_words()), "en")
-    direction = "rtl" if lang == "ar" else "ltr"
-    for name, value in (
-        ("lang", lang),
-        ("dir", direction),
-        ("title", html.escape(title)),
-        ("body", body),
-    ):
-        text = text.replace("{{" + name + "}}", value)
-    return page_reply(cx, text, status)
+    values = {"lang": lang, "dir": direction_of(lang), "title": html.escape(title), "body": body}
+    return page_reply(cx, "link.html", values, status)
 
 
 def button(cx: Context, words: Mapping[str, str], said: Mapping[str, str], word: str = "") -> str:
@@ -5503,10 +6147,11 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
     """A comment, and the button that judges it; when that is done, one that undoes it. What was
     edited after the letter is shown again instead."""
     words, comment = letter_words(said["lang"]), cx.store.comment(int(said["id"]))
-    if said["who"] not in [subscriber_of(cx.key, address) for address in owners(cx)]:
-        return told_page(cx, words["bad"], "", 403)
     if comment is None or not comment.content:
         return told_page(cx, words["gone"], "", 404)
+    told = [*owners(cx, comment.page_url), *([WEBHOOK] if cx.config.webhook_url else [])]
+    if said["who"] not in [subscriber_of(cx.key, address) for address in told]:
+        return told_page(cx, words["bad"], "", 403)
     names = (comment.nickname, comment.page_url, comment.website)
     head = " · ".join(f"<bdi>{html.escape(name)}</bdi>" for name in names if name)
     quote = f'<p>{head}</p><pre dir="auto">{html.escape(comment.content)}</pre>'
@@ -5516,7 +6161,7 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
         return told_page(cx, words["changed"], quote + button(cx, words, fresh), status)
     back = {**said, "do": said["was"], "was": said["do"]}
     undo = button(cx, words, back, "undo") + way_on("admin", words["more"])
-    if not done and comment.status == said["do"]:
+    if not done and comment.status == said["do"] and not cx.store.reports(comment.id):
         return told_page(cx, words[f"done_{said['do']}"], quote + undo)
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
@@ -5534,7 +6179,14 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     if do == "confirm" and own and ours and cx.store.subscriptions(who).get(0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
     page_id = own.page_id if own and do in ("stop", "start") else 0
-    cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
+    if do == "unfollow":
+        cx.store.unfollow(int(said["user"]), own.page_id if own else 0)
+    elif do == "follow":
+        if own and cx.store.account(int(said["user"])):
+            cx.store.follow(int(said["user"]), own.page_id, said["lang"])
+        ours = own is not None
+    else:
+        cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
     return own if ours else None
 
 
@@ -5646,8 +6298,7 @@ def assets_in(folder: Path) -> dict[str, Asset]:
             if kind == "text/javascript":
                 body = COMMENTS.sub(b"", body)
             name, zipped = path.relative_to(folder).as_posix(), gzip.compress(body, 9, mtime=0)
-            etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-            found[name] = Asset(body, zipped, etag, f"{kind}; charset=utf-8")
+            found[name] = Asset(body, zipped, etag_of(body), f"{kind}; charset=utf-8")
     return found
 
 
