@@ -1882,9 +1882,9 @@ class Store:
             SELECT status, count(*) AS n FROM comment WHERE status <> 'deleted' GROUP BY status
              UNION ALL
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
-        reported = "SELECT count(DISTINCT comment_id) FROM report"
         counts = {row["status"]: row["n"] for row in self.rows(sql)}
-        return dict.fromkeys(STATES, 0) | counts | {"reported": self.number(reported) or 0}
+        sql = "SELECT count(DISTINCT comment_id) FROM report"
+        return {**dict.fromkeys(STATES, 0), **counts, "reported": self.number(sql) or 0}
 
     def pinned(self, page_id: int) -> list[Comment]:
         """What stands on top of a page, the newest first."""
@@ -2095,9 +2095,10 @@ class Store:
 
     def oldest_unlearnt(self) -> Comment | None:
         """Of those that readers see, and have seen for longest."""
-        sql = f"""{COMMENT} WHERE comment.id = (
-            SELECT min(id) FROM comment WHERE learnt = '' AND status = 'visible')"""
-        return self.one(Comment, sql)
+        sql = """
+             WHERE comment.id =
+                   (SELECT min(id) FROM comment WHERE learnt = '' AND status = 'visible')"""
+        return self.one(Comment, COMMENT + sql)
 
     # What readers may have of their own
 
@@ -2160,8 +2161,10 @@ class Store:
         self.run(sql, id=account.id, email=account.email, role=account.role)
 
     def comments_of(self, user_id: int) -> list[Comment]:
-        sql = " WHERE comment.user_id = :user_id AND comment.status <> 'deleted'"
-        return self.all(Comment, f"{COMMENT}{sql} ORDER BY comment.id", user_id=user_id)
+        sql = """
+             WHERE comment.user_id = :user_id AND comment.status <> 'deleted'
+             ORDER BY comment.id"""
+        return self.all(Comment, COMMENT + sql, user_id=user_id)
 
     def traces(self, visitor: str) -> dict[str, list[Json]]:
         """What an account liked and reported."""
@@ -2255,12 +2258,13 @@ class Store:
             self.run(sql, now=now)
 
     def forget(self, before: int, mask: Callable[[str], str]) -> None:
-        """Of what is older, mask some addresses and let some likes forget whose they are."""
+        """Of what is older, mask some addresses and let some likes, and reports, forget whose they
+        are."""
         for row in self.rows(UNMASKED, before=before):
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"]), id=row["id"])
             self.stale = True
-        for sql in LIKERS:
+        for sql in (*LIKERS, REPORTERS):
             self.run(sql, before=before)
 
     def recount(self) -> int:
@@ -2415,9 +2419,9 @@ LIKERS = [
                (SELECT {of}, visitor FROM {table} WHERE liked_at < :before LIMIT 500)"""
     for table, of in (("comment_liker", "comment_id"), ("page_liker", "page_id"))
 ]
-LIKERS.append("""
+REPORTERS = """
     UPDATE report SET visitor = 'past ' || random()
-     WHERE reported_at < :before AND visitor NOT LIKE 'past %'""")
+     WHERE reported_at < :before AND visitor NOT LIKE 'past %'"""
 
 # What each counter counts, answers before those whom they answer.
 COUNTERS = {
@@ -3935,7 +3939,7 @@ MEMORY_LIMITS = {
     "siteverify": 20,
     "view": 60,
     "link": 120,
-    "export": 6,
+    "export": 60,
 }
 
 
@@ -5616,14 +5620,14 @@ def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -
         gone = f'<article class="gone"><p>{words["thread_gone"]}</p></article>'
         return f'<li id="comment-{comment.id}">{gone}{below}</li>'
     name = html.escape(comment.nickname or words["thread_anonymous"])
-    time = beijing_time(comment.created_at) or ""
+    written_at = beijing_time(comment.created_at) or ""
     states = {"author": comment.role == "admin", "pinned": bool(comment.pinned)}
     states |= {"edited": comment.edited_at is not None}
     said = [words[f"thread_{state}"] for state, so in states.items() if so]
     badges = "".join(f' <span class="badge">{word}</span>' for word in said)
     return (
         f'<li id="comment-{comment.id}"><article><header><b><bdi>{name}</bdi></b>{badges} '
-        f'<time datetime="{time.replace(" ", "T")}+08:00">{time[:16]}</time></header>'
+        f'<time datetime="{rfc3339(comment.created_at)}">{written_at[:16]}</time></header>'
         f'<div class="text" dir="auto">{comment.html}</div></article>{below}</li>'
     )
 

@@ -57,12 +57,17 @@ const PHRASES = {
   waiting: ['Waiting', '待审'], visible: ['Visible', '已显示'], spam: ['Spam', '垃圾'],
   deleted: ['Deleted', '已删除'], all: ['All', '全部'], to_visible: ['Approve', '通过'],
   to_spam: ['Spam', '垃圾'], to_deleted: ['Delete', '删除'], putback: ['Put back', '恢复'],
+  reported: ['Reported', '被举报'], keep: ['Keep', '保留'],
+  n_reported: ['{n} comments were reported.', '有 {n} 条评论被举报。', '1 comment was reported.'],
+  reports: ['Reported by {n} readers', '{n} 位读者举报', 'Reported by 1 reader'],
+  reasons: ['{n} more reasons', '另外 {n} 条理由', '1 more reason'], times: ['{n} times', '{n} 次'],
   reply: ['Reply', '回复'], reply_to: ['Reply to {n}', '回复 {n}'], edit: ['Edit', '修改'],
   block: ['Block', '屏蔽'], pin: ['Pin', '置顶'], unpin: ['Unpin', '取消置顶'], undo: ['Undo', '撤销'],
   undone: ['Undone.', '已撤销。'],
   did_visible: ['{n} comments are visible.', '已通过 {n} 条评论。', 'Approved.'],
   did_spam: ['{n} comments are spam.', '已把 {n} 条评论归为垃圾。', 'Marked as spam.'],
   did_deleted: ['{n} comments deleted.', '已删除 {n} 条评论。', 'Deleted.'],
+  did_keep: ['{n} comments kept.', '已保留 {n} 条评论。', 'Kept.'],
   did_reply: ['Replied.', '已回复。'], did_edit: ['Saved.', '已保存。'],
   did_block: ['Blocked: {n}.', '已屏蔽：{n}。'],
   did_unblock: ['No longer blocked: {n}.', '已取消屏蔽：{n}。'],
@@ -71,6 +76,7 @@ const PHRASES = {
   everything: ['Select all', '全选'], nothing: ['Clear', '取消选择'],
   none_waiting: ['Nothing waits. Have a good day.', '没有待审的评论，去忙别的吧。'],
   none_spam: ['No spam.', '没有垃圾评论。'],
+  none_reported: ['No reader reports anything.', '没有读者举报。'],
   none_deleted: ['Nothing was deleted lately. What is deleted stays here until it is purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
   none: ['Nothing here.', '这里还没有内容。'],
   none_found: ['No comment was found.', '没有找到评论。'],
@@ -91,6 +97,15 @@ const PHRASES = {
   held_fast: ['Written faster than a person writes', '写得比人快'],
   held_captcha_down: ['The captcha could not be checked', '人机验证服务不可用'],
   held_word: ['Word: {n}', '含屏蔽词：{n}'], held_block: ['Blocked: {n}', '命中屏蔽：{n}'],
+  held_learnt: ['Like spam that you marked', '与你标过的垃圾评论相似'],
+
+  score: ['Spam filter', '垃圾过滤'], score_spam: ['Looks like spam, {n}', '像垃圾评论，{n}'],
+  score_ham: ['Doesn’t look like spam, {n}', '不像垃圾评论，{n}'],
+  score_open: ['Could be either, {n}', '拿不准，{n}'],
+  but: ['; good', '；正常'], n_links: ['{n} links', '{n} 个链接', '1 link'], no_links: ['no link', '没有链接'],
+  learnt_spam: ['The spam filter has learnt {n} spam,', '垃圾过滤已从你的操作中学习：垃圾 {n} 条，'],
+  learnt_ham: ['{n} good.', '正常 {n} 条。'],
+  learning: ['{n} good; it starts at 20 with 5 of each.', '正常 {n} 条；满 20 条且每类至少 5 条时启用。'],
 
   sort: ['Order', '排序'], status: ['Status', '状态'], latest: ['Latest', '最近评论'],
   views: ['Views', '阅读'], likes: ['Likes', '赞'],
@@ -108,6 +123,8 @@ const PHRASES = {
   tries: ['{n} tries', '已试 {n} 次', '1 try'], next: ['next', '下次'], given_up: ['given up', '已放弃'],
   drop: ['Drop', '丢弃'],
   drop_sure: ['Drop this letter for good?', '彻底丢弃这封邮件？'],
+  webhook: ['Webhook', 'Webhook'], hooked: ['Message about a comment', '评论通知'],
+  drop_hook: ['Drop this message for good?', '彻底丢弃这条通知？'],
   by_mail: ['By a link in a letter', '邮件链接'], by_command: ['On the server', '服务器命令'],
 
   last_days: ['The last {n} days', '最近 {n} 天'],
@@ -458,11 +475,12 @@ function show() {
 /** Shows how many there are of each status. */
 function tally(fresh) {
   counts = fresh ?? counts
+  const {waiting, reported = 0} = counts, open = waiting + reported // what wants him, in the menu and the title
   for (const node of document.querySelectorAll('[data-count]')) {
-    const n = counts[node.dataset.count]
+    const n = node.closest('header') ? open : counts[node.dataset.count]
     node.textContent = n > 0 ? number(n) : ''
   }
-  document.title = `${counts.waiting > 0 ? `(${number(counts.waiting)}) ` : ''}${say(place()[0])} · commentd`
+  document.title = `${open > 0 ? `(${number(open)}) ` : ''}${say(place()[0])} · commentd`
 }
 
 let undo, timer
@@ -581,9 +599,11 @@ function finder(name, params, selects = {}) {
 
 const MOVES = {visible: 'a', spam: 's', deleted: 'd'}
 
-/** The buttons that put what has this status into another. */
+const APPROVALS = {spam: 'putback', deleted: 'putback', reported: 'keep'}
+
+/** The buttons that put what has this status into another; what is reported can stay, too. */
 const moves = (status, act) => Object.entries(MOVES).filter(([to]) => to !== status).map(([to, key]) =>
-  keyed(key, to === 'visible' && ['spam', 'deleted'].includes(status) ? 'putback' : 'to_' + to, () => act(to)))
+  keyed(key, to === 'visible' && APPROVALS[status] || 'to_' + to, () => act(to)))
 
 const rows = () => [...main.querySelectorAll('li:has(> article)')]
 const picked = () => rows().filter(item => item.querySelector('.pick input').checked)
@@ -643,9 +663,9 @@ async function post(items, status) {
 function settle(items, status) {
   const all = rows(), left = all.filter(item => !items.includes(item)), at = all.indexOf(items.at(-1))
   const next = left.find(item => all.indexOf(item) > at) ?? left.at(-1)
-  const before = items.map(item => ({item, list: item.parentNode, after: item.nextSibling, was: item.comment.status}))
+  const before = items.map(item => ({item, list: item.parentNode, after: item.nextSibling, was: item.comment}))
   for (const item of items) {
-    redraw(item, {status})
+    redraw(item, {status, reports: []})
     if (!['all', status].includes(item.listed)) item.remove()
   }
   if (!rows().length) main.querySelector('.more button')?.click()
@@ -653,7 +673,7 @@ function settle(items, status) {
   chosen(items[0].listed)
   return () => {
     for (const {item, list, after, was} of before.reverse()) {
-      redraw(item, {status: was})
+      redraw(item, {status: was.status, reports: was.reports})
       if (!item.isConnected) list.insertBefore(item, after?.parentNode === list ? after : null)
     }
     if (items[0].isConnected) focus(items[0])
@@ -663,14 +683,18 @@ function settle(items, status) {
 
 /** At once, as if nothing could go wrong; where the service refuses, they come back. */
 async function move(items, status) {
+  const stayed = items.every(({comment}) => comment.status === status)
+  const reported = items.filter(({comment}) => listOf(comment.reports).length).length
   const restore = settle(items, status)
   const moved = post(items, status)
-  tell(say('did_' + status, items.length), async () => {
+  if (stayed) tell(say('did_keep', items.length))
+  else tell(say('did_' + status, items.length), async () => {
     await putBack(items, await moved)
     restore()
   })
   try {
     await moved
+    if (reported) tally({...counts, reported: counts.reported - reported}) // for good: they are answered
   } catch (refusal) {
     restore()
     tell(why(refusal))
@@ -692,11 +716,42 @@ async function pin(item, pinned) {
 
 // -- Comments -----------------------------------------------------------------
 
-const HELD = /^(word|block): (.*)/s
+const HELD = /^(word|block|learnt): (.*)/s
 
 function held(reason) {
   const [, kind, what] = HELD.exec(reason) ?? []
   return say('held_' + (kind ?? reason), what)
+}
+
+const percent = share => Math.min(Math.max(share, .01), .99).toLocaleString(TAGS[lang], {style: 'percent'})
+
+/** What the spam filter thinks, and the words that made it think so. */
+function score({spam, content, nickname}) {
+  if (!Number.isFinite(spam?.score)) return
+  const said = `${text(nickname)} ${text(content)}`.toLowerCase(), [colon, comma] = lang === 'zh' ? ['：', '、'] : [': ', ', ']
+  const side = spam.score >= .9 ? 'spam' : spam.score < .5 ? 'ham' : 'open'
+  const words = (before, of) => joined(listOf(spam.tokens).filter(({score}) => of === (score > .5 ? 'spam' : 'ham')).map(({token}) => text(token)), said)
+    .flatMap((word, i) => [i ? comma : before + colon, clue(word)])
+  return span(say('score_' + side, percent(spam.score)), ...words('', side === 'ham' ? side : 'spam'), ...side === 'open' ? words(say('but'), 'ham') : [])
+}
+
+/** The filter knows scripts without blanks by pairs of letters: those that stand together make a word. */
+function joined(tokens, said) {
+  const words = []
+  for (const token of tokens) {
+    const [first, last] = /^[\u0e00-\uffff]{2}$/.test(token) ? token : []
+    const before = words.findIndex(word => first && word.endsWith(first) && said.includes(word + last))
+    const after = words.findIndex(word => first && word.startsWith(last) && said.includes(first + word))
+    if (before >= 0) words[before] += last
+    else if (after >= 0) words[after] = first + words[after]
+    else words.push(token)
+  }
+  return words
+}
+
+function clue(token) {
+  const [, kind, what] = /^(links?|name):(.*)/s.exec(token) ?? []
+  return kind === 'links' ? say(Number(what) ? 'n_links' : 'no_links', Number(what)) : span(bdi(what ?? token), kind === 'name' && ` (${say('nickname')})`)
 }
 
 const regions = code => new Intl.DisplayNames(TAGS[lang], {type: 'region'}).of(code)
@@ -705,6 +760,7 @@ const findable = what => text(what) && link('#comments?' + new URLSearchParams({
 // What decides, beside the comment: the word for it, and what to show.
 const FACTS = {
   held: ({held: reason, status}) => text(reason) && status !== 'visible' && held(reason),
+  score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
   page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, page_url),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
   known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
@@ -718,6 +774,18 @@ function facts(comment) {
   const known = Object.entries(FACTS).map(([word, show]) => [word, show(comment)]).filter(([, shown]) => shown)
   return h('dl', {class: 'facts'}, ...known.map(([word, shown]) =>
     h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, shown))))
+}
+
+/** How many readers reported a comment, and why. */
+function reportsOf({reports}) {
+  const all = listOf(reports), times = new Map()
+  for (const reason of all.map(each => text(each.reason)).filter(each => each)) times.set(reason, (times.get(reason) ?? 0) + 1)
+  const reasons = [...times].sort(([, a], [, b]) => b - a).map(([reason, n]) =>
+    h('li', {}, bdi(reason), n > 1 && h('span', {class: 'small'}, ` (${say('times', n)})`)))
+  const rest = reasons.splice(3)
+  return all.length > 0 && h('div', {class: 'reports'}, h('p', {class: 'alarm'}, say('reports', all.length)),
+    h('ul', {}, ...reasons),
+    rest.length > 0 && h('details', {}, h('summary', {}, say('reasons', rest.length)), h('ul', {}, ...rest)))
 }
 
 const host = url => URL.canParse(text(url)) ? new URL(url).hostname.replace(/^www\./, '') : ''
@@ -749,13 +817,13 @@ function article(item) {
       ![listed, 'visible'].includes(status) && badge(status), edited && span(say('edited')),
       h('span', {class: 'push'}, when(comment.created_at))),
     parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname)), ' ', text(parent.content)),
-    ...bodyOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
+    ...bodyOf(comment), reportsOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
 }
 
 function acts(item) {
-  const {status, pinned, parent_id} = item.comment, kinds = kindsOf(item.comment)
+  const {status, pinned, parent_id, reports} = item.comment, kinds = kindsOf(item.comment)
   return [
-    ...moves(status, to => move([item], to)),
+    ...moves(listOf(reports).length ? 'reported' : status, to => move([item], to)),
     status !== 'deleted' && keyed('r', 'reply', () => reply(item)),
     keyed('e', 'edit', () => edit(item)),
     kinds.length > 0 && button(say('block'), () => block(kinds)),
@@ -847,14 +915,28 @@ const comments = (query, none) => listing({
   then: reply => {
     tally(reply.counts)
     if (!current()) mark(rows()[0])
+    const none = main.querySelector('.none'), {reported} = counts
+    if (query.status === 'waiting' && reported > 0 && !none.children.length) {
+      none.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
+    }
+    main.querySelector('.filter')?.remove()
+    if (FILTERED.includes(query.status)) main.append(learnt(reply.filter))
   },
 })
+
+const FILTERED = ['waiting', 'spam']
+
+/** How far the spam filter is. */
+function learnt(filter) {
+  const {spam, ham, active} = filter ?? {}
+  return filter ? h('p', {class: 'small filter'}, say('learnt_spam', spam), lang === 'zh' ? '' : ' ', say(active ? 'learnt_ham' : 'learning', ham)) : ''
+}
 
 // -- Views --------------------------------------------------------------------
 
 const VIEWS = {
   queue(params) {
-    const states = ['waiting', 'spam', 'deleted'], status = states.find(each => each === params.get('status')) ?? 'waiting'
+    const states = ['waiting', 'reported', 'spam', 'deleted'], status = states.find(each => each === params.get('status')) ?? 'waiting'
     const tabs = states.map(each => h('li', {}, h('a', {
       href: each === 'waiting' ? '#queue' : '#queue?status=' + each, onclick: stay, ...each === status && {'aria-current': 'page'},
     }, say(each), h('span', {'data-count': each}))))
@@ -863,7 +945,7 @@ const VIEWS = {
 
   comments(params) {
     const query = {status: 'all', ...Object.fromEntries(params)}
-    main.append(finder('comments', params, {status: ['all', 'visible', 'waiting', 'spam', 'deleted']}),
+    main.append(finder('comments', params, {status: ['all', 'visible', 'waiting', 'reported', 'spam', 'deleted']}),
       query.page ? h('p', {class: 'small'}, link('#comments', say('onepage'))) : '', comments(query, 'none_found'))
   },
 
@@ -965,14 +1047,15 @@ function blocked({id, kind, value, note, expires_at}) {
 }
 
 function letter({id, recipient, subject, tries, failure, due_at, can_retry}) {
+  const hook = recipient === 'webhook', title = () => hook ? span(say('hooked')) : bdi(subject)
   const done = async (method, word, body) => {
     await call(method, 'outbox/' + id, body)
     tell(say(word))
     return dropRow(item)
   }
-  const drop = () => dialog(say('drop_sure'), 'drop', [bdi(subject)], () => done('DELETE', 'did_drop'))
+  const drop = () => dialog(say(hook ? 'drop_hook' : 'drop_sure'), 'drop', [title()], () => done('DELETE', 'did_drop'))
   const next = due_at ? span(say('next'), ' ', when(due_at)) : say('given_up')
-  const item = line(bdi(subject), dots(bdi(recipient), say('tries', tries), text(failure) && bdi(failure), next),
+  const item = line(title(), dots(hook ? say('webhook') : bdi(recipient), say('tries', tries), text(failure) && bdi(failure), next),
     can_retry && doing('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop))
   return item
 }

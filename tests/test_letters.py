@@ -14,6 +14,7 @@ from dataclasses import replace
 from email.message import EmailMessage
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -1833,6 +1834,7 @@ CASE = commentd.Case(
     edited_at=None,
     held="all",
     language="en",
+    learnt="",
     email=LU,
 )
 KEY = b"k" * 32
@@ -1841,7 +1843,8 @@ KEY = b"k" * 32
 def made(config: Config, *cases: commentd.Case) -> list[str]:
     """The letters about these comments, as they would leave."""
     world, of = World(now=lambda: START), list(cases)
-    office = commentd.Office(config=config, world=world, store=Any, key=KEY)
+    store: Any = SimpleNamespace(reports=lambda comment_id: [])
+    office = commentd.Office(config=config, world=world, store=store, key=KEY)
     pairs = [(case, replace(case, id=5)) for case in of]
     letters = [
         commentd.owner_letter(office, OWNER, of),

@@ -142,7 +142,7 @@ def test_functions_are_short() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
     assert median(lengths.values()) <= 8
     assert quantiles(lengths.values(), n=10)[-1] <= 22
-    assert len(SOURCE.splitlines()) <= 7400
+    assert len(SOURCE.splitlines()) <= 8400
 
 
 # State
@@ -152,7 +152,7 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
     names = {name for node in TREE.body for name in defined(node)}
     mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
     types = {"Json", "Handler", "Row", "Share", "Found", "LookUp", "Pair", "Progress"}
-    types |= {"Records", "Exporter"}
+    types |= {"Records", "Exporter", "Buttons"}
     functions_and_classes = {
         node.name for node in TREE.body if isinstance(node, Function | ast.ClassDef)
     }
@@ -311,7 +311,8 @@ def test_pages_hold_nothing_inline_and_nothing_of_others() -> None:
         text = path.read_text("utf-8")
         if path.suffix == ".html":
             scripts = re.findall(r"<script\b([^>]*)>", text)
-            assert all("src=" in s or 'type="application/json"' in s for s in scripts)
+            data = re.compile('src=|type="application/(ld[+])?json"')
+            assert all(map(data.search, scripts))
             assert re.findall(r"(?i)<style|\sstyle=|\son[a-z]+\s*=|<base|<iframe", text) == []
         linked = re.findall(
             r"""(?:src=|href=|url\(|@import|import\()\s*["']?(?:https?:)?//""", text

@@ -669,6 +669,7 @@ def exercise(store: Store) -> None:
         store.end_tokens(1), store.set_password(1, "p")
         exercise_comments(store)
         exercise_moderation(store)
+        exercise_account(store)
         assert (store.due_letter(START), store.next_due()) != (None, None)
         store.set_back_letter(2, START), store.note_failure(2, "x"), store.stuck_letters()
         assert store.retry_letter(2, START)
@@ -722,6 +723,10 @@ def exercise_moderation(store: Store) -> None:
     for whom in DUE:
         store.cases_due(whom, START), store.told(whom, [1])
     store.tell_again("a@b.c", START)
+    store.learn(1, "spam", [7], START), store.unlearn(1, "spam", [7])
+    store.tokens([0, 7]), store.oldest_unlearnt()
+    store.report(1, "x", "rude", START), store.reports(1), store.end_reports(1)
+    store.put_off("webhook", START, START + 9)
     store.subscribe("who", 1, "asked"), store.subscriptions("who"), store.unask("who")
     store.blocks(START)
     words = {"value": "x", "note": "", "created_at": START, "expires_at": None}
@@ -733,6 +738,15 @@ def exercise_moderation(store: Store) -> None:
     store.raise_page(1, 1, 7, 3), store.add_likes("comment", 1, 3)
     store.exported().fetchall(), store.all_pages()
     add(store, 2, id=99)
+
+
+def exercise_account(store: Store) -> None:
+    """What a reader may have of his own."""
+    account = store.make_admin("c@b.c", "Cat", "p", START)
+    store.follow(account.id, 1, "en"), store.followed(account.id), store.followers(1)
+    store.change_account(account.id, "Kat", ""), store.claim_comments(account)
+    store.comments_of(account.id), store.traces("x"), store.unfollow(account.id)
+    store.erase_account(account, "who", comments=True)
 
 
 SLOW = {*RECOUNTS, FIGURES, EXPORTED, "SELECT * FROM page ORDER BY key"}
