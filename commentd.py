@@ -1279,8 +1279,8 @@ CASES = {
             OR page.page_url LIKE :like ESCAPE '!')
      ORDER BY comment.id DESC LIMIT :limit"""
     for which, listed in {
-        "all": ":status = :status",
-        "reported": "comment.id IN (SELECT comment_id FROM report WHERE :status = :status)",
+        "all": "true",
+        "reported": "comment.id IN (SELECT comment_id FROM report)",
         **dict.fromkeys(STATES, "comment.status = :status"),
     }.items()
 }
@@ -2162,7 +2162,7 @@ class Store:
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
-             WHERE comment.user_id = :user_id AND comment.status <> 'deleted'
+             WHERE comment.user_id = :user_id AND comment.content <> ''
              ORDER BY comment.id"""
         return self.all(Comment, COMMENT + sql, user_id=user_id)
 
@@ -3930,6 +3930,7 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "page": ((20, HOUR),),  # new ones
     "follow": ((30, HOUR),),
     "report": ((5, HOUR), (20, DAY)),
+    "reports": ((60, HOUR),),  # all
 }
 Share = tuple[str, str, int]  # the name of a limit, who takes, how many times the usual
 # So often a minute, counted in memory.
@@ -5352,6 +5353,8 @@ def report_comment(cx: Context, comment_id: int) -> Json:
         if comment is None or comment.status != "visible":
             raise NotFound("评论不存在", "comment_gone")
         limit_client(cx, "report")
+        if wait := budget(cx, cx.now, ("reports", "", 1)):
+            raise TooMany("举报的人太多，请稍后再试", retry_after=wait)
         if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
             cx.store.told("owner", [comment_id], due=1)
             call_webhook(cx, comment_id, "reported", reason or "–")
@@ -6117,7 +6120,7 @@ def follow_link(cx: Context) -> Reply:
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
         return judging_page(cx, said, done=done)
-    if said["do"] == "stop" and not cx.store.comment(int(said["id"])):  # nobody knows the page
+    if said["do"] == "stop" and not cx.store.comment(int(said["id"])):  # nobody knows its page
         said["do"] = "stop_all"
     if not done:
         title = words[f"page_{said['do']}"].format(site=site_name(cx.config))
