@@ -3154,6 +3154,7 @@ def is_ours(config: Config, answer: Json) -> bool:
 # way to make one figure of the worst and the best. The constants are SpamBayes' (Options.py).
 STRENGTH, UNKNOWN = 0.45, 0.5  # of a word that was never seen: how sure, and how bad, it is
 CLUES, LEAST_SAID = 150, 0.1  # the most that count; how far from the middle they are
+LEAST_CLUES = 3  # where there are fewer, it is as if others had said neither
 SPAM_SCORE = 0.9  # from here on it is held
 LEAST_LEARNT, LEAST_OF_EACH = 20, 5
 
@@ -3166,6 +3167,7 @@ def tokens_of(nickname: str, website: str, markup: str) -> list[str]:
     """What a comment is known by, each once: words, where there are no blanks pairs of letters,
     the hosts of links, how many there are, and the words of the name."""
     shown = folded(html.unescape(re.sub(r"<[^>]*>", " ", markup)))
+    shown = re.sub(r"https?://\S+", " ", shown)  # of which the host is told below
     # What is put between the letters to hide a word: 加-微-信.
     shown = re.sub(rf"(?<=[{UNSPACED}])[\W_]+(?=[{UNSPACED}])", "", shown)
     hosts = hosts_in(html.unescape(markup), website)
@@ -3204,6 +3206,7 @@ def badness(seen: tuple[int, int], all: tuple[int, int]) -> float:
 def spam_score(clues: Iterable[float]) -> float:
     """0 (good) to 1 (spam); 0.5 where the clues say nothing, or both."""
     found = [*clues]
+    found += [UNKNOWN] * (LEAST_CLUES - len(found))
     bad = 1 - chi_squared(-2 * sum(math.log(1 - clue) for clue in found), len(found))
     good = 1 - chi_squared(-2 * sum(math.log(clue) for clue in found), len(found))
     return (1 + bad - good) / 2
@@ -3215,7 +3218,7 @@ def chi_squared(x: float, pairs: int) -> float:
     for i in range(1, pairs):
         term *= x / 2 / i
         total += term
-    return min(total, 1.0) if pairs else 1.0
+    return min(total, 1.0)
 
 
 # -- World --------------------------------------------------------------------
@@ -5595,16 +5598,18 @@ def get_thread(cx: Context) -> Reply:
     back = f'<p><a href="{html.escape(link)}">{words["thread_back"]}</a></p>' if link else ""
     shown = f'<ol class="thread">{items}</ol>' if items else f"<p>{words['thread_none']}</p>"
     query, nav = {"url": name.page_url, "lang": word_of(cx, "lang")}, ""
-    links = {"alternate": f"feed.atom?{urllib.parse.urlencode({'url': name.page_url})}"}
-    links |= {"canonical": link} if link else {}
+    feed = f"feed.atom?{urllib.parse.urlencode({'url': name.page_url})}"
+    head = [f'<link rel="alternate" type="application/atom+xml" {href_of(feed)}>']
+    head += [f'<link rel="canonical" {href_of(link)}>'] if link else []
     for rel, n, word in (
         ("prev", number - 1, "thread_older"),
         ("next", number + 1 if len(found) > THREADS else 0, "thread_newer"),
     ):
         if n:
-            links[rel] = f"thread?{urllib.parse.urlencode({**query, 'page': n})}"
-            nav += f'<a rel="{rel}" {href_of(links[rel])}>{words[word]}</a>'
-    values = {"links": "\n".join(f'<link rel="{rel}" {href_of(to)}>' for rel, to in links.items())}
+            to = href_of(f"thread?{urllib.parse.urlencode({**query, 'page': n})}")
+            head.append(f'<link rel="{rel}" {to}>')
+            nav += f'<a rel="{rel}" {to}>{words[word]}</a>'
+    values = {"links": "\n".join(head)}
     values |= {"lang": lang, "dir": direction_of(lang), "title": title}
     values["body"] = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{nav}</nav>"
     values["json"] = linked_data(link or name.page_url, page, comments)
@@ -5643,7 +5648,7 @@ def linked_data(address: str, page: Page, comments: list[Comment]) -> str:
             "@id": f"{address}#comment-{comment.id}",
             "text": comment.content,
             "datePublished": rfc3339(comment.created_at),
-            "author": {"@type": "Person", "name": comment.nickname},
+            "author": {"@type": "Person", "name": comment.nickname or "Anonymous"},
             "upvoteCount": comment.likes,
             **(
                 {"parentItem": {"@id": f"{address}#comment-{comment.parent_id}"}}
