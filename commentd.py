@@ -2441,7 +2441,7 @@ FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
            (SELECT count(*) FROM page) AS pages,
-           (SELECT coalesce(sum(views), 0) FROM page) AS views,
+           (SELECT coalesce(sum(CAST(views AS REAL)), 0) FROM page) AS views,
            (SELECT max(created_at) FROM comment) AS newest,
            (SELECT count(*) FROM outbox WHERE due_at IS NULL) AS failed,
            (SELECT count(*) FROM outbox WHERE due_at <= :now - 600) AS late,
@@ -5205,9 +5205,10 @@ def is_learned(ham: int, spam: int) -> bool:
 
 
 def in_short(opinion: Json) -> str:
-    """The score, and the words that speak most against it."""
+    """The score, and the words that speak most against it, wherever they stood."""
     bad = [each["token"] for each in opinion["tokens"] if each["score"] > UNKNOWN]
-    return f"{opinion['score']:.2f} {', '.join(bad[:5])}"
+    words = dict.fromkeys(word.rpartition(":")[2] for word in bad if word[:6] != "links:")
+    return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
 
 
 def hashes_of(house: House, comment: Comment) -> list[int]:
@@ -5518,7 +5519,8 @@ def get_metrics(cx: Context) -> Reply:
     sums = {
         **{f'comments{{status="{status}"}}': counts[status] for status in STATES},
         "comments_reported": counts["reported"],
-        **{name: seen[name] for name in ("accounts", "pages", "views")},
+        **{name: seen[name] for name in ("accounts", "pages")},
+        "views": int(seen["views"]),
         'outbox{state="late"}': seen["late"],
         'outbox{state="failed"}': seen["failed"],
         'learnt{kind="ham"}': ham,
@@ -5630,9 +5632,9 @@ def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -
     name = html.escape(comment.nickname or words["thread_anonymous"])
     written_at = beijing_time(comment.created_at) or ""
     states = {"author": comment.role == "admin", "pinned": bool(comment.pinned)}
-    states |= {"edited": comment.edited_at is not None}
     said = [words[f"thread_{state}"] for state, so in states.items() if so]
     badges = "".join(f' <span class="badge">{word}</span>' for word in said)
+    badges += f" <span>{words['thread_edited']}</span>" if comment.edited_at else ""
     return (
         f'<li id="comment-{comment.id}"><article><header><b><bdi>{name}</bdi></b>{badges} '
         f'<time datetime="{rfc3339(comment.created_at)}">{written_at[:16]}</time></header>'
