@@ -5586,40 +5586,47 @@ THREADS = 20  # on one page for those without JavaScript
 def get_thread(cx: Context) -> Reply:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
-    name = page_of(cx, {"url": word_of(cx, "url")}, "url")
-    page, number = cx.store.page(name.key) or NO_PAGE, number_of(cx, "page", 1, 1_000_000)
+    name, number = page_of(cx, {"url": word_of(cx, "url")}, "url"), number_of(cx, "page", 1, 10**6)
+    page = cx.store.page(name.key) or replace(NO_PAGE, page_url=name.page_url)
     skip, most = (number - 1) * THREADS, 1000 // THREADS
     found = cx.store.comments("threads", "oldest", skip, THREADS + 1, page.id)
     roots = (cx.store.pinned(page.id) if number == 1 else []) + found[:THREADS]
     threads = [[r, *cx.store.comments("thread", "oldest", 0, most, r.id)] for r in roots]
     comments = [comment for thread in threads for comment in thread]
-    lang = language_of(word_of(cx, "lang"), " ".join(comment.content for comment in comments))
-    words, link = letter_words(lang), own_link(name.page_url, cx.config.site_origins)
-    items = "".join(thread_item(words, *thread) for thread in threads)
-    title = html.escape(words["thread_title"].format(page=name.page_url))
+    asked = word_of(cx, "lang")
+    lang = language_of(asked, " ".join(comment.content for comment in comments))
+    numbers = {"prev": number - 1, "next": number + 1 if len(found) > THREADS else 0}
+    ways = {rel: thread_address(page, n, asked) for rel, n in numbers.items() if n}
+    links, words = {**ways}, letter_words(lang)
+    if public := cx.config.server_public_url:  # its own: what it shows is not in the blog's page
+        links["canonical"] = f"{public}/{thread_address(page, number)}"
+    title = html.escape(words["thread_title"].format(page=page.page_url))
+    link = own_link(page.page_url, cx.config.site_origins)
     back = f'<p><a href="{html.escape(link)}">{words["thread_back"]}</a></p>' if link else ""
+    items = "".join(thread_item(words, *thread) for thread in threads)
     shown = f'<ol class="thread">{items}</ol>' if items else f"<p>{words['thread_none']}</p>"
-    query, nav = {"url": name.page_url, "lang": word_of(cx, "lang")}, ""
-    feed = f"feed.atom?{urllib.parse.urlencode({'url': name.page_url})}"
-    head = [f'<link rel="alternate" type="application/atom+xml" {href_of(feed)}>']
-    head += [f'<link rel="canonical" {href_of(link)}>'] if link else []
-    for rel, n, word in (
-        ("prev", number - 1, "thread_older"),
-        ("next", number + 1 if len(found) > THREADS else 0, "thread_newer"),
-    ):
-        if n:
-            to = href_of(f"thread?{urllib.parse.urlencode({**query, 'page': n})}")
-            head.append(f'<link rel="{rel}" {to}>')
-            nav += f'<a rel="{rel}" {to}>{words[word]}</a>'
-    values = {"links": "\n".join(head)}
-    values |= {"lang": lang, "dir": direction_of(lang), "title": title}
-    values["body"] = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{nav}</nav>"
-    values["json"] = linked_data(link or name.page_url, page, comments)
+    body = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{ways_on(words, ways)}</nav>"
+    values = {"lang": lang, "dir": direction_of(lang), "title": title, "body": body}
+    values |= {"links": head_links(page, links), "json": linked_data(link, page, comments)}
     return kept(cx, page_reply(cx, "thread.html", values), 5 * MINUTE)
 
 
-def href_of(address: str) -> str:
-    return f'href="{html.escape(address)}"'
+def thread_address(page: Page, number: int, lang: str = "") -> str:
+    words = {"url": page.page_url, "page": number, "lang": lang}
+    return f"thread?{urllib.parse.urlencode({name: word for name, word in words.items() if word})}"
+
+
+def head_links(page: Page, links: Mapping[str, str]) -> str:
+    feed = f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}"
+    shown = [f'<link rel="{rel}" href="{html.escape(to)}">' for rel, to in links.items()]
+    kind = 'rel="alternate" type="application/atom+xml"'
+    return "\n".join([f'<link {kind} href="{html.escape(feed)}">', *shown])
+
+
+def ways_on(words: Mapping[str, str], ways: Mapping[str, str]) -> str:
+    called = {"prev": words["thread_older"], "next": words["thread_newer"]}
+    shown = [f'<a rel="{r}" href="{html.escape(to)}">{called[r]}</a>' for r, to in ways.items()]
+    return "".join(shown)
 
 
 def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -> str:
@@ -5642,9 +5649,10 @@ def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -
     )
 
 
-def linked_data(address: str, page: Page, comments: list[Comment]) -> str:
+def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
     """The same for programs: schema.org in JSON-LD, such that nothing ends the element it is in."""
-    said = [
+    address = link or page.page_url
+    said: list[Json] = [
         {
             "@type": "Comment",
             "@id": f"{address}#comment-{comment.id}",
@@ -5652,11 +5660,6 @@ def linked_data(address: str, page: Page, comments: list[Comment]) -> str:
             "datePublished": rfc3339(comment.created_at),
             "author": {"@type": "Person", "name": comment.nickname or "Anonymous"},
             "upvoteCount": comment.likes,
-            **(
-                {"parentItem": {"@id": f"{address}#comment-{comment.parent_id}"}}
-                if comment.parent_id
-                else {}
-            ),
         }
         for comment in comments
         if comment.status == "visible"
