@@ -33,6 +33,7 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
+import fnmatch
 import functools
 import glob
 import gzip
@@ -518,7 +519,8 @@ def contradictions(config: Config) -> Iterator[str]:
         for section, key in (("captcha", "site_key"), ("captcha", "secret"), ("site", "origins")):
             if not getattr(config, f"{section}_{key}"):
                 yield f"[captcha] provider = {config.captcha_provider} needs [{section}] {key}"
-    if config.webhook_kind == "telegram" and "chat_id=" not in config.webhook_url:
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
+    if config.webhook_kind == "telegram" and config.webhook_url and "chat_id" not in query:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = config.server_trusted_proxy
     if {"0.0.0.0/0", "::/0"} & {*proxies}:
@@ -2006,10 +2008,13 @@ class Store:
         sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
         self.run(sql, due_at=due_at, id=letter_id)
 
-    def put_off(self, recipient: str, now: int, due_at: int) -> None:
-        """All that is due to one who can't be reached."""
-        sql = "UPDATE outbox SET due_at = :due_at WHERE recipient = :recipient AND due_at <= :now"
-        self.run(sql, recipient=recipient, now=now, due_at=due_at)
+    def put_off(self, recipient: str, now: int, due_at: int, tries: int = 0) -> None:
+        """All that is due to one who can't be reached, with the pauses of what was tried."""
+        sql = """
+            UPDATE outbox SET due_at = :due_at,
+                   tries = CASE WHEN tries < :tries THEN :tries ELSE tries END
+             WHERE recipient = :recipient AND due_at <= :now"""
+        self.run(sql, recipient=recipient, now=now, due_at=due_at, tries=tries)
 
     def note_failure(self, letter_id: int, failure: str) -> None:
         sql = "UPDATE outbox SET failure = :failure WHERE id = :id"
@@ -3672,7 +3677,9 @@ def for_discord(config: Config, subject: str, text: str, buttons: Buttons) -> Js
     """docs.discord.com/developers/resources/webhook: nobody is called by what a stranger wrote."""
     # Each mark, so that no text is a link, a name or an emphasis.
     text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
+    buttons = [(label, url.replace("(", "%28").replace(")", "%29")) for label, url in buttons]
     links = " · ".join(f"[{label}]({url})" for label, url in buttons)
+    text = text[: 4094 - len(links)].rstrip("\\")
     embed = {"title": subject[:256], "description": f"{text}\n\n{links}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
@@ -3726,10 +3733,13 @@ def send_webhook(config: Config, world: World, message: str) -> None:
 def owners(office: Office, page_url: str) -> list[str]:
     """Who is told of new comments on a page."""
     named = office.config.notify_owner or tuple(admin.email for admin in office.store.admins())
+    own = {host_of(origin) for origin in office.config.site_origins}
+    key = page_name(page_url, own).key
     for rule in office.config.notify_pages:
         pattern, _, addresses = rule.rpartition(" = ")
-        anything = ".*".join(map(re.escape, pattern.split("*")))
-        if re.fullmatch(f"(?s:{anything})", unquoted(page_url)):
+        # `*` alone is a wildcard. fnmatch takes no step back, however a stranger wrote the page.
+        stars = glob.escape(page_name(pattern, own).key).replace("[*]", "*")
+        if fnmatch.fnmatchcase(key, stars):
             named = tuple(addresses.split(", "))
             break
     return [address for address in named if EMAIL.fullmatch(address)]
@@ -3888,8 +3898,10 @@ def deliver(office: Office, letter: Letter) -> None:
             store.fail_letter(letter.id, failure, now + 30 * DAY)
         elif failure:
             store.note_failure(letter.id, failure)
-            if letter.recipient == WEBHOOK:  # codes shall not wait for each of many in vain
-                store.put_off(WEBHOOK, now, min(next_try, now + HOUR))
+            if letter.recipient == WEBHOOK:
+                # Codes shall not wait for each of many in vain. The others are tried before this
+                # one, which may itself be what is refused.
+                store.put_off(WEBHOOK, now, next_try - 1, letter.tries + 1)
         else:
             store.drop_letter(letter.id)
 
