@@ -3478,9 +3478,10 @@ def quoted(text: str, most: int = 2000) -> str:
     return "\n".join(f"> {line}" for line in shown.splitlines())
 
 
-def thread_headers(office: Office, to: str, comment: Comment) -> dict[str, str]:
-    """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4)."""
-    domain, edit = sender_of(office.config).domain, comment.edited_at
+def thread_headers(office: Office, to: str, comment: Comment, again: int | None) -> dict[str, str]:
+    """What keeps the letters of a thread together in a mail program (RFC 5322, 3.6.4), and one
+    that comes `again` apart from the one before."""
+    domain, edit = sender_of(office.config).domain, again or comment.edited_at
 
     def message_id(comment_id: int, edit: int | None = None) -> str:
         secret = mac(office.key, "message", to, comment_id)[:12]
@@ -3513,7 +3514,9 @@ def letter_about(
     name = f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"
     subject = words[name].format(site=site_name(config), page=page, n=len(pairs))
     text = f"\n{'-' * 40}\n\n".join(texts)
-    headers |= thread_headers(office, to, first)
+    reports = office.store.reports(first.id)
+    headers |= thread_headers(office, to, first, reports[-1]["reported_at"] if reports else None)
+    whom = whom.partition("_")[0]
     about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
     letter = compose(config, office.world, to, subject, text, DAY, **headers)
     return {**letter, "about": f"{about} "}
@@ -3532,10 +3535,10 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     for case in cases[:20]:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         links = {status: judging_link(office, case, status, language, to) for status in STATES}
-        reports = [row["reason"] for row in office.store.reports(case.id)]
+        reports = [row["reason"] or words["report_none"] for row in office.store.reports(case.id)]
         state, kind = words["owner_waiting"].format(held=held_because(words, case)), "owner_waiting"
         if reports:
-            reasons, kind = " / ".join(filter(None, reports)) or "–", "owner_reported"
+            kind, reasons = "owner_reported", " / ".join(dict.fromkeys(reports))
             state = words[kind].format(n=len(reports), reasons=reasons)
         judging = words[f"{kind}_links" if waits or reports else "owner_links"].format(**links)
         said = {
@@ -3546,17 +3549,21 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
             "links": judging if public else "",
             "read": read_line(words, page_link(case.page_url, origins), case),
         }
-        texts.append(words["owner_text"].format(**said))
+        texts.append(words["owner_reported_text" if reports else "owner_text"].format(**said))
     if len(cases) > 20:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
-    return letter_about(office, "owner", to, words, [(case, None) for case in cases], texts)
+    whom = "owner_reported" if len(cases) == 1 and reports else "owner"
+    return letter_about(office, whom, to, words, [(case, None) for case in cases], texts)
 
 
 def held_because(words: Mapping[str, str], case: Comment) -> str:
     """Why a comment waits."""
     kind, _, value = case.held.partition(": ")
+    if kind == "learnt":
+        score, _, said = value.partition(" ")
+        value = f"{said} ({score})"
     return words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
 
 
@@ -3638,7 +3645,8 @@ def hook_body(office: Office, case: Case, event: str, reason: str) -> Json:
     config, language = office.config, office.config.notify_language
     language = case.language if language == "comment" else language
     words, link = letter_words(language), page_link(case.page_url, config.site_origins)
-    judging = ["visible", "spam", "deleted"] if case.status == "waiting" or reason else STATES[2:]
+    waits, reported = case.status == "waiting", event == "reported"
+    judging = ["visible", "spam", "deleted"] if waits or reported else STATES[2:]
     links = {do: judging_link(office, case, do, language, WEBHOOK) for do in judging}
     links = {do: url for do, url in links.items() if url}
     link = f"{link}#comment-{case.id}" if link else ""
@@ -3649,10 +3657,12 @@ def hook_body(office: Office, case: Case, event: str, reason: str) -> Json:
         data = {**said, "link": link, "links": links}
         return {"type": f"comment.{event}", "timestamp": rfc3339(office.world.now()), "data": data}
     page = words["elsewhere"] if is_foreign(case.page_url, config.site_origins) else case.page_url
-    subject = words["owner_subject"].format(site=site_name(config), page=page[:80])
+    subject = words["owner_reported_subject" if reported else "owner_subject"]
+    subject = subject.format(site=site_name(config), page=page[:80])
     state = words["hook_waiting"].format(held=held_because(words, case))
-    state = words["hook_reported"].format(reason=reason) if reason else state
-    told = f"{case.nickname} ({state})" if reason or case.status == "waiting" else case.nickname
+    if reported:
+        state = words["hook_reported"].format(reason=reason or words["report_none"])
+    told = f"{case.nickname} ({state})" if reported or waits else case.nickname
     # Slack takes 3000 characters, Discord 4096 with all that has to be escaped and the links.
     text = case.content if len(case.content) <= 1000 else f"{case.content[:1000]} …"
     buttons = [(words[f"button_{do}"], url) for do, url in links.items()]
@@ -5373,7 +5383,7 @@ def report_comment(cx: Context, comment_id: int) -> Json:
             raise TooMany("举报的人太多，请稍后再试", retry_after=wait)
         if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
             cx.store.told("owner", [comment_id], due=1)
-            call_webhook(cx, comment_id, "reported", reason or "–")
+            call_webhook(cx, comment_id, "reported", reason)
     return {"success": True}
 
 
@@ -5864,6 +5874,8 @@ def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
         return None
     was: str | bool = comment.status if isinstance(wish, str) else bool(comment.pinned)
     if isinstance(wish, str):
+        if wish == was and cx.store.reports(comment.id):
+            note(cx, "keep", comment.id)
         cx.store.end_reports(comment.id)
         teach(cx, comment, wish)
         if wish != was:
