@@ -247,8 +247,8 @@ def word_list(text: str) -> tuple[str, ...]:
 def webhook_key(text: str) -> str:
     """A text, or `whsec_` and base64 as Standard Webhooks has it."""
     with contextlib.suppress(ValueError):
-        key_of_webhook(text)
-        return text
+        if key_of_webhook(text) or not text:
+            return text
     raise ValueError("must be base64 after whsec_")
 
 
@@ -1632,6 +1632,8 @@ class Store:
             UPDATE account SET role = :role, blocked = :blocked, version = version + :less
              WHERE id = :id"""
         self.run(sql, role=role, blocked=int(blocked), less=int(less), id=user_id)
+        if role == "admin":
+            self.run(UNCLAIM, id=user_id)
         sql = """
             DELETE FROM admin_link
              WHERE email = (SELECT email FROM account WHERE id = :id) AND :less = 1"""
@@ -1665,7 +1667,9 @@ class Store:
                    version = a.version + 1
             RETURNING *"""
         values = {"email": email, "nickname": nickname, "password": password, "now": now}
-        return self.all(Account, sql, **values)[0]
+        account = self.all(Account, sql, **values)[0]
+        self.run(UNCLAIM, id=account.id)
+        return account
 
     def end_tokens(self, user_id: int) -> None:
         """Every token that was given out for the account is void from now on."""
@@ -1912,6 +1916,7 @@ class Store:
         sql = """
             UPDATE comment
                SET status = :status, judged_at = :judged_at, held = coalesce(:held, held),
+                   follower_due = CASE WHEN :judged_at IS NULL THEN follower_due ELSE 0 END,
                    pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
@@ -1936,13 +1941,23 @@ class Store:
         self.end_reports(comment_id)
         self.drop_letters_about(comment_id)
 
-    def drop_letters_about(self, comment_id: int) -> None:
-        """What was given up holds its text; what is still to go out is judged when it does."""
+    def drop_letters_about(self, comment_id: int, *, waiting: bool = False) -> None:
+        """What was given up holds its text; what is still to go out is judged when it does, or
+        goes too, and what it tells of is told anew."""
         sql = """
             DELETE FROM outbox
-             WHERE due_at IS NULL AND (about LIKE :answer OR about LIKE :above)"""
-        self.run(sql, answer=f"% {comment_id},%", above=f"%,{comment_id} %")
+             WHERE (due_at IS NULL OR :waiting = 1) AND (about LIKE :answer OR about LIKE :above)
+            RETURNING CASE WHEN due_at IS NULL THEN '' ELSE about END AS about"""
+        words = {"answer": f"% {comment_id},%", "above": f"%,{comment_id} %"}
+        for row in self.rows(sql, waiting=int(waiting), **words):
+            self.tell_anew(row["about"])
         self.stale = True
+
+    def tell_anew(self, about: str) -> None:
+        """What a letter was about that did not go out; but where others had it too."""
+        whom = about.partition(" ")[0]
+        if whom in ("owner", "author"):
+            self.told(whom, [int(id) for id in re.findall(r" ([0-9]{1,18}),", about)], due=1)
 
     def erase_judged(self, before: int) -> None:
         for row in self.rows(JUDGED, before=before):
@@ -2141,27 +2156,31 @@ class Store:
         return self.run(sql, **values, now=now).rowcount == 1
 
     def reports(self, comment_id: int) -> list[sqlite3.Row]:
+        """The last twenty."""
         sql = """
-            SELECT reason, reported_at FROM report WHERE comment_id = :id ORDER BY reported_at"""
-        return self.rows(sql, id=comment_id)
+            SELECT reason, reported_at FROM report
+             WHERE comment_id = :id ORDER BY reported_at DESC, visitor LIMIT 20"""
+        return self.rows(sql, id=comment_id)[::-1]
 
     def end_reports(self, comment_id: int) -> None:
         self.run("DELETE FROM report WHERE comment_id = :id", id=comment_id)
 
     def change_account(self, user_id: int, nickname: str, password: str) -> None:
-        """With a password ("" is the old one), older tokens end."""
+        """ "" is what it was. With a password, older tokens end."""
         sql = """
-            UPDATE account SET nickname = :nickname,
+            UPDATE account
+               SET nickname = CASE WHEN :nickname = '' THEN nickname ELSE :nickname END,
                    password = CASE WHEN :password = '' THEN password ELSE :password END,
                    version = CASE WHEN :password = '' THEN version ELSE version + 1 END
              WHERE id = :id"""
         self.run(sql, id=user_id, nickname=nickname, password=password)
 
     def claim_comments(self, account: Account) -> None:
-        """What a guest wrote under the address that was proven to be the account's. Not for an
-        admin: what anybody may have written would look like the owner's."""
+        """What a guest wrote under the address that was proven to be the account's. It keeps that
+        address: where the account becomes an admin's, what anybody may have written shall not look
+        like the owner's (`UNCLAIM`)."""
         sql = """
-            UPDATE comment SET user_id = :id, email = ''
+            UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
         self.run(sql, id=account.id, email=account.email, role=account.role)
 
@@ -2181,9 +2200,9 @@ class Store:
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Nothing of it is left: of its comments the bare text, or nothing (`comments`)."""
         for comment in self.comments_of(account.id):
-            self.drop_letters_about(comment.id)
             if comments:
                 self.erase_comment(comment.id)
+            self.drop_letters_about(comment.id, waiting=True)
         values = {"id": account.id, "email": account.email, "subscriber": subscriber}
         for sql in ERASE_ACCOUNT:
             self.run(sql, visitor=f"user {account.id}", **values)
@@ -2330,14 +2349,16 @@ TRACES = {
          WHERE visitor = :visitor""",
     "reports": "SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = :visitor",
 }
+UNCLAIM = "UPDATE comment SET user_id = NULL WHERE user_id = :id AND email <> ''"
 ERASE_ACCOUNT = [
     *[
         f"UPDATE {table} SET visitor = 'past ' || random() WHERE visitor = :visitor"
         for table in ("comment_liker", "page_liker", "report")
     ],
     """UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '', ip = '',
-              country = '', location = '', masked = 1, language = '', author_due = 0
+              country = '', location = '', masked = 1, language = '', learnt = ''
         WHERE user_id = :id""",
+    "UPDATE comment SET email = '' WHERE email = :email",
     "DELETE FROM registration WHERE email = :email",
     "DELETE FROM admin_link WHERE email = :email",
     "DELETE FROM outbox WHERE recipient = :email",
@@ -2426,7 +2447,7 @@ LIKERS = [
 ]
 REPORTERS = """
     UPDATE report SET visitor = 'past ' || random()
-     WHERE reported_at < :before AND visitor NOT LIKE 'past %'"""
+     WHERE reported_at < :before AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'"""
 
 # What each counter counts, answers before those whom they answer.
 COUNTERS = {
@@ -3316,7 +3337,7 @@ def fetch(
                 size = reply.readinto(text)
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
-    if size > ANSWER_LIMIT:
+    if size > ANSWER_LIMIT and message is None:  # of which the status is all that counts
         raise OSError("the answer is too long")
     return reply.status, bytes(text[:size])
 
@@ -3427,9 +3448,9 @@ This address has an account: the code changes its password and nickname to those
 """
 
 CHANGED_LETTER = """\
-你在 {site} 的评论账号刚刚修改了密码和昵称，其他设备上的登录已全部失效。
-The password and nickname of your comment account at {site} were just changed, and all other
-logins have ended.
+你在 {site} 的评论账号刚刚修改了密码（可能还有昵称），其他设备上的登录已全部失效。
+The password, and perhaps the nickname, of your comment account at {site} was just changed, and
+all other logins have ended.
 
 不是你本人操作？请用这个邮箱重新注册一次，即可设置新密码。
 Was it not you? Register again with this address to set a new password.
@@ -3501,22 +3522,23 @@ Pair = tuple[Case, Case | None]  # a comment, and what it answers where its auth
 def letter_about(
     office: Office,
     whom: str,
+    subject: str,
     to: str,
     words: Mapping[str, str],
     pairs: list[Pair],
     texts: list[str],
     **headers: str,
 ) -> Json:
-    """A letter that tells the owner, the author of what was answered, or a follower of a page."""
+    """A letter that tells the owner, the author of what was answered, or a follower of a page;
+    `subject` is the first word of the name of one."""
     first, config = pairs[0][0], office.config
     foreign = is_foreign(first.page_url, config.site_origins)
     page = words["elsewhere"] if foreign else first.page_url[:80]
-    name = f"{whom}_subject" if len(pairs) == 1 else f"{whom}_many_subject"
+    name = f"{subject}_subject" if len(pairs) == 1 else f"{subject}_many_subject"
     subject = words[name].format(site=site_name(config), page=page, n=len(pairs))
     text = f"\n{'-' * 40}\n\n".join(texts)
     reports = office.store.reports(first.id)
     headers |= thread_headers(office, to, first, reports[-1]["reported_at"] if reports else None)
-    whom = whom.partition("_")[0]
     about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
     letter = compose(config, office.world, to, subject, text, DAY, **headers)
     return {**letter, "about": f"{about} "}
@@ -3538,7 +3560,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         reports = [row["reason"] or words["report_none"] for row in office.store.reports(case.id)]
         state, kind = words["owner_waiting"].format(held=held_because(words, case)), "owner_waiting"
         if reports:
-            kind, reasons = "owner_reported", " / ".join(dict.fromkeys(reports))
+            kind, reasons = "owner_reported", " / ".join([*dict.fromkeys(reports)][:5])
             state = words[kind].format(n=len(reports), reasons=reasons)
         judging = words[f"{kind}_links" if waits or reports else "owner_links"].format(**links)
         said = {
@@ -3554,8 +3576,9 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
-    whom = "owner_reported" if len(cases) == 1 and reports else "owner"
-    return letter_about(office, whom, to, words, [(case, None) for case in cases], texts)
+    subject = "owner_reported" if len(cases) == 1 and reports else "owner"
+    pairs: list[Pair] = [(case, None) for case in cases]
+    return letter_about(office, "owner", subject, to, words, pairs, texts)
 
 
 def held_because(words: Mapping[str, str], case: Comment) -> str:
@@ -3585,7 +3608,7 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
         ends = {do: signed_link(office, own.language, do=do, **who) for do in ("stop", "stop_all")}
         texts[-1] += words["author_end"].format(**ends)
         headers = one_click(ends["stop"])
-    return letter_about(office, "author", to, words, [*pairs], texts, **headers)
+    return letter_about(office, "author", "author", to, words, [*pairs], texts, **headers)
 
 
 def one_click(link: str) -> dict[str, str]:
@@ -3595,25 +3618,28 @@ def one_click(link: str) -> dict[str, str]:
 
 
 def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> Json:
-    """What is new on a page, to one who follows it."""
-    words, headers, texts = letter_words(reader["language"]), {}, []
-    for case in cases[:20]:
-        said = {
-            "nickname": case.nickname,
-            "site": site_name(office.config),
-            "quote": quoted(case.content),
-            "read": read_line(words, own_link(case.page_url, office.config.site_origins), case),
-        }
-        texts.append(words["follow_text"].format(**said))
+    """What is new on pages, to one who follows them; each page with a way to end that."""
+    words, texts, ends = letter_words(reader["language"]), [], []
+    cases = sorted(cases, key=lambda case: (case.page_id, case.id))
+    who = {"who": subscriber_of(office.key, reader["email"]), "user": str(reader["id"])}
+    for page_id, of_page in itertools.groupby(cases[:20], lambda case: case.page_id):
+        for case in of_page:
+            said = {
+                "nickname": case.nickname,
+                "site": site_name(office.config),
+                "quote": quoted(case.content),
+                "read": read_line(words, own_link(case.page_url, office.config.site_origins), case),
+            }
+            texts.append(words["follow_text"].format(**said))
+        which = {**who, "do": "unfollow", "id": str(case.id), "page": str(page_id)}
+        ends.append(signed_link(office, reader["language"], **which))
+        texts[-1] += words["follow_end"].format(stop=ends[-1]) if ends[-1] else ""
     if len(cases) > 20:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
-    if office.config.server_public_url:
-        who = {"who": subscriber_of(office.key, reader["email"]), "user": str(reader["id"])}
-        who |= {"do": "unfollow", "id": str(cases[0].id)}
-        headers = one_click(signed_link(office, reader["language"], **who))
-        texts[-1] += words["follow_end"].format(stop=headers["List_Unsubscribe"][1:-1])
+    headers = one_click(ends[0]) if ends[0] else {}
     pairs: list[Pair] = [(case, None) for case in cases]
-    return letter_about(office, "follow", reader["email"], words, pairs, texts, **headers)
+    subject = "follow" if cases[0].page_id == cases[-1].page_id else "owner"
+    return letter_about(office, "follow", subject, reader["email"], words, pairs, texts, **headers)
 
 
 def asking_letter(office: Office, answer: Case, above: Case) -> Json:
@@ -3689,7 +3715,7 @@ def for_discord(config: Config, subject: str, text: str, buttons: Buttons) -> Js
     text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
     buttons = [(label, url.replace("(", "%28").replace(")", "%29")) for label, url in buttons]
     links = " · ".join(f"[{label}]({url})" for label, url in buttons)
-    text = text[: 4094 - len(links)].rstrip("\\")
+    text = re.findall(r"(?s)(?:\\.|[^\\])*", text[: 4094 - len(links)])[0]  # whole escapes
     embed = {"title": subject[:256], "description": f"{text}\n\n{links}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
@@ -3749,7 +3775,7 @@ def owners(office: Office, page_url: str) -> list[str]:
         pattern, _, addresses = rule.rpartition(" = ")
         # `*` alone is a wildcard. fnmatch takes no step back, however a stranger wrote the page.
         stars = glob.escape(page_name(pattern, own).key).replace("[*]", "*")
-        if fnmatch.fnmatchcase(key, stars):
+        if any(fnmatch.fnmatchcase(spelling, stars) for spelling in (key, f"{key}/")):
             named = tuple(addresses.split(", "))
             break
     return [address for address in named if EMAIL.fullmatch(address)]
@@ -3804,22 +3830,20 @@ def tell_authors(office: Office, now: int) -> None:
 
 
 def tell_followers(office: Office, now: int) -> None:
-    """Those who follow a page of all that is new on it, at one time: but not of what they wrote,
+    """Those who follow pages of what is new there, all at one time: but not of what they wrote,
     nor of what they have another letter about."""
-    store = office.store
-    pages: dict[int, list[Case]] = {}
-    for case in store.cases_due("follower", now):
-        pages.setdefault(case.page_id, []).append(case)
-    for page_id, cases in pages.items():
-        wait, told = 0, owners(office, cases[0].page_url)
-        readers = [row for row in store.followers(page_id) if row["email"] not in told]
-        news = [(row, [c for c in cases if not concerns(office, row, c)]) for row in readers]
-        if any(mine for _, mine in news):
-            wait = store.take("bundle", f"page {page_id}", 1, BUNDLE, now)
-        for row, mine in news:
-            if mine and not wait:
-                store.add_letter(**follower_letter(office, row, mine))
-        store.told("follower", [c.id for c in cases], due=now + wait if wait else 0)
+    store, wait = office.store, 0
+    cases = store.cases_due("follower", now)
+    news: dict[str, tuple[sqlite3.Row, list[Case]]] = {}
+    for case in cases:
+        for reader in store.followers(case.page_id):
+            told = reader["email"] in owners(office, case.page_url)
+            if not told and not concerns(office, reader, case):
+                news.setdefault(reader["email"], (reader, []))[1].append(case)
+    if news and not (wait := store.take("bundle", "followers", 1, BUNDLE, now)):
+        for reader, mine in news.values():
+            store.add_letter(**follower_letter(office, reader, mine))
+    store.told("follower", [case.id for case in cases], due=now + wait if wait else 0)
 
 
 def concerns(office: Office, reader: sqlite3.Row, case: Case) -> bool:
@@ -3861,12 +3885,12 @@ def is_stale(store: Store, letter: Letter) -> bool:
     have been told of it too."""
     whom = letter.about.partition(" ")[0]
     states = ("visible", "waiting") if whom in ("owner", WEBHOOK) else ("visible",)
-    told = [(int(a), int(b)) for a, b in re.findall("([0-9]{1,18}),([0-9]{1,18})", letter.about)]
-    found = [store.comment(id) for pair in told for id in pair if id]
+    told = [int(id) for id in re.findall("[0-9]{1,18}(?=[, ])", letter.about.partition(" ")[2])]
+    found = [store.comment(id) for id in told if id]
     stale = any(comment is None or comment.status not in states for comment in found)
-    if stale and whom not in ("follow", WEBHOOK):
+    if stale:
         store.unask(whom)
-        store.told(whom if whom in TOLD else "author", [id for id, _ in told], due=1)
+        store.tell_anew(letter.about)
     return stale
 
 
@@ -4140,9 +4164,18 @@ class Context(House):
     @contextlib.contextmanager
     def telling(self) -> Iterator[None]:
         """One transaction, after which the postman looks whom to tell."""
-        with self.store.writing():
+        with self.writing():
             yield
         self.posted.set()
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction, in which the caller is still who was let in."""
+        with self.store.writing():
+            now = self.caller and self.store.account(self.caller.id)
+            if self.caller and (now is None or now.version != self.caller.version):
+                raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+            yield
 
     def header(self, name: str) -> str:
         return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
@@ -4663,7 +4696,7 @@ def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
 @route("GET", "/health", rank=Rank.NOBODY)
 def health(cx: Context) -> Json:
     """`{ok}`; 503 when writes fail, which one write every five seconds finds out."""
-    with cx.store.writing():
+    with cx.writing():
         cx.store.take("health", "", 1, 5, cx.now)
     return {"ok": True}
 
@@ -4736,7 +4769,7 @@ def hashed_in_turn(
     """The hash of a password at an address, within the limits and for a captcha, which is spent
     only when there is a seat."""
     with contextlib.ExitStack() as seat:
-        with cx.store.writing():
+        with cx.writing():
             for limit in limits:
                 limit_client(cx, *limit)
             seat.enter_context(cx.hashing.seat())
@@ -4803,7 +4836,7 @@ def authenticated(cx: Context, email: str, password: str, captcha: Captcha | Non
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
 
-    with cx.store.writing():
+    with cx.writing():
         give_back(cx, *client_shares(cx, "password", email))
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(cx, account, password)
@@ -4823,7 +4856,7 @@ def strengthen(cx: Context, account: Account, password: str) -> None:
     if int(account.password.split("$")[1]) >= cx.rounds:
         return
     stored = hashed_anew(cx, account, password)
-    with cx.store.writing():
+    with cx.writing():
         if cx.store.account(account.id) == account:
             cx.store.set_password(account.id, stored)
 
@@ -4836,7 +4869,7 @@ def hashed_anew(cx: Context, account: Account, password: str) -> str:
 @route("POST", "/auth/logout", rank=Rank.USER)
 def logout(cx: Context) -> Json:
     """Ends every token of the account, on all devices."""
-    with cx.store.writing():
+    with cx.writing():
         cx.store.end_tokens(cx.me.id)
     return {"success": True}
 
@@ -5150,7 +5183,7 @@ def add_comment(
     thread_id = (parent.thread_id or parent.id) if parent else None
     made = {"html": markup, "country": country, "location": location, "created_at": cx.now}
     due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
-    due |= {"follower_due": 1}
+    due |= {"follower_due": due["owner_due"]}
     comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if status != "spam" and not cx.is_admin:
         call_webhook(cx, comment.id, "created")
@@ -5279,7 +5312,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, while it is new."""
     content = content_of(cx)
     own_comment(cx, comment_id)  # before the writer's turn, which strangers shall not take
-    with cx.store.writing():
+    with cx.writing():
         comment, late = own_comment(cx, comment_id)
         if late:
             raise Forbidden("已超过可修改的时间", "edit_late")
@@ -5302,7 +5335,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
 def delete_comment(cx: Context, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`; an account may delete what it wrote at any time."""
     own_comment(cx, comment_id)
-    with cx.store.writing():
+    with cx.writing():
         comment, late = own_comment(cx, comment_id)
         if late and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
@@ -5326,7 +5359,7 @@ def own_comment(cx: Context, comment_id: int) -> tuple[Case, bool]:
 def like_comment(cx: Context) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`; a second like changes nothing."""
     comment_id, undo = id_of(cx.form, "id"), flag_of(cx.form, "undo")
-    with cx.store.writing():
+    with cx.writing():
         comment = cx.store.comment(comment_id)
         if comment is None or comment.status != "visible":
             raise NotFound("评论不存在", "comment_gone")
@@ -5341,7 +5374,7 @@ def like_page(cx: Context) -> Json:
     """`{page_url, undo?}` to `{success, page_likes, liked}`."""
     name = page_of(cx, cx.form, "url" if cx.form.get("url") else "page_url")
     undo = flag_of(cx.form, "undo")
-    with cx.store.writing():
+    with cx.writing():
         limit_likes(cx)
         page = cx.store.page(name.key) if undo else page_for(cx, name)
         said = {**visitor_of(cx), "undo": undo, "now": cx.now}
@@ -5359,7 +5392,7 @@ def limit_likes(cx: Context) -> None:
 def follow_page(cx: Context) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: letters about what is new there."""
     name, undo = page_of(cx, cx.form, "page_url"), flag_of(cx.form, "undo")
-    with cx.store.writing():
+    with cx.writing():
         limit_client(cx, "follow")
         page = cx.store.page(name.key) if undo else page_for(cx, name)
         if page and undo:
@@ -5381,6 +5414,9 @@ def report_comment(cx: Context, comment_id: int) -> Json:
         limit_client(cx, "report")
         if wait := budget(cx, cx.now, ("reports", "", 1)):
             raise TooMany("举报的人太多，请稍后再试", retry_after=wait)
+        blocks = [block for block in cx.store.blocks(cx.now) if block.kind == "address"]
+        if any(met(block, cx.client.ip, "", "", set()) for block in blocks):
+            return {"success": True}
         if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
             cx.store.told("owner", [comment_id], due=1)
             call_webhook(cx, comment_id, "reported", reason)
@@ -5419,14 +5455,14 @@ def change_me(cx: Context) -> Json:
     """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. The
     nickname holds for what is written from now on; a new password ends all older tokens."""
     me, stored = cx.me, ""
-    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True) or me.nickname
+    nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True)
     answers = flag_of(cx.form, "answers") if "answers" in cx.form else None
     if "new_password" in cx.form:
         password = password_of(cx, "new_password")
         confirm_password(cx)
         stored = hashed_anew(cx, me, password)
     with cx.telling():
-        if nickname != me.nickname:
+        if nickname not in ("", me.nickname):
             check_nickname(cx, nickname)
         cx.store.change_account(me.id, nickname, stored)
         if stored:
@@ -5436,7 +5472,7 @@ def change_me(cx: Context) -> Json:
             cx.store.subscribe(who, 0, "yes" if answers else "no")
     fresh = existing(cx.store.account(me.id), "用户不存在", "user_gone")
     token = {"token": make_token(fresh, cx.key, cx.now)} if stored else {}
-    return {"success": True, "nickname": nickname, **token}
+    return {"success": True, "nickname": fresh.nickname, **token}
 
 
 @route("DELETE", "/me", rank=Rank.USER)
@@ -5444,9 +5480,12 @@ def delete_me(cx: Context) -> Json:
     """`{password, comments}` to `{success}`. `keep`: comments stay without a name; `delete`."""
     comments = choice_of(text_of(cx.form, "comments", 8), "comments", ("keep", "delete"))
     confirm_password(cx)
-    with cx.store.writing():
+    with cx.writing():
         if [admin.id for admin in cx.store.admins()] == [cx.me.id]:
             raise Problem("至少要有一位站长", "last_admin", status=409)
+        for comment in cx.store.comments_of(cx.me.id):
+            if comment.learnt == "ham":
+                unteach(cx, comment)
         who = subscriber_of(cx.key, cx.me.email)
         cx.store.erase_account(cx.me, who, comments=comments == "delete")
     return {"success": True}
@@ -5725,7 +5764,7 @@ def admin_login(cx: Context) -> Json:
     account = authenticated(cx, *credentials_of(cx, own=True))
     if account.role != "admin":
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
-    with cx.store.writing():
+    with cx.writing():
         note(cx, "sign_in", who=account.nickname)
     return admitted(cx, account)
 
@@ -5776,7 +5815,7 @@ def claim(cx: Context) -> Json:
     password, known = password_of(cx), cx.store.account_of(email) is not None
     nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=known)
     stored = hashed_in_turn(cx, email, password, None, ("login",))
-    with cx.store.writing():
+    with cx.writing():
         address_of_link(cx)  # it may have been used meanwhile
         account = cx.store.make_admin(email, nickname, stored, cx.now)
         note(cx, "claim", who=account.nickname)
@@ -5911,7 +5950,7 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
     content = content_of(cx) if "content" in cx.form else ""
     nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True)
     website = proper(cx.form, "website", 2048, proper_website, optional=True)
-    with cx.store.writing():
+    with cx.writing():
         case = as_read(cx, comment_id)
         unteach(cx, case)
         if content not in ("", case.content):
@@ -5961,7 +6000,7 @@ def admin_pages(cx: Context) -> Json:
 def change_page(cx: Context, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     flush_views(cx, cx.now)  # what is seen under the old address goes to the new one
-    with cx.store.writing():
+    with cx.writing():
         page = existing(cx.store.page_with(page_id), "页面不存在", "page_gone")
         if "closed" in cx.form:
             closed = flag_of(cx.form, "closed")
@@ -5991,7 +6030,7 @@ def change_user(cx: Context, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}`, the caller's own, to `{success}`."""
     if "role" in cx.form:
         confirm_password(cx)
-    with cx.store.writing():
+    with cx.writing():
         user = existing(cx.store.account(user_id), "用户不存在", "user_gone")
         role = text_of(cx.form, "role", 8, optional=True) or user.role
         choice_of(role, "role", ("user", "admin"))
@@ -6023,7 +6062,7 @@ def add_block(cx: Context) -> Json:
     if days is not None and (type(days) is not int or not 1 <= days <= 3650):
         raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
     words = {"note": text_of(cx.form, "note", 200, optional=True), "created_at": cx.now}
-    with cx.store.writing():
+    with cx.writing():
         ends = cx.now + days * DAY if days else None
         block = cx.store.add_block(kind=kind, value=value, expires_at=ends, **words)
         note(cx, "block", value, kind)
@@ -6032,7 +6071,7 @@ def add_block(cx: Context) -> Json:
 
 @route("DELETE", "/admin/blocks/<block_id>", rank=Rank.ADMIN)
 def drop_block(cx: Context, block_id: int) -> Json:
-    with cx.store.writing():
+    with cx.writing():
         block = existing(cx.store.drop_block(block_id), "没有这条屏蔽", "block_gone")
         note(cx, "unblock", block.value, block.kind)
     return {"success": True}
@@ -6092,7 +6131,7 @@ def download_backup(cx: Context) -> Reply:
     except (Fault, OSError) as error:
         log.error("no copy to download: %s", error)
         raise late from None
-    with cx.store.writing():
+    with cx.writing():
         note(cx, "backup")
     stamp = datetime.fromtimestamp(cx.now, UTC)
     headers = {"Content-Disposition": f'attachment; filename="commentd-{stamp:{STAMP}}.db"'}
@@ -6219,15 +6258,15 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
     if do == "confirm" and own and ours and cx.store.subscriptions(who).get(0) == "asked":
         cx.store.tell_again(own.email, cx.now - LINK_LIFE)
+    if do in ("follow", "unfollow"):
+        user, page_id = int(said["user"]), own.page_id if own else int(said["page"])
+        if do == "unfollow":
+            cx.store.unfollow(user, page_id)
+        elif cx.store.account(user) and cx.store.page_with(page_id):
+            cx.store.follow(user, page_id, said["lang"])
+        return own
     page_id = own.page_id if own and do in ("stop", "start") else 0
-    if do == "unfollow":
-        cx.store.unfollow(int(said["user"]), own.page_id if own else 0)
-    elif do == "follow":
-        if own and cx.store.account(int(said["user"])):
-            cx.store.follow(int(said["user"]), own.page_id, said["lang"])
-        ours = own is not None
-    else:
-        cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
+    cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
     return own if ours else None
 
 
@@ -6390,7 +6429,7 @@ PREFLIGHT = {
 
 
 def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[str, str]:
-    private = private or path.startswith(("/auth/", "/admin"))
+    private = private or path == "/me" or path.startswith(("/auth/", "/admin", "/me/"))
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
