@@ -77,7 +77,7 @@ from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, ClassVar, TextIO, TypeVar
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 try:
     import bottle
@@ -6453,56 +6453,52 @@ def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[s
 
 @dataclass(frozen=True)
 class Product:
-    """How a product's file is known and read. A table has `field=path` words: `a.b` lies within,
-    of `a|b` the first that says something is taken. A comment has `id`, `parent`, `thread` (what
-    stands above them all, for where the parent is lost), `page` (its address or, where `pages` has
-    an id, the id of a record there), `author` (the id of one of `people`), `nickname`, `email`,
-    `website`, `markdown`, `html`, `lines` (HTML whose ends of lines are breaks) or `either`, `ip`,
-    `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at` and `status`: a path, or
-    rules in order, `path:state` where something is so, `!path:state` where it is not."""
+    """How a product's file is known and read. A table begins with the name of its records, `name: `
+    (where there is none, they tell), and has `field=path` words, or `field` where both are one:
+    `a.b` lies within, of `a|b` the first that says something is taken. A comment has `id`,
+    `parent`, `thread` (what stands above them all, for where the parent is lost), `page` (its
+    address or, where `pages` has an id, the id of a record there), `author` (the id of one of
+    `people`), `nickname`, `email`, `website`, `markdown`, `html`, `lines` (HTML whose ends of lines
+    are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`,
+    `edited_at` and `status`: a path, or rules in order, `path:state` where something is so,
+    `!path:state` where it is not."""
 
     sign: str  # a pattern of how it begins; of SQLite, its tables
     comment: str
     pages: str = ""
     people: str = ""
-    names: str = ""  # of the records: comments, pages, people; where there are none, they tell
     lost: str = ""  # what it has and nobody here keeps
     zone: str = "+00:00"  # of times that tell none
     escaped: bool = False  # whether names and addresses are HTML
     sql: str = ""
 
 
-WALINE = """id=objectId parent=pid thread=rid page=url author=user_id nickname=nick email=mail
-    website=link either=comment ip=ip likes=like pinned=sticky created_at=insertedAt|createdAt
-    status=isSpam:spam,status"""
-COMMENTD = """id=id page_key=page_key parent_id=parent_id nickname=nickname email=email
-    website=website content=content status=status held=held likes=likes pinned=pinned ip=ip
-    country=country location=location language=language created_at=created_at edited_at=edited_at"""
-COMMENTD_PAGE = """page_key=key page_url=page_url views=views page_likes=page_likes closed=closed
-    opened_at=opened_at"""
-VIEWS = "page=url views=time"
+WALINE = """Comment: id=objectId parent=pid thread=rid page=url author=user_id nickname=nick
+    email=mail website=link either=comment ip likes=like pinned=sticky
+    created_at=insertedAt|createdAt status=isSpam:spam,status"""
+COMMENTD = """id page_key parent_id nickname email website content status held likes pinned ip
+    country location language created_at edited_at"""
+COMMENTD_PAGE = "page_key=key page_url views page_likes closed opened_at"
+VIEWS = "Counter: page=url views=time"
 
 PRODUCTS = {
     "commentd": Product(
         r'\{"format": "commentd"',
-        COMMENTD + " parent=parent_id page=page_key markdown=content",
-        "id=page_key page=page_url views=views page_likes=page_likes closed=closed"
-        " opened_at=opened_at",
-        names="comments pages -",
+        f"comments: {COMMENTD} parent=parent_id page=page_key markdown=content",
+        "pages: id=page_key page=page_url views page_likes closed opened_at",
     ),
     "waline": Product(
         r'(?s).*"type"\s*:\s*"waline"|.*"objectId".*"(like|sticky|status)"\s*:',
         WALINE,
         VIEWS,
-        "id=objectId nickname=display_name email=email website=url",
-        names="Comment Counter Users",
+        "Users: id=objectId nickname=display_name email website=url",
         lost="reactions, user agents",
         zone="+08:00",  # its image's, for stores that are not LeanCloud
     ),
     "twikoo": Product(
         r'(?s).*"_id"\s*:',
         """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
-        html=comment ip=ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
+        html=comment ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         VIEWS,
         lost="user agents, votes against",
     ),
@@ -6510,14 +6506,13 @@ PRODUCTS = {
         r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
         WALINE,
         VIEWS,
-        names="Comment Counter Users",
         lost="user agents",
         escaped=True,
     ),
     "cusdis": Product(
         "comments pages projects",
-        """id=id parent=parentId page=url|slug nickname=by_nickname email=by_email
-        markdown=content created_at=created_at status=deletedAt:deleted,!approved:waiting""",
+        """id parent=parentId page=url|slug nickname=by_nickname email=by_email markdown=content
+        created_at status=deletedAt:deleted,!approved:waiting""",
         sql="""
             SELECT comments.*, pages.slug, pages.url
               FROM comments LEFT JOIN (pages JOIN projects ON projects.id = pages.projectId
@@ -6525,79 +6520,76 @@ PRODUCTS = {
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
-        """id=@id parent=parent.@id page=thread.@id html=message email=author.email
+        """post: id=@id parent=parent.@id page=thread.@id html=message email=author.email
         nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
-        "id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
-        names="post thread -",
+        "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
     ),
     "wordpress": Product(
         r"(?s)\s*<.*http://wordpress\.org/export/",
-        """id=comment_id parent=comment_parent page=in nickname=comment_author
+        """comment: id=comment_id parent=comment_parent page=in nickname=comment_author
         email=comment_author_email website=comment_author_url ip=comment_author_IP
         lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
         status=comment_approved""",
-        "id=in page=link closed=comment_status opened_at=post_date_gmt",
-        names="comment item -",
+        "item: id=in page=link closed=comment_status opened_at=post_date_gmt",
         escaped=True,
     ),
     "isso": Product(
         "comments threads",
-        """id=id parent=parent page=uri nickname=author email=email website=website markdown=text
-        ip=remote_addr created_at=created edited_at=modified likes=likes status=mode""",
+        """id parent page=uri nickname=author email website markdown=text ip=remote_addr
+        created_at=created edited_at=modified likes status=mode""",
         lost="dislikes",
         escaped=True,
         sql="SELECT comments.*, threads.uri FROM comments LEFT JOIN threads ON threads.id = tid",
     ),
     "isso-json": Product(
         r'(?s)\s*\[\s*\{.*"comments"\s*:\s*\[',
-        """id=id page=in nickname=author email=email website=website markdown=text ip=remote_addr
-        created_at=created""",
+        "id page=in nickname=author email website markdown=text ip=remote_addr created_at=created",
         escaped=True,
     ),
     "remark42": Product(
         r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
-        """id=id parent=pid page=locator.url nickname=user.name markdown=orig html=text
+        """id parent=pid page=locator.url nickname=user.name markdown=orig html=text
         likes=votes|score pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
         "page=url closed=read_only",
         lost="votes against",
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
-        """id=id parent=rid page=page_key nickname=nick email=email website=link either=content
-        ip=ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at=created_at
+        """id parent=rid page=page_key nickname=nick email website=link either=content ip
+        likes=vote_up pinned=is_pinned closed=page_admin_only created_at
         status=is_pending:waiting""",
         lost="user agents, votes against, badges, titles",
     ),
     "commento": Product(
         r'(?s).*"commentHex"\s*:',
-        """id=commentHex parent=parentHex page=url|path author=commenterHex markdown=markdown
+        """comments: id=commentHex parent=parentHex page=url|path author=commenterHex markdown
         likes=score created_at=creationDate status=deleted:deleted,state""",
-        people="id=commenterHex nickname=name email=email website=link|websiteUrl",
-        names="comments - commenters",
+        people="commenters: id=commenterHex nickname=name email website=link|websiteUrl",
     ),
     "comentario": Product(
         r'(?s).*"(domainId|pageId|domainPageId)"\s*:',
-        """id=id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
-        markdown=markdown html=html likes=score pinned=isSticky created_at=createdTime
-        edited_at=editedTime status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
-        "page=path closed=isReadonly views=countViews",
-        "id=id nickname=name email=email website=websiteUrl",
-        names="comments pages commenters",
+        """comments: id parent=parentId page=url author=userCreated nickname=authorName ip=authorIP
+        markdown html likes=score pinned=isSticky created_at=createdTime edited_at=editedTime
+        status=isDeleted:deleted,isPending:waiting,!isApproved:spam""",
+        "pages: page=path closed=isReadonly views=countViews",
+        "commenters: id nickname=name email website=websiteUrl",
     ),
 }
-WORDS_OF_STATES = {
-    **dict.fromkeys(("", "1", "approved", "visible"), "visible"),
-    **dict.fromkeys(("4", "trash", "deleted"), "deleted"),
-    "spam": "spam",
-}  # any other waits
+WORDS_OF_STATES = {"": "visible", "1": "visible", "approved": "visible", "visible": "visible"}
+WORDS_OF_STATES |= {"4": "deleted", "trash": "deleted", "deleted": "deleted", "spam": "spam"}
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
 NOBODY = "192.0.2.0"  # an address that is given to nobody (RFC 5737)
 TOP = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}  # answers nobody
 
 
+def records_in(words: str) -> str:
+    return words.rpartition(": ")[0]
+
+
 def table(words: str) -> dict[str, str]:
-    return dict(word.split("=", 1) for word in words.split())
+    pairs = (word.partition("=") for word in words.rpartition(": ")[2].split())
+    return {name: path or name for name, _, path in pairs}
 
 
 def pick(record: Any, path: str) -> Any:
@@ -6609,10 +6601,6 @@ def pick(record: Any, path: str) -> Any:
         if value not in (None, "", [], {}):
             return value
     return None
-
-
-def fields_in(record: Any, words: str) -> Json:
-    return {name: pick(record, path) for name, path in table(words).items()}
 
 
 def as_text(value: Any) -> str:
@@ -6632,27 +6620,23 @@ def count_in(value: Any, most: int = 2**53) -> int:
     """A number, or how many are in a list; of votes by name, those for it."""
     if isinstance(value, dict) and not as_text(value):
         value = [vote for vote in value.values() if is_true(vote)]
-    try:
+    with contextlib.suppress(ValueError, OverflowError, RecursionError):
         value = json.loads(value) if str(value)[:1] == "[" and isinstance(value, str) else value
         number = len(value) if isinstance(value, list) else int(float(as_text(value)))
         return min(most, max(0, number))
-    except (ValueError, OverflowError, RecursionError):
-        return 0
+    return 0
 
 
 def time_in(value: Any, zone: str, now: float) -> int | None:
     """UTC seconds of a time that can be: since 1990, and not to come."""
-    text = as_text(value)
-    try:
+    text, seconds = as_text(value), 0.0
+    with contextlib.suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text))
+        here = datetime.fromisoformat(f"2000-01-01T00:00{zone}").tzinfo
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=here)).timestamp()
+    with contextlib.suppress(ValueError):  # a number is no date, though some are written so
         seconds = float(text)
         seconds /= 1000 if seconds > 1e11 else 1
-    except ValueError:
-        try:
-            moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text))
-            here = datetime.fromisoformat(f"2000-01-01T00:00{zone}").tzinfo
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=here)).timestamp()
-        except (ValueError, OverflowError):
-            return None
     # The day is for clocks that were wrong.
     return min(int(seconds), int(now)) if 631152000 <= seconds <= now + DAY else None
 
@@ -6662,16 +6646,22 @@ def state_in(record: Json, rules: str) -> str:
         path, colon, state = rule.partition(":")
         value = pick(record, path.lstrip("!"))
         if not colon:
-            return WORDS_OF_STATES.get(as_text(value).lower(), "waiting")
+            return WORDS_OF_STATES.get(as_text(value).lower(), "waiting")  # any other waits
         if value is not None and is_true(value) != path.startswith("!"):
             return state
     return "visible"
+
+
+def fields_in(record: Any, words: str) -> Json:
+    read = {"status": state_in}
+    return {name: read.get(name, pick)(record, path) for name, path in table(words).items()}
 
 
 class MarkdownMaker(html.parser.HTMLParser):
     """HTML to Markdown that reads the same; what it does not know gives its text."""
 
     MARKS: ClassVar = {"b": "**", "strong": "**", "i": "*", "em": "*", "del": "~~", "s": "~~"}
+    SIGNS: ClassVar = {"br": "\n", "hr": "\n\n---\n\n"}
     BLOCK = re.compile("p|div|table|tr|[uo]l|h[1-6]")
 
     def __init__(self, breaks: bool, marks: bool) -> None:
@@ -6682,10 +6672,8 @@ class MarkdownMaker(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if tag == "br":
-            self.add("\n")
-        elif tag == "hr":
-            self.add("\n\n---\n\n")
+        if tag in self.SIGNS:
+            self.add(self.SIGNS[tag])
         elif tag == "img":
             name, source = image(given)
             self.met.append(name)
@@ -6694,9 +6682,10 @@ class MarkdownMaker(html.parser.HTMLParser):
             self.open.append((tag, given, []))
 
     def handle_endtag(self, tag: str) -> None:
-        if self.is_in(tag):
-            while self.close_one() != tag:
-                pass
+        closed = "" if self.is_in(tag) else tag
+        while closed != tag:
+            closed, given, parts = self.open.pop()
+            self.add(self.marked(closed, given, "".join(parts)))
 
     def handle_data(self, data: str) -> None:
         if not self.is_in("script", "style"):
@@ -6720,18 +6709,12 @@ class MarkdownMaker(html.parser.HTMLParser):
     def add(self, text: str) -> None:
         self.open[-1][2].append(text)
 
-    def close_one(self) -> str:
-        tag, given, parts = self.open.pop()
-        self.add(self.marked(tag, given, "".join(parts)))
-        return tag
-
     def marked(self, tag: str, given: Json, text: str) -> str:
         core = text.strip(OUTSIDE)
         core = text.strip() if core.endswith("\\") else core  # a sign that is escaped
         if tag in self.MARKS and core and self.marks:
-            before, _, after = text.partition(core)
-            return f"{before}{self.MARKS[tag]}{core}{self.MARKS[tag]}{after}"
-        if tag[0] == "h" and self.BLOCK.fullmatch(tag) and text.strip():
+            return text.replace(core, f"{self.MARKS[tag]}{core}{self.MARKS[tag]}", 1)
+        if re.fullmatch("h[1-6]", tag) and text.strip():
             return f"\n\n**{text.strip()}**\n\n"
         if tag == "a":
             return linked(text, given.get("href", ""))
@@ -6797,16 +6780,13 @@ def markdown_of(markup: str, breaks: bool = False) -> str:
         maker = MarkdownMaker(breaks, marks)
         maker.feed(markup)
         maker.close()
-        while len(maker.open) > 1:
-            maker.close_one()
+        for tag, *_ in reversed(maker.open[1:]):
+            maker.handle_endtag(tag)
         text, met = tidy("".join(maker.open[0][2])).strip(), "".join(maker.met)
-        if letters(html.unescape(re.sub("<[^>]*>", "", safe_html(text)))) == letters(met):
+        read = html.unescape(re.sub("<[^>]*>", "", safe_html(text)))
+        if "".join(read.split()) == "".join(met.split()):
             return text
     return re.sub(r"[!-/:-@\[-`{-~]", r"\\\g<0>", met.strip())
-
-
-def letters(text: str) -> str:
-    return "".join(text.split())
 
 
 # Files
@@ -6827,7 +6807,7 @@ def records_of(path: Path, product: Product, show: Progress | None) -> Records:
         if product.sql:
             found = foreign_rows(path, product)
         elif start.startswith("<"):
-            found = xml_records(text, product.names.split())
+            found = xml_records(text, [records_in(product.comment), records_in(product.pages)])
         else:
             found = json_lines(text) if in_lines(start) else members(text)
         for number, record in enumerate(found):
@@ -6840,14 +6820,14 @@ def records_of(path: Path, product: Product, show: Progress | None) -> Records:
 
 def coding_of(head: bytes) -> str:
     """By the byte order mark, else as an XML declares it, else UTF-8."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
     declared = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", head)
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff") or not declared:
-        return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    try:
-        b"a".decode(declared[1].decode(), "replace")
-    except (LookupError, UnicodeError):  # there is none of that name, or it is none of texts
-        return "utf-8-sig"
-    return declared[1].decode()
+    name = declared[1].decode() if declared else "utf-8-sig"
+    with contextlib.suppress(LookupError, UnicodeError):  # none of that name, or none of texts
+        b"a".decode(name, "replace")
+        return name
+    return "utf-8-sig"
 
 
 def head_of(head: bytes) -> str:
@@ -6872,13 +6852,11 @@ def limited(text: str) -> str:
 
 def json_lines(text: TextIO) -> Records:
     name = ""
-    for number in itertools.count(1):
-        if not (line := limited(text.readline(RECORD_LIMIT + 1))):
-            return
+    lines = iter(lambda: limited(text.readline(RECORD_LIMIT + 1)), "")
+    for number, line in enumerate(lines, 1):
         if line.lstrip("\ufeff").startswith("#filetype"):
             # LeanCloud tells the class; that of comments has any name.
-            found = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
-            name = found[1] if found else ""
+            name = "".join(re.findall(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)[:1])
         elif line.strip():
             try:
                 record = json.loads(line.strip().rstrip(","), strict=False)
@@ -6895,40 +6873,30 @@ def json_lines(text: TextIO) -> Records:
 def members(text: TextIO) -> Records:
     """What is in the lists of a JSON text, with the name of the list."""
     decode = json.JSONDecoder(strict=False).raw_decode  # a control spoils no row
-    buffer, at, name, inside = "", 0, "", ""
-
-    def more() -> bool:
-        nonlocal buffer, at
-        chunk = text.read(max(65536, len(buffer) - at))
-        buffer, at = limited(buffer[at:] + chunk), 0
-        return bool(chunk)
-
-    def value() -> Any:
-        nonlocal at
-        while True:
-            try:
-                found, end = decode(buffer, at)
-                if end < len(buffer) or not more():
-                    at = end
-                    return found
-            except (ValueError, RecursionError):
-                if not more():
-                    raise Fault("the file breaks off, or is no JSON from there on") from None
-
-    while (at := len(buffer) - len(buffer[at:].lstrip(" \t\r\n,:"))) < len(buffer) or more():
-        if buffer[at] in " \t\r\n,:":  # of what was just read
+    buffer, name, inside = "", "", ""
+    while True:
+        buffer = buffer.lstrip(" \t\r\n,:")
+        listed = inside[-1:] == "["
+        if buffer[:1] in ("]", "}"):
+            inside, buffer = inside[:-1], buffer[1:]
             continue
-        if buffer[at] in "]}":
-            inside, at = inside[:-1], at + 1
-        elif inside[-1:] == "[":
-            yield name, value()
-        elif buffer[at] in "[{":
-            inside, at = inside + buffer[at], at + 1
+        if buffer[:1] in ("[", "{") and not listed:
+            inside, buffer = inside + buffer[0], buffer[1:]
+            continue
+        found, end = None, 0
+        with contextlib.suppress(ValueError, RecursionError):
+            found, end = decode(buffer)
+        if end in (0, len(buffer)) and (chunk := text.read(max(65536, len(buffer)))):
+            buffer = limited(buffer + chunk)  # it may go on there
+        elif end:
+            buffer = buffer[end:]
+            if listed:
+                yield name, found
+            name = found if isinstance(found, str) and not listed else name
+        elif buffer or inside:
+            raise Fault("the file breaks off" + ", or is no JSON from there on" * bool(buffer))
         else:
-            found = value()
-            name = found if isinstance(found, str) else name
-    if inside:
-        raise Fault("the file breaks off")
+            return
 
 
 # What breaks XML and stands in many an export all the same.
@@ -6948,7 +6916,8 @@ def referred(reference: re.Match[str]) -> str:
 
 
 def xml_pieces(text: TextIO) -> Iterator[str]:
-    """A text that ends with a tag each time, with what would break the parser mended."""
+    """A text that ends with a tag each time, with what would break the parser mended. No document
+    type: so no entity is ever expanded."""
     buffer, first = "", True
     while chunk := text.read(65536):
         buffer = limited(buffer + CONTROL.sub("", chunk))
@@ -6958,6 +6927,8 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
         start = pieces[-1].find("<![CDATA[")
         start = pieces[-1].rfind(">") + 1 if start < 0 else start
         buffer, pieces[-1], first = pieces[-1][start:], pieces[-1][:start], False
+        if any("<!DOCTYPE" in piece for piece in pieces[::2]):
+            raise Fault("the file declares a document type, which no export does: it is not read")
         pieces[::2] = [REFERENCE.sub(referred, piece) for piece in pieces[::2]]
         yield "".join(pieces)
     yield buffer
@@ -6965,48 +6936,40 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
 
 def xml_records(text: TextIO, names: list[str]) -> Records:
     """Elements of these names, as dicts, `@id` for an attribute, with `in`: the number of the item
-    that they stand in. No document type: so no entity is ever expanded."""
-    found: list[tuple[str, Json]] = []
-    path: list[tuple[str, Json, list[str]]] = []
+    that they stand in."""
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
     items = 0
-
-    def local(name: str) -> str:
-        return name.rpartition(" ")[2]
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal items
-        items += local(name) == "item"
-        path.append((local(name), {f"@{local(n)}": text for n, text in attributes.items()}, []))
-
-    def end(name: str) -> None:
-        name, node, texts = path.pop()
-        above = [each for each, *_ in path if each in names]
-        if name in names and above in ([], ["item"]):
-            found.append((name, {**node, "in": str(items)}))
-        elif above:
-            path[-1][1][name] = node or "".join(texts)
-
-    def refuse(*_: Any) -> None:
-        raise Fault("the file declares a document type, which no export does: it is not read")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler = lambda text: path[-1][2].append(text)
-    parser.StartDoctypeDeclHandler = refuse
+    path: list[tuple[str, ElementTree.Element, Json]] = []
     try:
         for piece in xml_pieces(text):
-            parser.Parse(piece)
-            yield from found
-            found.clear()
-        parser.Parse("", True)
-    except expat.ExpatError as error:
-        yield from found
+            parser.feed(piece)
+            for event, node in parser.read_events():
+                if event == "start":
+                    attributes = {f"@{local(name)}": text for name, text in node.items()}
+                    path.append((local(node.tag), node, attributes))
+                    items += local(node.tag) == "item"
+                    continue
+                name, _, said = path.pop()
+                above = [each for each, *_ in path if each in names]
+                if name in names and above in ([], ["item"]):
+                    yield name, {**said, "in": str(items)}
+                elif above:
+                    path[-1][2][name] = said or node.text or ""
+                if path:
+                    del path[-1][1][:]  # what has been told
+        parser.close()
+    except ElementTree.ParseError as error:
         raise Fault(f"the file breaks off, or is no XML from there on ({error})") from None
 
 
+def local(name: str) -> str:
+    return name.rpartition("}")[2]
+
+
 @contextlib.contextmanager
-def foreign(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy of another program's database: the file and its folder stay as they are."""
+def foreign(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]]]:
+    """A copy of another program's database, and its tables; the file and its folder stay as they
+    are."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
@@ -7020,19 +6983,15 @@ def foreign(path: Path) -> Iterator[sqlite3.Connection]:
             db.row_factory = sqlite3.Row
             db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
             try:
-                yield db
+                found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+                yield db, {name for (name,) in found}
             except sqlite3.Error as error:
                 raise Fault(f"the database can't be read from there on ({error})") from None
 
 
-def tables_of(db: sqlite3.Connection) -> set[str]:
-    found = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return {row["name"] for row in found}
-
-
 def foreign_rows(path: Path, product: Product) -> Records:
-    with foreign(path) as db:
-        if not set(product.sign.split()) <= tables_of(db):
+    with foreign(path) as (db, tables):
+        if not set(product.sign.split()) <= tables:
             raise Fault(f"the file has not the tables {product.sign}")
         if (verdict := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
             raise Fault(f"the database is damaged ({one_line(verdict)})")
@@ -7048,8 +7007,8 @@ def product_of(path: Path, called: Path) -> str:
         raise Fault(f"{called} is a zip archive: unpack it first")
     start, tables = head_of(head), set[str]()
     if head.startswith(b"SQLite format 3\0"):
-        with contextlib.suppress(Fault), foreign(path) as db:
-            tables = tables_of(db)
+        with contextlib.suppress(Fault), foreign(path) as (_, tables):
+            pass
     for name, product in PRODUCTS.items():
         if set(product.sign.split()) <= tables if product.sql else re.match(product.sign, start):
             return name
@@ -7069,25 +7028,26 @@ def unpacked(path: Path) -> Iterator[tuple[Path, Fault | None]]:
     with tempfile.NamedTemporaryFile() as plain:
         try:
             with gzip.open(path) if packed else path.open("rb") as file:
-                classes = file.read(512)[257:262] == b"ustar"
-                file.seek(0)
-                for part in classes_in(file) if classes else [file]:
-                    while chunk := part.read(16384):
-                        plain.write(chunk)
+                for part in parts_of(file):
+                    shutil.copyfileobj(part, plain, 16384)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             broken = Fault(f"the file breaks off, or is damaged ({error})")
         plain.flush()
         yield Path(plain.name), broken
 
 
-def classes_in(file: Any) -> Iterator[IO[bytes]]:
-    """The comments, views and users of LeanCloud's archive."""
+def parts_of(file: Any) -> Iterator[IO[bytes]]:
+    """The file; of LeanCloud's archive the comments, views and users."""
+    archived = file.read(512)[257:262] == b"ustar"
+    file.seek(0)
+    if not archived:
+        yield file
+        return
     with tarfile.open(fileobj=file, mode="r|") as archive:
         for each in archive:
             inner = archive.extractfile(each) if each.isfile() else None
             if inner and re.match(r"(?i)comment|counter|users", Path(each.name).name):
-                yield inner
-                yield io.BytesIO(b"\n")
+                yield from (inner, io.BytesIO(b"\n"))
 
 
 # The way in
@@ -7140,9 +7100,15 @@ STAGED = """
      ORDER BY comment.depth, comment.created_at, comment.id"""
 
 
+# What is left of a comment that was deleted.
+GONE: Json = dict.fromkeys(("nickname", "email", "website", "content", "html", "original"), "")
+GONE |= dict.fromkeys(("ip", "country", "location", "language", "held"), "")
+GONE |= {"status": "deleted", "likes": 0, "pinned": 0, "edited_at": None}
+
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b[^>]*>")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
+HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
 AT_ANCHOR = re.compile(r"\[(@[^\]]*)\]\(#[^)]*\)")  # how Waline's answers begin
 
 
@@ -7154,43 +7120,28 @@ def markdown_in(said: Json) -> tuple[str, str]:
         pieces[::2] = [IMAGE.sub(lambda tag: markdown_of(tag[0]), piece) for piece in pieces[::2]]
         pieces[::2] = [AT_ANCHOR.sub(r"\1", piece) for piece in pieces[::2]]
         text, markup = ("", either) if HTML_START.match(either) else ("".join(pieces), "")
-    if not text and (markup or said.get("lines")):
-        markup = markup or as_text(said["lines"])
-        return markdown_of(markup, breaks="lines" in said), markup[: MEGA // 4]
-    return text, ""
-
-
-def number_in(text: str) -> int:
-    return int(text) if re.fullmatch("[1-9][0-9]{0,11}", text) else 0
+    markup = markup or as_text(said.get("lines"))
+    if text or not markup:
+        return text, ""
+    return markdown_of(markup, breaks="lines" in said), markup[: MEGA // 4]
 
 
 def nickname_in(text: str) -> str:
     """The rule for what is written here, and as much of a name as keeps it."""
     bare = "".join(c for c in text if unicodedata.category(c)[0] != "C" and c not in BLANKS)
-    for name in (text, bare[:64], bare.encode()[:200].decode(errors="ignore")):
-        with contextlib.suppress(ValueError):
-            return proper_nickname(name)
-    return "Anonymous"
+    names = (text, bare[:64], bare.encode()[:200].decode(errors="ignore"), "Anonymous")
+    return next(filter(None, (proper_or_none(proper_nickname, name) for name in names)))
 
 
 def proper_or_none(proper: Callable[[str], str], text: str) -> str:
-    try:
+    with contextlib.suppress(ValueError):
         return proper(text)
-    except ValueError:
-        return ""
+    return ""
 
 
 def website_in(text: str) -> str:
-    bare = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
-    return (
-        ""
-        if len(text) > 2048
-        else proper_or_none(proper_website, f"http://{text}" if bare else text)
-    )
-
-
-def email_in(text: str) -> str:
-    return "" if text.endswith(".invalid") else proper_or_none(proper_email, text)
+    url = f"http://{text}" if re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text) else text
+    return proper_or_none(proper_website, url) if len(text) <= 2048 else ""
 
 
 class Import:
@@ -7200,32 +7151,35 @@ class Import:
     def __init__(
         self, name: str, config: Config, places: Places, now: int, zone: str, broken: Fault | None
     ) -> None:
-        self.broken = broken  # what was wrong with the rest of the file
         self.name, self.product, self.config = name, PRODUCTS[name], config
-        self.fields = table(self.product.comment)
-        self.rules = self.fields.pop("status", "")
         self.places, self.now, self.zone = places, now, zone or self.product.zone
+        self.broken = broken  # what was wrong with the rest of the file
+        self.ours = name == "commentd"  # all is as it was then
         self.counts: Counter[str] = Counter()
         self.named: dict[str, list[str]] = {}
+        self.pages: set[str] = set()
         self.db = sqlite3.connect("")  # a file of SQLite's own, which goes when it is closed
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
-        self.pages: set[str] = set()
-        self.has_pages = False
 
     def tell(self, what: str, name: str) -> None:
         self.counts[what] += 1
         if self.counts[what] <= 8:
-            shown = " ".join("".join(c for c in name if c.isprintable()).split())[:64]
-            self.named.setdefault(what, []).append(shown)
+            self.named.setdefault(what, []).append(one_line(name)[:64])
+
+    def tell_each(self, what: str, sql: str, *values: str) -> bool:
+        """Of each comment whose id is found; whether there was one."""
+        found = self.db.execute(sql, values).fetchall()
+        for (id,) in found:
+            self.tell(what, id)
+        return bool(found)
 
     # Staging
 
     def stage(self, path: Path, show: Progress | None) -> None:
         """All that can be read. Pages and authors come first, as the file may have them last."""
-        for wanted in ("page author", "comment"):
+        for wanted, told in (("page author", None), ("comment", show)):
             try:
-                told = show if wanted == "comment" else None
                 for name, record in records_of(path, self.product, told):
                     kind = self.kind(name, record)
                     if kind in wanted.split():
@@ -7234,14 +7188,12 @@ class Import:
                 self.broken = fault
 
     def kind(self, name: str, record: Any) -> str:
-        names = self.product.names.split()
-        if name in names:
-            return ("comment", "page", "author")[names.index(name)]
+        product = self.product
+        tables = {"comment": product.comment, "page": product.pages, "author": product.people}
         if name not in ("", "results"):
-            return ""
-        page = fields_in(record, self.product.pages).values()
-        views = page and all(value is not None for value in page)
-        return "page" if views else "comment"
+            return next((kind for kind, words in tables.items() if records_in(words) == name), "")
+        page = fields_in(record, product.pages).values()
+        return "page" if page and None not in page else "comment"
 
     def stage_one(self, kind: str, record: Any) -> None:
         if kind == "page":
@@ -7262,27 +7214,25 @@ class Import:
             self.tell("skipped: it can't be read", as_text(record)[:40])
 
     def stage_page(self, said: Json) -> None:
-        host, key, page_url = self.place(said.get("page")) or ("", "", "")
-        if self.name == "commentd":
-            host, key, page_url = "", as_text(said["id"]), as_text(said["page"])
-        if key and not is_true(said.get("gone")):
-            self.has_pages = True
-            opened = time_in(said.get("opened_at"), self.zone, self.now)
-            values = (as_text(said.get("id")), host, key, page_url, is_true(said.get("closed")))
+        place = self.place(said.get("page"))
+        if self.ours:
+            place = "", as_text(said["id"]), as_text(said["page"])
+        if place and place[1] and not is_true(said.get("gone")):
+            self.counts["pages"] += 1
             counts = (count_in(said.get("views")), count_in(said.get("page_likes"), 100_000))
-            sql = "INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-            self.db.execute(sql, (*values, *counts, opened))
+            opened = time_in(said.get("opened_at"), self.zone, self.now)
+            values = (as_text(said.get("id")), *place, is_true(said.get("closed")), *counts, opened)
+            self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def place(self, page: Any) -> tuple[str, str, str] | None:
         """Host, key and address of a page; the host of the blog goes, whichever it is."""
         url = as_text(page)
-        host = re.match(r"(?i)(?:https?:)?//[^/?#]*", url)
         if not url or len(url) > 2048 or has_controls(url):
             return None
-        bare = host_of(f"any://{host[0].rpartition('/')[2]}") if host else ""
-        name = page_name(url, {bare})
-        page_url = name.page_url[host.end() :] or "/" if host else name.page_url
-        return bare.removeprefix("www."), name.key, page_url
+        found = HOST.match(url)
+        host = host_of(f"any://{found[1]}") if found else ""
+        name = page_name(url, {host})
+        return host.removeprefix("www."), name.key, HOST.sub("", name.page_url) or "/"
 
     def place_of(self, page: Any) -> tuple[str, str, str] | None:
         """The same of what a comment says of its page, which may be the id of a record."""
@@ -7294,60 +7244,58 @@ class Import:
 
     def stage_comment(self, record: Json) -> None:
         self.counts["read"] += 1
-        said = {name: pick(record, path) for name, path in self.fields.items()}
-        author = self.db.execute(
-            "SELECT fields FROM author WHERE id = ?", (as_text(said.get("author")),)
-        ).fetchone()
-        said.update(json.loads(author[0]) if author else {})
+        said = fields_in(record, self.product.comment)
+        sql = "SELECT fields FROM author WHERE id = ?"
+        author = self.db.execute(sql, (as_text(said.get("author")),)).fetchone()
+        said |= json.loads(author[0]) if author else {}
         id, place = as_text(said["id"]), self.place_of(said["page"])
         kind = as_text(said.get("type")) or "comment"
-        alone = self.broken and said.get("author") and not author  # it comes with the whole file
-        why = "its author" if alone else f"it is a {kind}" if kind != "comment" else "no page"
-        if not place or alone or kind != "comment":
-            self.tell(f"skipped: {why}" + " is not in the file" * bool(alone), id)
-            return
-        row = self.row_of(id, {**said, "key": place[1]}, state_in(record, self.rules))
-        above = (as_text(said.get(name)) for name in ("parent", "thread"))
-        above = ("" if each in TOP else each for each in above)
-        values = (row.pop("id"), *above, *place, row.pop("status"))
+        if self.broken and said.get("author") and not author:  # it comes with the whole file
+            self.tell("skipped: its author is not in the file", id)
+        elif kind != "comment":
+            self.tell(f"skipped: it is a {kind}", id)
+        elif not place:
+            self.tell("skipped: no page", id)
+        else:
+            self.stage_row(id, place, said, self.row_of(id, place[1], said))
+
+    def stage_row(self, id: str, place: tuple[str, str, str], said: Json, row: Json) -> None:
         created_at = time_in(said["created_at"], self.zone, self.now)
         if created_at is None:
             self.tell("without a time that can be", id)
+        written = as_text(said["created_at"])
+        self.counts["bare"] += bool(re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", written))
+        stamp = f"{row['id']} {written}"  # that any zone has
+        above = (as_text(said.get(name)) for name in ("parent", "thread"))
+        values = (row.pop("id"), *("" if each in TOP else each for each in above), *place)
+        values += (row.pop("status"), created_at, stamp, json.dumps(row))
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
-        stamp = f"{values[0]} {as_text(said['created_at'])}"  # that any zone has
-        self.counts["bare"] += bool(
-            re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", stamp.partition(" ")[2])
-        )
-        if not self.db.execute(sql, (*values, created_at, stamp, json.dumps(row))).rowcount:
+        if not self.db.execute(sql, values).rowcount:
             if id:
                 self.tell("skipped: its id is there twice", id)
             self.counts["there"] += not id
         if is_true(said.get("closed")):
-            self.stage_page({"page": said["page"], "closed": True})
+            self.stage_page(said)
 
-    def row_of(self, id: str, said: Json, status: str) -> Json:
+    def row_of(self, id: str, key: str, said: Json) -> Json:
         """What is kept of a comment, by the rules for what is written here, but for its length."""
-        name, email, website = (
-            html.unescape(text) if self.product.escaped else text
-            for text in (as_text(said.get(name)) for name in ("nickname", "email", "website"))
-        )
+        plain = html.unescape if self.product.escaped else str
+        names = ("nickname", "email", "website")
+        name, email, website = (plain(as_text(said.get(each))) for each in names)
         text, original = markdown_in(said)
         if len(text.encode()) > 65536:
             self.tell("cut after 64 KiB", id)
             text = text.encode()[:65536].decode(errors="ignore")
-        ours = self.name == "commentd"  # whose texts and places are as they were
-        gone = is_blank(text) or status == "deleted"
-        gone |= not ours and text.replace("\\", "") == "[deleted]"
-        ip = plain_ip(as_text(said.get("ip")))
-        ip = "" if ip == NOBODY and not ours else ip
-        shows_place = self.config.privacy_show_location and not gone and not ours
+        ip, language = plain_ip(as_text(said.get("ip"))), as_text(said.get("language"))
+        ip = "" if ip == NOBODY and not self.ours else ip
+        shows_place = self.config.privacy_show_location and not self.ours
         country, location = self.places.of(ip) if shows_place else ("", "")
-        language = as_text(said.get("language"))
-        which = [as_text(said.get(n)) for n in ("key", "created_at", "nickname")] + [text]
-        digest = hashlib.sha256("\0".join(which).encode()).hexdigest()[:32]
-        kept = {
+        which = (key, as_text(said["created_at"]), as_text(said.get("nickname")), text)
+        row = {
+            "id": id or hashlib.sha256("\0".join(which).encode()).hexdigest()[:32],
+            "status": said.get("status", "visible"),
             "nickname": nickname_in(name),
-            "email": email_in(email),
+            "email": "" if email.endswith(".invalid") else proper_or_none(proper_email, email),
             "website": website_in(website),
             "content": text,
             "original": original,
@@ -7356,14 +7304,12 @@ class Import:
             "location": as_text(said.get("location"))[:64] or location,
             "language": language if language in all_words() else "",
             "held": as_text(said.get("held"))[:256],
+            "likes": count_in(said.get("likes"), 10_000),
+            "pinned": int(is_true(said.get("pinned"))),
+            "edited_at": time_in(said.get("edited_at"), self.zone, self.now),
         }
-        return {name: "" if gone else text for name, text in kept.items()} | {
-            "id": id or digest,
-            "status": "deleted" if gone else status,
-            "likes": 0 if gone else count_in(said.get("likes"), 10_000),
-            "pinned": int(not gone and is_true(said.get("pinned"))),
-            "edited_at": None if gone else time_in(said.get("edited_at"), self.zone, self.now),
-        }
+        gone = not self.ours and text.replace("\\", "") == "[deleted]"
+        return row | (GONE if gone or is_blank(text) or row["status"] == "deleted" else {})
 
     # Putting in order
 
@@ -7371,44 +7317,37 @@ class Import:
         """Leave what is of other sites; find who answers whom."""
         self.choose_host(host_of(re.sub("^(https?://)?(www[.])?", "any://", host.lower())))
         self.db.execute(REHUNG)
-        for id in self.ids(ORPHANS):
-            self.tell("stand at the top, since what they answer is not there", id)
+        self.tell_each("stand at the top, since what they answer is not there", ORPHANS)
         self.db.execute(DEPTHS)
-        self.cut_cycles()
-        while gone := self.ids(CHILDLESS):
-            for id in gone:
-                self.tell("skipped: deleted, or no text", id)
+        if unreached := self.db.execute(UNREACHED).fetchall():
+            self.cut_cycles(dict(unreached))
+            self.db.execute(DEPTHS)
+        while self.tell_each("skipped: deleted, or no text", CHILDLESS):
+            pass  # what it answered may hold no other
         self.db.execute(NO_TIME, (self.now,))
 
-    def cut_cycles(self) -> None:
+    def cut_cycles(self, above: dict[str, str]) -> None:
         """Of those who answer each other, one stands at the top."""
-        above: dict[str, str] = dict(self.db.execute(UNREACHED).fetchall())
-        walked: dict[str, str] = {}
-        for start in list(above):
-            id = start
-            while id in above and id not in walked:
-                walked[id], id = start, above[id]
-            if above.get(id) and walked[id] == start:
-                above[id] = ""
+        for id in list(above):
+            walked = set()
+            while id in above:
+                walked.add(id)
+                id = above.pop(id)
+            if id in walked:
                 self.tell("stand at the top, since they answer each other", id)
                 self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
-        if above:
-            self.db.execute(DEPTHS)
-
-    def ids(self, sql: str) -> list[str]:
-        return [id for (id,) in self.db.execute(sql).fetchall()]
 
     def choose_host(self, host: str) -> None:
         """That of the blog: the one that is named, or that the settings name, or the only one."""
-        found = self.ids("SELECT host FROM comment WHERE host <> '' GROUP BY host")
+        sql = "SELECT host FROM comment WHERE host <> '' GROUP BY host"
+        found = [host for (host,) in self.db.execute(sql)]
         own = {host_of(origin).removeprefix("www.") for origin in self.config.site_origins}
         chosen = {host} - {""} or own.intersection(found) or set(found)
         if len(chosen) > 1 and not own & chosen:
             raise Fault(f"it holds comments of {', '.join(found)}: name yours with --host")
         for other in {*found} - chosen:
             sql = "DELETE FROM comment WHERE host = ? RETURNING id"
-            for (id,) in self.db.execute(sql, (other,)).fetchall():
-                self.tell(f"skipped: of {other} (--host {other} takes those alone)", id)
+            self.tell_each(f"skipped: of {other} (--host {other} takes those alone)", sql, other)
             self.db.execute("DELETE FROM page WHERE host = ?", (other,))
 
     # Bringing in
@@ -7428,9 +7367,8 @@ class Import:
     def page_in(self, store: Store, key: str, page_url: str, dry: bool) -> int:
         """The id of the page, which is made where it is not there; 0 in a dry run."""
         page = store.page(key)
-        if key not in self.pages:
-            self.pages.add(key)
-            self.counts["new pages"] += page is None
+        self.counts["new pages"] += page is None and key not in self.pages
+        self.pages.add(key)
         if page is None and not dry:
             opened_at, spelt = self.db.execute(OPENED, {"key": key}).fetchone()
             page = store.add_page(key, spelt or page_url, self.now, opened_at)
@@ -7450,45 +7388,38 @@ class Import:
                 store.raise_page(page_id, closed, *sums[1:])
 
     def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
-        said, stamp = json.loads(row["fields"]), row["stamp"]
-        which = {**said, "id": number_in(row["id"])}
-        which |= {"key": row["key"], "created_at": row["created_at"]}
-        known, twin = store.imported(self.name, stamp), None
-        if known:
-            self.claim(known["id"])
-        else:
-            twin = next(filter(self.claim, store.twins(**which)), None)
+        number = int(row["id"]) if re.fullmatch("[1-9][0-9]{0,11}", row["id"]) else 0
+        said = dict(row) | json.loads(row["fields"]) | {"id": number}
+        known = store.imported(self.name, row["stamp"])
+        found = [known["id"]] if known else store.twins(**said)
+        twin = next(filter(self.claim, found), None)
         if known or twin:
             self.pages.add(row["key"])
             self.counts["there"] += 1
             if twin and not dry:
-                store.note_import(self.name, stamp, twin)
+                store.note_import(self.name, row["stamp"], twin)
             return
         self.counts["new"] += 1
         page_id = self.page_in(store, row["key"], row["page_url"], dry)
         if not dry:
-            self.add(store, row, said, page_id)
+            self.add(store, said, page_id)
 
     def claim(self, id: int | None) -> bool:
         """Whether no other record of this file is that comment: two may say the same."""
         sql = "INSERT OR IGNORE INTO claimed VALUES (?)"
         return bool(id) and self.db.execute(sql, (id,)).rowcount == 1
 
-    def add(self, store: Store, row: sqlite3.Row, said: Json, page_id: int) -> None:
-        above = row["parent_stamp"] and store.imported(self.name, row["parent_stamp"])
-        above = above if above and above["page_id"] == page_id else None
+    def add(self, store: Store, said: Json, page_id: int) -> None:
+        found = said["parent_stamp"] and store.imported(self.name, said["parent_stamp"])
+        above = dict(found) if found and found["page_id"] == page_id else {}
         text = said["content"]
-        comment_id = store.add_comment(
-            **{**said, "status": row["status"], "page_id": page_id, "user_id": None, "masked": 1},
-            html=(safe_html if len(text) <= 10_000 else plain_html)(text),
-            parent_id=above["id"] if above else None,
-            thread_id=above["thread_id"] if above else None,
-            created_at=row["created_at"],
-            now=self.now,
-            id=number_in(row["id"]) if self.name == "commentd" else 0,  # links to it go on
-        ).id
+        said |= {"html": (safe_html if len(text) <= 10_000 else plain_html)(text), "now": self.now}
+        said |= {"parent_id": above.get("id"), "thread_id": above.get("thread_id")}
+        said |= {"page_id": page_id, "user_id": None, "masked": 1}
+        said["id"] = said["id"] if self.ours else 0  # links to it go on
+        comment_id = store.add_comment(**said).id
         self.claim(comment_id)
-        store.note_import(self.name, row["stamp"], comment_id, said["original"])
+        store.note_import(self.name, said["stamp"], comment_id, said["original"])
         store.add_likes("comment", comment_id, said["likes"])
 
     def report(self, dry: bool) -> str:
@@ -7510,10 +7441,10 @@ class Import:
 
 # The way out
 
-SECONDS = "%Y-%m-%d %H:%M:%S"
+ISO, SECONDS = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"
 
 
-def utc(seconds: int | None, form: str = "%Y-%m-%dT%H:%M:%SZ") -> str | None:
+def utc(seconds: int | None, form: str = ISO) -> str | None:
     return datetime.fromtimestamp(seconds, UTC).strftime(form) if seconds else None
 
 
@@ -7532,104 +7463,89 @@ def in_list(records: Iterable[Json]) -> Iterator[str]:
         yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
 
 
-GONE: Json = dict.fromkeys(("nickname", "website", "content", "html", "email", "ip", "held"), "")
-GONE |= dict.fromkeys(("country", "location", "language"), "")
-GONE |= {"likes": 0, "pinned": 0, "edited_at": None}
+# Where a format has no tombstones, or hides what answers them, one is a comment that says so.
+STONE = GONE | {"nickname": "-", "content": "[deleted]", "status": "visible"}
 
 
-def standing(rows: Iterable[Json]) -> Iterator[Json]:
-    """Where a format has no tombstones, one is a comment that says so: answers keep their place."""
-    for row in rows:
-        stone = {"nickname": "-", "content": "[deleted]", "status": "visible"}
-        yield row | stone if row["status"] == "deleted" else row
-
-
-def exported(store: Store, emails: bool, *states: str) -> Iterator[Json]:
-    """The comments of these states, page by page, the older first. What was deleted is among them
-    where it holds answers, and without its texts."""
+def exported(
+    store: Store, emails: bool, form: str, states: Iterable[str] = STATES, gone: Json = GONE
+) -> Iterator[Json]:
+    """The comments of these states, page by page, the older first, with times in that form. What
+    was deleted is among them where it holds answers, and without its texts."""
     for row in store.exported():
         if row["status"] in states:
-            email = row["known_email"] if emails else ""
-            gone = GONE if row["status"] == "deleted" else {}
-            yield {**dict(row), "ip": masked(row["ip"]), "email": email, **gone}
+            said = {**row, "ip": masked(row["ip"]), "email": row["known_email"] if emails else ""}
+            said |= gone if row["status"] == "deleted" else {}
+            said["updated_at"] = said["edited_at"] or said["created_at"]
+            yield said | {name: utc(said[name], form) for name in said if name.endswith("_at")}
 
 
 def as_commentd(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """What the README documents; equal for equal comments, whenever it is made."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
-    pages = (taken(page, COMMENTD_PAGE) for page in store.exported_pages())
-    yield from in_list({**page, "opened_at": utc(page["opened_at"])} for page in pages)
+    yield from in_list(
+        taken(page, COMMENTD_PAGE) | {"opened_at": utc(page["opened_at"])}
+        for page in store.exported_pages()
+    )
     yield '\n], "comments": [\n'
-    rows = (taken(row, COMMENTD) for row in exported(store, emails, *STATES))
-    times = ("created_at", "edited_at")
-    yield from in_list({**row, **{name: utc(row[name]) for name in times}} for row in rows)
+    yield from in_list(taken(row, COMMENTD) for row in exported(store, emails, ISO))
     yield "\n]}\n"
 
 
 def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
     yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
     yield '"data": {"Users": [], "Counter": [\n'
-    pages = store.exported_pages()
     yield from in_list(
-        {**taken(page, "objectId=id time=views"), "url": unquoted(page["page_url"])}
-        for page in pages
+        taken(page, "objectId=id time=views") | {"url": unquoted(page["page_url"])}
+        for page in store.exported_pages()
     )
     yield '\n], "Comment": [\n'
     words = """objectId=id pid=parent_id rid=thread_id nick=nickname mail=email link=website
-         comment=content ip=ip like=likes sticky=pinned"""
+        comment=content ip like=likes sticky=pinned insertedAt=created_at createdAt=created_at
+        updatedAt=updated_at"""
     yield from in_list(
         taken(row, words)
-        | {
-            "url": unquoted(row["page_url"]),  # as its widget asks for it
-            "status": row["status"].replace("visible", "approved"),
-            "insertedAt": utc(row["created_at"]),
-            "createdAt": utc(row["created_at"]),
-            "updatedAt": utc(row["edited_at"] or row["created_at"]),
-        }
-        for row in standing(exported(store, emails, *STATES))
+        | {"url": unquoted(row["page_url"])}  # as its widget asks for it
+        | {"status": row["status"].replace("visible", "approved")}
+        for row in exported(store, emails, ISO, gone=STONE)
     )
     yield "\n]}}\n"
 
 
 def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """All values are texts."""
-    site = {"site_name": site_name(config), "site_urls": ",".join(config.site_origins)}
-    rest = ("ua", "password", "badge_name", "badge_color")
-    words = """page_key=page_url id=id content=content ip=ip is_pinned=pinned nick=nickname
-        email=email link=website page_title=page_url page_admin_only=closed"""
-    flags = {"is_pinned", "page_admin_only"}
+    words = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
+        created_at updated_at"""
+    flags = "is_pinned=pinned page_admin_only=closed"
+    same = {"site_name": site_name(config), "site_urls": ",".join(config.site_origins)}
+    same |= dict.fromkeys(("ua", "password", "badge_name", "badge_color"), "")
+    same |= {"is_collapsed": "false", "vote_down": "0"}
+    states = ("visible", "waiting", "deleted")
     yield "[\n"
     yield from in_list(
-        {
-            name: str(bool(value)).lower() if name in flags else str(value or "")
-            for name, value in taken(row, words).items()
-        }
-        | {"is_pending": str(row["status"] == "waiting").lower(), "is_collapsed": "false"}
-        | {"vote_up": str(row["likes"]), "vote_down": "0", "rid": str(row["parent_id"] or 0)}
-        | {"page_key": spelt(row["page_url"])}
-        | {"created_at": utc(row["created_at"], SECONDS + " +0000")}
-        | {"updated_at": utc(row["edited_at"] or row["created_at"], SECONDS + " +0000")}
-        | dict.fromkeys(rest, "")
-        | site
-        for row in standing(exported(store, emails, "visible", "waiting", "deleted"))
+        {name: str(value) for name, value in taken(row, words).items()}
+        | {name: str(value == 1).lower() for name, value in taken(row, flags).items()}
+        | {"is_pending": str(row["status"] == "waiting").lower()}
+        | {"rid": str(row["parent_id"] or 0), "page_key": spelt(row["page_url"])}
+        | same
+        for row in exported(store, emails, SECONDS + " +0000", states, STONE)
     )
     yield "\n]\n"
 
 
 def as_isso(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """What `isso import -t generic` reads; it shows all of it, and takes times as local."""
-    words = "id=id remote_addr=ip text=content"
-
-    def comment(row: Json) -> Json:
-        said = {"author": html.escape(row["nickname"], quote=False), "email": row["email"]}
-        when = {"website": html.escape(row["website"]), "created": utc(row["created_at"], SECONDS)}
-        return taken(row, words) | said | when
-
-    visible = exported(store, emails, "visible")
+    words = "id author=nickname email website remote_addr=ip text=content created=created_at"
+    rows = (
+        row
+        | {"nickname": html.escape(row["nickname"], quote=False)}
+        | {"website": html.escape(row["website"])}
+        for row in exported(store, emails, SECONDS, ["visible"])
+    )
     yield "["
     yield from in_list(
-        {"id": spelt(page_url), "title": page_url, "comments": [comment(row) for row in rows]}
-        for page_url, rows in itertools.groupby(visible, key=lambda row: str(row["page_url"]))
+        {"id": spelt(url), "title": url, "comments": [taken(row, words) for row in of_page]}
+        for url, of_page in itertools.groupby(rows, key=operator.itemgetter("page_url"))
     )
     yield "]\n"
 
@@ -7641,43 +7557,33 @@ WXR = """<?xml version="1.0" encoding="UTF-8"?>
 <channel>
 <wp:wxr_version>1.2</wp:wxr_version>
 """
-# A tombstone is shown: readers of this format would hide its answers too.
-APPROVED = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "1"}
+WXR_COMMENT = """wp:comment_id=id wp:comment_author=nickname wp:comment_author_email=email
+    wp:comment_author_url=website wp:comment_author_IP=ip wp:comment_date=created_at
+    wp:comment_date_gmt=created_at wp:comment_content=html wp:comment_approved=approved
+    wp:comment_type=type wp:comment_parent=parent_id"""
+APPROVED = {"visible": "1", "waiting": "0", "spam": "spam"}
 
 
 def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too: it wants an e-mail that differs for each author."""
     yield WXR
     page = operator.itemgetter("page_url", "closed", "opened_at")
-    pages = itertools.groupby(exported(store, emails, *STATES), key=page)
+    pages = itertools.groupby(exported(store, emails, SECONDS, gone=STONE), key=page)
     for number, ((page_url, closed, opened_at), comments) in enumerate(pages, 1):
-        item = {
-            "title": page_url,
-            "link": page_link(page_url, config.site_origins) or spelt(page_url),
-        }
-        item |= {"content:encoded": "", "dsq:thread_identifier": page_url, "wp:post_id": number}
-        item |= {"wp:post_date_gmt": utc(opened_at, SECONDS), "wp:status": "publish"}
-        item |= {"wp:post_type": "post", "wp:comment_status": "closed" if closed else "open"}
+        link = page_link(page_url, config.site_origins) or spelt(page_url)
+        item = {"title": page_url, "link": link, "content:encoded": ""}
+        item |= {"dsq:thread_identifier": page_url, "wp:post_id": number}
+        item |= {"wp:post_date_gmt": opened_at, "wp:status": "publish", "wp:post_type": "post"}
+        item |= {"wp:comment_status": "closed" if closed else "open"}
         yield "<item>\n" + xml_of(item)
         for row in comments:
             who = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
             seen = re.search(r">[^<\s]", row["html"])  # else it is drawn as nothing
-            text = row["html"] if seen else html.escape(row["content"])
-            said = {
-                "id": row["id"],
-                "author": row["nickname"] or "-",
-                "author_email": row["email"] or f"{who}@commenter.invalid",
-                "author_url": row["website"],
-                "author_IP": row["ip"] or NOBODY,  # Isso breaks at none
-                "date": utc(row["created_at"], SECONDS),
-                "date_gmt": utc(row["created_at"], SECONDS),
-                "content": text or "[deleted]",
-                "approved": APPROVED[row["status"]],
-                "type": "comment",
-                "parent": row["parent_id"] or 0,
-            }
-            texts = xml_of({f"wp:comment_{name}": text for name, text in said.items()})
-            yield f"<wp:comment>\n{texts}</wp:comment>\n"
+            row |= {"html": row["html"] if seen else html.escape(row["content"])}
+            row |= {"email": row["email"] or f"{who}@commenter.invalid", "type": "comment"}
+            row |= {"ip": row["ip"] or NOBODY}  # Isso breaks at none
+            row |= {"approved": APPROVED[row["status"]], "parent_id": row["parent_id"] or 0}
+            yield f"<wp:comment>\n{xml_of(taken(row, WXR_COMMENT))}</wp:comment>\n"
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
 
@@ -7687,9 +7593,8 @@ def xml_of(values: Json) -> str:
     return CONTROL.sub("", "".join(lines))
 
 
-Exporter = Callable[[Store, Config, bool], Iterator[str]]
 # With what each can't carry.
-EXPORTERS: dict[str, tuple[Exporter, str]] = {
+EXPORTERS: dict[str, tuple[Callable[[Store, Config, bool], Iterator[str]], str]] = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
@@ -7699,9 +7604,6 @@ EXPORTERS: dict[str, tuple[Exporter, str]] = {
 
 
 # Pages that move
-
-
-HOST = re.compile(r"(?i)\A(https?:)?//[^/?#]*")
 
 
 def renamed(page: Page, old: str, new: str) -> str:
@@ -8168,7 +8070,7 @@ def import_command(config: Config, asked: argparse.Namespace) -> int:
         way = Import(name, config, places, now, asked.zone, broken)
         held.callback(way.db.close)
         way.stage(plain, progress("read"))
-        if not way.broken and not way.counts["read"] and not way.has_pages:
+        if not (way.broken or way.counts["read"] or way.counts["pages"]):
             raise Fault(f"{source}: there is no comment and no page of {name} in it")
         way.arrange(asked.host or "")
         if asked.dry_run and not size_of(path):
