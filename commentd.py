@@ -838,7 +838,7 @@ MIGRATIONS = [
     # comments each was; of 0, how many there were.
     """
     ALTER TABLE comment ADD COLUMN follower_due INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX comment_follower_due ON comment (follower_due) WHERE follower_due > 0;
+    CREATE INDEX comment_follower_due ON comment (status, follower_due) WHERE follower_due > 0;
     ALTER TABLE comment ADD COLUMN learnt TEXT NOT NULL DEFAULT ''
         CHECK (learnt IN ('', 'ham', 'spam'));
     CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
@@ -1286,14 +1286,15 @@ CASES = {
         **dict.fromkeys(STATES, "comment.status = :status"),
     }.items()
 }
-# Comments that somebody is still to be told of; coalesce() keeps from the index of all states.
+# Comments that somebody is still to be told of; coalesce() keeps from the index of all states,
+# where the one of what is due has no state.
 DUE = {
     whom: f"""{CASE} WHERE comment.{whom}_due > 0 AND comment.{whom}_due <= :now
-       AND coalesce(comment.status, '') IN ({states}) ORDER BY comment.{whom}_due LIMIT 200"""
-    for whom, states in {
-        "owner": "'visible', 'waiting'",
-        "author": "'visible'",
-        "follower": "'visible'",
+       AND {shown} ORDER BY comment.{whom}_due LIMIT 200"""
+    for whom, shown in {
+        "owner": "coalesce(comment.status, '') IN ('visible', 'waiting')",
+        "author": "coalesce(comment.status, '') = 'visible'",
+        "follower": "comment.status = 'visible'",
     }.items()
 }
 TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
@@ -1916,7 +1917,6 @@ class Store:
         sql = """
             UPDATE comment
                SET status = :status, judged_at = :judged_at, held = coalesce(:held, held),
-                   follower_due = CASE WHEN :judged_at IS NULL THEN follower_due ELSE 0 END,
                    pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
              WHERE id = :id"""
         judged_at = now if status in ("spam", "deleted") else None
@@ -5183,7 +5183,7 @@ def add_comment(
     thread_id = (parent.thread_id or parent.id) if parent else None
     made = {"html": markup, "country": country, "location": location, "created_at": cx.now}
     due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
-    due |= {"follower_due": due["owner_due"]}
+    due |= {"follower_due": 1}
     comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
     if status != "spam" and not cx.is_admin:
         call_webhook(cx, comment.id, "created")
