@@ -1877,7 +1877,8 @@ class Store:
         sql = """
             UPDATE comment SET author_due = 1
              WHERE status = 'visible' AND created_at > :since AND parent_id IN
-                   (SELECT id FROM comment WHERE email = :email AND user_id IS NULL)"""
+                   (SELECT id FROM comment
+                     WHERE email = :email AND email <> '' AND user_id IS NULL)"""
         self.run(sql, email=email, since=since)
 
     def count_known(self, network: str, **values: Any) -> int:
@@ -2358,7 +2359,7 @@ ERASE_ACCOUNT = [
     """UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '', ip = '',
               country = '', location = '', masked = 1, language = '', learnt = ''
         WHERE user_id = :id""",
-    "UPDATE comment SET email = '' WHERE email = :email",
+    "UPDATE comment SET email = '' WHERE email = :email AND email <> ''",
     "DELETE FROM registration WHERE email = :email",
     "DELETE FROM admin_link WHERE email = :email",
     "DELETE FROM outbox WHERE recipient = :email",
