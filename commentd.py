@@ -859,7 +859,7 @@ MIGRATIONS = [
         reported_at INTEGER NOT NULL,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
-    CREATE INDEX report_time ON report (reported_at);
+    CREATE INDEX report_of_comment ON report (comment_id, reported_at);
 
     CREATE TABLE token (
         hash      INTEGER PRIMARY KEY,
@@ -1891,7 +1891,7 @@ class Store:
              UNION ALL
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
         counts = {row["status"]: row["n"] for row in self.rows(sql)}
-        sql = "SELECT count(DISTINCT comment_id) FROM report"
+        sql = "SELECT count(*) FROM (SELECT comment_id FROM report GROUP BY comment_id) AS found"
         return {**dict.fromkeys(STATES, 0), **counts, "reported": self.number(sql) or 0}
 
     def pinned(self, page_id: int) -> list[Comment]:
@@ -2138,8 +2138,8 @@ class Store:
     def followed(self, user_id: int) -> list[Page]:
         sql = """
             SELECT page.* FROM follow JOIN page ON page.id = follow.page_id
-             WHERE follow.user_id = :user_id ORDER BY page.key"""
-        return self.all(Page, sql, user_id=user_id)
+             WHERE follow.user_id = :user_id"""
+        return sorted(self.all(Page, sql, user_id=user_id), key=lambda page: page.key)
 
     def followers(self, page_id: int) -> list[sqlite3.Row]:
         sql = """
@@ -2160,7 +2160,7 @@ class Store:
         """The last twenty."""
         sql = """
             SELECT reason, reported_at FROM report
-             WHERE comment_id = :id ORDER BY reported_at DESC, visitor LIMIT 20"""
+             WHERE comment_id = :id ORDER BY reported_at DESC LIMIT 20"""
         return self.rows(sql, id=comment_id)[::-1]
 
     def end_reports(self, comment_id: int) -> None:

@@ -763,6 +763,7 @@ MAY_SCAN = {
     "FROM outbox WHERE tries > 0": "for the admin page; what is in the outbox does not stay",
     "DELETE FROM outbox WHERE (due_at": "the same",
     "DELETE FROM outbox WHERE recipient": "the same",
+    "UPDATE report": "what is reported is soon judged",
     "FROM report": "what is reported waits for the owner, and is no more than 60 an hour",
 }
 
