@@ -153,7 +153,7 @@ const PHRASES = {
 const DEEDS = {
   sign_in: ['signed in', '登录'], claim: ['became admin', '成为站长'],
   visible: ['approved comment', '通过评论'], waiting: ['held comment', '转为待审：评论'],
-  spam: ['marked as spam comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
+  keep: ['kept reported comment', '保留被举报的评论'], spam: ['marked as spam comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
   pin: ['pinned comment', '置顶评论'], unpin: ['unpinned comment', '取消置顶评论'],
   edit: ['edited comment', '修改评论'], reply: ['replied to comment', '回复评论'],
   close: ['closed', '关闭页面'], reopen: ['reopened', '重新开放页面'], rename: ['renamed', '更改页面地址'],
@@ -929,7 +929,7 @@ const FILTERED = ['waiting', 'spam']
 /** How far the spam filter is. */
 function learnt(filter) {
   const {spam, ham, active} = filter ?? {}
-  return filter ? h('p', {class: 'small filter'}, say('learnt_spam', spam), lang === 'zh' ? '' : ' ', say(active ? 'learnt_ham' : 'learning', ham)) : ''
+  return Number.isFinite(spam) ? h('p', {class: 'small filter'}, say('learnt_spam', spam), lang === 'zh' ? '' : ' ', say(active ? 'learnt_ham' : 'learning', ham)) : ''
 }
 
 // -- Views --------------------------------------------------------------------

@@ -218,6 +218,7 @@ def test_reports_are_found_among_all_comments_too(desk: Desk, two: list[int]) ->
     button(row(page, "Rude."), "Keep").click()
     told(page, "Kept.")
     expect(row(page, "Rude.").locator(".reports")).to_have_count(0)
+    admin.test_server.until(lambda: reports(desk.app) == 1)
     page.get_by_label("Status").select_option("reported")
     expect_texts(page, "An advert.")
 
@@ -267,10 +268,14 @@ def test_beside_a_comment_stands_what_the_filter_thinks_and_why(desk: Desk) -> N
     assert bad.locator("bdi").first.get_attribute("dir") == "auto"
     expect(page.locator(".filter")).to_have_text("The spam filter has learnt 10 spam, 10 good.")
     button(row(page, "Casino"), "Spam").click()
+    expect_states(desk.app, **{"Casino bonus for you https://casino.example": "spam"})
     go(page, "queue?status=spam")
     expect(row(page, "Casino bonus for you").locator(".score")).to_contain_text("Looks like spam")
-    go(page, "comments?status=visible")
-    expect(page.locator("main .score")).to_have_count(0)
+    go(page, "comments")
+    expect(page.locator("main .score")).to_have_count(12)
+    button(row(page, "how?"), "Approve").click()
+    expect(row(page, "how?").locator(".score")).to_have_count(0)
+    expect_states(desk.app, **{"Backup of SQLite, how?": "visible"})
 
 
 def test_chinese_words_are_shown_as_they_are_written(desk: Desk) -> None:
@@ -321,6 +326,8 @@ def test_a_strange_opinion_breaks_nothing(desk: Desk, spam: Any) -> None:
     there(page)
     expect_texts(page, "Hers.")
     assert page.locator("main img").count() == 0
+    assert page.locator("main .filter").count() == 0
+    assert "NaN" not in page.locator("main").inner_text()
 
 
 # Webhooks
