@@ -2106,13 +2106,16 @@ class Store:
     def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
         for hash in (0, *hashes):
             self.run(LEARN[kind], hash=hash, now=now)
-        self.run(LEARNT, id=comment_id, kind=kind)
+        self.note_learnt(comment_id, kind)
 
     def unlearn(self, comment_id: int, kind: str, hashes: Iterable[int]) -> None:
         for hash in (0, *hashes):
             self.run(UNLEARN[kind], hash=hash)
             self.run("DELETE FROM token WHERE hash = :hash AND ham = 0 AND spam = 0", hash=hash)
-        self.run(LEARNT, id=comment_id, kind="")
+        self.note_learnt(comment_id, "")
+
+    def note_learnt(self, comment_id: int, kind: str) -> None:
+        self.run("UPDATE comment SET learnt = :kind WHERE id = :id", id=comment_id, kind=kind)
 
     def oldest_unlearnt(self) -> Comment | None:
         """Of those that readers see, and have seen for longest."""
@@ -2342,7 +2345,6 @@ UNLEARN = {
     kind: f"UPDATE token SET {kind} = {kind} - 1 WHERE hash = :hash AND {kind} > 0"
     for kind in LEARN
 }
-LEARNT = "UPDATE comment SET learnt = :kind WHERE id = :id"
 TRACES = {
     "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = :visitor",
     "page_likes": """
@@ -2357,7 +2359,7 @@ ERASE_ACCOUNT = [
         for table in ("comment_liker", "page_liker", "report")
     ],
     """UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '', ip = '',
-              country = '', location = '', masked = 1, language = '', learnt = ''
+              country = '', location = '', masked = 1, language = '', learnt = '', held = ''
         WHERE user_id = :id""",
     "UPDATE comment SET email = '' WHERE email = :email AND email <> ''",
     "DELETE FROM registration WHERE email = :email",
@@ -3186,20 +3188,27 @@ SPAM_SCORE = 0.9  # from here on it is held
 LEAST_LEARNT, LEAST_OF_EACH = 20, 5
 
 # Han, kana, Hangul, Thai, Lao, Khmer, Burmese: no blanks part their words.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-WORDS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’-][^\W_{UNSPACED}]+)*")
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30fa\u30fc-\u30ff\u3400-\u9fff\uac00-\ud7af"
+)
+# Vowels and tones, which are no letters to `re`: Hindi would fall into single consonants.
+MARKS = "".join(c for c in map(chr, range(0x300, 0x1B00)) if unicodedata.category(c)[0] == "M")
+LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
+WORDS = re.compile(rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*")
+# What is put between the letters to hide a word: 加-微-信.
+BETWEEN = re.compile(rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])")
 
 
 def tokens_of(nickname: str, website: str, markup: str) -> list[str]:
     """What a comment is known by, each once: words, where there are no blanks pairs of letters,
     the hosts of links, how many there are, and the words of the name."""
-    shown = folded(html.unescape(re.sub(r"<[^>]*>", " ", markup)))
+    shown = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
+    shown = folded(html.unescape(re.sub(r"<[^>]*>", " ", shown)))
     shown = re.sub(r"https?://\S+", " ", shown)  # of which the host is told below
-    # What is put between the letters to hide a word: 加-微-信.
-    shown = re.sub(rf"(?<=[{UNSPACED}])[\W_]+(?=[{UNSPACED}])", "", shown)
+    shown = BETWEEN.sub("", shown)
     hosts = hosts_in(html.unescape(markup), website)
     parents = {".".join(host.split(".")[-2:]) for host in hosts}
-    links = [f"link:{host}" for host in hosts | parents]
+    links = [f"link:{folded(host)[:80]}" for host in sorted(hosts | parents)]
     count = min(5, markup.count("<a ") + bool(website))
     words = [*words_in(shown), *(f"name:{word}" for word in words_in(folded(nickname)))]
     return [*dict.fromkeys([*words, *links, f"links:{count}"])]
@@ -5283,7 +5292,8 @@ def teach(cx: Context, comment: Comment, status: str) -> None:
     learns a comment that readers see: an owner who holds nothing approves nothing, and it would
     know only one side."""
     kind = {"visible": "ham", "spam": "spam"}.get(status, "")
-    if kind == comment.learnt or status == "deleted":
+    spam_gone = status == "deleted" and comment.learnt == "spam"
+    if kind == comment.learnt or spam_gone:
         return
     unteach(cx, comment)
     if not kind or (kind == "ham" and comment.learnt):  # spam that is shown again: an undo
@@ -5320,7 +5330,10 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
         if content != comment.content:
             markup, said = safe_html(content), {**vars(comment), "content": content}
             status, held = verdict(cx, said, markup, None, {"flood": flood_of(cx)})
-            unteach(cx, comment)
+            if comment.learnt == "ham":
+                unteach(cx, comment)
+            elif comment.learnt:  # what it taught stays: else its author could take that back
+                cx.store.note_learnt(comment.id, "")
             cx.store.edit_comment(comment.id, content, markup, cx.now)
             if status == "visible":
                 status, held = comment.status, comment.held
