@@ -387,7 +387,8 @@ class Config:
         "json",
     )
     webhook_secret: str = setting(
-        "The key that signs it, for json (Standard Webhooks) and feishu. Empty: no signature.",
+        "The key that signs it, for feishu, and for json, where Standard Webhooks wants it as\n"
+        "`echo whsec_$(openssl rand -base64 32)` makes one. Empty: no signature.",
         webhook_key,
         secret=True,
     )
@@ -2919,7 +2920,7 @@ def proper_block(kind: str, text: str) -> str:
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
         return host
-    if kind != "word" or not folded(text):
+    if not folded(text):
         raise ValueError
     return text.strip()
 
@@ -3554,6 +3555,11 @@ def letter_about(
     return {**letter, "about": f"{about} "}
 
 
+def name_of(words: Mapping[str, str], comment: Comment) -> str:
+    """Of an author; who deleted his account has none."""
+    return comment.nickname or words["thread_anonymous"]
+
+
 def read_line(words: Mapping[str, str], link: str, case: Case) -> str:
     """Where a comment can be read; "" where its page can't be opened."""
     return words["read"].format(link=f"{link}#comment-{case.id}") if link else ""
@@ -3574,7 +3580,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
             state = words[kind].format(n=len(reports), reasons=reasons)
         judging = words[f"{kind}_links" if waits or reports else "owner_links"].format(**links)
         said = {
-            "nickname": case.nickname,
+            "nickname": name_of(words, case),
             "page": case.page_url[:120] + (words["foreign"] if foreign else ""),
             "quote": quoted(case.content) + (f"\n> \n> {case.website}" if case.website else ""),
             "state": state if waits or reports else "",
@@ -3606,7 +3612,7 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
     words, origins = letter_words(own.language), office.config.site_origins
     for answer, above in pairs:
         said = {
-            "nickname": answer.nickname,
+            "nickname": name_of(words, answer),
             "site": site_name(office.config),
             "quote": quoted(answer.content),
             "own": quoted(above.content, 300),
@@ -3635,7 +3641,7 @@ def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> J
     for page_id, of_page in itertools.groupby(cases[:20], lambda case: case.page_id):
         for case in of_page:
             said = {
-                "nickname": case.nickname,
+                "nickname": name_of(words, case),
                 "site": site_name(office.config),
                 "quote": quoted(case.content),
                 "read": read_line(words, own_link(case.page_url, office.config.site_origins), case),
@@ -3698,7 +3704,7 @@ def hook_body(office: Office, case: Case, event: str, reason: str) -> Json:
     state = words["hook_waiting"].format(held=held_because(words, case))
     if reported:
         state = words["hook_reported"].format(reason=reason or words["report_none"])
-    told = f"{case.nickname} ({state})" if reported or waits else case.nickname
+    told = name_of(words, case) + (f" ({state})" if reported or waits else "")
     # Slack takes 3000 characters, Discord 4096 with all that has to be escaped and the links.
     text = case.content if len(case.content) <= 1000 else f"{case.content[:1000]} …"
     buttons = [(words[f"button_{do}"], url) for do, url in links.items()]
@@ -5323,7 +5329,7 @@ def edit_comment(cx: Context, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, while it is new."""
     content = content_of(cx)
     own_comment(cx, comment_id)  # before the writer's turn, which strangers shall not take
-    with cx.writing():
+    with cx.telling():
         comment, late = own_comment(cx, comment_id)
         if late:
             raise Forbidden("已超过可修改的时间", "edit_late")
@@ -5571,13 +5577,12 @@ ATOM = "http://www.w3.org/2005/Atom"
 
 def entry_of(cx: Context, comment: Comment) -> str:
     link = own_link(comment.page_url, cx.config.site_origins)
-    host = urllib.parse.urlsplit(cx.config.server_public_url).hostname or "commentd.invalid"
-    number = f"tag:{host},2026:comment-{comment.id}"  # RFC 4151
-    name = comment.nickname or letter_words(comment.language)["thread_anonymous"]
+    number = f"{cx.config.server_public_url or 'urn:commentd:'}#comment-{comment.id}"
+    name = name_of(letter_words(comment.language), comment)
     where = f'<link href="{xml_text(link)}#comment-{comment.id}"/>' if link else ""
     return (
         f"<entry><title>{xml_text(name)} · {xml_text(comment.page_url)}</title>"
-        f"<id>{number}</id>{where}<author><name>{xml_text(name)}</name></author>"
+        f"<id>{xml_text(number)}</id>{where}<author><name>{xml_text(name)}</name></author>"
         f"<published>{rfc3339(comment.created_at)}</published>"
         f"<updated>{rfc3339(comment.edited_at or comment.created_at)}</updated>"
         f'<content type="html">{xml_text(comment.html)}</content></entry>'
@@ -5654,7 +5659,7 @@ def page_reply(cx: Context, template: str, values: Mapping[str, str], status: in
     return Reply(text.encode(), "text/html; charset=utf-8", headers, status)
 
 
-THREADS = 20  # on one page for those without JavaScript
+THREADS, ANSWERS = 20, 50  # on one page for those without JavaScript; of each
 
 
 @route("GET", "/thread", rank=Rank.NOBODY)
@@ -5663,10 +5668,10 @@ def get_thread(cx: Context) -> Reply:
     JavaScript and for search engines."""
     name, number = page_of(cx, {"url": word_of(cx, "url")}, "url"), number_of(cx, "page", 1, 10**6)
     page = cx.store.page(name.key) or replace(NO_PAGE, page_url=name.page_url)
-    skip, most = (number - 1) * THREADS, 1000 // THREADS
+    skip = (number - 1) * THREADS
     found = cx.store.comments("threads", "oldest", skip, THREADS + 1, page.id)
     roots = (cx.store.pinned(page.id) if number == 1 else []) + found[:THREADS]
-    threads = [[r, *cx.store.comments("thread", "oldest", 0, most, r.id)] for r in roots]
+    threads = [[r, *cx.store.comments("thread", "oldest", 0, ANSWERS + 1, r.id)] for r in roots]
     comments = [comment for thread in threads for comment in thread]
     asked = word_of(cx, "lang")
     lang = language_of(asked, " ".join(comment.content for comment in comments))
@@ -5678,7 +5683,7 @@ def get_thread(cx: Context) -> Reply:
     title = html.escape(words["thread_title"].format(page=page.page_url))
     link = own_link(page.page_url, cx.config.site_origins)
     back = f'<p><a href="{html.escape(link)}">{words["thread_back"]}</a></p>' if link else ""
-    items = "".join(thread_item(words, *thread) for thread in threads)
+    items = "".join(thread_item(words, link, *thread) for thread in threads)
     shown = f'<ol class="thread">{items}</ol>' if items else f"<p>{words['thread_none']}</p>"
     body = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{ways_on(words, ways)}</nav>"
     values = {"lang": lang, "dir": direction_of(lang), "title": title, "body": body}
@@ -5694,8 +5699,10 @@ def thread_address(page: Page, number: int, lang: str = "") -> str:
 def head_links(page: Page, links: Mapping[str, str]) -> str:
     feed = f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}"
     shown = [f'<link rel="{rel}" href="{html.escape(to)}">' for rel, to in links.items()]
-    kind = 'rel="alternate" type="application/atom+xml"'
-    return "\n".join([f'<link {kind} href="{html.escape(feed)}">', *shown])
+    shown.append(f'<link rel="alternate" type="application/atom+xml" href="{html.escape(feed)}">')
+    if not page.total:  # else anybody could make a page with his words as its title
+        shown.append('<meta name="robots" content="noindex">')
+    return "\n".join(shown)
 
 
 def ways_on(words: Mapping[str, str], ways: Mapping[str, str]) -> str:
@@ -5704,14 +5711,17 @@ def ways_on(words: Mapping[str, str], ways: Mapping[str, str]) -> str:
     return "".join(shown)
 
 
-def thread_item(words: Mapping[str, str], comment: Comment, *replies: Comment) -> str:
-    """A comment and what answers it, as a list item; one that is gone holds its place."""
-    below = "".join(thread_item(words, reply) for reply in replies)
+def thread_item(words: Mapping[str, str], link: str, comment: Comment, *replies: Comment) -> str:
+    """A comment and the first that answer it, as a list item; one that is gone holds its place."""
+    below = "".join(thread_item(words, link, reply) for reply in replies[:ANSWERS])
+    if len(replies) > ANSWERS:
+        more = f'href="{html.escape(link)}#comment-{comment.id}"'
+        below += f"<li><a {more}>{words['thread_newer']}</a></li>"
     below = f"<ol>{below}</ol>" if below else ""
     if comment.status != "visible":
         gone = f'<article class="gone"><p>{words["thread_gone"]}</p></article>'
         return f'<li id="comment-{comment.id}">{gone}{below}</li>'
-    name = html.escape(comment.nickname or words["thread_anonymous"])
+    name = html.escape(name_of(words, comment))
     written_at = beijing_time(comment.created_at) or ""
     states = {"author": comment.role == "admin", "pinned": bool(comment.pinned)}
     said = [words[f"thread_{state}"] for state, so in states.items() if so]
@@ -6070,7 +6080,8 @@ def admin_blocks(cx: Context) -> Json:
 @route("POST", "/admin/blocks", rank=Rank.ADMIN)
 def add_block(cx: Context) -> Json:
     """`{kind, value, days?, note?}` to `{success, block}`; without `days` it is for ever."""
-    kind = text_of(cx.form, "kind", 16)
+    kinds = ("address", "email", "domain", "word")
+    kind = choice_of(text_of(cx.form, "kind", 16), "kind", kinds)
     value = proper(cx.form, "value", 254, lambda text: proper_block(kind, text))
     days = cx.form.get("days")
     if days is not None and (type(days) is not int or not 1 <= days <= 3650):

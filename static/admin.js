@@ -816,7 +816,7 @@ function article(item) {
       h('label', {class: 'pick'}, pick), h('b', {}, bdi(name)), role === 'admin' && badge('admin'), pinned && badge('pinned'),
       ![listed, 'visible'].includes(status) && badge(status), edited && span(say('edited')),
       h('span', {class: 'push'}, when(comment.created_at))),
-    parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname)), ' ', text(parent.content)),
+    parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname) || say('anonymous')), ' ', text(parent.content)),
     ...bodyOf(comment), reportsOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
 }
 
@@ -857,7 +857,7 @@ function write(item, word, fields, work) {
 function reply(item) {
   const {id, nickname, status, version} = item.comment, draft = 'draft ' + id
   const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
-  const field = area('content', say('reply_to', text(nickname)), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
+  const field = area('content', say('reply_to', text(nickname) || say('anonymous')), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
   write(item, 'send', [field], async ({content}) => {
     const {comment} = await call('POST', 'reply', {parent_id: id, content, version: version ?? undefined})
     keep(draft, undefined, 'sessionStorage')
@@ -875,7 +875,7 @@ function edit(item) {
   const {id, content, nickname, website, version} = item.comment
   const fields = [
     area('content', say('text'), {value: text(content)}),
-    field('nickname', 'nickname', {value: text(nickname), required: true, maxLength: 64}),
+    field('nickname', 'nickname', {value: text(nickname), required: !!nickname, maxLength: 64}),
     field('website', 'website', {value: text(website), type: 'url'}),
   ]
   write(item, 'save', fields, async filled => {

@@ -49,7 +49,7 @@ async function latest({ago, ask, formatted, h, tongue}, node) {
       page.hash = 'comment-' + id
       items.push(h('li', {},
         h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')), h('br'),
-        h('small', {}, h('bdi', {}, nickname), ' · ', h('time', {dateTime: then.toISOString()}, ago(then, tongue(node))))))
+        h('small', {}, ...nickname ? [h('bdi', {}, nickname), ' · '] : [], h('time', {dateTime: then.toISOString()}, ago(then, tongue(node))))))
     } catch {} // it spoils no other
   }
   if (items.length) node.replaceChildren(...items)

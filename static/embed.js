@@ -44,12 +44,13 @@ const WORDS = {
     pinned: 'Pinned',
     edited: 'edited',
     waiting: 'Waiting for approval. Only you see it.',
-    posted: 'Posted.',
     retry: 'Try again',
     offline: 'Comments can’t be reached now. What you write is kept.',
     refused: 'This site may not use these comments.',
     page: 'Comments are closed.',
     comment: 'This comment was removed.',
+    nobody: 'Anonymous',
+    report: 'Report',
   },
   'zh-CN': {
     comments: '评论',
@@ -84,12 +85,13 @@ const WORDS = {
     pinned: '置顶',
     edited: '已修改',
     waiting: '等待审核，只有你能看到。',
-    posted: '已发表。',
     retry: '重试',
     offline: '暂时连不上评论服务，内容不会丢。',
     refused: '这个网站不能使用此评论服务。',
     page: '评论已关闭。',
     comment: '该评论已删除。',
+    nobody: '匿名',
+    report: '举报',
   },
 }
 
@@ -115,27 +117,27 @@ sheet.replaceSync(`
 ::slotted(a) { transition: 1ms !important }
 ol { list-style: none; padding: 0 }
 a { color: var(--_accent) }
-button, select, summary, textarea, input { field-sizing: content; border: 0; border-radius: var(--_radius); background: none; color: inherit; font: inherit }
-button, select { min-height: 2em; min-width: 24px; padding: 0 .4em }
+button, select, summary, textarea, input { color: inherit; font: inherit; field-sizing: content; border: 0; border-radius: var(--_radius); background: none }
+button, select { padding: 0 .4em; min-height: 2em; min-width: 24px }
 button, select, summary { cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
-:focus-visible { outline: 2px solid var(--_accent); outline-offset: 1px; scroll-margin-block: 4em }
+:focus-visible { scroll-margin-block: 4em; outline: 2px solid var(--_accent); outline-offset: 1px }
 .field:focus-visible { outline-offset: -1px }
 .sr { position: absolute; clip-path: inset(50%) }
-.row { display: flex; flex-wrap: wrap; align-items: center; gap: 0 calc(1.6 * var(--_space)) }
+.row { display: flex; align-items: center; flex-wrap: wrap; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
 .small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
-textarea, input { width: 100%; padding: .5em .75em; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
+textarea, input { padding: .5em .75em; border: 1px solid var(--_edge); width: 100%; font-size: max(16px, 1em) }
 textarea { min-height: 3em; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
-summary { width: fit-content; padding: .3em 0; list-style: inside "+ " }
+summary { list-style: inside "+ "; width: fit-content; padding: .3em 0 }
 [open] summary { list-style-type: "– " }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-[role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
-.row .button { background: var(--_accent); border-color: #0000; color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
+[role=status]:not(.sr, :empty) { position: sticky; width: fit-content; padding: .3em 1em; bottom: 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
+.row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); background: var(--_accent); border-color: #0000 }
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }
@@ -146,36 +148,36 @@ blockquote { color: var(--_muted) }
 li { position: relative; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
-article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); column-gap: min(.75em, var(--_avatar)); border-radius: var(--_radius) }
+article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); border-radius: var(--_radius); column-gap: min(.75em, var(--_avatar)) }
 article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
-.avatar { grid-area: 1 / 1 / 9; width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, #0000) 51%) }
+.avatar { grid-area: 1 / 1 / 9; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, #0000) 51%); width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none }
 .meta { align-items: baseline }
 .meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
-.row .badge { padding: 0 .5em; border: 1px solid; border-radius: var(--_radius); color: var(--_accent) }
+.row .badge { border: 1px solid; border-radius: var(--_radius); padding: 0 .5em; color: var(--_accent) }
 .body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start }
 .body * + * { margin-top: .6em }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
 .body li { margin-top: 0; padding: 0 }
-pre, code { border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 8%, #0000); font: .875em ui-monospace, monospace }
-pre { padding: .75em 1em; overflow: auto; line-height: 1.5; overflow-wrap: normal }
+pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 8%, #0000) }
+pre { padding: .75em 1em; overflow: auto; overflow-wrap: normal; line-height: 1.5 }
 code { padding: .1em .3em }
 pre code { all: unset }
 @media screen { article:not([data-target]:focus) > .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
 .actions { margin-top: .2em }
 .like, .actions > button, article > button, .line { padding-inline-start: 0 }
-.like { display: flex; align-items: center; gap: .3em; fill: none }
-.like svg { width: 1.2em; stroke: currentColor; stroke-width: 2 }
-.like[aria-pressed=true] { color: var(--_accent); fill: currentColor }
+.like { display: flex; align-items: center; fill: none; gap: .3em }
+.like svg { stroke: currentColor; stroke-width: 2; width: 1.2em }
+.like[aria-pressed=true] { fill: currentColor; color: var(--_accent) }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
-.line:empty { position: absolute; inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
+.line:empty { inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; position: absolute; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .line:hover::after { border-color: var(--_accent) }
 [data-target] { background: color-mix(in srgb, var(--_accent) 12%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, #0000) }
-.wait { height: 100vh; opacity: .08; background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em) }
+.wait { background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em); opacity: .08; height: 100vh }
 @container (max-width: 34em) {
   .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
   article > * { grid-column: 1 / 3 }
@@ -183,12 +185,12 @@ pre code { all: unset }
   .meta { grid-area: 1 / 2 }
   .body { margin-top: .4em }
   pre { font-size: .8em }
-  .replies { position: relative; padding-inline-start: 1.25em }
+  .replies { padding-inline-start: 1.25em; position: relative }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
   .views, b ~ .like span { display: none }
 }
 @container (min-width: 34em) {
-  .guest { grid-template-columns: 14em 1fr; align-items: end }
+  .guest { align-items: end; grid-template-columns: 14em 1fr }
   [open] { grid-column: 1 / 3 }
 }
 @media (pointer: coarse) {
@@ -597,6 +599,7 @@ class Thread extends HTMLElement {
 
   /** Puts a comment under what it answers; deep down beside it, with a name. */
   put(comment, top) {
+    comment.nickname ||= this.say('nobody')
     this.$('.none')?.remove()
     const above = this.#item(comment.parent_id), flat = above?.parentNode.closest('ol ol ol')
     const article = this.#article(comment, flat && above.comment.nickname)
@@ -653,7 +656,7 @@ class Thread extends HTMLElement {
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#heart(comment.likes, id),
         this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply'}),
-        button(this.say('link'), () => this.use('more.js', 'copy', id), {class: 'quiet'})]))
+        ...['link', 'report'].map(word => button(this.say(word), () => this.use('more.js', word, id), {class: 'quiet'}))]))
   }
 
   #heart(count, id) {
@@ -779,9 +782,8 @@ class Thread extends HTMLElement {
     this.$('form').replaceWith(this.writer({}))
     this.sums.total += comment.status === 'visible'
     this.head()
-    this.tell(this.say(comment.status === 'waiting' ? 'waiting' : 'posted'), false) // the comment itself is there to be seen
     this.go(article)
-    this.use('more.js', 'own')
+    this.use('more.js', 'own', comment)
     this.#emit('posted', {comment})
   }
 }

@@ -1,6 +1,6 @@
 // What only some pages and readers want, loaded on first use. `embed.js` calls these by name, with the
 // thread and a kit of its functions, when all words of its language are there.
-// In order: Style, Refusals, Likes, Replies, Links, Own, Company, Quotes, Keys.
+// In order: Style, Refusals, Likes, Replies, Links, Reports, Own, Company, Quotes, Keys.
 
 // -- Style --------------------------------------------------------------------
 
@@ -28,6 +28,7 @@ function dress({shadowRoot: {adoptedStyleSheets: sheets}}) {
 const MEANT = {
   origin: 'refused', storage: 'busy', unavailable: 'busy', body: 'content_too_long', parent: 'comment', comment: 'comment', page: 'page',
   nickname: 'nickname', email: 'email', website: 'website', captcha: 'captcha', login: 'login', token: 'token',
+  reason: 'content_invalid', fresh: 'password_missing',
 }
 
 /** Words for the code of a refusal, or for what it begins with. The service's own are Chinese. */
@@ -36,9 +37,9 @@ function why(thread, {code = 'failed', error, retry}) {
   return thread.say(code, Number(retry ?? 60)) ?? thread.say(MEANT[first]) ?? ((thread.language === 'zh-CN' && error) || thread.say('failed'))
 }
 
-/** Says what went wrong beside what it concerns, until that is changed. */
-export function fault(thread, {h}, form, refusal) {
-  const {code = ''} = refusal, field = form.elements?.namedItem(code.split('_')[0])
+/** Says what went wrong beside what it concerns, until that is changed: `near`, or the field that the code names. */
+export function fault(thread, {h}, form, refusal, near) {
+  const {code = ''} = refusal, field = near ? near.control : form.elements?.namedItem(code.split('_')[0])
   dress(thread)
   const calm = () => {
     thread.tell('')
@@ -60,9 +61,10 @@ export function fault(thread, {h}, form, refusal) {
     field.setAttribute('aria-invalid', true)
     field.setAttribute('aria-describedby', 'error')
     field.closest('details')?.setAttribute('open', '')
-    field.parentNode.after(thread.$('#error'))
     field.focus()
   }
+  const place = near ?? field?.parentNode
+  place?.after(thread.$('#error'))
   if (code.startsWith('captcha')) thread.spent()
   if (code === 'login_required' || code === 'token_invalid') thread.use('account.js', 'account', form, refusal)
 }
@@ -161,15 +163,63 @@ export async function follow(thread, kit, id) {
 }
 
 /** Copies the address of a comment, or shows it where the clipboard is not for us (plain http). */
-export async function copy(thread, kit, id) {
-  const link = new URL('#comment-' + id, location)
+export async function link(thread, kit, id) {
+  const address = new URL('#comment-' + id, location)
   try {
-    await navigator.clipboard.writeText(link)
+    await navigator.clipboard.writeText(address)
     thread.tell(thread.say('copied'))
   } catch {
-    location.hash = link.hash
+    location.hash = address.hash
     thread.tell(thread.say('addressed'))
   }
+}
+
+// -- Reports ------------------------------------------------------------------
+
+/** A comment that was reported here says so; of one's own there is nothing to report. */
+function mark(thread, {h, recall}, {comment, firstChild: article}, hidden = false) {
+  const press = article.querySelector('.quiet + .quiet'), word = thread.say('reported')
+  if (!press) return
+  press.hidden = hidden
+  if (word && recall('reports', []).includes(comment.id)) press.replaceWith(h('span', {class: 'quiet', hidden}, word))
+}
+
+/** Asks what is wrong with a comment, in place. */
+export function report(thread, kit, id) {
+  const {ask, button, h, keep, me, recall} = kit, article = item(thread, id).firstChild
+  const press = article.querySelector('.quiet + .quiet')
+  article.querySelector('form')?.remove()
+  const form = h('form', {
+    noValidate: true,
+    class: 'aside open report',
+    ariaLabel: thread.say('report'),
+    onsubmit: async event => {
+      event.preventDefault()
+      if (form.ariaBusy === 'true') return
+      form.ariaBusy = true
+      await send().catch(refusal => fault(thread, kit, form, refusal))
+      form.ariaBusy = false
+    },
+  }, h('label', {}, h('span', {}, thread.say('reason')), h('input', {class: 'field', name: 'reason', dir: 'auto', maxLength: 500, autocomplete: 'off'})),
+  h('div', {class: 'row'}, h('button', {class: 'button'}, thread.say('report')), button(thread.say('cancel'), () => form.remove() ?? press.focus())))
+
+  async function send() {
+    try {
+      await ask(`comments/${id}/report`, {reason: form.reason.value.trim()})
+    } catch (refusal) {
+      if (refusal.code !== 'token_invalid') throw refusal
+      keep('me', {...me(), token: undefined, id: undefined}) // it is told without an account, too
+      return send()
+    }
+    keep('reports', [id, ...recall('reports', [])].slice(0, 500))
+    form.remove()
+    mark(thread, kit, article.parentNode)
+    article.focus()
+    thread.tell(thread.say('thanks'))
+  }
+
+  article.append(form)
+  form.reason.focus()
 }
 
 // -- Own ----------------------------------------------------------------------
@@ -185,7 +235,7 @@ function bare(url) {
 }
 
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
-export function own(thread, kit) {
+export function own(thread, kit, posted) {
   const {ask, button, h, keep, me, recall} = kit
   const whole = ([, entry]) => typeof entry?.comment?.created_at === 'string' && typeof entry.comment.page_url === 'string'
   const mine = () => Object.fromEntries(Object.entries(recall('own', {})).filter(whole))
@@ -218,9 +268,10 @@ export function own(thread, kit) {
 
   /** The buttons of an author, where it is not too late for them. */
   thread.own = item => {
-    const {comment} = item, article = item.firstChild, acts = article.querySelector('.actions')
+    const {comment} = item, article = item.firstChild, acts = article.querySelector('.actions'), yours = !!owns(comment)
+    mark(thread, kit, item, yours || me().role === 'admin')
     article.querySelectorAll('.own').forEach(node => node.remove())
-    if (!acts || !owns(comment)) return
+    if (!acts || !yours) return
     article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
     const fresh = age(comment) < thread.settings.edit_minutes * 60e3
     const add = (word, act) => acts.insertBefore(button(thread.say(word), act, {class: 'own'}), acts.querySelector('.quiet'))
@@ -250,6 +301,7 @@ export function own(thread, kit) {
     if (here && owns(comment) && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
+  if (posted) thread.tell(thread.say(posted.status === 'waiting' ? 'waiting' : 'posted'), false) // it is there to be seen
   if (me().token && me().role === 'admin') thread.use('moderate.js', 'moderate')
 }
 
@@ -266,6 +318,10 @@ export function attend(thread, kit, signal) {
   attended.add(signal)
   const root = thread.shadowRoot
   dress(thread)
+  if (!thread.own) {
+    thread.own = item => mark(thread, kit, item)
+    root.querySelectorAll('li[data-id]').forEach(thread.own)
+  }
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
   watch(thread, kit, signal)
@@ -368,7 +424,7 @@ function answer(thread, article, range) {
 /** Single keys, while the focus is in the thread and in no field (WCAG 2.1.4). */
 function press(thread, kit, event) {
   const {key, target} = event, answer = target.closest('article form')
-  if (key === 'Escape' && answer && !answer.content.value) {
+  if (key === 'Escape' && answer && !answer.querySelector('.field').value) {
     const article = answer.parentNode
     answer.remove()
     article.focus()

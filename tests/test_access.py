@@ -375,9 +375,9 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
     rest = names[names.index("Like this page 0") :]
     assert [re.sub(r"\d+ minutes ago", "T", re.sub("1 hour ago", "T", name)) for name in rest] == [
         *("Like this page 0", "Sort by"),
-        *("T", "Newer", "Like 0", "Reply", "Copy link"),
-        *("Hide replies", "T", "Like 0", "Reply", "Copy link"),
-        *("Bo", "T", "Like 1", "Reply", "Copy link"),
+        *("T", "Newer", "Like 0", "Reply", "Copy link", "Report"),
+        *("Hide replies", "T", "Like 0", "Reply", "Copy link", "Report"),
+        *("Bo", "T", "Like 1", "Reply", "Copy link", "Report"),
     ]
     assert [stop for stop in found if not stop[2]] == []
 

@@ -1,0 +1,153 @@
+"""How well the spam filter learns from an owner's clicks, on comments that others have labelled;
+run by hand, such as `python tests/bench_filter.py Youtube0*.csv`.
+
+The files are as those of the YouTube Spam Collection (Alberto, Lochter, Almeida: TubeSpam, 2015;
+archive.ics.uci.edu/dataset/380): `COMMENT_ID,AUTHOR,DATE,CONTENT,CLASS`, where class 1 is spam.
+Each is a blog of its own, whose comments come in the order of the file. After some the owner
+looks: what is held he approves or marks as spam; what readers see he marks if it is spam, and
+leaves alone if it is good. Counted are the comments that came while the filter was active."""
+
+import argparse
+import csv
+import html
+import re
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import webtest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from commentd import App, Config, World, make_app, make_token
+
+OWNER, HOUR = "owner@example.com", 3600
+
+
+@dataclass
+class Said:
+    """A comment as somebody labelled it, and what the service made of it."""
+
+    author: str
+    text: str
+    is_spam: bool
+    id: int = 0
+    held: bool = False
+    active: bool = False
+
+
+def read(path: Path) -> list[Said]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return [
+            Said(
+                plain(row["AUTHOR"])[:60] or "?", plain(row["CONTENT"])[:2000], row["CLASS"] == "1"
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def plain(markup: str) -> str:
+    """What was typed before the site made HTML of it."""
+    typed = re.sub(r'<a [^>]*href="([^"]*)"[^>]*>[^<]*</a>', r" \1 ", markup)
+    typed = html.unescape(re.sub(r"<br ?/?>", "\n", typed))
+    return "".join(c for c in typed if c == "\n" or c.isprintable()).strip()
+
+
+class Blog:
+    """A service in this process, and its owner."""
+
+    def __init__(self, folder: str) -> None:
+        self.time = 1_795_000_000
+        config = Config(
+            database_path=f"{folder}/commentd.db", captcha_provider="none", limits_enabled=False
+        )
+        world = World(now=lambda: self.time, send=lambda config, letter: None)
+        self.app: App = make_app(config, world, rounds=1)
+        store = self.app.house.store
+        with store.writing():
+            self.owner = store.make_admin(OWNER, "Owner", "", self.time)
+        self.readers = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+        self.clicks = 0
+
+    def say(self, said: Said) -> None:
+        self.time += HOUR
+        body = {"page_url": "/", "captcha_token": "x", "nickname": said.author}
+        answer = self.readers.post_json("/comments", {**body, "content": said.text}).json
+        said.id, said.held = answer["comment"]["id"], answer["comment"]["status"] == "waiting"
+
+    def desk(self) -> webtest.TestApp:
+        desk = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
+        desk.authorization = (
+            "Bearer",
+            make_token(self.owner, self.app.house.key, self.time, "admin"),
+        )
+        return desk
+
+    def look(self, news: list[Said]) -> bool:
+        """Judge what came; whether the filter is active from now on."""
+        desk = self.desk()
+        for said in news:
+            if said.is_spam or said.held:
+                wish = "spam" if said.is_spam else "visible"
+                desk.post_json("/admin/comments", {"ids": [said.id], "status": wish})
+                self.clicks += 1
+        known: dict[str, Any] = desk.get("/admin/comments?limit=1").json["filter"]
+        return bool(known["active"])
+
+
+def run(comments: list[Said], every: int) -> int:
+    """Let them come; how many clicks that was."""
+    active = False
+    with tempfile.TemporaryDirectory() as folder:
+        blog = Blog(folder)
+        for start in range(0, len(comments), every):
+            news = comments[start : start + every]
+            for said in news:
+                said.active = active
+                blog.say(said)
+            active = blog.look(news)
+        blog.app.close()
+    return blog.clicks
+
+
+def tell(name: str, comments: list[Said], clicks: int) -> None:
+    judged = Counter((said.is_spam, said.held) for said in comments if said.active)
+    spam = judged[True, True] + judged[True, False]
+    good = judged[False, True] + judged[False, False]
+    held = judged[True, True] + judged[False, True]
+    print(
+        f"{name:24} {len(comments):5} comments {clicks:4} clicks | active for {spam:4} spam"
+        f" {good:4} good | {share(judged[True, True], spam)} of the spam held,"
+        f" {share(judged[False, True], good)} of the good;"
+        f" {share(judged[True, True], held)} of what was held was spam"
+    )
+
+
+def share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:5.1f} %" if whole else "    - "
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--every", type=int, default=10, help="the owner looks after so many")
+    parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")
+    options = parser.parse_args()
+    all_said: list[Said] = []
+    all_clicks = 0
+    for path in options.files:
+        comments = read(path)
+        clicks = run(comments, options.every)
+        tell(path.stem, comments, clicks)
+        all_said, all_clicks = all_said + comments, all_clicks + clicks
+    tell("all", all_said, all_clicks)
+    for said in all_said:
+        if options.wrong and said.active and said.held != said.is_spam:
+            print("held" if said.held else "let through", repr(said.author), repr(said.text[:300]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,904 @@
+"""Reading elsewhere: the feed, a thread as a plain page, and the sums for Prometheus."""
+
+import html
+import json
+import re
+import sqlite3
+import xml.etree.ElementTree as ET
+from contextlib import closing
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlsplit
+
+import pytest
+from conftest import CANARY, PAGE, Outside, Visitor, dump
+from hypothesis import HealthCheck, example, given
+from hypothesis import settings as how
+from hypothesis import strategies as st
+from test_admin import Judge, new_admin
+from test_letters import BLOG, LETTERS, SERVICE, USUAL
+
+import commentd
+from commentd import PAGE_POLICY, App, Config, make_app
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+TEXTS = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script> -->]]><![CDATA[",
+    "&lt;b&gt; &amp; &nbsp; &#0; \" ' ` = {} %s {0} {{json}} {{title}} {{body}} \\1 \\g<0>",
+    "x\u2028\u2029\ufffe\uffff\ufeff\u202e\U0001f600\U0010ffff",
+    "[x](javascript:alert(1)) ![x](https://evil.example/x.png) <img src=x onerror=alert(1)>",
+    "* a\n* b\n\n> q\n\n```\n<b>\n```\n~~s~~ **b** `c` https://lu.example/?a=1&b=2",
+]
+HIDDEN = ["spam", "deleted", "waiting"]
+
+
+class Crawler(Visitor):
+    """Knows that the thread is a page, and the feed is XML."""
+
+    def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
+        super().judge(path, method, response, status, text)
+        assert CANARY not in text
+        assert not re.search(r"[\w.]+@e\.cn|203\.0\.113\.7", text)
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return {**USUAL, "site_name": "Ann's <blog> & more"}
+
+
+@pytest.fixture
+def visitor(app: App) -> Crawler:
+    return Crawler(app)
+
+
+@pytest.fixture
+def owner(app: App) -> Judge:
+    admin, widget = new_admin(app)
+    owner = Judge(app, ip="198.51.100.7")
+    owner.authorization = ("Bearer", admin)
+    owner.widget = Judge(app, ip="198.51.100.7")
+    owner.widget.authorization = ("Bearer", widget)
+    return owner
+
+
+def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
+    number: int = visitor.say(content, **fields)["comment"]["id"]
+    return number
+
+
+def judge(owner: Visitor, number: int, status: str) -> None:
+    owner.post_json("/admin/comments", {"ids": [number], "status": status})
+
+
+def posted(visitor: Visitor, **fields: Any) -> Any:
+    """The comment that was made of any text; None where it was refused."""
+    body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x", **fields}
+    raw = json.dumps(body).encode()
+    told = visitor.post("/comments", raw, content_type="application/json", status="*")
+    return told.json["comment"] if told.status_int == 200 else None
+
+
+# The feed
+
+
+ATOM = "{http://www.w3.org/2005/Atom}"
+DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+# XML 1.0, section 2.2
+CHARS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
+
+
+class Feed:
+    """An Atom feed; raises for what RFC 4287 does not allow."""
+
+    def __init__(self, reply: Any) -> None:
+        assert reply.headers["Content-Type"] == "application/atom+xml; charset=utf-8"
+        assert CHARS.fullmatch(reply.body.decode())
+        root = ET.fromstring(reply.body)
+        assert root.tag == f"{ATOM}feed"
+        assert all(each.tag.startswith(ATOM) for each in root.iter())
+        self.title, self.id = self.text(root, "title"), self.iri(self.text(root, "id"))
+        self.updated = self.date(root, "updated")
+        self.links = {link.get("rel"): link.get("href") for link in root.findall(f"{ATOM}link")}
+        assert len(self.links) == len(root.findall(f"{ATOM}link"))
+        assert "self" in self.links
+        self.entries = [self.entry(entry) for entry in root.findall(f"{ATOM}entry")]
+        ids = [entry["id"] for entry in self.entries]
+        assert len({*ids}) == len(ids)
+        heads = {"title", "id", "updated", "link", "entry"}
+        assert {each.tag.removeprefix(ATOM) for each in root} <= heads
+
+    def entry(self, entry: ET.Element) -> dict[str, str]:
+        parts = {"title", "id", "updated", "published", "author", "content", "link"}
+        assert {each.tag.removeprefix(ATOM) for each in entry} <= parts
+        author, content, links = (entry.findall(ATOM + n) for n in ("author", "content", "link"))
+        assert (len(author), len(content)) == (1, 1)
+        assert content[0].attrib == {"type": "html"}
+        assert len(links) <= 1
+        assert self.text(author[0], "name")
+        published, updated = self.date(entry, "published"), self.date(entry, "updated")
+        assert published <= updated <= self.updated
+        return {
+            "id": self.iri(self.text(entry, "id")),
+            "title": self.text(entry, "title"),
+            "name": self.text(author[0], "name"),
+            "link": str(links[0].get("href")) if links else "",
+            "published": published,
+            "updated": updated,
+            "html": content[0].text or "",
+        }
+
+    def text(self, element: ET.Element, name: str) -> str:
+        (found,) = element.findall(ATOM + name)
+        assert len(found) == 0
+        return found.text or ""
+
+    def date(self, element: ET.Element, name: str) -> str:
+        text = self.text(element, name)
+        assert re.fullmatch(DATE, text)
+        return text
+
+    def iri(self, text: str) -> str:
+        assert re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`]+", text)
+        return text
+
+
+def feed(visitor: Visitor, **query: Any) -> Feed:
+    return Feed(visitor.get("/feed.atom", query))
+
+
+def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside: Outside) -> None:
+    first = said(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
+    outside.time += 61
+    told = visitor.say("second")
+    said(visitor, "elsewhere", page_url="/other/")
+    outside.time += 60
+    path, proof = f"/comments/{told['comment']['id']}", {"edit_token": told["edit_token"]}
+    visitor.patch_json(path, {"content": "second thought", **proof})
+    found = feed(visitor, url=PAGE)
+    query = urlencode({"url": PAGE})
+    assert found.title == f"Ann's <blog> & more · {PAGE}"
+    assert found.id == found.links["self"] == f"{SERVICE}/feed.atom?{query}"
+    assert found.links["alternate"] == BLOG + PAGE
+    assert found.updated == "2026-11-18T11:08:41Z"
+    newest, oldest = found.entries
+    assert re.match(f".*comments.example.*comment-{first}$", oldest.pop("id"))
+    assert oldest == {
+        "title": f"Lu & <Li> · {PAGE}",
+        "name": "Lu & <Li>",
+        "link": f"{BLOG}{PAGE}#comment-{first}",
+        "published": "2026-11-18T11:06:40Z",
+        "updated": "2026-11-18T11:06:40Z",
+        "html": visitor.listing(sort="oldest")["comments"][0]["html"],
+    }
+    assert "<em>two</em>" in oldest["html"]
+    assert (newest["published"], newest["updated"]) == (
+        "2026-11-18T11:07:41Z",
+        "2026-11-18T11:08:41Z",
+    )
+    assert newest["html"].strip() == "<p>second thought</p>"
+
+
+def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: Crawler) -> None:
+    numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 3}/") for n in range(55)]
+    said(visitor, "foreign", page_url="https://other.example/x")
+    said(visitor, "no page", page_url="a key")
+    found = feed(visitor)
+    assert found.title == "Ann's <blog> & more"
+    assert found.id == found.links["self"] == f"{SERVICE}/feed.atom"
+    assert found.links["alternate"] == BLOG
+    assert [int(e["id"].rpartition("-")[2]) for e in found.entries] == numbers[:4:-1]
+    assert found.entries[0]["link"] == f"{BLOG}/p0/#comment-{numbers[-1]}"
+    one = feed(visitor, url="/p0/")
+    assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
+
+
+def test_the_feed_of_one_page_has_fifty_too(visitor: Crawler) -> None:
+    numbers = [said(visitor, f"c{n}") for n in range(52)]
+    found = feed(visitor, url=PAGE)
+    assert [int(e["id"].rpartition("-")[2]) for e in found.entries] == numbers[:1:-1]
+
+
+@pytest.mark.parametrize("query", [{}, {"url": "/nobody/"}, {"url": "https://other.example/"}])
+def test_a_feed_of_nothing_is_a_feed(visitor: Crawler, query: dict[str, str]) -> None:
+    found = feed(visitor, **query)
+    assert found.entries == []
+    assert ("alternate" in found.links) == (query != {"url": "https://other.example/"})
+
+
+def test_all_spellings_of_a_page_have_its_feed(visitor: Crawler) -> None:
+    number = said(visitor, "hi", page_url="/日记/x/")
+    for url in ("/日记/x", f"{BLOG}/%E6%97%A5%E8%AE%B0/x/index.html?utm_source=y#z"):
+        (entry,) = feed(visitor, url=url).entries
+        assert entry["link"] == f"{BLOG}/{quote('日记')}/x/#comment-{number}"
+
+
+@pytest.mark.parametrize("status", HIDDEN)
+@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
+def test_what_is_hidden_is_told_nowhere(
+    visitor: Crawler, owner: Judge, status: str, path: str
+) -> None:
+    said(visitor, "seen by all", nickname="Seen")
+    number = said(visitor, "secret words", nickname="Nobody", website="https://hidden.example/")
+    assert "secret words" in visitor.get(path).text
+    judge(owner, number, status)
+    text = visitor.get(path).text
+    assert "seen by all" in text
+    assert not [word for word in ("secret", "Nobody", "hidden.example") if word in text]
+    assert f"comment-{number}" not in text
+
+
+@pytest.mark.parametrize("path", ["/feed.atom", f"/thread?url={PAGE}"])
+def test_who_left_is_anonymous(app: App, ann: Visitor, path: str) -> None:
+    ann.say("mine", nickname="Ann who left")
+    ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
+    text = Crawler(app).get(path).text
+    assert "mine" in text
+    assert "Anonymous" in text
+    assert "Ann who left" not in text
+    if path == "/feed.atom":
+        assert feed(Crawler(app)).entries[0]["name"] == "Anonymous"
+
+
+@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
+def test_what_has_not_changed_is_not_sent_again(visitor: Crawler, path: str) -> None:
+    said(visitor, "first")
+    first = visitor.get(path)
+    etag = first.headers["ETag"]
+    assert re.fullmatch('"[0-9a-f]+"', etag)
+    for sent in (etag, f"W/{etag}", f'"x", {etag}'):
+        again = visitor.get(path, headers={"If-None-Match": sent}, status=304)
+        assert again.body == b""
+        assert again.headers["ETag"] == etag
+        assert again.headers["Cache-Control"] == first.headers["Cache-Control"]
+        assert again.headers["Vary"] == first.headers["Vary"]
+    assert visitor.get(path, headers={"If-None-Match": '"x"'}).body == first.body
+    head = visitor.head(path)
+    assert (head.headers["ETag"], head.body) == (etag, b"")
+    said(visitor, "second")
+    fresh = visitor.get(path, headers={"If-None-Match": etag}, status=200)
+    assert "second" in fresh.text
+    assert fresh.headers["ETag"] != etag
+
+
+@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
+def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler, path: str) -> None:
+    said(visitor, "hi")
+    plain = visitor.get(path)
+    seconds = re.fullmatch(r"public, max-age=(\d+)", plain.headers["Cache-Control"])
+    assert seconds
+    assert 0 < int(seconds[1]) <= HOUR
+    assert {"Origin", "Authorization"} <= {*plain.headers["Vary"].split(", ")}
+    assert "Set-Cookie" not in plain.headers
+    signed = visitor.get(path, headers={"Authorization": "Bearer of-nobody"})
+    assert signed.body == plain.body
+
+
+@pytest.mark.parametrize("path", ["/feed.atom", "/feed.atom?url={}", "/thread?url={}"])
+def test_who_reads_elsewhere_counts_no_view_and_begins_no_page(
+    app: App, visitor: Crawler, path: str
+) -> None:
+    said(visitor, "hi")
+    app.tick()
+    before = dump(app.house.store.path)
+    for url in (PAGE, "/new/"):
+        visitor.get(path.format(url))
+        visitor.head(path.format(url))
+    assert app.house.views.pending == {}
+    app.tick()
+    assert dump(app.house.store.path) == before
+
+
+@pytest.mark.parametrize("route", ["/feed.atom", "/thread"])
+@pytest.mark.parametrize(
+    "query", ["url=", "url=/a&url=/b", "url=%00", f"url=/{'x' * 2048}", "url=%FF", "url=%E2%80%A8"]
+)
+def test_what_names_no_page_is_refused(visitor: Crawler, route: str, query: str) -> None:
+    reply = visitor.get(f"{route}?{query}", status=400)
+    assert reply.json["code"] in ("url_missing", "url_invalid", "url_too_long", "query_invalid")
+
+
+@pytest.mark.parametrize("method", ["post_json", "put_json", "patch_json", "delete_json"])
+@pytest.mark.parametrize("path", ["/feed.atom", "/thread", "/metrics"])
+def test_it_is_only_for_reading(visitor: Crawler, method: str, path: str) -> None:
+    assert getattr(visitor, method)(path, {}, status=405).json["code"] == "method_not_allowed"
+
+
+@given(content=st.text(min_size=1, max_size=200), nickname=st.text(min_size=1, max_size=30))
+@example(content="\x0b\x0c\x7f", nickname="\x85")
+@example(content="\ufffe\uffff", nickname="x\ufffex")
+@example(content="]]>", nickname="]]>")
+@how(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_feed_is_well_formed_whatever_was_written(
+    visitor: Crawler, content: str, nickname: str
+) -> None:
+    if kept := posted(visitor, content=content, nickname=nickname):
+        entry = feed(visitor, url=PAGE).entries[0]
+        assert entry["name"] == "".join(CHARS.findall(kept["nickname"]))
+        assert squeezed(entry["html"]) == squeezed(kept["html"])
+
+
+def squeezed(text: str) -> str:
+    """As a reader of XML may hand it on: without what has no place there, CR LF as LF."""
+    return "".join(CHARS.findall(text)).replace("\r\n", "\n").replace("\r", "\n")
+
+
+@pytest.mark.parametrize("content", TEXTS)
+def test_markup_in_a_feed_is_what_the_service_made(visitor: Crawler, content: str) -> None:
+    said(visitor, content, nickname="</name>&amp;")
+    (entry,) = feed(visitor).entries
+    assert squeezed(visitor.listing()["comments"][0]["html"]) == entry["html"]
+    assert entry["name"] == "</name>&amp;"
+    assert not re.search("<(script|img|iframe|style)", entry["html"])
+
+
+def test_what_was_poisoned_in_the_file_breaks_no_feed(
+    visitor: Crawler, db: sqlite3.Connection
+) -> None:
+    """By an older program, or an import."""
+    said(visitor, "before")
+    number = said(visitor, "poisoned")
+    said(visitor, "after")
+    bad = "\x00\x01\x08\x0b\x1b\x7f\ufffe\uffff</content></entry>]]>&#1;"
+    values = (bad, bad, bad, "", number)
+    sql = "UPDATE comment SET nickname = ?, content = ?, html = ?, website = ? WHERE id = ?"
+    db.execute(sql, values)
+    found = feed(visitor, url=PAGE)
+    after, poisoned, before = (entry["html"].strip() for entry in found.entries)
+    assert (after, before) == ("<p>after</p>", "<p>before</p>")
+    assert poisoned == "\x7f</content></entry>]]>&#1;"
+
+
+@pytest.mark.parametrize("url", ["https://other.example/a?b=1&c=2", "a key", "javascript:alert(1)"])
+def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(
+    visitor: Crawler, url: str
+) -> None:
+    said(visitor, "hi", page_url=url)
+    found = feed(visitor, url=url)
+    assert [entry["link"] for entry in found.entries] == [""]
+    assert "alternate" not in found.links
+    assert found.title.endswith(url)
+    assert dict(parse_qsl(urlsplit(str(found.links["self"])).query)) == {"url": url}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"limits_enabled": False},
+        {"limits_enabled": False, "server_public_url": "https://h.example:8443/comments"},
+    ],
+)
+def test_a_feed_has_proper_names_wherever_the_service_is(
+    visitor: Crawler, settings: dict[str, Any]
+) -> None:
+    number = said(visitor, "hi")
+    for query in ({}, {"url": PAGE}):
+        found = feed(visitor, **query)
+        assert found.title
+        assert found.entries[0]["id"].endswith(f"comment-{number}")
+        assert found.entries[0]["link"] == ""  # no [site] origins
+        if public := settings.get("server_public_url", ""):
+            assert str(found.links["self"]).startswith(f"{public}/feed.atom")
+
+
+def test_readers_in_browsers_may_fetch_the_feed(visitor: Crawler) -> None:
+    reply = visitor.get("/feed.atom", headers={"Origin": BLOG})
+    assert reply.headers["Access-Control-Allow-Origin"] == BLOG
+    assert "sandbox" in reply.headers["Content-Security-Policy"]
+
+
+# A thread as a page
+
+
+TAGS: dict[str, dict[str, str]] = {
+    "html": {"lang": "[a-z-]{2,5}", "dir": "ltr|rtl"},
+    "head": {},
+    "meta": {"charset": ".*", "name": ".*", "content": ".*"},
+    "title": {},
+    "link": {"rel": "icon|stylesheet|alternate|canonical|prev|next", "href": ".*", "type": ".*"},
+    "script": {"type": "application/ld\\+json"},
+    "body": {},
+    "main": {},
+    "header": {},
+    "nav": {},
+    "h1": {},
+    "p": {},
+    "a": {"href": ".*", "rel": ".*"},
+    "ol": {"class": "thread"},
+    "li": {"id": r"comment-\d+"},
+    "article": {"class": "gone"},
+    "b": {},
+    "bdi": {},
+    "span": {"class": "badge"},
+    "time": {"datetime": DATE},
+    "div": {"class": "text", "dir": "auto"},
+}
+WRITTEN = {"p", "br", "a", "strong", "em", "del", "code", "pre", "blockquote", "ul", "ol", "li"}
+WRITTEN |= {"h1", "h2", "h3", "h4", "h5", "h6", "hr", "b", "i", "s", "table", "span"}
+VOID = {"meta", "link", "br", "hr"}
+
+
+class Shown(HTMLParser):
+    """A thread as a page; raises for any markup that is not ours."""
+
+    def __init__(self, reply: Any) -> None:
+        super().__init__()
+        assert reply.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert reply.headers["Content-Security-Policy"] == PAGE_POLICY
+        self.opened: list[str] = []
+        self.texts: dict[str, list[str]] = {}
+        self.links: dict[str, str] = {}
+        self.hrefs: list[str] = []
+        self.ids: list[str] = []
+        self.within = 0  # how many elements of a comment's text are open
+        self.written: list[str] = []
+        self.badges: list[str] = []
+        self.lang = self.dir = ""
+        self.feed(reply.text)
+        self.close()
+        assert self.opened == []
+        assert len(self.texts["script"]) == len(self.texts["title"]) == 1
+        assert self.texts["title"] == self.texts["h1"]
+        assert len({*self.ids}) == len(self.ids)
+        self.data: Any = json.loads(self.texts["script"][0])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = {name: value or "" for name, value in attrs}
+        assert len(named) == len(attrs)
+        if self.within:
+            assert tag in WRITTEN, tag
+            assert {*named} <= ({"href", "rel"} if tag == "a" else {"start"}), (tag, named)
+            assert re.match("https?:|mailto:", named.get("href", "https:"))
+        else:
+            assert tag in TAGS, tag
+            for name, value in named.items():
+                assert re.fullmatch(TAGS[tag][name], value), (tag, name, value)
+            self.keep(tag, named)
+        if tag not in VOID:
+            self.opened.append(tag)
+            self.within += bool(self.within or named.get("class") == "text")
+        self.texts.setdefault(tag, []).append("")
+
+    def keep(self, tag: str, named: dict[str, str]) -> None:
+        if tag == "link":
+            self.links[named["rel"]] = named["href"]
+        if tag == "a":
+            self.hrefs.append(named["href"])
+        if tag == "li":
+            self.ids.append(named["id"])
+        if tag == "html":
+            self.lang, self.dir = named["lang"], named["dir"]
+        if named.get("class") == "text":
+            self.written.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.opened.pop() == tag
+        self.within -= bool(self.within)
+
+    def handle_data(self, data: str) -> None:
+        for tag in {*self.opened}:
+            self.texts[tag][-1] += data
+        if self.within:
+            self.written[-1] += data
+
+    def handle_decl(self, decl: str) -> None:
+        assert (decl.lower(), self.texts) == ("doctype html", {})
+
+    def refuse(self, data: str) -> None:
+        raise AssertionError(data)
+
+    handle_comment = handle_pi = unknown_decl = refuse
+
+    @property
+    def numbers(self) -> list[int]:
+        return [int(each.removeprefix("comment-")) for each in self.ids]
+
+
+def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
+    return Shown(visitor.get("/thread", {"url": url, **query}))
+
+
+def test_a_thread_is_a_page_for_those_without_javascript(
+    app: App, visitor: Crawler, owner: Judge, outside: Outside
+) -> None:
+    root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
+    outside.time += 1
+    reply = owner.widget.say("An answer", nickname="", parent_id=root)["comment"]["id"]
+    below = said(visitor, "Thanks", parent_id=reply)
+    other = said(visitor, "Another")
+    visitor.post_json("/comment/like", {"id": root})
+    page = thread(visitor, lang="en")
+    assert (page.lang, page.dir) == ("en", "ltr")
+    assert page.texts["title"] == [f"Comments on {PAGE}"]
+    assert page.numbers == [root, reply, below, other]
+    assert page.texts["bdi"] == ["Lu <b>", "Owner", "Ann", "Ann"]
+    assert page.texts["time"] == ["2026-11-18 19:06"] * 4  # in Beijing, as everywhere
+    assert [text.strip() for text in page.written] == [
+        "A question",
+        "An answer",
+        "Thanks",
+        "Another",
+    ]
+    assert page.texts["em"] == ["question"]
+    assert "Author" in page.texts["span"]
+    assert page.hrefs == [BLOG + PAGE]
+    assert page.links == {
+        "icon": "data:,",
+        "stylesheet": "thread.css",
+        "alternate": f"feed.atom?{urlencode({'url': PAGE})}",
+        "canonical": f"{SERVICE}/thread?{urlencode({'url': PAGE, 'page': 1})}",
+    }
+    assert page.data == {
+        "@context": "https://schema.org",
+        "@type": "WebPage",
+        "@id": BLOG + PAGE,
+        "url": BLOG + PAGE,
+        "commentCount": 4,
+        "comment": [
+            linked(root, "A *question*", "Lu <b>", 0, likes=1),
+            linked(reply, "An answer", "Owner", 1),
+            linked(below, "Thanks", "Ann", 1),
+            linked(other, "Another", "Ann", 1),
+        ],
+    }
+
+
+def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dict[str, Any]:
+    return {
+        "@type": "Comment",
+        "@id": f"{BLOG}{PAGE}#comment-{number}",
+        "text": text,
+        "datePublished": f"2026-11-18T11:06:4{later}Z",
+        "author": {"@type": "Person", "name": name},
+        "upvoteCount": likes,
+    }
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler, text: str) -> None:
+    name = "</script>{{body}}"
+    said(visitor, text, nickname=name, page_url=PAGE)
+    page = thread(visitor)
+    (comment,) = page.data["comment"]
+    assert (comment["text"], comment["author"]["name"]) == (text, name)
+    assert page.texts["bdi"] == [name]
+    raw = visitor.get("/thread", {"url": PAGE}).text
+    (script,) = re.findall("(?s)<script[^>]*>(.*?)</script>", raw)
+    assert not re.search("[<>&\u2028\u2029]", script)
+    assert json.loads(script) == page.data
+
+
+@given(
+    content=st.text(min_size=1, max_size=200),
+    nickname=st.text(min_size=1, max_size=30),
+    page_url=st.text(min_size=1, max_size=60),
+)
+@example(content="a\x0b\x0cb", nickname="x", page_url="/</script>")
+@example(content="<a\n><b", nickname='"><i', page_url="/{{json}}")
+@how(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_thread_is_our_markup_alone_whatever_was_written(
+    visitor: Crawler, content: str, nickname: str, page_url: str
+) -> None:
+    if kept := posted(visitor, content=content, nickname=nickname, page_url=page_url):
+        page = thread(visitor, page_url)
+        found = {c["@id"].rpartition("-")[2]: c for c in page.data["comment"]}
+        assert found[str(kept["id"])]["text"] == kept["content"]
+        assert found[str(kept["id"])]["author"]["name"] == kept["nickname"]
+        assert {*page.hrefs} <= {page.data["url"]}
+        assert all(urlsplit(href).scheme in ("https", "") for href in page.hrefs)
+
+
+HOSTILE = [
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    '/"><script>alert(1)</script>',
+    "/' onmouseover='alert(1)",
+    "//evil.example/x",
+    "/\\evil.example",
+    "\\\\evil.example\\x",
+    "https://evil.example/x",
+    "HTTPS://EVIL.example/x",
+    "https://blog.example@evil.example/",
+    "https://blog.example.evil.example/",
+    "https:evil.example",
+    "/{{body}}{{json}}",
+    "/\\1\\g<0>",
+    "/x?a=1&b=2&lt;",
+    "/..//evil.example",
+    "mailto:x@evil.example",
+]
+
+
+@pytest.mark.parametrize("url", HOSTILE)
+@pytest.mark.parametrize("known", [True, False])
+def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler, url: str, known: bool) -> None:
+    if known:
+        said(visitor, "hi", page_url=url)
+    page = thread(visitor, url, lang="en")
+    assert page.texts["h1"] == [f"Comments on {url}"]
+    for href in page.hrefs:
+        assert (urlsplit(href).scheme, urlsplit(href).netloc) == ("https", "blog.example")
+    assert parse_qs(urlsplit(page.links["alternate"]).query) == {"url": [url]}
+    assert urljoin(f"{SERVICE}/thread", page.links["alternate"]).startswith(f"{SERVICE}/feed.atom?")
+    canonical = page.links.get("canonical", "")
+    assert canonical.startswith(f"{SERVICE}/thread?") or not known
+    assert page.data["commentCount"] == len(page.data["comment"]) == int(known)
+    assert len(feed(visitor, url=url).entries) == int(known)
+
+
+def test_a_page_has_one_canonical_address_and_leads_to_its_own(visitor: Crawler) -> None:
+    said(visitor, "hi", page_url="/日记/")
+    for url in ("/日记/", "/%E6%97%A5%E8%AE%B0", f"{BLOG}/日记/index.html?utm_source=x"):
+        page = thread(visitor, url, lang="de")
+        query = urlencode({"url": "/日记/", "page": 1})
+        assert page.links["canonical"] == f"{SERVICE}/thread?{query}"
+        assert page.hrefs == [f"{BLOG}/{quote('日记')}/"]
+        assert page.data["@id"] == page.hrefs[0]
+
+
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_where_nothing_is_set_a_thread_has_no_addresses(visitor: Crawler) -> None:
+    said(visitor, "hi")
+    page = thread(visitor)
+    assert page.hrefs == []
+    assert {*page.links} == {"icon", "stylesheet", "alternate"}
+
+
+def test_what_is_gone_holds_its_place_while_there_are_answers(
+    visitor: Crawler, owner: Judge
+) -> None:
+    root = said(visitor, "secret root", nickname="Nobody")
+    reply = said(visitor, "an answer", parent_id=root)
+    lonely = said(visitor, "secret too", nickname="Nobody")
+    for number in (root, lonely):
+        judge(owner, number, "deleted")
+    page = thread(visitor, lang="en")
+    assert page.numbers == [root, reply]
+    assert "This comment was removed." in page.texts["p"]
+    assert [comment["text"] for comment in page.data["comment"]] == ["an answer"]
+    assert page.data["commentCount"] == 1
+    raw = visitor.get("/thread", {"url": PAGE}).text
+    assert "secret" not in raw
+    assert "Nobody" not in raw
+    judge(owner, reply, "spam")
+    assert thread(visitor).numbers == []
+
+
+def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owner: Judge) -> None:
+    numbers = [said(visitor, f"c{n}") for n in range(45)]
+    pinned = numbers.pop(30)
+    owner.post_json("/admin/comments", {"ids": [pinned], "pinned": True})
+    pages, query = [], "?" + urlencode({"url": PAGE, "lang": "en"})
+    while query:
+        page = Shown(visitor.get(f"/thread{query}"))
+        pages.append(page)
+        assert page.links["canonical"].endswith(f"&page={len(pages)}")
+        query = page.links.get("next", "").removeprefix("thread")
+        ways = [href for href in page.hrefs if href.startswith("thread?")]
+        assert ways == [page.links[rel] for rel in ("prev", "next") if rel in page.links]
+        assert page.lang == "en"
+    assert [page.numbers for page in pages] == [
+        [pinned, *numbers[:20]],
+        numbers[20:40],
+        numbers[40:],
+    ]
+    assert "Pinned" in pages[0].texts["span"]
+    assert [("prev" in page.links, "next" in page.links) for page in pages] == [
+        (False, True),
+        (True, True),
+        (True, False),
+    ]
+    back = Shown(visitor.get("/" + pages[2].links["prev"]))
+    assert back.numbers == pages[1].numbers
+
+
+def test_exactly_one_page_leads_nowhere(visitor: Crawler) -> None:
+    for n in range(20):
+        said(visitor, f"c{n}")
+    page = thread(visitor)
+    assert len(page.numbers) == 20
+    assert not {"prev", "next"} & {*page.links}
+
+
+def test_past_the_end_there_is_nothing(visitor: Crawler) -> None:
+    said(visitor, "hi")
+    page = thread(visitor, page=1_000_000, lang="en")
+    assert page.numbers == []
+    assert "No comments yet." in page.texts["p"]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.0", "x", "", "1000001", "٣", "1&page=2"])
+def test_what_is_no_number_of_a_page_is_refused(visitor: Crawler, number: str) -> None:
+    reply = visitor.get(f"/thread?url=/&page={quote(number, safe='=&')}", status=400)
+    assert reply.json["code"] == "page_invalid"
+
+
+@pytest.mark.parametrize("language", sorted(LETTERS))
+def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge, language: str) -> None:
+    root = said(visitor, "hi")
+    said(visitor, "hi", parent_id=root)
+    judge(owner, root, "deleted")
+    page = thread(visitor, lang=language)
+    words = LETTERS[language]
+    assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
+    assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]
+    assert words["thread_gone"] in page.texts["p"]
+    assert words["thread_back"] in page.texts["a"]
+    assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
+
+
+@pytest.mark.parametrize(
+    ("content", "asked", "language"),
+    [
+        ("你好", "", "zh"),
+        ("こんにちは、世界", "", "ja"),
+        ("hello", "", "en"),
+        ("hello", "de-AT", "de"),
+        ("你好", "xx", "zh"),
+        ("hello", "</script>", "en"),
+        ("hello", "zh-TW", "zh-tw"),
+    ],
+)
+def test_without_a_wish_a_thread_speaks_as_its_comments_do(
+    visitor: Crawler, content: str, asked: str, language: str
+) -> None:
+    said(visitor, content)
+    assert thread(visitor, lang=asked).lang == language
+
+
+def test_an_edited_comment_says_so_and_pins_that_are_hidden_go(
+    visitor: Crawler, owner: Judge
+) -> None:
+    told = visitor.say("first")
+    number = told["comment"]["id"]
+    path, proof = f"/comments/{number}", {"edit_token": told["edit_token"]}
+    visitor.patch_json(path, {"content": "second", **proof})
+    owner.post_json("/admin/comments", {"ids": [number], "pinned": True})
+    page = thread(visitor, lang="en")
+    assert {"edited", "Pinned"} <= {*page.texts["span"]}
+    judge(owner, number, "spam")
+    assert thread(visitor).numbers == []
+
+
+def test_the_style_of_a_thread_is_there(visitor: Crawler) -> None:
+    reply = visitor.get("/" + thread(visitor).links["stylesheet"])
+    assert reply.headers["Content-Type"] == "text/css; charset=utf-8"
+
+
+# Sums for Prometheus
+
+
+METRICS = pytest.mark.parametrize("settings", [{**USUAL, "server_metrics": True}])
+NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABELS = r'\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\}'
+
+
+def series(text: str) -> dict[str, float]:
+    """What stands in the text format of Prometheus, 0.0.4; raises for what it does not allow."""
+    assert text.endswith("\n")
+    found: dict[str, float] = {}
+    kinds: dict[str, str] = {}
+    families: list[str] = []
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert re.fullmatch(NAME, name)
+            assert kind in ("counter", "gauge", "histogram", "summary", "untyped")
+            assert name not in kinds  # one line a family
+            assert name not in families  # before its samples
+            kinds[name] = kind
+        elif line.startswith("# HELP "):
+            name = line.split(" ")[2]
+            assert name not in families
+        elif line and not line.startswith("#"):
+            sample = re.fullmatch(rf"({NAME})({LABELS})? (\S+)", line)
+            assert sample, line
+            if families[-1:] != [sample[1]]:
+                assert sample[1] not in families  # all of a family stand together
+                families.append(sample[1])
+            assert sample[1] in kinds
+            assert line.split(" ")[0] not in found
+            found[sample[1] + (sample[2] or "")] = float(sample[3])
+    return found
+
+
+def metrics(visitor: Visitor) -> dict[str, float]:
+    reply = visitor.get("/metrics")
+    assert reply.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return series(reply.text)
+
+
+def test_sums_are_told_to_nobody_unless_the_owner_wants_it(visitor: Crawler) -> None:
+    reply, unknown = visitor.get("/metrics", status=404), visitor.get("/nothing", status=404)
+    assert (reply.body, {*reply.headers.items()}) == (unknown.body, {*unknown.headers.items()})
+
+
+@METRICS
+def test_the_sums_are_right(app: App, visitor: Crawler, owner: Judge, outside: Outside) -> None:
+    assert metrics(visitor)['commentd_comments{status="visible"}'] == 0
+    numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
+    for number, status in zip(numbers, ("spam", "spam", "deleted", "waiting"), strict=False):
+        judge(owner, number, status)
+    for ip in ("198.51.100.1", "198.51.100.2"):
+        Visitor(app, ip).post_json(f"/comments/{numbers[-1]}/report", {"reason": "x"})
+    visitor.listing(url="/p0/")
+    app.tick()
+    sums = metrics(visitor)
+    assert {name: n for name, n in sums.items() if name.startswith("commentd_comments")} == {
+        'commentd_comments{status="visible"}': 2,
+        'commentd_comments{status="waiting"}': 1,
+        'commentd_comments{status="spam"}': 2,
+        'commentd_comments{status="deleted"}': 1,
+        "commentd_comments_reported": 1,
+    }
+    assert (sums["commentd_accounts"], sums["commentd_pages"]) == (1, 2)
+    assert sums["commentd_views"] == 1
+    assert sums['commentd_learnt{kind="spam"}'] == 2
+    assert sums['commentd_outbox{state="late"}'] == sums['commentd_outbox{state="failed"}'] == 0
+
+
+@METRICS
+def test_letters_that_do_not_go_out_are_seen_in_the_sums(
+    app: App, visitor: Crawler, outside: Outside
+) -> None:
+    outside.mail_fails_with = ConnectionError("no")
+    visitor.register()
+    app.deliver()
+    assert metrics(visitor)['commentd_outbox{state="late"}'] == 0
+    outside.time += HOUR
+    assert metrics(visitor)['commentd_outbox{state="late"}'] == 1
+    app.deliver()
+    sums = metrics(visitor)
+    assert sums['commentd_outbox{state="late"}'] == 0
+    assert sums['commentd_outbox{state="failed"}'] == 1
+
+
+@METRICS
+def test_sums_are_all_that_is_told(app: App, visitor: Crawler, owner: Judge) -> None:
+    said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
+    owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
+    text = visitor.get("/metrics").text
+    words = ["words", "Lu", "a-page", "e.cn", "casino", "Owner", "blog", commentd.__version__]
+    assert not [word for word in (*words, str(app.house.store.path)) if word in text]
+    assert all(re.fullmatch(r"(# .*|commentd_[a-z_]+(\{[a-z]+=\"[a-z]+\"\})? \d+)", line)
+               for line in text.splitlines())  # fmt: skip
+
+
+@METRICS
+def test_who_asks_for_sums_changes_none(app: App, visitor: Crawler) -> None:
+    said(visitor, "hi")
+    app.tick()
+    before, first = dump(app.house.store.path), metrics(visitor)
+    assert metrics(visitor) == first
+    app.tick()
+    assert dump(app.house.store.path) == before
+    reply = visitor.get("/metrics", headers={"Authorization": "Bearer of-nobody"})
+    assert "public" not in reply.headers["Cache-Control"]
+
+
+# Where the feed is found
+
+
+def test_a_feed_reader_finds_the_feed_of_a_thread(visitor: Crawler) -> None:
+    number = said(visitor, "hi")
+    raw = visitor.get("/thread", {"url": PAGE}).text
+    (tag,) = re.findall('<link rel="alternate"[^>]*>', raw)
+    assert 'type="application/atom+xml"' in tag
+    href = html.unescape(re.findall('href="([^"]*)"', tag)[0])
+    (entry,) = Feed(visitor.get(f"/{href}")).entries
+    assert entry["id"].endswith(f"-{number}")
+
+
+def test_two_services_give_their_comments_different_names(config: Config, outside: Outside) -> None:
+    names = []
+    for public in (SERVICE, "https://other.example"):
+        changed = replace(config, **{**USUAL, "server_public_url": public})
+        with closing(make_app(changed, outside.world)) as app:
+            visitor = Crawler(app)
+            said(visitor, "hi")
+            names.append({entry["id"] for entry in feed(visitor).entries})
+    assert not names[0] & names[1]
