@@ -95,6 +95,7 @@ def case(**changes: Any) -> dict[str, Any]:
     """What a moderator reads of a guest's comment."""
     added = {"status": "visible", "held": "", "email": "", "known": 0, "page_id": 1}
     added |= {"page_link": "", "foreign": False, "closed": False, "parent": None, "version": ANY}
+    added |= {"learnt": "", "spam": None, "reports": []}
     return {**SHOWN, "ip": "203.0.113.7", **added, **changes}
 
 
@@ -541,8 +542,10 @@ def test_a_moderator_reads_all_of_a_comment(
     answer = case(id=2, content="an answer", html="<p>an answer</p>\n", parent_id=1, user_id=1)
     answer |= {"role": "user", "email": "ann@example.com", "page_link": f"{BLOG}{PAGE}"}
     answer |= {"parent": above}
-    counts = {"waiting": 0, "spam": 0, "visible": 2, "deleted": 0}
-    assert found == {"comments": [answer, guest], "more": False, "counts": counts}
+    counts = {"waiting": 0, "spam": 0, "visible": 2, "deleted": 0, "reported": 0}
+    learnt = {"ham": 0, "spam": 0, "active": False}
+    lists = {"comments": [answer, guest], "more": False}
+    assert found == {**lists, "counts": counts, "filter": learnt}
     again = Judge(app).say("once more", nickname="Lu", email="lu@example.cn")["comment"]["id"]
     assert {c["id"]: c["known"] for c in queue(owner)["comments"]} == {again: 1, 2: 0, 1: 1}
 
@@ -594,7 +597,8 @@ def test_a_list_of_a_state_and_of_a_page(
         visitor.say(f"number {number}", page_url="/a/" if number % 2 else "/b/")
     for number, status in ((1, "waiting"), (2, "waiting"), (3, "spam"), (4, "deleted")):
         judge(owner, [number], status)
-    assert queue(owner)["counts"] == {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1}
+    sums = {"waiting": 2, "spam": 1, "visible": 4, "deleted": 1, "reported": 0}
+    assert queue(owner)["counts"] == sums
     assert ids(queue(owner)) == ids(queue(owner, status="all")) == [8, 7, 6, 5, 4, 3, 2, 1]
     lists = {s: ids(queue(owner, status=s)) for s in ("waiting", "visible", "spam", "deleted")}
     assert lists == {"waiting": [2, 1], "visible": [8, 7, 6, 5], "spam": [3], "deleted": [4]}
@@ -679,7 +683,8 @@ def test_what_is_erased_is_in_no_list(ann: Visitor, owner: Visitor) -> None:
     for status in ("all", "deleted", "visible", "spam", "waiting"):
         found = queue(owner, status=status)
         assert ids(found) == ([2] if status in ("all", "visible") else []), status
-        assert found["counts"] == {"waiting": 0, "spam": 0, "visible": 1, "deleted": 0}
+        sums = {"waiting": 0, "spam": 0, "visible": 1, "deleted": 0, "reported": 0}
+        assert found["counts"] == sums
     assert judge(owner, [1, 2, 3], "spam")["comments"] == [{"id": 2, "was": "visible"}]
     for do_it in (
         lambda: change(owner, "comments/1", 404, content="back"),

@@ -465,7 +465,7 @@ class Shown(HTMLParser):
             self.links[named["rel"]] = named["href"]
         if tag == "a":
             self.hrefs.append(named["href"])
-        if tag == "li":
+        if tag == "li" and "id" in named:  # but for the way to answers that do not fit
             self.ids.append(named["id"])
         if tag == "html":
             self.lang, self.dir = named["lang"], named["dir"]
@@ -902,3 +902,17 @@ def test_two_services_give_their_comments_different_names(config: Config, outsid
             said(visitor, "hi")
             names.append({entry["id"] for entry in feed(visitor).entries})
     assert not names[0] & names[1]
+
+
+def test_a_thread_with_more_answers_than_fit_says_so(visitor: Crawler) -> None:
+    root = said(visitor, "root")
+    for n in range(51):
+        said(visitor, f"c{n}", parent_id=root)
+    assert [href for href in thread(visitor).hrefs if href.endswith(f"#comment-{root}")]
+
+
+def test_a_page_of_which_nobody_spoke_is_for_no_search_engine(visitor: Crawler) -> None:
+    raw = visitor.get("/thread", {"url": "Buy this"}).text
+    assert '<meta name="robots" content="noindex">' in raw
+    said(visitor, "hi")
+    assert "noindex" not in visitor.get("/thread", {"url": PAGE}).text

@@ -2026,10 +2026,14 @@ def test_each_language_has_the_same_words_with_the_same_places() -> None:
 
 def test_each_word_is_used_and_each_use_has_a_word() -> None:
     source = Path(commentd.__file__).read_text()
-    states = {f"{a}_{b}" for a in ("page", "button", "done") for b in KINDS}
-    reasons = {"all", "first", "links", "flood", "fast", "captcha_down", "word", "block"}
+    done = (*KINDS, "follow", "unfollow")
+    states = {f"{a}_{b}" for a in ("page", "button", "done") for b in done}
+    reasons = {"all", "first", "links", "flood", "fast", "captcha_down", "word", "block", "learnt"}
     found = {name for name in LETTERS["en"] if f'"{name}"' in source}
-    whom = {f"{a}_{b}" for a in ("owner", "author") for b in ("subject", "many_subject")}
+    found |= {name for name in LETTERS["en"] if f"['{name}']" in source}
+    whom = {f"{a}_{b}" for a in ("owner", "author", "follow") for b in ("subject", "many_subject")}
+    whom |= {"owner_waiting_links", "owner_reported_links"}
+    whom |= {f"thread_{state}" for state in ("author", "pinned")}
     assert {*LETTERS["en"]} == found | whom | states | {f"held_{each}" for each in reasons}
 
 

@@ -1172,3 +1172,12 @@ def test_a_line_that_is_no_rule_stops_the_start(tmp_path: Path, line: str) -> No
 def test_the_worlds_fetch_is_what_calls_a_hook() -> None:
     """So that a test may stand between."""
     assert World().fetch is commentd.fetch
+
+
+@HELD
+def test_an_edit_that_waits_calls_the_postman(app: App, visitor: Reader, hook: Hook) -> None:
+    told = visitor.say("hi")
+    app.house.posted.clear()
+    form = {"content": "ho", "edit_token": told["edit_token"]}
+    visitor.patch_json(f"/comments/{told['comment']['id']}", form)
+    assert app.house.posted.is_set()
