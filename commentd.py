@@ -1958,7 +1958,9 @@ class Store:
     def tell_anew(self, about: str) -> None:
         """What a letter was about that did not go out; but where others had it too."""
         whom = about.partition(" ")[0]
-        if whom in ("owner", "author"):
+        if whom not in ("follow", "webhook"):  # else the author's, or a question to one
+            self.unask(whom)
+            whom = whom if whom in TOLD else "author"
             self.told(whom, [int(id) for id in re.findall(r" ([0-9]{1,18}),", about)], due=1)
 
     def erase_judged(self, before: int) -> None:
@@ -3548,7 +3550,7 @@ def letter_about(
     name = f"{subject}_subject" if len(pairs) == 1 else f"{subject}_many_subject"
     subject = words[name].format(site=site_name(config), page=page, n=len(pairs))
     text = f"\n{'-' * 40}\n\n".join(texts)
-    reports = office.store.reports(first.id)
+    reports = office.store.reports(first.id) if whom == "owner" else []
     headers |= thread_headers(office, to, first, reports[-1]["reported_at"] if reports else None)
     about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
     letter = compose(config, office.world, to, subject, text, DAY, **headers)
@@ -3652,6 +3654,9 @@ def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> J
         texts[-1] += words["follow_end"].format(stop=ends[-1]) if ends[-1] else ""
     if len(cases) > 20:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
+    if len(ends) > 1:  # one click ends all that it tells of, and more
+        all_of_them = {**who, "do": "unfollow", "id": "0", "page": "0"}
+        ends = [signed_link(office, reader["language"], **all_of_them)]
     headers = one_click(ends[0]) if ends[0] else {}
     pairs: list[Pair] = [(case, None) for case in cases]
     subject = "follow" if cases[0].page_id == cases[-1].page_id else "owner"
@@ -3905,7 +3910,6 @@ def is_stale(store: Store, letter: Letter) -> bool:
     found = [store.comment(id) for id in told if id]
     stale = any(comment is None or comment.status not in states for comment in found)
     if stale:
-        store.unask(whom)
         store.tell_anew(letter.about)
     return stale
 
@@ -5596,29 +5600,17 @@ def get_metrics(cx: Context) -> Reply:
         raise NotFound("没有这个网址")
     seen, (ham, spam) = cx.store.figures(cx.now), learnt_by(cx)
     counts = cx.store.count_states()
-    sums = {
-        **{f'comments{{status="{status}"}}': counts[status] for status in STATES},
-        "comments_reported": counts["reported"],
-        **{name: seen[name] for name in ("accounts", "pages")},
-        "views": int(seen["views"]),
-        'outbox{state="late"}': seen["late"],
-        'outbox{state="failed"}': seen["failed"],
-        'learnt{kind="ham"}': ham,
-        'learnt{kind="spam"}': spam,
+    families = {
+        "comments": {f'{{status="{status}"}}': counts[status] for status in STATES},
+        "comments_reported": {"": counts["reported"]},
+        **{name: {"": int(seen[name])} for name in ("accounts", "pages", "views")},
+        "outbox": {f'{{state="{state}"}}': seen[state] for state in ("late", "failed")},
+        "learnt": {'{kind="ham"}': ham, '{kind="spam"}': spam},
     }
-    names = dict.fromkeys(name.partition("{")[0] for name in sums)
-    lines = [
-        line
-        for family in names
-        for line in [
-            f"# TYPE commentd_{family} gauge",
-            *(
-                f"commentd_{name} {n}"
-                for name, n in sums.items()
-                if name.partition("{")[0] == family
-            ),
-        ]
-    ]
+    lines = []
+    for family, sums in families.items():
+        lines.append(f"# TYPE commentd_{family} gauge")
+        lines += [f"commentd_{family}{labels} {n}" for labels, n in sums.items()]
     text = "\n".join([*lines, ""])
     return Reply(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 

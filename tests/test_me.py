@@ -584,9 +584,10 @@ def test_news_of_many_pages_are_one_letter_with_a_way_to_end_each(
     assert told(outside)[0] == [f"{page} 0" for page in pages]
     links = links_in(texts(outside, ANN)[0])
     assert len(links) == len(pages)
-    assert arrived(outside, ANN)[0]["List-Unsubscribe"] == f"<{links[0]}>"
     visitor.press(links[3])
     assert followers(db) == {(ANN, page[:-1]) for page in pages if page != "/3/"}
+    visitor.press(arrived(outside, ANN)[0]["List-Unsubscribe"].strip("<>"))
+    assert followers(db) == set()
 
 
 @to_nobody
@@ -1638,3 +1639,52 @@ def test_a_kill_at_any_statement_leaves_the_account_whole_or_gone(
     assert len(seen_states) > 10
     assert seen_states == sorted(seen_states)  # and none is undone
     assert not seen_states[0]
+
+
+@named
+def test_a_letter_to_a_reader_tells_nothing_of_reports(
+    app: App, ann: Reader, visitor: Reader, outside: Outside
+) -> None:
+    follow(ann)
+    said(visitor, "ugly", nickname="Bob")
+    report(visitor, 1, "bad")
+    app.deliver()
+    (message,) = arrived(outside, ANN)
+    assert re.fullmatch(r"<comment-1-[0-9a-f]+@\S+>", message["Message-ID"])
+    assert message["In-Reply-To"] is None
+
+
+@to_nobody
+@ENDS
+def test_a_guest_is_asked_though_who_answered_him_went(
+    app: App, ann: Reader, visitor: Reader, outside: Outside, comments: str
+) -> None:
+    said(visitor, "why?", nickname="Lu", email=LU)
+    outside.mail_fails_with = ConnectionRefusedError()
+    said(ann, "because", parent_id=1)
+    app.deliver()
+    leave(ann, comments)
+    outside.mail_fails_with = None
+    for _ in range(3):
+        later(app, outside, HOUR)
+    assert len(arrived(outside, LU)) == (comments == "keep")
+    said(visitor, "therefore", nickname="Bob", parent_id=1)
+    later(app, outside)
+    assert len(arrived(outside, LU)) == 1
+
+
+@to_nobody
+def test_a_question_about_an_answer_that_was_hidden_and_shown_is_asked(
+    app: App, owner: Reader, visitor: Reader, outside: Outside
+) -> None:
+    said(visitor, "why?", nickname="Lu", email=LU)
+    outside.mail_fails_with = ConnectionRefusedError()
+    said(visitor, "because", nickname="Bob", parent_id=1)
+    app.deliver()
+    judge(owner, 2, "waiting")
+    outside.mail_fails_with = None
+    later(app, outside, HOUR)
+    assert outside.letters == []
+    judge(owner, 2, "visible")
+    later(app, outside)
+    assert len(arrived(outside, LU)) == 1
