@@ -5262,11 +5262,11 @@ NO_OPINION: Json = {"score": 0.0, "tokens": []}
 def opinion(house: House, nickname: str, website: str, markup: str) -> Json | None:
     """What the spam filter makes of a comment: `{score, tokens: [{token, score}]}`, those first
     that said most; None until it has learnt enough."""
-    words = {token_hash(house.key, token): token for token in tokens_of(nickname, website, markup)}
-    known = house.store.tokens([0, *words])
-    all = known.pop(0, (0, 0))
+    all = learnt_by(house)
     if not is_learned(*all):
         return None
+    words = {token_hash(house.key, token): token for token in tokens_of(nickname, website, markup)}
+    known = house.store.tokens([*words])
     clues = [(badness(seen, all), words[hash]) for hash, seen in known.items()]
     clues = [clue for clue in clues if abs(clue[0] - UNKNOWN) >= LEAST_SAID]
     clues = sorted(clues, key=lambda clue: (-abs(clue[0] - UNKNOWN), clue[1]))[:CLUES]
