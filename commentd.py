@@ -3568,6 +3568,9 @@ def read_line(words: Mapping[str, str], link: str, case: Case) -> str:
 
 
 def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
+    """What is new, and first of all what the owner is asked about."""
+    asked = {case.id for case in cases if case.status == "waiting" or office.store.reports(case.id)}
+    cases = sorted(cases, key=lambda case: case.id not in asked)
     language = office.config.notify_language
     language = cases[0].language if language == "comment" else language
     words, texts = letter_words(language), []
@@ -5721,7 +5724,7 @@ def thread_item(words: Mapping[str, str], link: str, comment: Comment, *replies:
     badges += f" <span>{words['thread_edited']}</span>" if comment.edited_at else ""
     return (
         f'<li id="comment-{comment.id}"><article><header><b><bdi>{name}</bdi></b>{badges} '
-        f'<time datetime="{rfc3339(comment.created_at)}">{written_at[:16]}</time></header>'
+        f'<time datetime="{rfc3339(comment.created_at)}">{written_at[:16]} UTC+8</time></header>'
         f'<div class="text" dir="auto">{comment.html}</div></article>{below}</li>'
     )
 

@@ -516,7 +516,7 @@ def test_a_thread_is_a_page_for_those_without_javascript(
     assert page.texts["title"] == [f"Comments on {PAGE}"]
     assert page.numbers == [root, reply, below, other]
     assert page.texts["bdi"] == ["Lu <b>", "Owner", "Ann", "Ann"]
-    assert page.texts["time"] == ["2026-11-18 19:06"] * 4  # in Beijing, as everywhere
+    assert page.texts["time"] == ["2026-11-18 19:06 UTC+8"] * 4  # in Beijing, as everywhere
     assert [text.strip() for text in page.written] == [
         "A question",
         "An answer",

@@ -1688,3 +1688,16 @@ def test_a_question_about_an_answer_that_was_hidden_and_shown_is_asked(
     judge(owner, 2, "visible")
     later(app, outside)
     assert len(arrived(outside, LU)) == 1
+
+
+@named
+def test_a_letter_to_the_owner_begins_with_what_it_asks(
+    app: App, owner: Reader, visitor: Reader, outside: Outside
+) -> None:
+    for number in range(1, 23):
+        said(visitor, f"number {number}", nickname="Bob")
+    report(visitor, 22, "It is ugly")
+    app.deliver()
+    (text,) = texts(outside, OWNER)
+    assert text.index("number 22") < text.index("number 1\n")
+    assert "And 2 more." in text
