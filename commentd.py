@@ -2359,8 +2359,10 @@ UNCLAIM = "UPDATE comment SET user_id = NULL WHERE user_id = :id AND email <> ''
 ERASE_ACCOUNT = [
     *[
         f"UPDATE {table} SET visitor = 'past ' || random() WHERE visitor = :visitor"
-        for table in ("comment_liker", "page_liker", "report")
+        for table in ("comment_liker", "page_liker")
     ],
+    """UPDATE report SET visitor = 'past ' || random(), reason = ''
+        WHERE visitor = :visitor""",
     """UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '', ip = '',
               country = '', location = '', masked = 1, language = '', learnt = '', held = ''
         WHERE user_id = :id""",
@@ -6286,6 +6288,9 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
             cx.store.follow(user, page_id, said["lang"])
         return own
     page_id = own.page_id if own and do in ("stop", "start") else 0
+    account = cx.store.account_of(own.email) if own and ours else None
+    if account and do.startswith("stop"):  # no letters are no letters
+        cx.store.unfollow(account.id, page_id)
     cx.store.subscribe(who, page_id, "no" if do.startswith("stop") else "yes")
     return own if ours else None
 

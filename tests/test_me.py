@@ -1259,7 +1259,7 @@ def test_who_goes_is_gone(
     sql = "SELECT visitor FROM comment_liker UNION ALL SELECT visitor FROM page_liker"
     assert not [who for (who,) in db.execute(sql) if who.startswith("user ")]
     sql = "SELECT substr(visitor, 1, 5), reason FROM report"
-    assert db.execute(sql).fetchall() == [("past ", "rude")]
+    assert db.execute(sql).fetchall() == [("past ", "")]
     app.deliver()
     said(visitor, "news", nickname="Bob", parent_id=2)
     later(app, outside)
@@ -1701,3 +1701,19 @@ def test_a_letter_to_the_owner_begins_with_what_it_asks(
     (text,) = texts(outside, OWNER)
     assert text.index("number 22") < text.index("number 1\n")
     assert "And 2 more." in text
+
+
+@to_nobody
+@pytest.mark.parametrize("do", ["stop", "stop_all"])
+def test_who_wants_no_letters_about_answers_follows_no_more(
+    app: App, ann: Reader, visitor: Reader, outside: Outside, db: sqlite3.Connection, do: str
+) -> None:
+    follow(ann)
+    follow(ann, "/two/")
+    said(ann, "why?")
+    said(visitor, "because", nickname="Bob", parent_id=1)
+    app.deliver()
+    (text,) = texts(outside, ANN)
+    links = {words_of(link)["do"]: link for link in links_in(text)}
+    visitor.press(links[do])
+    assert followers(db) == ({(ANN, "/two")} if do == "stop" else set())
