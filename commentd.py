@@ -376,8 +376,8 @@ class Config:
     )
     webhook_url: str = setting(
         "Where each new comment, and each report of one, is sent at once. Of Slack, Discord and\n"
-        "Feishu, the address that they give you for a webhook; of Telegram,\n"
-        "https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER",
+        "Feishu, the address that they give you for a webhook; of Telegram, it is\n"
+        "https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER with your bot's token.",
         web_page,
         secret=True,
     )

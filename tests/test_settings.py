@@ -324,7 +324,7 @@ def test_a_file_with_a_secret_that_others_can_read_is_warned_about(
 def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
     marked = {f.name for f in fields(Config) if f.metadata["secret"]}
     assert marked == {
-        f.name for f in fields(Config) if re.search("password|secret|token_key", f.name)
+        f.name for f in fields(Config) if re.search("password|secret|token_key|webhook_url", f.name)
     }
 
 
