@@ -3571,8 +3571,8 @@ def read_line(words: Mapping[str, str], link: str, case: Case) -> str:
 
 def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     """What is new, and first of all what the owner is asked about."""
-    asked = {case.id for case in cases if case.status == "waiting" or office.store.reports(case.id)}
-    cases = sorted(cases, key=lambda case: case.id not in asked)
+    reported = {case.id: office.store.reports(case.id) for case in cases}
+    cases = sorted(cases, key=lambda case: case.status != "waiting" and not reported[case.id])
     language = office.config.notify_language
     language = cases[0].language if language == "comment" else language
     words, texts = letter_words(language), []
@@ -3580,7 +3580,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     for case in cases[:20]:
         waits, foreign = case.status == "waiting", is_foreign(case.page_url, origins)
         links = {status: judging_link(office, case, status, language, to) for status in STATES}
-        reports = [row["reason"] or words["report_none"] for row in office.store.reports(case.id)]
+        reports = [row["reason"] or words["report_none"] for row in reported[case.id]]
         state, kind = words["owner_waiting"].format(held=held_because(words, case)), "owner_waiting"
         if reports:
             kind, reasons = "owner_reported", " / ".join([*dict.fromkeys(reports)][:5])
@@ -3636,8 +3636,8 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
 
 def one_click(link: str) -> dict[str, str]:
     """What lets a mail program end such letters (RFC 8058)."""
-    one_click = "List-Unsubscribe=One-Click"
-    return {"List_Unsubscribe": f"<{link}>", "List_Unsubscribe_Post": one_click}
+    post = "List-Unsubscribe=One-Click"
+    return {"List_Unsubscribe": f"<{link}>", "List_Unsubscribe_Post": post}
 
 
 def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> Json:
@@ -3862,9 +3862,9 @@ def tell_followers(office: Office, now: int) -> None:
     cases = store.cases_due("follower", now)
     news: dict[str, tuple[sqlite3.Row, list[Case]]] = {}
     for case in cases:
+        told = owners(office, case.page_url)
         for reader in store.followers(case.page_id):
-            told = reader["email"] in owners(office, case.page_url)
-            if not told and not concerns(office, reader, case):
+            if reader["email"] not in told and not concerns(office, reader, case):
                 news.setdefault(reader["email"], (reader, []))[1].append(case)
     if news and not (wait := store.take("bundle", "followers", 1, BUNDLE, now)):
         for reader, mine in news.values():

@@ -79,6 +79,10 @@ def visitor(app: App) -> Visitor:
 
 @pytest.fixture
 def owner(app: App) -> Judge:
+    return new_owner(app)
+
+
+def new_owner(app: App) -> Judge:
     """The admin on the admin page, at an address of his own."""
     admin, widget = new_admin(app)
     owner = Judge(app, ip="198.51.100.7")

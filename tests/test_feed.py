@@ -16,7 +16,7 @@ from conftest import CANARY, PAGE, Outside, Visitor, dump
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from test_admin import Judge, new_admin
+from test_admin import Judge, new_owner
 from test_letters import BLOG, LETTERS, SERVICE, USUAL
 
 import commentd
@@ -55,12 +55,7 @@ def visitor(app: App) -> Crawler:
 
 @pytest.fixture
 def owner(app: App) -> Judge:
-    admin, widget = new_admin(app)
-    owner = Judge(app, ip="198.51.100.7")
-    owner.authorization = ("Bearer", admin)
-    owner.widget = Judge(app, ip="198.51.100.7")
-    owner.widget.authorization = ("Bearer", widget)
-    return owner
+    return new_owner(app)
 
 
 def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:

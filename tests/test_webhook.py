@@ -22,7 +22,7 @@ from conftest import CANARY, PAGE, START, Outside, Visitor
 from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
-from test_admin import Judge, new_admin
+from test_admin import Judge, new_owner
 from test_check import closed_port
 from test_letters import BLOG, LETTERS, OWNER, SERVICE, USUAL, Reader, link_to, said, words_of
 from test_mail import outbox
@@ -139,12 +139,7 @@ def visitor(app: App) -> Reader:
 
 @pytest.fixture
 def owner(app: App) -> Judge:
-    admin, widget = new_admin(app)
-    owner = Judge(app, ip="198.51.100.7")
-    owner.authorization = ("Bearer", admin)
-    owner.widget = Judge(app, ip="198.51.100.7")
-    owner.widget.authorization = ("Bearer", widget)
-    return owner
+    return new_owner(app)
 
 
 def report(visitor: Visitor, number: int, **fields: Any) -> None:
@@ -614,8 +609,7 @@ def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
     changes = {"webhook_url": hook.url + PATHS[kind], "webhook_kind": kind}
     changed = replace(config, **USUAL, **changes, webhook_secret=secret)
     with closing(make_app(changed, outside.world, rounds=1)) as app:
-        owner = Judge(app)
-        owner.authorization = ("Bearer", new_admin(app)[0])
+        owner = new_owner(app)
         said(Reader(app), "hi")
         app.deliver()
         outside.time += DAY
