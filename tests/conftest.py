@@ -6,9 +6,13 @@ strict. When a test ends, the database is whole and its counters equal recounted
 
 import email
 import email.policy
+import itertools
 import json
 import os
+import random
 import sqlite3
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -218,6 +222,56 @@ def db(app: App) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(app.house.store.path, isolation_level=None)) as db:
         db.execute("PRAGMA foreign_keys = ON")
         yield db
+
+
+class Campaign:
+    """Rounds of an attack: a few in the test command, as many as fit into `--seconds` by hand. Each
+    has chance of its own, so that `--seed` and `--first` give any of them again."""
+
+    def __init__(self, name: str, seed: int, first: int, seconds: float) -> None:
+        self.name, self.seed, self.first, self.seconds = name, seed, first, seconds
+        self.figures: Counter[str] = Counter()
+        self.begun_at, self.last = time.monotonic(), first
+
+    def rounds(self, usually: int) -> Iterator[random.Random]:
+        for self.last in itertools.count(self.first):
+            yield random.Random(f"{self.seed} {self.name} {self.last}")
+            lasted, done = time.monotonic() - self.begun_at, self.last + 1 - self.first
+            if lasted >= self.seconds if self.seconds else done >= usually:
+                return
+
+    def __str__(self) -> str:
+        lasted = time.monotonic() - self.begun_at
+        counts = "".join(f", {number:,} {what}" for what, number in self.figures.items())
+        rounds = f"--seed {self.seed}, rounds {self.first:,} to {self.last:,}"
+        return f"{self.name}: {rounds}{counts}, {lasted:.0f} s"
+
+
+CAMPAIGNS = pytest.StashKey[list[Campaign]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("campaigns", "attacks that go on by chance")
+    group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
+    group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
+    group.addoption("--seconds", type=float, default=0, help="how long each campaign goes on")
+
+
+@pytest.fixture
+def campaign(request: pytest.FixtureRequest) -> Campaign:
+    options = [request.config.getoption(name) for name in ("seed", "first", "seconds")]
+    made = Campaign(request.node.name, *options)
+    request.config.stash.setdefault(CAMPAIGNS, []).append(made)
+    return made
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if campaigns := config.stash.get(CAMPAIGNS, []):
+        terminalreporter.section("campaigns")
+        for made in campaigns:
+            terminalreporter.line(str(made))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
