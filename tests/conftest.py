@@ -233,18 +233,26 @@ class Campaign:
         self.figures: Counter[str] = Counter()
         self.begun_at, self.last = time.monotonic(), first
 
+    @property
+    def lasted(self) -> float:
+        return time.monotonic() - self.begun_at
+
     def rounds(self, usually: int) -> Iterator[random.Random]:
-        for self.last in itertools.count(self.first):
-            yield random.Random(f"{self.seed} {self.name} {self.last}")
-            lasted, done = time.monotonic() - self.begun_at, self.last + 1 - self.first
-            if lasted >= self.seconds if self.seconds else done >= usually:
+        for number in itertools.count(self.first):
+            self.last = number
+            yield random.Random(f"{self.seed} {self.name} {number}")
+            if self.seconds:
+                more = self.lasted < self.seconds
+            else:
+                more = number + 1 - self.first < usually
+            if not more:
+                self.figures["seconds"] = round(self.lasted)
                 return
 
     def __str__(self) -> str:
-        lasted = time.monotonic() - self.begun_at
-        counts = "".join(f", {number:,} {what}" for what, number in self.figures.items())
+        figures = "".join(f", {number:,} {what}" for what, number in self.figures.items())
         rounds = f"--seed {self.seed}, rounds {self.first:,} to {self.last:,}"
-        return f"{self.name}: {rounds}{counts}, {lasted:.0f} s"
+        return f"{self.name}: {rounds}{figures}"
 
 
 CAMPAIGNS = pytest.StashKey[list[Campaign]]()
