@@ -233,20 +233,12 @@ class Campaign:
         self.figures: Counter[str] = Counter()
         self.begun_at, self.last = time.monotonic(), first
 
-    @property
-    def lasted(self) -> float:
-        return time.monotonic() - self.begun_at
-
     def rounds(self, usually: int) -> Iterator[random.Random]:
         for number in itertools.count(self.first):
             self.last = number
             yield random.Random(f"{self.seed} {self.name} {number}")
-            if self.seconds:
-                more = self.lasted < self.seconds
-            else:
-                more = number + 1 - self.first < usually
-            if not more:
-                self.figures["seconds"] = round(self.lasted)
+            self.figures["seconds"] = lasted = int(time.monotonic() - self.begun_at)
+            if lasted >= self.seconds if self.seconds else number + 1 - self.first >= usually:
                 return
 
     def __str__(self) -> str:
