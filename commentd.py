@@ -223,6 +223,15 @@ def proper_email(text: str) -> str:
     return address
 
 
+def contact(text: str) -> str:
+    """An address, or a page that browsers reach by https, as a URI (RFC 9116, section 2.5.3)."""
+    if text.startswith("https://") or not text:
+        return web_page(text)
+    with contextlib.suppress(ValueError):
+        return "mailto:" + proper_email(text.removeprefix("mailto:"))
+    raise ValueError("must be an address such as ann@example.com, or a page such as https://…")
+
+
 def mailboxes(text: str) -> tuple[str, ...]:
     """Plain addresses, or the word `nobody`."""
     words = text.replace(",", " ").split()
@@ -304,6 +313,10 @@ class Config:
     )
     site_name: str = setting("The name of the blog, for letters. Empty: its address.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
+    site_contact: str = setting(
+        "Whom to tell of a hole, in /.well-known/security.txt: an address, or an https page.",
+        contact,
+    )
     token_key: str = setting(
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
         "the database. Set here, it is in no copy of the database.",
@@ -5618,6 +5631,18 @@ def get_metrics(cx: Context) -> Reply:
         lines += [f"commentd_{family}{labels} {n}" for labels, n in sums.items()]
     text = "\n".join([*lines, ""])
     return Reply(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+@route("GET", "/.well-known/security.txt", rank=Rank.NOBODY)
+def get_security_txt(cx: Context) -> str:
+    """Whom to tell of a hole, where `[site] contact` says so (RFC 9116)."""
+    if not cx.config.site_contact:
+        raise NotFound("没有这个网址")
+    expires = rfc3339(cx.now + 30 * DAY)
+    lines = [f"Contact: {cx.config.site_contact}", f"Expires: {expires}"]
+    if cx.config.server_public_url:
+        lines.append(f"Canonical: {cx.config.server_public_url}/.well-known/security.txt")
+    return "\n".join([*lines, ""])
 
 
 PAGE_POLICY = (

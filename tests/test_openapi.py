@@ -345,7 +345,11 @@ REQUESTS = [
     or {*queries(operation), *form["properties"]}
     > {*required(operation), *form.get("required", [])}
 ]
-METRICS = {"limits_enabled": False, "server_metrics": True}
+METRICS = {
+    "limits_enabled": False,
+    "server_metrics": True,
+    "site_contact": "mailto:ann@example.com",
+}
 with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 

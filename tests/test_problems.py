@@ -22,7 +22,7 @@ from commentd import ROUTES, App, Config, Rank, Route, World, make_app
 
 LINKS = [r for r in ROUTES if r.by_link]  # their pages are judged in test_letters.py
 GETS = [r for r in ROUTES if r.method == "GET" and not r.by_link]
-OFF = {"/metrics"}  # unless a setting says otherwise
+OFF = {"/metrics", "/.well-known/security.txt"}  # unless a setting says otherwise
 WRITES = [r for r in ROUTES if r.method != "GET" and not r.by_link]
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
@@ -484,7 +484,7 @@ RANKS = {
     | {"/comments/<comment_id>/report"}
     | {"/comments/preview", "/comments/<comment_id>", "/comments/latest"},
     Rank.NOBODY: {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
-    | {"/<name>", "/words/<name>", "/mail", "/feed.atom", "/thread", "/metrics"}
+    | {"/<name>", "/words/<name>", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"},
 }
 
