@@ -1414,7 +1414,7 @@ class Store:
         inspect(path)
         if beside and not path.exists():
             raise SchemaFault(f"{path}: there is no such database yet; the first start makes it")
-        self.path, self.damaged = str(path), False
+        self.path, self.damaged, self.beside = str(path), False, beside
         self.stale = False  # whether something that was erased is still in the -wal
         self.lock, self.local = threading.Lock(), threading.local()
         self.reading, self.seats = threading.Lock(), threading.Semaphore(12)
@@ -1513,12 +1513,17 @@ class Store:
     def close(self) -> None:
         """Ends all connections, the writer last: it empties the -wal into the file."""
         with self.lock:
+            # The readers first: the -wal can't be emptied while one of them reads.
+            for db in self.opened[1:]:
+                db.close()
             # It may be closed already, or never have been opened.
             with contextlib.suppress(sqlite3.Error, IndexError):
+                if self.beside:  # the service, whose turn this is, is not to wait for others
+                    self.opened[0].execute("PRAGMA busy_timeout = 0")
                 self.turns.execute("BEGIN EXCLUSIVE")
                 # Not by the last close alone: a command may have the file open.
                 self.opened[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            for db in [*reversed(self.opened), *self.locks]:
+            for db in [*self.opened[:1], *self.locks]:
                 db.close()
             self.opened.clear()
 

@@ -1,0 +1,500 @@
+"""The service under mixed load, and a fault a minute. Whatever was acknowledged is there at the
+end, nothing but the fault itself makes a request fail, and what the service holds comes back to
+where it was. In the test command each fault comes once, for a moment; an hour of it is
+`pytest tests/test_soak.py --seconds 3600`."""
+
+import http.client
+import json
+import random
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import CANARY, Campaign, Outside, assert_whole
+from test_admin import new_admin
+from test_mail import PostOffice, code_in
+from test_peers import PARTS, held, memory, reset
+from test_server import Answer, Service, Start, request, services, until
+from test_webhook import Hook
+from test_webhook import hook as hook  # a fixture
+
+import commentd
+from commentd import Config, Store, make_app
+
+resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
+
+CLIENTS, PAGES = 6, [f"/{number}/" for number in range(9)]
+GONE = 0  # in place of a status: the connection ended without an answer
+BROKEN = b"HTTP/1.1 500 no\r\nContent-Length: 0\r\n\r\n"
+
+
+class Failed(Exception):
+    """A request that a fault made fail; nobody knows whether it was done."""
+
+
+class Office(PostOffice):
+    refuses = False
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        if self.refuses:
+            return "451 later"
+        return await super().handle_DATA(server, session, envelope)
+
+
+class Town:
+    """The service with its neighbours, those who write to it, and what each was told."""
+
+    def __init__(self, start: Start, folder: Path, office: Office, hook: Hook) -> None:
+        self.begin, self.folder, self.office, self.hook = start, folder, office, hook
+        self.closing, self.wrong = threading.Event(), list[BaseException]()
+        self.excuses: list[list[Any]] = []  # [what, from, until]
+        self.counts: Counter[str] = Counter()
+        self.token = self.admin()
+        self.start()
+        self.threads = held(until(lambda: self.service))[1]
+
+    def admin(self) -> str:
+        app = make_app(Config(database_path=str(self.folder / "commentd.db")), rounds=1)
+        token, _ = new_admin(app)
+        app.close()
+        return token
+
+    def start(self) -> None:
+        self.service: Service = self.begin(
+            self.folder,
+            mail={
+                "host": "127.0.0.1",
+                "port": str(self.office.port),
+                "security": "none",
+                "sender": "blog@example.com",
+            },
+            webhook={"url": self.hook.url},
+            server={"listen": "127.0.0.1:0", "public_url": "http://127.0.0.1:1"},
+            notify={"owner": "nobody"},
+        )
+        assert self.service.ask("GET", "/health").status == 200
+
+    def command(self, *words: str) -> None:
+        program = Path(commentd.__file__)
+        done = subprocess.run(
+            [sys.executable, str(program), "--config", "commentd.ini", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+
+    @contextmanager
+    def excused(self, *what: int) -> Iterator[None]:
+        """Meanwhile these statuses are the fault's."""
+        excuse = [what, time.monotonic(), float("inf")]
+        self.excuses.append(excuse)
+        yield
+        excuse[2] = time.monotonic()
+
+    def is_excused(self, status: int, begun_at: float) -> bool:
+        return any(status in what and end >= begun_at for what, _, end in self.excuses)
+
+    def seen(self, what: str, more: int = 1) -> None:
+        """Waits until it happened again."""
+        wanted = self.counts[what] + more
+        until(lambda: self.counts[what] >= wanted or self.wrong, 60)
+
+
+@dataclass
+class Written:
+    """A comment of a client; of what was not answered, all that may have become of it."""
+
+    content: set[str]
+    token: str
+    liked: set[bool] = field(default_factory=lambda: {False})
+    gone: set[bool] = field(default_factory=lambda: {False})
+    shown: bool = True
+
+
+class Client(threading.Thread):
+    """One who reads, writes, likes, signs in, and judges as the owner; at a pace."""
+
+    def __init__(self, town: Town, number: int, seed: str, pause: float) -> None:
+        super().__init__()
+        self.town, self.number, self.pause = town, number, pause
+        self.chance, self.written = random.Random(f"{seed} {number}"), dict[int, Written]()
+        self.accounts: dict[str, str] = {}  # address: token, once it has signed in
+        self.etags: dict[str, str] = {}
+
+    def run(self) -> None:
+        acts: dict[Callable[[], None], int] = {
+            self.read: 50,
+            self.write: 20,
+            self.edit: 6,
+            self.like: 10,
+            self.erase: 3,
+            self.report: 2,
+            self.judge: 4,
+            self.register: 1,
+            self.come_back: 2,
+        }
+        while not self.town.closing.wait(self.chance.expovariate(1) * self.pause):
+            try:
+                self.chance.choices([*acts], [*acts.values()])[0]()
+            except Failed:
+                pass
+            except BaseException as error:
+                self.town.wrong.append(error)
+                return
+
+    def ask(
+        self,
+        method: str,
+        target: str,
+        *headers: str,
+        statuses: tuple[int, ...] = (200,),
+        **how: Any,
+    ) -> Answer:
+        begun_at = time.monotonic()
+        try:
+            answer = self.town.service.ask(
+                method, target, f"User-Agent: client {self.number}", *headers, **how
+            )
+            status, reason = answer.status, answer.body.decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as error:
+            status, reason = GONE, repr(error)
+        self.town.counts["requests"] += 1
+        if status in (GONE, 503):
+            assert self.town.is_excused(status, begun_at), f"{method} {target} {reason}"
+            assert not status or int(answer.headers["Retry-After"]) > 0
+            self.town.counts["refused" if status else "cut off"] += 1
+            raise Failed
+        assert status in statuses, (method, target, how, status, answer.body[:200])
+        return answer
+
+    def post(self, target: str, *headers: str, method: str = "POST", **body: Any) -> Any:
+        done = self.ask(method, target, *headers, body={"captcha_token": "x", **body}).json
+        self.town.counts["writes"] += 1
+        return done
+
+    def read(self) -> None:
+        page = self.chance.choice(PAGES)
+        target = self.chance.choice(
+            [
+                f"/comments?url={page}",
+                f"/comments?url={page}&view=threads&sort=likes",
+                f"/comments?url={page}&page=3&limit=100",
+                "/comments/latest",
+                "/pages?" + "&".join(f"url={page}" for page in PAGES),
+                f"/feed.atom?url={page}",
+                f"/thread?url={page}",
+                "/embed.js",
+                "/captcha",
+                "/health",
+            ]
+        )
+        known = self.etags.get(target)
+        headers = [f"If-None-Match: {known}"] if known else []
+        answer = self.ask("GET", target, *headers, statuses=(200, 304))
+        if etag := answer.headers.get("ETag"):
+            self.etags[target] = etag
+
+    def write(self) -> None:
+        name = f"{self.number}-{self.chance.getrandbits(64)}"
+        content = name + " word" * self.chance.randint(0, 200)
+        body: dict[str, Any] = {"page_url": self.chance.choice(PAGES), "nickname": "Ann"}
+        said = self.post("/comments", *self.token(0.3), content=content, **body)
+        kept = Written({content}, said.get("edit_token", ""))
+        kept.shown = said["comment"]["status"] == "visible"
+        self.written[said["comment"]["id"]] = kept
+        self.town.counts["comments"] += 1
+
+    def token(self, how_often: float) -> list[str]:
+        """The header of somebody signed in, where there is one."""
+        tokens = [token for token in self.accounts.values() if token]
+        if not tokens or self.chance.random() >= how_often:
+            return []
+        return [f"Authorization: Bearer {self.chance.choice(tokens)}"]
+
+    def mine(self) -> tuple[int, Written]:
+        """A comment of ours that is there for certain."""
+        there = [i for i, kept in self.written.items() if kept.gone == {False} and kept.token]
+        if not there:
+            raise Failed
+        number = self.chance.choice(there[-50:])
+        return number, self.written[number]
+
+    def edit(self) -> None:
+        number, kept = self.mine()
+        content = f"edited {self.chance.getrandbits(64)}"
+        kept.content.add(content)
+        path, token = f"/comments/{number}", {"edit_token": kept.token}
+        said = self.post(path, method="PATCH", content=content, **token)["comment"]
+        kept.content, kept.shown = {content}, said["status"] == "visible"
+
+    def like(self) -> None:
+        number, kept = self.mine()
+        if kept.shown:
+            undo = self.chance.random() < 0.3
+            kept.liked.add(not undo)
+            self.post("/comment/like", id=number, undo=undo)
+            kept.liked = {not undo}
+
+    def erase(self) -> None:
+        number, kept = self.mine()
+        kept.gone.add(True)
+        self.post(f"/comments/{number}", method="DELETE", edit_token=kept.token)
+        kept.gone = {True}
+
+    def report(self) -> None:
+        number, kept = self.mine()
+        if kept.shown:
+            self.post(f"/comments/{number}/report", reason="rude")
+
+    def judge(self) -> None:
+        number, kept = self.mine()
+        status = self.chance.choice(["visible", "visible", "spam"])
+        kept.shown = False  # until it is known
+        pass_ = f"Authorization: Bearer {self.town.token}"
+        self.post("/admin/comments", pass_, ids=[number], status=status)
+        kept.shown = status == "visible"
+
+    def register(self) -> None:
+        email = f"{self.number}-{self.chance.getrandbits(32)}@example.com"
+        self.post("/auth/register", email=email, nickname="Ann", password=CANARY)
+        self.accounts[email] = ""
+        self.town.counts["registrations"] += 1
+
+    def come_back(self) -> None:
+        """With the code that came by mail; or, signed in, to look after one's own."""
+        for email in [email for email, token in self.accounts.items() if not token]:
+            letters = [one for one in self.town.office.letters if one.rcpt_tos == [email]]
+            del self.accounts[email]
+            if letters:
+                body = {"email": email, "token": code_in(letters[-1].content)}
+                answer = self.ask("POST", "/auth/verify", body=body, statuses=(200, 400))
+                if answer.status == 200:  # else the answer before it was cut off
+                    token = self.post("/auth/login", email=email, password=CANARY)["token"]
+                    self.accounts[email] = token
+                    self.town.counts["sign-ins"] += 1
+            return
+        if header := self.token(1):
+            self.ask("GET", "/me", *header)
+            self.post("/page/follow", *header, page_url=self.chance.choice(PAGES))
+
+
+# The faults
+
+
+def killed(town: Town) -> None:
+    with town.excused(GONE):
+        town.service.process.kill()
+        town.service.process.wait()
+        assert_whole(str(town.service.path))
+        town.start()
+
+
+def stopped(town: Town) -> None:
+    with town.excused(GONE):
+        assert town.service.stop() == 0
+        town.start()
+
+
+def locked(town: Town) -> None:
+    """Another program holds the database for longer than writers wait."""
+    with closing(sqlite3.connect(town.service.path, isolation_level=None, timeout=20)) as other:
+        with town.excused(503):
+            other.execute("BEGIN EXCLUSIVE")
+            town.seen("refused")
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def limited(town: Town, what: int, most: int) -> Iterator[None]:
+    pid = town.service.process.pid
+    soft, hard = resource.prlimit(pid, what)
+    resource.prlimit(pid, what, (most, hard))
+    yield
+    resource.prlimit(pid, what, (soft, hard))
+
+
+def full(town: Town) -> None:
+    """No file may grow."""
+    with town.excused(503), limited(town, resource.RLIMIT_FSIZE, 0):
+        town.seen("refused", 3)
+
+
+def few_descriptors(town: Town) -> None:
+    """No connection can be taken and no file be opened."""
+    with town.excused(GONE, 503):
+        with limited(town, resource.RLIMIT_NOFILE, 3):
+            waiting = [town.service.sent(request("GET", "/health")) for _ in range(20)]
+        for peer in waiting:
+            peer.close()
+        until(lambda: town.service.ask("GET", "/health").status == 200)
+
+
+def mail_refused(town: Town) -> None:
+    town.office.refuses = True
+    town.seen("writes", 20)
+    town.office.refuses = False
+
+
+def webhook_broken(town: Town) -> None:
+    usual, town.hook.usual = town.hook.usual, BROKEN
+    town.seen("comments", 5)
+    town.hook.usual = [b"H"] * 20  # a drip
+    town.seen("comments", 5)
+    town.hook.usual = usual
+
+
+def crowded(town: Town) -> None:
+    """Silent, dripping and leaving ones."""
+    parts = [*PARTS.values(), b""]
+    crowd = [town.service.sent(parts[number % len(parts)]) for number in range(300)]
+    town.seen("requests", 50)
+    for peer in crowd[:200]:
+        reset(peer)
+    town.seen("requests", 50)
+    for peer in crowd[200:]:
+        peer.close()
+
+
+def suspended(town: Town) -> None:
+    town.service.process.send_signal(signal.SIGSTOP)
+    peers = [town.service.sent(request("GET", "/health")) for _ in range(30)]
+    town.service.process.send_signal(signal.SIGCONT)
+    until(lambda: all(peer.recv(1) for peer in peers))
+    for peer in peers:
+        peer.close()
+
+
+def read_at_length(town: Town) -> None:
+    """One reads a moment of the database while it is written on."""
+    with closing(sqlite3.connect(town.service.path, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        before = other.execute("SELECT count(*) FROM comment").fetchone()
+        town.seen("comments", 20)
+        assert other.execute("SELECT count(*) FROM comment").fetchone() == before
+        other.execute("ROLLBACK")
+
+
+def copied(town: Town) -> None:
+    town.command("backup")
+
+
+def recounted(town: Town) -> None:
+    town.command("recount")
+
+
+def exported(town: Town) -> None:
+    town.command("export")
+
+
+def overrun(town: Town) -> None:
+    """Many want the slowest thing at once."""
+    body = {"email": "nobody@example.com", "password": "x", "captcha_token": "x"}
+    with town.excused(503):
+        peers = [town.service.sent(request("POST", "/auth/login", body=body)) for _ in range(40)]
+        town.seen("requests", 20)
+        for peer in peers:
+            with suppress(OSError):
+                assert peer.recv(12) in (b"HTTP/1.1 401", b"HTTP/1.1 503")
+            peer.close()
+
+
+RESTARTS = [killed, stopped]
+FAULTS = [*RESTARTS, locked, full, few_descriptors, mail_refused, webhook_broken, crowded]
+FAULTS += [suspended, read_at_length, copied, recounted, exported, overrun]
+
+
+# The soak
+
+
+@pytest.fixture
+def town(tmp_path: Path, hook: Hook) -> Iterator[Town]:
+    office = Office()
+    office.start()
+    with services(tmp_path) as start:
+        yield Town(start, tmp_path, office, hook)
+    office.stop()
+
+
+def test_nothing_is_lost_and_nothing_grows_whatever_fails_meanwhile(
+    town: Town, campaign: Campaign
+) -> None:
+    minute, pause = (60.0, 0.1) if campaign.seconds else (0.0, 0.0)
+    clients = [Client(town, n, f"{campaign.seed}", pause) for n in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    used: list[int] = []
+    try:
+        for chance in campaign.rounds(len(FAULTS)):
+            ends_at, number = time.monotonic() + minute, campaign.last
+            # Restarts come in the first cycle alone, so that one process is seen growing old.
+            known = FAULTS if number < len(FAULTS) else FAULTS[len(RESTARTS) :]
+            cycle = random.Random(f"{campaign.seed} {number // len(known)}")
+            fault = cycle.sample(known, len(known))[number % len(known)]
+            town.seen("writes", chance.randint(5, 20))
+            fault(town)
+            town.seen("writes", 10)
+            until(lambda: time.monotonic() >= ends_at or town.wrong, minute + 1)  # noqa: B023
+            used = [*used, memory(town.service)] if fault not in RESTARTS else []
+            campaign.figures[f"MiB after {fault.__name__}"] = memory(town.service)
+            assert not town.wrong, (fault.__name__, *town.wrong, town.service.said[-2000:])
+    finally:
+        town.closing.set()
+        for client in clients:
+            client.join()
+    assert not town.wrong
+    until(lambda: held(town.service) == (1, town.threads))
+    if len(used) > 20:  # minutes in one process
+        quarter = len(used) // 4
+        early, late = (
+            statistics.median(used[quarter : 2 * quarter]),
+            statistics.median(used[-quarter:]),
+        )
+        assert late <= early * 1.05 + 2
+    killed(town)
+    assert town.service.stop() == 0
+    campaign.figures.update(town.counts)
+    assert_kept(town, [client.written for client in clients])
+
+
+def assert_kept(town: Town, ledgers: list[dict[int, Written]]) -> None:
+    with closing(sqlite3.connect(town.service.path)) as db:
+        kept = {
+            number: (content, status == "deleted", likes == 1)
+            for number, content, status, likes in db.execute(
+                "SELECT id, content, status, likes FROM comment"
+            )
+        }
+        untold = db.execute("SELECT count(*) FROM outbox WHERE recipient = 'webhook'").fetchone()[0]
+    for ledger in ledgers:
+        for number, written in ledger.items():
+            content, is_gone, is_liked = kept[number]
+            assert is_gone in written.gone
+            assert is_gone or (content in written.content and is_liked in written.liked)
+    told = {json.loads(call.body)["data"]["id"] for call in town.hook.calls}
+    assert len({number for ledger in ledgers for number in ledger} - told) <= untold
+
+
+def test_a_command_that_read_for_long_does_not_wait_for_itself_when_it_ends(
+    config: Config, outside: Outside
+) -> None:
+    """It would keep the writers of the service waiting, whose turn it holds meanwhile."""
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        app.house.store.secret("one", lambda: "x")
+        command = Store(Path(config.database_path), beside=True)
+        command.db.execute("BEGIN")
+        command.db.execute("SELECT * FROM secret").fetchone()
+        app.house.store.secret("two", lambda: "x")
+        command.close()
+        assert Path(config.database_path + "-wal").stat().st_size == 0
