@@ -131,7 +131,11 @@ class Service:
         self.opened.append(connection)
         connection.settimeout(20)
         host, _, port = self.address.removeprefix("http://").removeprefix("unix:").rpartition(":")
-        connection.connect(port if unix else (host, int(port)))
+        try:
+            connection.connect(port if unix else (host, int(port)))
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def sent(self, raw: bytes) -> socket.socket:
