@@ -1335,10 +1335,13 @@ PAGES = {
         "comments": "total DESC, id DESC",
     }.items()
 }
+# No number grows beyond what JavaScript can count to (2^53): where a file was spoilt, the next sum
+# would be none that SQLite can keep.
 COUNTED = {
     what: f"""
     INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
-        ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}"""
+        ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}
+     WHERE d.{what} BETWEEN -9007199254740992 AND 9007199254740992"""
     for what in ("comments", "views", "likes")
 }
 LIKE = {
@@ -1805,7 +1808,10 @@ class Store:
 
     def add_views(self, key: str, views: int, now: int) -> bool:
         """False when there is no such page."""
-        sql = "UPDATE page SET views = views + :views, seen_at = :now WHERE key = :key"
+        sql = """
+            UPDATE page SET seen_at = :now, views = views
+                   + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
+             WHERE key = :key"""
         found = self.run(sql, key=key, views=views, now=now).rowcount == 1
         if found:
             self.run(COUNTED["views"], more=views, now=now)
@@ -2715,8 +2721,14 @@ def picked(row: object, names: str) -> Json:
     return {name: getattr(row, name) for name in names.split()}
 
 
+def moment(seconds: float, zone: timezone = UTC) -> datetime:
+    """A time that is kept. One impossible row must not break a list."""
+    last = 253_402_214_400  # in the year 9999
+    return datetime.fromtimestamp(max(0, min(seconds, last)), zone)
+
+
 def rfc3339(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment(seconds).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def has_controls(text: str) -> bool:
@@ -2962,6 +2974,9 @@ class CommentRenderer(mistune.HTMLRenderer):
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return str(self.link(text or html.escape(url), url))
+
+    def block_code(self, code: str, info: str | None = None) -> str:
+        return str(super().block_code(code))  # a language that is a blank raises
 
 
 @functools.cache
@@ -5045,10 +5060,7 @@ def ip_for(cx: Context, ip: str) -> str:
 
 
 def beijing_time(seconds: int | None) -> str | None:
-    if seconds is None:
-        return None
-    last = 253_402_214_400  # in the year 9999: one impossible row must not break a list
-    return str(datetime.fromtimestamp(max(0, min(seconds, last)), BEIJING))[:19]
+    return None if seconds is None else str(moment(seconds, BEIJING))[:19]
 
 
 def as_json(row: Any, **more: Any) -> Json:
@@ -6660,8 +6672,8 @@ def pick(record: Any, path: str) -> Any:
 
 def as_text(value: Any) -> str:
     """Without what no text may hold; MongoDB and LeanCloud wrap some texts and numbers."""
-    if isinstance(value, dict):
-        return as_text(pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso"))
+    while isinstance(value, dict):
+        value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
     text = str(value) if isinstance(value, str | int | float) else ""
     text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc").strip()
@@ -7500,7 +7512,7 @@ ISO, SECONDS = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"
 
 
 def utc(seconds: int | None, form: str = ISO) -> str | None:
-    return datetime.fromtimestamp(seconds, UTC).strftime(form) if seconds else None
+    return moment(seconds).strftime(form) if seconds else None
 
 
 def spelt(page_url: str) -> str:

@@ -42,6 +42,7 @@ from commentd import (
     make_app,
     peek,
     restore,
+    sync,
 )
 
 ACCOUNT = """INSERT INTO account (email, nickname, password, created_at)
@@ -175,6 +176,62 @@ def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
     assert (tmp_path / "backups").stat().st_mode & 0o777 == 0o700
     for copy in copies:
         assert dump(str(copy)) == dump(visitor.served.house.store.path)
+
+
+def test_a_copy_is_the_moment_it_began_at_however_much_is_written_meanwhile(
+    tmp_path: Path, app: App, visitor: Visitor
+) -> None:
+    """Else it would begin anew at each write, and come to no end while somebody writes."""
+    visitor.say("before")
+    store, number = app.house.store, itertools.count()
+    with store.writing():  # of some steps
+        store.run("CREATE TABLE bulk AS SELECT zeroblob(40000000) AS bytes")
+
+    def meanwhile(left: int, pages: int) -> None:
+        if next(number) < 3:
+            with store.writing():
+                store.run("UPDATE comment SET nickname = 'later'")
+
+    with closing(connect(store.path)) as db:
+        copy_database(db, tmp_path / "copy.db", meanwhile)
+    assert 3 <= next(number) <= 5
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as db:
+        assert db.execute("SELECT nickname FROM comment").fetchall() == [("Ann",)]
+    with store.writing():
+        store.run("DROP TABLE bulk")
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, synced = tmp_path / "copies" / "copy.db", []
+    target.parent.mkdir()
+
+    def noted(path: Path) -> None:
+        synced.append((path, target.exists()))
+        sync(path)
+
+    monkeypatch.setattr(commentd, "sync", noted)
+    with closing(connect(app.house.store.path)) as db:
+        copy_database(db, target)
+    assert synced == [(target.with_name(".copy.db.part"), False), (target.parent, True)]
+
+
+def test_a_key_that_is_set_is_in_no_file(tmp_path: Path, config: Config, outside: Outside) -> None:
+    key = "k3y-of-the-settings-" * 2
+    app = make_app(replace(config, token_key=key), outside.world, rounds=1)
+    with closing(app):
+        visitor = Visitor(app)
+        visitor.register()
+        app.deliver()
+        visitor.verify(outside.code())
+        assert visitor.login()["token"]
+        visitor.say()
+        app.keep()
+        assert len(list((tmp_path / "backups").iterdir())) == 1
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert len(files) > 3
+        assert [path.name for path in files if key[:20].encode() in path.read_bytes()] == []
 
 
 @pytest.mark.parametrize(

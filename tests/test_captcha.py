@@ -21,6 +21,7 @@ from test_comments import at_once
 from test_mail import tls
 from test_server import Start, services, until
 
+import commentd
 from commentd import ANSWER_LIMIT, App, SettingsFault, load_config
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
@@ -698,6 +699,31 @@ def test_a_slip_of_the_keyboard_never_reaches_the_provider(
         told[f"{path} {slip}"] = status, len(siteverify.asked)
         siteverify.asked.clear()
     assert {slip: seen for slip, seen in told.items() if seen != (400, 0)} == {}
+
+
+def test_a_slip_of_the_keyboard_costs_neither_a_hash_nor_a_question(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = {"email": "ann@example.com", "token": "123456"}
+    bodies = {**BODIES, "/auth/verify": user, "/comment/like": {"id": 1}}
+    slips = [*MALFORMED, *wrong("/auth/verify", email=["", "a", 1], request_id=[1, "x" * 65])]
+    slips += wrong("/auth/verify", token=["", 123456, "12345", "１２３４５６", "12345\n"])
+    slips += wrong("/comment/like", id=["1", True, 1.0, 0, -1, 2**63, None, [1]], undo=[1, "yes"])
+    work: list[str] = []
+    for owner, name in ((commentd, "hashed"), (commentd.Store, "run"), (commentd.Store, "turn")):
+        usual = getattr(owner, name)
+
+        def watched(*args: Any, usual: Any = usual, name: str = name, **how: Any) -> Any:
+            work.append(name)
+            return usual(*args, **how)
+
+        monkeypatch.setattr(owner, name, watched)
+    for path, slip in slips:
+        body = bodies[path] | {"captcha_token": "x"} | slip
+        assert visitor.post_json(path, body, status=400)
+        assert work == [], f"{path} {slip}"
+    visitor.login(captcha_token="x", status=403)
+    assert {"run", "turn"} >= {*work} > set()  # so the test knows how to look
 
 
 def test_a_refusal_for_another_reason_leaves_the_token_good(

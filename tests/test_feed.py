@@ -377,6 +377,30 @@ def test_a_feed_has_proper_names_wherever_the_service_is(
             assert str(found.links["self"]).startswith(f"{public}/feed.atom")
 
 
+@pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])
+@pytest.mark.parametrize("public", ["", SERVICE])
+def test_what_is_said_of_scheme_and_host_changes_no_address(
+    config: Config, outside: Outside, peer: str, public: str
+) -> None:
+    """Not by the proxy that is named either: addresses are made of what the owner set."""
+    usual = {**USUAL, "server_public_url": public, "server_trusted_proxy": ("127.0.0.1/32",)}
+    with closing(make_app(replace(config, **usual), outside.world, rounds=1)) as app:
+        visitor = Crawler(app, peer)
+        said(visitor, "hi")
+        lies = {
+            **{f"X-Forwarded-{name}": "evil.example" for name in ("Host", "Server", "Prefix")},
+            **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"), "ftp"),
+            **dict.fromkeys(("X-Original-URL", "X-Rewrite-URL"), "/evil.example"),
+            "Forwarded": "proto=ftp;host=evil.example",
+            "Host": "evil.example",
+        }
+        for path in (f"/feed.atom?url={PAGE}", "/feed.atom", f"/thread?url={PAGE}", "/admin"):
+            plain, told = visitor.get(path), visitor.get(path, headers=lies)
+            assert told.body == plain.body
+            assert {*told.headers.items()} == {*plain.headers.items()}
+            assert "evil" not in told.text
+
+
 def test_readers_in_browsers_may_fetch_the_feed(visitor: Crawler) -> None:
     reply = visitor.get("/feed.atom", headers={"Origin": BLOG})
     assert reply.headers["Access-Control-Allow-Origin"] == BLOG

@@ -22,7 +22,7 @@ from xml.sax.saxutils import escape
 import pytest
 from conftest import Outside, Visitor, assert_whole, dump
 
-from commentd import Config, Store, main, make_app, proper_nickname
+from commentd import Config, Fault, Store, foreign, main, make_app, proper_nickname
 
 MOVING = Path(__file__).parent / "moving"
 PROGRAM = Path(__file__).parent.parent / "commentd.py"
@@ -1240,6 +1240,25 @@ def test_a_view_that_never_ends_is_not_waited_for(folder: Path, product: str) ->
         db.execute("ALTER TABLE comments RENAME TO real")
         db.execute(f"CREATE VIEW comments AS SELECT real.* FROM real, ({ENDLESS} SELECT x FROM n)")
     assert child(folder, "import", path, "--format", product, seconds=20).failure
+
+
+@SQLITE
+def test_a_foreign_database_is_left_when_its_time_is_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, product: str
+) -> None:
+    monkeypatch.setattr("commentd.HOUR", 0)
+    with (
+        pytest.raises(Fault, match="interrupted"),
+        foreign(made(product, folder, Said())) as (db, _),
+    ):
+        db.execute(f"{ENDLESS} SELECT x FROM n WHERE x = 3000000").fetchone()
+
+
+@SQLITE
+def test_the_schema_of_a_foreign_database_is_not_trusted(folder: Path, product: str) -> None:
+    with foreign(made(product, folder, Said())) as (db, tables):
+        assert db.execute("PRAGMA trusted_schema").fetchone()[0] == 0
+        assert "comments" in tables
 
 
 @SQLITE

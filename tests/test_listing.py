@@ -501,6 +501,15 @@ def test_a_client_views_sixty_times_a_minute(visitor: Visitor, app: App, outside
     assert visitor.listing()["views"] == 62
 
 
+def test_what_is_counted_in_memory_is_forgotten_with_its_minute(app: App, outside: Outside) -> None:
+    for number in range(50):
+        Visitor(app, f"203.0.113.{number}").listing()
+    assert len(app.house.tally.counts) == 50
+    outside.time += 60
+    Visitor(app).listing()
+    assert len(app.house.tally.counts) == 1
+
+
 def test_a_client_begins_twenty_pages_an_hour_by_views(
     visitor: Visitor, app: App, db: sqlite3.Connection, outside: Outside
 ) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from test_server import COMMENT, Service, services
 
+import commentd
 from commentd import __version__, main
 
 ROOT = Path(__file__).parent.parent
@@ -128,6 +130,13 @@ os.execv({words[0]!r}, {words} + sys.argv[1:])"""
     assert "Traceback" not in service.said
     assert done(*command, "--version", **environ) == f"commentd {__version__}\n"
     assert "proxy_pass http://127.0.0.1:8080/;" in done(*command, "example", "nginx", **environ)
+
+
+def test_five_packages_are_needed_at_the_floors_that_check_knows() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [re.match(r"([a-z0-9]+)>=([0-9.]+)", each) for each in project["dependencies"]]
+    floors = {found[1]: found[2] for found in needed if found}
+    assert (len(needed), floors) == (5, commentd.LEAST)
 
 
 def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path) -> None:

@@ -1,20 +1,25 @@
 """What is known of a reader is forgotten in time: addresses are masked in the file, likes forget
 whose they are, and all sums stay."""
 
+import hashlib
+import json
 import random
 import re
+import socket
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor, assert_whole
+from test_admin import new_owner
 from test_server import COMMENT, services, until
 
-from commentd import MIGRATIONS, App, Config, connect, make_app, masked, migrate
+from commentd import MIGRATIONS, App, Config, connect, main, make_app, masked, migrate
 
 HOUR, DAY = 3600, 86400
 KEPT = [  # what an author's connection says, what is stored of it, and what is left in the end
@@ -465,3 +470,72 @@ def test_where_nothing_is_due_nothing_is_written_and_nothing_scanned(
         assert all(
             re.match(r"SEARCH \w+ USING (COVERING )?INDEX|SEARCH.*PRIMARY KEY", p) for p in plans
         )
+
+
+# What leaves
+
+WEB = "http://198.51.100.9"  # of nobody
+
+
+def test_no_address_that_anybody_writes_is_called(
+    tmp_path: Path, config: Config, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[Any] = []
+
+    def refuse(address: Any, *more: Any, **how: Any) -> Any:
+        called.append(address)
+        raise ConnectionRefusedError
+
+    for name in ("create_connection", "getaddrinfo", "gethostbyname", "getfqdn"):
+        monkeypatch.setattr(socket, name, refuse)
+    names = {"site_origins": ("https://blog.example",), "server_public_url": "https://c.example"}
+    app = make_app(replace(config, server_listen="0.0.0.0:80", **names), outside.world, rounds=1)
+    with closing(app):
+        owner = new_owner(app)
+        guest = {"website": f"{WEB}/me", "email": "lu@198-51-100-9.example", "lang": "en"}
+        text = f"{WEB}/a ![x]({WEB}/x.png) [y]({WEB}/y) <img src={WEB}/z>"
+        visitor = Visitor(app)
+        said = visitor.say(text, page_url=f"{WEB}/page/", **guest)
+        number, token = said["comment"]["id"], said["edit_token"]
+        visitor.post_json("/comments/preview", {"content": text})
+        edit = {"content": f"{text} more", "edit_token": token}
+        visitor.patch_json(f"/comments/{number}", edit)
+        visitor.post_json(f"/comments/{number}/report", {"reason": text})
+        visitor.post_json("/page/like", {"page_url": f"{WEB}/page/"})
+        visitor.listing(url=f"{WEB}/page/", view="threads")
+        assert WEB in visitor.get("/feed.atom", {"url": f"{WEB}/page/"}).text
+        assert WEB in visitor.get("/thread", {"url": f"{WEB}/page/"}).text
+        owner.post_json("/admin/blocks", {"kind": "domain", "value": "evil.example"})
+        owner.post_json("/admin/comments", {"ids": [number], "status": "visible"})
+        assert WEB in owner.get("/admin/comments").text
+        for _ in range(2):
+            outside.time += HOUR
+            app.tick()
+            app.deliver()
+        assert WEB in outside.text()
+    rows = [{"objectId": "1", "nick": "Lu", "url": f"{WEB}/page/", "link": WEB, "comment": text}]
+    (tmp_path / "valine.json").write_text(json.dumps({"results": rows}))
+    monkeypatch.chdir(tmp_path)
+    assert main(["import", "--host", "198.51.100.9", "valine.json"]) == 0
+    assert called == []
+
+
+@pytest.mark.parametrize("settings", [{"server_metrics": True}])
+def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visitor) -> None:
+    addresses = ("Lu.Guest@example.net", "lu.guest@example.net", "ann@example.com")
+    secrets = [text for a in addresses for text in (a, a.partition("@")[0])]
+    for kind in ("md5", "sha1", "sha256", "sha512"):
+        secrets += [hashlib.new(kind, address.encode()).hexdigest() for address in addresses]
+    secrets.remove("ann")  # who is Ann
+    told = [ann.say("by an account"), Visitor(app).say("by a guest", email="Lu.Guest@example.net")]
+    told.append(Visitor(app).say("an answer", parent_id=1, email="lu.guest@example.net"))
+    told += [Visitor(app).say(email="lu.guest@example.net"), ann.listing()]
+    paths = ["/comments/latest", "/feed.atom", "/metrics", "/captcha", "/health"]
+    queries = ["/comments?url={}", "/comments?url={}&view=threads", "/comments?url={}&thread=1"]
+    queries += ["/pages?url={}", "/feed.atom?url={}", "/thread?url={}"]
+    for reader in (Visitor(app), ann):
+        for path in [*paths, *(query.format(PAGE) for query in queries)]:
+            told.append(reader.get(path).text)
+    said = "\n".join(map(str, told))
+    assert said.count("an answer") > 9
+    assert [secret for secret in secrets if secret in said] == []

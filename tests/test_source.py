@@ -130,6 +130,49 @@ def test_smtp_is_used_in_world_alone() -> None:
     assert parts_with(r"smtplib\.SMTP(_SSL)?\(") == {"World"}
 
 
+def callers_of(pattern: str) -> set[str]:
+    """The functions that call what is named so."""
+    return {
+        function.name
+        for function in functions(TREE)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and re.fullmatch(pattern, ast.unparse(node.func))
+    }
+
+
+def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -> None:
+    assert callers_of(r"(.*\.)?create_connection|socket\.socket(pair)?") == {"dialled"}
+    assert callers_of("dialled") == {"fetch", "send_letter"}
+    assert callers_of(r"http\.client\.\w+|urllib\.request\..*|(.*\.)?urlopen") == {"fetch"}
+    assert callers_of(r"smtplib\.SMTP(_SSL)?") == {"send_letter"}
+    # Each of an address of the settings: of a captcha's provider, of a webhook, of the service.
+    assert callers_of(r"(.*\.)?fetch") == {"siteverify", "send_webhook", "answers"}
+
+
+def test_no_function_goes_down_a_thread_by_calling_itself() -> None:
+    """Nor by others: answers may stand as deep as readers like. Only bare names are followed."""
+    known = {f.name: f for f in functions(TREE)}
+    called = {
+        name: {
+            node.func.id
+            for node in ast.walk(function)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        & known.keys()
+        for name, function in known.items()
+    }
+    below = called
+    for _ in known:  # those called by those called
+        wider = {n: names.union(*(below[name] for name in names)) for n, names in below.items()}
+        if wider == below:
+            break
+        below = wider
+    # A thread as a page has two steps; `deliver` is two functions of one name, and the texts of an
+    # import are no threads.
+    harmless = {"thread_item", "deliver", "deliver_due", "as_text"}
+    assert {name for name, names in below.items() if name in names} <= harmless
+
+
 # Size
 
 

@@ -1,24 +1,47 @@
 """What is made of texts that strangers send: strict JSON, names, page keys, addresses, Markdown."""
 
+import contextlib
 import ipaddress
 import json
+import random
 import re
 import unicodedata
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import test_feed
+import test_letters
+from blog import Pages, blog, chromium, say, service
+from conftest import Campaign, Outside, assert_whole
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from playwright.sync_api import Browser, BrowserContext, Request
+from test_admin import new_owner
+from test_admin_page import MAIL, account, remember
+from test_import import FILES, Said
+from test_letters import BLOG
 
+import commentd
 from commentd import (
+    App,
     BadRequest,
+    Config,
     clean,
     has_controls,
+    make_app,
+    make_token,
     masked,
     networks_of,
     page_name,
+    plain_html,
     plain_ip,
     proper_email,
     proper_nickname,
@@ -578,25 +601,118 @@ def test_no_attack_leaves_more_than_text(attack: str) -> None:
         assert clean(clean(attack)) == clean(attack)
 
 
-FRAGMENTS = st.sampled_from(
-    [
-        "[", "](", ")", "![", "<", ">", "</", "`", "```", "\n", "\n\n", "    ", "> ", "* ",
-        "1. ", "# ", "**", "_", "~~",
-        "|", "\\", "&", "&#x6a;", "&lt;", "&#0;", '"', "'", "=", "javascript:", "http://a.b",
-        "https:", "//", "mailto:a@b.cd",
-        "<script>", "<img src=x onerror=y>", "<!--", "-->", "<svg>", "<a href=", " onload=",
-        "data:", "[x]: ", "www.", "---",
-        "<http://a>", "]]>", "<?", "你", "\u202e", "\t", "a", " ",
-    ]
-)  # fmt: skip
+FRAGMENTS = [
+    "[", "](", ")", "![", "<", ">", "</", "`", "```", "\n", "\n\n", "    ", "> ", "* ",
+    "1. ", "# ", "**", "_", "~~",
+    "|", "\\", "&", "&#x6a;", "&lt;", "&#0;", '"', "'", "=", "javascript:", "http://a.b",
+    "https:", "//", "mailto:a@b.cd",
+    "<script>", "<img src=x onerror=y>", "<!--", "-->", "<svg>", "<a href=", " onload=",
+    "data:", "[x]: ", "www.", "---",
+    "<http://a>", "]]>", "<?", "你", "\u202e", "\t", "a", " ", "--!>", "<![CDATA[", "</p>",
+    "<br/>", "&NewLine;", "&Tab;", "&colon;", "&#x1f600;", "&ampamp;", "&notin", "\x00", "\x01",
+    "\x0b", "\x0c", "\r", "\x1b", "\x7f", "\x85", "\xa0", "\u2028", "\u2029", "\u2066", "\ufeff",
+    "\ufffd", "\uffff", "\U0010ffff", "\u017f", "\u212a", "\uff1c", "e\u0301", "👩‍💻",
+]  # fmt: skip
+ELEMENTS = (  # noqa: SIM905
+    "a article b base body br button code details div dl em embed form frameset h1 head hr html i "
+    "iframe img input isindex keygen li link listing marquee meta nobr noembed noframes noscript "
+    "object ol option p param plaintext pre s script select slot span strong style table tbody td "
+    "template textarea tfoot th title tr u ul video xmp svg math mi mo mtext mglyph malignmark "
+    "annotation-xml foreignObject desc use animate set path image constructor __proto__ x-y"
+).split()
+ATTRIBUTES = (  # noqa: SIM905
+    "href src onload onerror onclick onfocus onmouseover style class id name rel target title "
+    "srcdoc action formaction xlink:href xmlns background poster data type encoding autofocus is "
+    "slot part http-equiv content values attributeName constructor"
+).split()
+SCHEMES = (  # noqa: SIM905
+    "javascript: vbscript: data: file: blob: view-source: jar: about: ftp: tel: mailto: http: "
+    "https: http:// https:// // /// \\\\ / ? # http:/ https:\\\\"
+).split()
+SPELL = ["window.xss=1", "alert(1)", "top.xss=1//", "/evil.test/x.js", "evil.test", "text/html,<p>"]
 
 
-@many
-@given(text=st.lists(FRAGMENTS, max_size=40).map("".join) | TEXT)
-def test_whatever_is_written_stays_within_the_allow_list(text: str) -> None:
-    markup = safe_html(text)
-    judged(markup)
-    assert clean(markup) == markup
+def scheme(chance: random.Random) -> str:
+    """An address, spelled in one of the ways in which browsers read it all the same."""
+    text = chance.choice(SCHEMES)
+    for _ in range(chance.choice([0, 0, 1, 2])):
+        at = chance.randrange(len(text) + 1)
+        sign = text[at : at + 1] or "x"
+        way = [sign.swapcase(), f"&#{ord(sign)};", f"&#x{ord(sign):x}", f"%{ord(sign):02x}"]
+        way += ["&Tab;" + sign, "\t" + sign, "\n" + sign, "\x01" + sign, "\u200b" + sign]
+        text = text[:at] + chance.choice(way) + text[at + 1 :]
+    return text + chance.choice(SPELL)
+
+
+def element(chance: random.Random, depth: int) -> str:
+    """One of HTML: perhaps unclosed, wrongly nested, foreign, with attributes of all kinds."""
+    name, attributes = chance.choice(ELEMENTS), ""
+    for _ in range(chance.choice([0, 0, 1, 1, 2, 3])):
+        value = scheme(chance) if chance.random() < 0.7 else writing(chance, depth - 2)
+        quote = chance.choice(['"', '"', "'", "`", ""])
+        blank = chance.choice([" ", " ", "/", "\n", "\x0c"])
+        attributes += f"{blank}{chance.choice(ATTRIBUTES)}={quote}{value}{quote}"
+    inner = writing(chance, depth - 1)
+    return chance.choice(
+        [
+            f"<{name}{attributes}>{inner}</{name}>",
+            f"<{name}{attributes}>{inner}",
+            f"<{name.title()}{attributes}/>{inner}</{chance.choice(ELEMENTS)}>",
+            f"<{name}{attributes} {inner}",
+            f"<!--{inner}{chance.choice(['-->', '--!>', '>', '', '--'])}",
+            f"<![CDATA[{inner}]]>",
+            f"<?{name} {inner}?>",
+            f"<!{name} {inner}>",
+        ]
+    )
+
+
+def mark(chance: random.Random, depth: int) -> str:
+    """One of Markdown: links, images, references, addresses, emphasis, code, quotes, lists."""
+    inner, url = writing(chance, depth - 1), scheme(chance)
+    sign = chance.choice(["*", "**", "_", "~~", "`", "``", "***"])
+    return chance.choice(
+        [
+            f"[{inner}]({url})",
+            f"[{inner}]({url} {chance.choice(FRAGMENTS)}{inner}')",
+            f"![{inner}](<{url}>)",
+            f"[![{inner}]({url})]({scheme(chance)})",
+            f"[{inner}]: {url} '{inner}'\n\n[{inner}] [x][{inner}]",
+            f"<{url}>",
+            f" {url} ",
+            f"{sign}{inner}{chance.choice([sign, ''])}",
+            f"\n```{inner}\n{inner}\n{chance.choice(['```', '~~~', ''])}\n",
+            f"\n{chance.choice(['> ', '* ', '1. ', '# ', '    ', '- [ ] ', '| '])}{inner}\n",
+        ]
+    )
+
+
+def writing(chance: random.Random, depth: int = 3) -> str:
+    """What a stranger may have written: a grammar, known attacks, and accidents to both."""
+    kinds = [element, mark] if depth > 0 else []
+    text = "".join(
+        chance.choice([*kinds, *kinds, lambda c, d: c.choice(FRAGMENTS)])(chance, depth)
+        for _ in range(chance.choice([0, 1, 1, 2, 3]))
+    )
+    while depth == 3 and chance.random() < 0.6:
+        cut, at = sorted(chance.choices(range(len(text) + 1), k=2))
+        piece = [text[cut:at], "", chance.choice(FRAGMENTS), chance.choice(ATTACKS)]
+        piece += [text[cut:at][::-1], text[cut:at] * chance.choice([2, 3, 50])]
+        text = (text[:cut] + chance.choice(piece) + text[at:])[:2000]
+    return text
+
+
+def test_whatever_is_written_stays_within_the_allow_list(campaign: Campaign) -> None:
+    for chance in campaign.rounds(10_000):
+        text = writing(chance)
+        markup, bare = safe_html(text), clean(text)
+        campaign.figures["texts"] += 1
+        campaign.figures["links"] += markup.count("<a ")
+        campaign.figures["characters"] += len(text)
+        judged(markup)
+        judged(bare)
+        judged(clean(bare))
+        assert markup in (clean(markup), plain_html(text))  # where the renderer failed
 
 
 @pytest.mark.parametrize(
@@ -656,3 +772,266 @@ def test_what_the_renderer_chokes_on_is_shown_as_text(
     monkeypatch.setattr("commentd.markdown", lambda: choke)
     assert safe_html("a <b>\nc & \"d'") == "a &lt;b&gt;<br>c &amp; &quot;d&#x27;"
     assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
+# All ways in, all ways out
+
+
+def printable(text: str) -> str:
+    """Without what no field takes."""
+    return "".join(c for c in text if c in "\n\t" or not has_controls(c)).strip() or "x"
+
+
+def name(chance: random.Random) -> str:
+    for _ in range(9):
+        with contextlib.suppress(ValueError):
+            return proper_nickname(" ".join(printable(writing(chance)).split())[:60])
+    return "<b>Ann"
+
+
+def website(chance: random.Random) -> str:
+    with contextlib.suppress(ValueError):
+        return proper_website(f"https://evil.test/{writing(chance)}"[:200])
+    return "https://evil.test/?a=1&lt;b&amp;(c)"
+
+
+def place(chance: random.Random) -> str:
+    text = " ".join(printable(writing(chance)).split())[:200]
+    return chance.choice(["/", "/", "https://blog.example/", ""]) + text
+
+
+def fields(chance: random.Random) -> dict[str, Any]:
+    said = {"nickname": name(chance), "website": website(chance)}
+    return {**said, "content": printable(writing(chance) + chance.choice(ATTACKS))}
+
+
+class Ways:
+    """A service of its own, with each way to write a comment and each to read one."""
+
+    def __init__(self, config: Config, folder: str, chance: random.Random) -> None:
+        kind = chance.choice(["json", *commentd.CHATS])
+        there = {"database_path": f"{folder}/x.db", "webhook_kind": kind, "site_origins": (BLOG,)}
+        there |= {"webhook_url": "https://hook.test/?chat_id=1", "limits_enabled": False}
+        there |= {"server_public_url": "https://comments.example", "comments_max_length": 10_000}
+        self.config, self.chance, self.page = replace(config, **there), chance, place(chance)
+        self.outside, self.hooked = Outside(), list[bytes]()
+        world = replace(self.outside.world, fetch=self.hook)
+        self.app = make_app(self.config, world, rounds=1)
+        self.owner, self.guest = new_owner(self.app), test_letters.Reader(self.app)
+
+    def hook(self, url: str, message: bytes = b"", **headers: str) -> tuple[int, bytes]:
+        self.hooked.append(message)
+        return 200, b"{}"
+
+    def write(self) -> Iterator[str]:
+        """By each way; the HTML of each reply."""
+        form = {"page_url": self.page, "captcha_token": "x", "lang": "en", "email": "lu@e.cn"}
+        first = self.guest.post_json("/comments", form | fields(self.chance)).json
+        answer = form | {"parent_id": first["comment"]["id"]}
+        own = self.guest.post_json("/comments", answer | fields(self.chance)).json
+        path = f"/comments/{own['comment']['id']}"
+        change = fields(self.chance) | {"edit_token": own["edit_token"]}
+        self.guest.post_json(f"{path}/report", {"reason": fields(self.chance)["content"][:500]})
+        self.app.deliver()
+        replies = [first, own, self.guest.patch_json(path, change).json]
+        replies += [self.owner.patch_json(f"/admin{path}", fields(self.chance)).json]
+        replies += [self.owner.post_json("/admin/reply", answer | fields(self.chance)).json]
+        yield from (reply["comment"]["html"] for reply in replies)
+        yield self.guest.post_json("/comments/preview", fields(self.chance)).json["html"]
+
+    def bring(self, path: Path) -> None:
+        """From another product, where texts are HTML."""
+        said = fields(self.chance)
+        row = Said("7", page=self.page, text=said.pop("content"), **said)
+        path.write_bytes(self.chance.choice([*FILES.values()])([row]))
+        wish = Namespace(what=str(path), format=None, host=None, zone=None, dry_run=False)
+        assert commentd.import_command(self.config, wish) == 0
+
+    def read(self) -> Iterator[str]:
+        """By each way; the HTML of each comment. What is around it is judged at once."""
+        for query in ({}, {"view": "threads"}, {"thread": 1}):
+            found = self.guest.get("/comments", {"url": self.page, "limit": 100, **query}).json
+            for comment in found["comments"]:
+                yield from (each["html"] for each in (comment, *comment.get("replies", [])))
+        for path in ("/comments/latest", "/admin/comments"):
+            found = (self.owner if "admin" in path else self.guest).get(path).json
+            yield from (comment["html"] for comment in found["comments"])
+        for query in ({}, {"url": self.page}):
+            yield from (
+                e["html"] for e in test_feed.Feed(self.guest.get("/feed.atom", query)).entries
+            )
+        test_feed.Shown(self.guest.get("/thread", {"url": self.page}))
+        self.outside.time += 3600
+        self.app.deliver()
+        for message in test_letters.arrived(self.outside):
+            assert message.get_content_type() == "text/plain"
+            for link in test_letters.links_in(test_letters.content(message)):
+                self.guest.get(test_letters.path_of(link), status="*")
+        for message in map(strict_json, self.hooked):
+            if self.config.webhook_kind == "json":
+                yield message["data"]["html"]
+
+
+def test_no_way_in_and_no_way_out_lets_more_through(
+    config: Config, tmp_path: Path, campaign: Campaign
+) -> None:
+    for chance in campaign.rounds(20):
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            ways = Ways(config, folder, chance)
+            with closing(ways.app):
+                pages = [*ways.write()]
+                ways.bring(Path(folder) / "export")
+                pages += ways.read()
+            assert_whole(ways.config.database_path)
+        for markup in pages:
+            judged(markup)
+        campaign.figures["comments judged"] += len(pages)
+        campaign.figures["letters"] += len(ways.outside.letters)
+        campaign.figures["webhooks"] += len(ways.hooked)
+
+
+# In a real browser
+
+WATCH = """
+window.met = []
+window.thread = () => [
+  ...document.querySelector('commentd-thread').shadowRoot.querySelectorAll('.body')
+]
+for (const name of ['alert', 'confirm', 'prompt', 'open']) window[name] = () => met.push(name)
+const BAD = `iframe, frame, frameset, object, embed, img, image, video, audio, math, template, base,
+  style, animate, set, use, foreignObject, marquee, form[action], [srcdoc], [formaction],
+  [background], [autofocus], body :is(meta, link), area, applet, portal, dialog`
+function look(node) {
+  for (const each of node.querySelectorAll ? [node, ...node.querySelectorAll('*')] : []) {
+    const names = each.getAttributeNames?.() ?? []
+    const ours = each.type === 'application/ld+json' || /[/](embed|admin)[.]js$/.test(each.src)
+    if (each.matches?.(BAD) || names.some(name => name.startsWith('on'))) met.push(each.outerHTML)
+    if (each.localName === 'script' && !ours) met.push(each.outerHTML)
+    if (each.href && !/^(https?|mailto):|[.]css$|^data:,$/.test(each.href)) met.push(each.outerHTML)
+  }
+}
+function watch(root) {
+  const all = {subtree: true, childList: true, attributes: true}
+  new MutationObserver(list => {
+    for (const {type, target, addedNodes} of list) {
+      for (const node of type === 'attributes' ? [target] : addedNodes) look(node)
+    }
+  }).observe(root, all)
+}
+watch(document)
+const attach = Element.prototype.attachShadow
+Element.prototype.attachShadow = function (how) {
+  const root = attach.call(this, how)
+  watch(root)
+  return root
+}
+"""
+PUT = """async all => {
+  for (const markup of all) {
+    const box = document.body.appendChild(document.createElement('div'))
+    box.innerHTML = markup
+    box.querySelectorAll('*').forEach(node => node.focus())
+  }
+  await new Promise(go => setTimeout(go))
+  await new Promise(go => requestAnimationFrame(go))
+  return [...document.body.children].map(box => [box.innerHTML, box.textContent])
+}"""
+
+
+class Eye:
+    """A page that tells what ran in it, what it was made of, and what it asked others for."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.page, self.out = context.new_page(), list[str]()
+        self.page.add_init_script(WATCH)
+        self.page.on("request", self.asks)
+        self.page.on("dialog", lambda dialog: self.out.append("dialog") or dialog.dismiss())
+
+    def asks(self, request: Request) -> None:
+        if not request.url.startswith(("http://blog.test:", "http://comments.test:", "data:,")):
+            self.out.append(request.url)
+
+    def sees(self) -> list[str]:
+        ran: list[str] = self.page.evaluate("window.xss ? [...met, 'xss'] : met")
+        return ran + self.out
+
+
+Ground = tuple[Eye, str, str]  # the service, and a blog without any policy to protect it
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def ground(app: App, browser: Browser) -> Iterator[Ground]:
+    page = "<!doctype html><meta charset=utf-8><link rel=icon href='data:,'><title>x</title><body>"
+    account(app)
+    with service(app) as address, ExitStack() as ending:
+        tag = f"<commentd-thread limit=100></commentd-thread><script src={address}/embed.js>"
+        pages: Pages = {"/bare/": ({}, page), "/post/": ({}, f"{page}{tag}</script>")}
+        home = ending.enter_context(blog(pages))
+        context = browser.new_context(bypass_csp=True)
+        ending.callback(context.close)
+        owner = app.house.store.account_of(MAIL)
+        assert owner
+        token = make_token(owner, app.house.key, test_letters.START, "admin")
+        remember(context, address, f"{address}/commentd admin", {"token": token})
+        yield Eye(context), address, home
+
+
+in_browser = pytest.mark.parametrize(
+    "settings",
+    [{"server_listen": "127.0.0.1:0", "limits_enabled": False, "comments_max_length": 10_000}],
+    ids=[""],
+)
+
+
+@in_browser
+def test_the_eye_sees_what_it_is_there_to_see(ground: Ground) -> None:
+    eye, _, home = ground
+    for markup in (
+        "<img src=x onerror=window.xss=1>", "<img src=//evil.test/x>", "<svg onload=alert(1)>",
+        "<a href=javascript:x>x</a>", "<p onclick=x>", "<style>*{}</style>", "<base href=//x>",
+        "<iframe src=javascript:top.xss=1>", "<script>1</script>", "<input autofocus onfocus=x>",
+    ):  # fmt: skip
+        eye.page.goto(f"{home}/bare/")
+        assert eye.sees() == []
+        eye.page.evaluate(PUT, [markup])
+        assert eye.sees()
+        eye.out.clear()
+
+
+@in_browser
+def test_in_a_browser_nothing_runs_and_nothing_is_fetched(
+    app: App, ground: Ground, campaign: Campaign
+) -> None:
+    eye, address, home = ground
+    for chance in campaign.rounds(5):
+        path, markup = f"/post/?n={campaign.last}", {}
+        for said in [fields(chance) for _ in range(20)]:
+            number = say(app, said.pop("content"), said.pop("nickname"), page=path, hours=0, **said)
+            markup[number] = str(app.house.store.comment(number).html)
+
+        eye.page.goto(f"{home}/bare/")
+        bare = eye.page.evaluate(PUT, [*markup.values()])
+        assert [each for each, _ in bare] == [*markup.values()], "it is read as it was written"
+        assert eye.sees() == []
+
+        eye.page.goto(home + path)
+        eye.page.wait_for_function("() => thread().length === 20")
+        assert eye.page.evaluate("thread().map(each => each.textContent)") == [
+            text for _, text in reversed(bare)
+        ]
+        assert eye.sees() == []
+
+        eye.page.goto(f"{address}/thread?url={path}")
+        assert eye.page.locator("article").count() == 20
+        assert eye.sees() == []
+
+        eye.page.goto(f"{address}/admin?{campaign.last}#comments")
+        eye.page.wait_for_function("() => document.querySelectorAll('main article').length >= 20")
+        assert eye.sees() == []
+        campaign.figures["texts, each in four places"] += 20

@@ -1,0 +1,222 @@
+"""The lines of OWASP ASVS 5.0: each is judged in asvs.toml, and each test that is named is there.
+Then what no other test holds. `python tests/test_asvs.py` prints the sums of each chapter."""
+
+import ast
+import re
+import sqlite3
+import ssl
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from test_source import ROOT, SOURCE, STATIC, TREE
+from test_source import functions as functions_in
+
+# How many lines of level 1, and then of level 2, each section has.
+SECTIONS = """1.1:0+2 1.2:5+4 1.3:2+9 1.4:0+3 1.5:1+1 2.1:1+2 2.2:2+1 2.3:1+3 2.4:0+1 3.2:2+0
+    3.3:1+3 3.4:2+4 3.5:3+2 3.7:0+2 4.1:1+2 4.2:0+1 4.3:0+2 4.4:1+3 5.1:0+1 5.2:2+1 5.3:2+0 5.4:0+3
+    6.1:1+2 6.2:8+4 6.3:2+2 6.4:2+2 6.5:0+5 6.6:0+3 6.8:0+4 7.1:0+3 7.2:4+0 7.3:0+2 7.4:2+3 7.5:0+2
+    7.6:0+2 8.1:1+1 8.2:2+1 8.3:1+0 8.4:0+1 9.1:3+0 9.2:1+3 10.1:0+2 10.2:0+2 10.3:0+4 10.4:5+6
+    10.5:0+5 10.6:0+2 10.7:0+3 11.1:0+2 11.2:0+3 11.3:2+1 11.4:1+3 11.5:0+1 11.6:0+1 12.1:1+2
+    12.2:2+0 12.3:0+4 13.1:0+1 13.2:0+5 13.3:0+2 13.4:1+4 14.1:0+2 14.2:1+3 14.3:1+2 15.1:1+2
+    15.2:1+2 15.3:1+6 16.1:0+1 16.2:0+5 16.3:0+4 16.4:0+3 16.5:0+3 17.1:0+1 17.2:0+4 17.3:0+2"""
+KINDS = ("tests", "kept", "departs", "inapplicable")
+
+LIST: dict[str, Any] = tomllib.loads((ROOT / "tests" / "asvs.toml").read_text("utf-8"))
+LINES: list[dict[str, Any]] = LIST["line"]
+SCRIPTS = {path.name: path.read_text("utf-8") for path in STATIC if path.suffix == ".js"}
+
+
+def functions() -> set[str]:
+    """All tests, each as `file::name`."""
+    return {
+        f"{path.name}::{function.name}"
+        for path in ROOT.glob("tests/test_*.py")
+        for function in functions_in(ast.parse(path.read_text("utf-8")))
+        if function.name.startswith("test_")
+    }
+
+
+def expected() -> Iterator[tuple[str, int]]:
+    for section, first, second in re.findall(r"([\d.]+):(\d+)\+(\d+)", SECTIONS):
+        for number in range(int(first) + int(second)):
+            yield f"{section}.{number + 1}", 1 if number < int(first) else 2
+
+
+def kind_of(line: dict[str, Any]) -> str:
+    """Tests may stand beside a departure, for the part that is kept."""
+    kinds = [kind for kind in KINDS if kind in line]
+    return "departs" if kinds == ["tests", "departs"] else " and ".join(kinds)
+
+
+def sums() -> str:
+    counted = Counter((line["number"].partition(".")[0], kind_of(line)) for line in LINES)
+    rows = [["chapter", *KINDS]]
+    for chapter in dict.fromkeys(chapter for chapter, _ in counted):
+        rows.append([chapter, *(str(counted[chapter, kind]) for kind in KINDS)])
+    totals = Counter(map(kind_of, LINES))
+    rows.append(["all", *(str(totals[kind]) for kind in KINDS)])
+    return "\n".join(" ".join(f"{cell:>12}" for cell in row) for row in rows)
+
+
+def test_every_line_of_both_levels_is_there_once() -> None:
+    found = [(line["number"], line["level"]) for line in LINES]
+    assert found == list(expected())
+    assert len(found) == 253
+
+
+def test_every_line_is_judged_in_one_way() -> None:
+    for line in LINES:
+        assert line.keys() <= {"number", "level", "about", *KINDS}, line["number"]
+        assert kind_of(line) in KINDS, line["number"]
+        assert 3 <= len(line["about"].split()) <= 9, line["number"]
+        for kind in ("kept", "departs", "inapplicable"):
+            said = line.get(kind, "It is just so.")
+            assert re.fullmatch(r".{10,300}\w\)?\.", said), line["number"]
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    there = functions()
+    named = {(line["number"], test) for line in LINES for test in line.get("tests", [])}
+    assert [(number, test) for number, test in sorted(named) if test not in there] == []
+    assert [line["number"] for line in LINES if line.get("tests", ["one"]) == []] == []
+
+
+# What no other test holds
+
+
+# Where it stands, who is called, with what first.
+CALLS = [
+    (function.name, ast.unparse(node.func), ast.unparse(node.args[0]), node.args[0])
+    for function in functions_in(TREE)
+    for node in ast.walk(function)
+    if isinstance(node, ast.Call) and node.args
+]
+
+
+def called(name: str) -> set[tuple[str, str]]:
+    """The functions that call one of this name, and with what."""
+    return {(where, given) for where, who, given, _ in CALLS if who.rpartition(".")[2] == name}
+
+
+def test_no_pattern_is_made_of_input() -> None:
+    """Those that are no constants are texts of ours, or made of some."""
+    patterns = [node for _, who, _, node in CALLS if re.fullmatch(r"re\.[a-z]+", who)]
+    assert len(patterns) > 70
+    made = {
+        ast.unparse(pattern)
+        for pattern in patterns
+        if any(isinstance(n, ast.Name) and not n.id.isupper() for n in ast.walk(pattern))
+    }
+    assert made == {"address", "blank", "digits", "letter", "product.sign"}
+    assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == []
+
+
+def test_only_addresses_of_the_settings_are_called() -> None:
+    """Nothing that a reader writes, and no file that is brought in, names one."""
+    assert called("fetch") == {
+        ("siteverify", "url"),
+        ("send_webhook", "config.webhook_url"),
+        ("answers", "url"),
+    }
+    assert "url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]" in SOURCE
+    assert 'url = f"{config.server_public_url}/health"' in SOURCE
+    assert SOURCE.count("answers(world, url)") == 1
+
+
+def test_no_window_listens_to_messages() -> None:
+    """But the worker that the proof of work runs in, which only its page can talk to."""
+    heard = [
+        (name, found)
+        for name, text in SCRIPTS.items()
+        for found in re.findall(
+            r"""addEventListener\(['"`]message|.(?<!worker\.)\bonmessage\s*=""", text
+        )
+    ]
+    assert heard == [("embed.js", "`onmessage =")]
+
+
+def test_nobody_is_redirected() -> None:
+    assert re.findall(r"\b30[12378]\b|redirect\(|['\"]Location['\"]", SOURCE) == []
+    ways = r"\blocation(\.href)?\s*=[^=]|\blocation\.(assign|replace)\(|window\.open\(|http-equiv"
+    for path in STATIC:
+        assert not re.search(ways, path.read_text("utf-8")), path.name
+
+
+def test_password_fields_are_masked_and_open_to_managers() -> None:
+    masked = 0
+    for name, text in SCRIPTS.items():
+        for field in re.findall(r"type: 'password'[^\n]*", text):
+            assert "autocomplete" in field, name
+            masked += 1
+        assert re.findall(r"field\('password'(?!, word, \{type: 'password')", text) == [], name
+        assert not re.search(r"onpaste|Listener\('(paste|copy|drop|contextmenu)'", text), name
+    assert masked == 2
+
+
+def test_secrets_are_drawn_with_a_hundred_and_twenty_eight_bits() -> None:
+    drawn = called("chance")
+    few = {(name, size) for name, size in drawn if int(size) < 16}
+    assert few == {("new_code", "8"), ("new_challenge", "8")}  # six digits, and a number of work
+    assert len(drawn) > 6
+    sealed = dict(re.findall(r"""\bmac\([\w.]+, ["\'](\w+)["\'].*\)\[:(\d+)\]""", SOURCE))
+    assert sealed.pop("message") == "12"  # no secret: it keeps the numbers of letters apart
+    assert set(sealed.values()) == {"32"}
+    assert len(sealed) == 5
+
+
+def test_no_hash_is_weaker_than_sha_256() -> None:
+    assert set(re.findall(r"hashlib\.(\w+)", SOURCE)) == {"sha256", "pbkdf2_hmac", "blake2b"}
+    keyed = re.findall(r"hmac\.(?:new|digest)\(.*?, ?\"(\w+)\"\)", SOURCE)
+    assert (set(keyed), len(keyed)) == ({"sha256"}, SOURCE.count("hmac.new(") + 3)
+
+
+def test_tls_is_1_2_or_newer() -> None:
+    assert ssl.create_default_context().minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert set(re.findall(r"ssl\.\w+\(", SOURCE)) == {"ssl.create_default_context("}
+    nginx = (ROOT / "static" / "nginx.conf").read_text("utf-8")
+    assert re.findall("ssl_protocols (.*);", nginx) == ["TLSv1.2 TLSv1.3"]
+
+
+def test_every_column_is_judged_by_who_may_see_it(db: sqlite3.Connection) -> None:
+    """Of those that `readers` see some of: a masked address, a state where it was deleted."""
+    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    columns = {
+        table: sorted(row[1] for row in db.execute(f"PRAGMA table_info({table})"))
+        for table in tables
+        if not table.startswith("sqlite_")
+    }
+    ranks = {"readers", "owner", "admins", "nobody"}
+    assert all(seen.keys() <= ranks for seen in LIST["stored"].values())
+    judged = {table: " ".join(seen.values()) for table, seen in LIST["stored"].items()}
+    assert {table: sorted(names.split()) for table, names in judged.items()} == columns
+
+
+def test_browsers_keep_what_the_list_names() -> None:
+    kept = {word for text in SCRIPTS.values() for word in re.findall(r"\bkeep\('?(\w+)", text)}
+    assert kept - {"key"} == {*LIST["browser"]}  # that of the function itself
+    stores = r"localStorage|sessionStorage|indexedDB|document\.cookie|caches\.open"
+    direct = {name for name, text in SCRIPTS.items() if re.search(rf"{stores}", text)}
+    assert direct == {"embed.js", "account.js", "admin.js", "more.js"}
+    assert sum(text.count(".setItem(") for text in SCRIPTS.values()) == 1
+
+
+def test_each_package_has_a_floor() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = dict(re.match(r"(\w+)>=([\d.]+)", line).groups() for line in project["dependencies"])  # type: ignore[union-attr]
+    floors = re.search(r"^LEAST = (\{.*?\})$", SOURCE, re.M)
+    assert floors
+    assert wanted == ast.literal_eval(floors[1])
+
+
+def test_logs_go_to_the_terminal_alone() -> None:
+    used = set(re.findall(r"logging\.(\w+)", SOURCE))
+    assert used == {"getLogger", "basicConfig", "INFO", "ERROR"}
+    (setup,) = re.findall(r"basicConfig\(.*", SOURCE)
+    assert "file" not in setup
+    assert "handlers" not in setup
+
+
+if __name__ == "__main__":
+    print(sums())
