@@ -5693,6 +5693,7 @@ def page_reply(cx: Context, template: str, values: Mapping[str, str], status: in
     page = cx.assets[template].body.decode()
     text = re.sub(r"\{\{(\w+)\}\}", lambda name: values[name[1]], page)
     headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-store"}
+    headers["Cross-Origin-Resource-Policy"] = "same-origin"
     if cx.config.server_public_url.startswith("https:"):  # elsewhere browsers warn, and ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Reply(text.encode(), "text/html; charset=utf-8", headers, status)
@@ -5800,10 +5801,11 @@ def asset(cx: Context, name: str) -> Reply:
     found = cx.assets.get(cx.environ["PATH_INFO"].lstrip("/"))
     if found is None or name.endswith((".html", "letters.json")):
         raise NotFound("没有这个网址")
-    body, headers = found.body, {"Vary": "Accept-Encoding, Origin, Authorization"}
+    body, etag, headers = found.body, found.etag, {"Vary": "Accept-Encoding, Origin, Authorization"}
     if "gzip" in cx.header("Accept-Encoding"):
         body, headers["Content-Encoding"] = found.zipped, "gzip"
-    return kept(cx, Reply(body, found.content_type, headers), HOUR, found.etag)
+        etag = f'{etag[:-1]}-gzip"'  # other bytes, another tag (RFC 9110, section 8.8.3.3)
+    return kept(cx, Reply(body, found.content_type, headers), HOUR, etag)
 
 
 # -- Admins -------------------------------------------------------------------
@@ -6496,18 +6498,19 @@ PREFLIGHT = {
 
 
 def headers_for(config: Config, path: str, origin: str, private: bool) -> dict[str, str]:
-    private = private or path == "/me" or path.startswith(("/auth/", "/admin", "/me/"))
+    ours = path.startswith("/admin")  # for our own pages alone
+    private = private or ours or path == "/me" or path.startswith(("/auth/", "/me/"))
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
         "base-uri 'none'; sandbox",
-        "Cross-Origin-Resource-Policy": "cross-origin",
+        "Cross-Origin-Resource-Policy": "same-origin" if ours else "cross-origin",
         "Cache-Control": "no-store" if private else "no-cache",
         "Vary": "Origin, Authorization",
     }
     allowed = not config.site_origins or origin in config.site_origins
-    if allowed and not path.startswith("/admin"):  # which is for our own pages alone
+    if allowed and not ours:
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     if re.fullmatch("https://[^/]+", config.server_public_url):  # under a prefix it is the blog's
