@@ -3465,9 +3465,13 @@ def compose(
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     address, now = sender_of(config), int(world.now())
     headers = {"Message_ID": f"<{world.chance(16).hex()}@{address.domain}>", **headers}
-    # By hand: Python makes encoded words of long ones, which nobody reads there (RFC 2047, 5).
+    # By hand: Python makes encoded words of long ones, which nobody reads there (RFC 2047, 5), and
+    # drops the quotes of a long name, but one that it encodes.
+    if address.display_name.isascii():
+        headers["From"] = str(address)
+    else:
+        message["From"] = address
     head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-    message["From"] = address
     message["To"] = email.headerregistry.Address(addr_spec=to)
     message["Subject"] = one_line(subject)
     message["Date"] = datetime.fromtimestamp(now, UTC)
@@ -6699,7 +6703,7 @@ def count_in(value: Any, most: int = 2**53) -> int:
 
 def time_in(value: Any, zone: str, now: float) -> int | None:
     """UTC seconds of a time that can be: since 1990, and not to come."""
-    text, seconds = as_text(value), 0.0
+    text, seconds = as_text(value)[:64], 0.0
     with contextlib.suppress(ValueError, OverflowError):
         moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text))
         here = datetime.fromisoformat(f"2000-01-01T00:00{zone}").tzinfo
@@ -7176,10 +7180,10 @@ GONE |= dict.fromkeys(("ip", "country", "location", "language", "held"), "")
 GONE |= {"status": "deleted", "likes": 0, "pinned": 0, "edited_at": None}
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
-IMAGE = re.compile(r"(?i)<img\b[^>]*>")
+IMAGE = re.compile(r"(?i)<img\b[^<>]*>")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
-AT_ANCHOR = re.compile(r"\[(@[^\]]*)\]\(#[^)]*\)")  # how Waline's answers begin
+AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how Waline's answers begin
 
 
 def markdown_in(said: Json) -> tuple[str, str]:
@@ -8330,12 +8334,22 @@ def asked_for(argv: list[str] | None) -> argparse.Namespace:
     return asked
 
 
+class LogLine(logging.Formatter):
+    """One event, one line: what follows it, a trace, is indented, and nothing steers a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = "\n    ".join(super().format(record).splitlines())
+        return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in lines)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     asked = asked_for(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
     try:

@@ -336,6 +336,36 @@ def test_confirming_one_registration_drops_the_others_and_their_letters(
     assert visitor.login()["nickname"] == "Ann"
 
 
+@pytest.mark.parametrize("settings", [NO_LIMITS])
+def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    guest = stranger(app, 1)
+    guest.say("under her address", email=ANN)
+    code, request_id = code_for(guest, outside, nickname="Anna", password="new")
+    code_for(stranger(app, 2), outside)
+    guest.faults_allowed = True  # and what a refusal changes, the visitor sees
+    writer = app.house.store.writer
+    for last in itertools.count(5, 25):
+        steps, cuts = itertools.count(), [True]
+
+        def cut() -> bool:
+            now = next(steps) >= last and writer.in_transaction  # noqa: B023
+            return now and bool(cuts) and cuts.pop()  # noqa: B023
+
+        writer.set_progress_handler(cut, 1)
+        form = {"email": ANN, "token": code, "request_id": request_id}
+        reply = guest.post_json("/auth/verify", form, expect_errors=True)
+        writer.set_progress_handler(None, 1)
+        if reply.status_int == 200:
+            break
+        assert (reply.status_int, reply.text) == (503, FAILURE)
+    assert last > 50
+    assert guest.login(password="new")["nickname"] == "Anna"
+    assert [c["user_id"] for c in guest.listing()["comments"]] == [1]
+
+
 # Which registration a code confirms
 
 
@@ -449,6 +479,18 @@ def test_an_expired_registration_still_says_unverified_for_a_day(
         assert visitor.login(status=401) == said
         assert visitor.login(password="other", status=401) == WRONG
         assert db.execute("SELECT code FROM registration WHERE code <> ''").fetchall() == []
+
+
+def test_the_file_holds_no_code_but_in_its_letter(
+    app: App, visitor: Visitor, outside: Outside, db: sqlite3.Connection
+) -> None:
+    code, request_id = code_for(visitor, outside)
+    visitor.register("bob@example.com")
+    (kept,) = db.execute("SELECT * FROM registration WHERE email = ?", (ANN,)).fetchall()
+    assert code not in [str(value) for value in kept]
+    assert commentd.mac(app.house.key, "code", request_id, code) in kept
+    letters = dump_of(visitor, "outbox")
+    assert [letter[2] for letter in letters] == ["bob@example.com"], "what was sent is gone"
 
 
 # Tries
@@ -569,6 +611,21 @@ def test_a_login_that_fails_tells_and_does_the_same_for_every_address(
         assert stranger(app, 7).login("bob@example.com", 401, password=f"waits {i}") == UNVERIFIED
 
 
+def test_a_blocked_account_fails_to_log_in_like_an_unknown_one(
+    app: App, ann: Visitor, hashes: list[int], db: sqlite3.Connection
+) -> None:
+    db.execute("UPDATE account SET blocked = 1")
+    hashes.clear()
+    replies = []
+    for email, password in ((ANN, CANARY), (ANN, "wrong"), ("nobody@example.com", CANARY)):
+        fields = body(email=email, password=password)
+        asked = stranger(app, 9).post_json("/auth/login", fields, status=401)
+        replies.append((asked.status, sorted(asked.headers.items()), asked.json))
+    assert replies == [replies[0]] * 3
+    assert replies[0][2] == WRONG
+    assert hashes == [1] * 3
+
+
 def test_a_verification_that_fails_tells_the_same_for_every_address(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
@@ -641,6 +698,25 @@ def test_the_bytes_of_a_password_count_exactly(visitor: Visitor, outside: Outsid
         hashlib.sha256(hashlib.sha256(password.encode()).hexdigest().encode()).hexdigest(),
     ]
     for other in others:
+        assert visitor.login(password=other, status=401) == WRONG
+    assert visitor.login(password=password)["role"] == "user"
+
+
+@pytest.mark.parametrize("settings", [NO_LIMITS])
+@pytest.mark.parametrize("password", ["1", "123456", "password", "  "])
+def test_a_short_and_common_password_is_taken(
+    visitor: Visitor, outside: Outside, password: str
+) -> None:
+    visitor.verify(code_for(visitor, outside, password=password)[0])
+    assert visitor.login(password=password)["role"] == "user"
+    assert visitor.login(password=password * 2, status=401) == WRONG
+
+
+@pytest.mark.parametrize("settings", [NO_LIMITS])
+def test_every_byte_of_a_long_password_counts(visitor: Visitor, outside: Outside) -> None:
+    password = "x" * 1023 + "y"
+    visitor.verify(code_for(visitor, outside, password=password)[0])
+    for other in (password[:-1], "x" * 1024, "y" + password[1:], password[:72]):
         assert visitor.login(password=other, status=401) == WRONG
     assert visitor.login(password=password)["role"] == "user"
 
@@ -806,6 +882,30 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
     assert ann.say("good", headers={"Authorization": f"bearer {good}"})["comment"]["user_id"] == 1
 
 
+def test_no_field_of_its_header_lets_a_token_name_its_key(
+    app: App, ann: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "dialled", None)  # nor is one asked for elsewhere
+    own, key = b"a key that whoever sends it knows well", app.house.key
+    coded = base64.urlsafe_b64encode(own).rstrip(b"=").decode()
+    claims = {"id": 1, "use": "login", "ver": 1, "iat": START, "exp": START + 100}
+    for field in (
+        {"kid": own.decode()},
+        {"kid": "../../dev/null"},
+        {"kid": "' UNION SELECT 'x"},
+        {"jwk": {"kty": "oct", "k": coded}},
+        {"jku": "http://127.0.0.1:1/keys"},
+        {"x5u": "http://127.0.0.1:1/keys", "x5c": [coded]},
+        {"typ": "other", "cty": "JWT"},
+    ):
+        head = {"alg": "HS256", **field}
+        for forged in (own, b"", b"x", coded.encode()):
+            ann.authorization = ("Bearer", jwt_of(head, claims, forged))
+            assert ann.get("/comments", {"url": PAGE}, status=401).json == TOKEN_INVALID
+        ann.authorization = ("Bearer", jwt_of(head, claims, key))
+        ann.listing()
+
+
 def test_logging_out_ends_all_tokens_of_the_account_and_no_others(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
@@ -877,6 +977,15 @@ def test_accounts_without_a_key_stop_the_start(ann: Visitor, config: Config) -> 
     with pytest.raises(commentd.Fault, match="key"):
         make_app(config)
     make_app(replace(config, token_key="k" * 32)).close()
+
+
+def test_the_key_of_a_service_is_32_bytes_of_its_own(tmp_path: Path) -> None:
+    keys = []
+    for name in ("one", "other", "one"):
+        with closing(make_app(Config(database_path=str(tmp_path / f"{name}.db")))) as app:
+            keys.append(app.house.key)
+    assert re.fullmatch(b"[0-9a-f]{64}", keys[0])
+    assert keys[0] == keys[2] != keys[1]
 
 
 # Limits

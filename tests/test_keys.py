@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -82,6 +83,10 @@ def test_different_passwords_have_different_hashes(one: str, other: str) -> None
     assume(one.lower() != other.lower() or not re.fullmatch("[0-9A-Fa-f]{64}", one))
     scheme = commentd.password_scheme(1, KEY, ANN)
     assert (commentd.hashed(one, scheme) == commentd.hashed(other, scheme)) == (one == other)
+
+
+def test_chance_is_that_of_the_system() -> None:
+    assert commentd.World().chance is secrets.token_bytes
 
 
 @many

@@ -65,6 +65,14 @@ def test_a_household_of_ipv6_is_one_visitor_for_one_browser(visitor: Visitor, ap
         assert like(Visitor(app, ip)) == answer("comment", number, True)
 
 
+def test_the_name_of_a_browser_counts_for_512_characters(visitor: Visitor, app: App) -> None:
+    visitor.say()
+    names = {"x" * 512: 1, "x" * 512 + "y": 1, "x" * 9000: 1, "y" + "x" * 511: 2}
+    for name, number in names.items():
+        browser = Visitor(app, HTTP_USER_AGENT=name)
+        assert like(browser) == answer("comment", number, True)
+
+
 def test_a_like_tells_the_file_neither_address_nor_browser(
     visitor: Visitor, db: sqlite3.Connection
 ) -> None:

@@ -1,8 +1,10 @@
 import contextlib
 import email
 import email.policy
+import random
 import re
 import shutil
+import smtplib
 import socket
 import socketserver
 import sqlite3
@@ -11,18 +13,17 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
+from email.header import decode_header, make_header
 from email.message import EmailMessage
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
-from conftest import START, Outside, Visitor, assert_whole
-from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from conftest import START, Campaign, Outside, Visitor, assert_whole
 
 import commentd
 from commentd import App, Config, Worker, World, make_app
@@ -589,43 +590,200 @@ def test_a_failure_of_mail_is_no_callers_to_learn(serve: Serve, clerk: Clerk) ->
 
 # The letters
 
+INJECTED = [
+    "=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?=",
+    "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=", "=\u200b?utf-8?b?YQpCY2M6IGVAZQ==?=",
+    "a\r\nBcc: eve@evil.example", "a\n\nbody", "Ann, Bob", 'a"', "a\u2028b\x85c",
+    "{code} %s {0} {until.__class__}", 'Ann" <eve@evil.example>, "x', "博客" * 60, "\udcff",
+]  # fmt: skip
+SCRAPS = [
+    *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
+    *[
+        "\x85",
+        "\xa0",
+        "\u2028",
+        "\u2029",
+        "\u00ad",
+        "\u200b",
+        "\u200e",
+        "\u202e",
+        "\u2066",
+        "\ufeff",
+    ],
+    *[
+        "=?",
+        "?=",
+        "=?utf-8?",
+        "q?",
+        "b?",
+        "=0a",
+        "=0D=0A",
+        "_",
+        "?",
+        "=",
+        " ",
+        "  ",
+        "\t",
+        "\ud83d",
+    ],
+    *["Bcc:", "To: ", "Subject: x", "Content-Type: text/html", "--", ".", "\r\n.\r\n", "> ", ">"],
+    *["<", ">", "@", ",", ";", ":", '"', "\\", "(", ")", "eve@evil.example", "<eve@evil.example>"],
+    *[
+        "{",
+        "}",
+        "{{",
+        "{site}",
+        "{0.__class__}",
+        "%",
+        "%s",
+        "%(a)s",
+        "$1",
+        "Ann",
+        "名",
+        "é",
+        "e\u0301",
+    ],
+    *["👩‍💻", "مرحبا", "\U000e0041", "\ue000", "\uffff", "\U0010ffff", "https://evil.example/ "],
+    *["Approve: https://evil.example/", "Spam:    x", "“Bob” replied", "x" * 80, "-" * 40],
+]
 
-@hypothesis_settings(deadline=None, max_examples=150)
-@given(st.text(max_size=60) | st.text("\r\n\t =?utf-8QB:a_", max_size=60), st.booleans())
-@example("=?utf-8?q?a=0aBcc:_eve@evil.example?=", True)
-@example("=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?=", True)
-@example("a\r\nBcc: eve@evil.example", True)
-@example("a\n\nbody", True)
-@example("Ann, Bob", True)
-@example('a"', True)
-@example("a\u2028b\x85c", True)
-@example("{code} %s {0} {until.__class__}", True)
-@example('Ann" <eve@evil.example>, "x', True)
-@example("博客" * 60, True)
-@example("\udcff", True)
-def test_no_name_makes_another_letter(name: str, known: bool) -> None:
-    assert_letters_are_whole({"COMMENTD_SITE_NAME": name}, "commentd@localhost", known)
-    environ = {"COMMENTD_MAIL_SENDER": f"{name} <comments@blog.example>"}
-    with contextlib.suppress(commentd.SettingsFault):
-        assert_letters_are_whole(environ, "comments@blog.example", known)
+
+def scrawl(chance: random.Random) -> str:
+    """A text that would be more than a text."""
+    pieces = chance.choices([*SCRAPS, *SCRAPS, *INJECTED], k=chance.choice([1, 1, 2, 3, 5, 8]))
+    pieces += [chr(chance.choice([chance.randrange(0x3000), chance.randrange(0x110000)]))]
+    text = "".join(chance.sample(pieces, len(pieces))) * chance.choice([1] * 20 + [40])
+    return text.encode("utf-8", "replace").decode() if chance.random() < 0.9 else text
 
 
-def assert_letters_are_whole(environ: dict[str, str], sender: str, known: bool) -> None:
-    config, world = commentd.load_config(None, environ), World(now=lambda: START)
-    for letter in (
-        commentd.code_letter(config, world, ANN, "123456", known),
-        commentd.changed_letter(config, world, ANN),
-    ):
-        text = letter["message"]
-        assert text.isascii()
-        assert max(map(len, text.split("\r\n"))) <= 998
-        assert "\n" not in text.replace("\r\n", "")
-        message = read(text)
-        assert message.keys() == HEADERS
-        assert [a.addr_spec for a in message["To"].addresses] == [ANN]
+def line_of(chance: random.Random) -> str:
+    """The same, as a field takes it that takes no controls."""
+    text = "".join(c if not commentd.has_controls(c) else " " for c in scrawl(chance))
+    return " ".join(text.encode("utf-8", "replace").decode().split()) or "x"
+
+
+def address_of(chance: random.Random) -> str:
+    """A strange one that is allowed."""
+    signs = "ab09!#$%&'*+/=?^_`{|}~-"
+    words = ["".join(chance.choices(signs, k=chance.choice([1, 2, 9, 30]))) for _ in range(2)]
+    host = ".".join("a" * chance.choice([1, 9, 60]) for _ in range(chance.choice([1, 2, 3])))
+    with contextlib.suppress(ValueError):
+        return commentd.proper_email(f"{chance.choice(['.', '']).join(words)}@{host}.example")
+    return ANN
+
+
+CASE = commentd.Case(
+    **{each.name: 1 if "int" in str(each.type) else "" for each in fields(commentd.Case)}
+)
+ABOUT = ["In-Reply-To", "References"]
+ENDED = [*ABOUT, "List-Unsubscribe", "List-Unsubscribe-Post"]
+NAME, REASON = "NNAMEE", "RREASONN"
+FOLDED = re.compile(r"\nFrom:.*\r\n ")  # Python may have lost the quotes of a long name
+
+
+@dataclass
+class Desk:
+    """Writes a letter of each kind about the same comments."""
+
+    config: Config
+    to: str
+    reasons: list[str]
+
+    def letters(self, *cases: commentd.Case) -> dict[str, tuple[dict[str, Any], list[str]]]:
+        rows = [{"reason": reason, "reported_at": START} for reason in self.reasons]
+        store: Any = SimpleNamespace(reports=lambda number: [])
+        office = commentd.Office(
+            config=self.config, world=World(now=lambda: START), store=store, key=b"k" * 32
+        )
+        reported: Any = SimpleNamespace(reports=lambda number: rows)
+        seen = [replace(case, status="visible") for case in cases]
+        pairs = [(case, replace(case, id=5)) for case in cases]
+        reader: Any = {"email": self.to, "id": 3, "language": cases[0].language}
+        asked = replace(cases[0], id=5, email=self.to)
+        plain = (self.config, office.world, self.to)
+        return {
+            "code": (commentd.code_letter(*plain, "123456", False), []),
+            "known": (commentd.code_letter(*plain, "123456", True), []),
+            "changed": (commentd.changed_letter(*plain), []),
+            "asking": (commentd.asking_letter(office, cases[0], asked), []),
+            "waiting": (commentd.owner_letter(office, self.to, [*cases]), ABOUT),
+            "visible": (commentd.owner_letter(office, self.to, seen), ABOUT),
+            "reported": (
+                commentd.owner_letter(replace(office, store=reported), self.to, [*cases]), ABOUT,
+            ),
+            "answer": (commentd.answer_letter(office, self.to, pairs), ENDED),
+            "follower": (commentd.follower_letter(office, reader, [*cases]), ENDED),
+        }  # fmt: skip
+
+
+def test_no_words_make_another_letter(campaign: Campaign) -> None:
+    """Whoever chose them: a reader, or the owner in his settings."""
+    for chance in campaign.rounds(60):
+        environ = {"COMMENTD_SERVER_PUBLIC_URL": "https://comments.example"}
+        environ |= {"COMMENTD_SITE_ORIGINS": "https://blog.example"}
+        environ |= {"COMMENTD_SITE_NAME": scrawl(chance)}
+        sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
+        with contextlib.suppress(commentd.SettingsFault):
+            named = environ | {"COMMENTD_MAIL_SENDER": f"{scrawl(chance)} <comments@{host}>"}
+            commentd.load_config(None, named)
+            environ, sender = named, f"comments@{host}"
+        page = chance.choice([f"/{line_of(chance)}", line_of(chance), scrawl(chance)])
+        said = {
+            "nickname": line_of(chance)[:64],
+            "page_url": page.encode("utf-8", "replace").decode()[:2048],
+            "content": "\n".join(line_of(chance) for _ in range(chance.choice([1, 3]))),
+            "website": chance.choice(["", "https://evil.example/"]),
+            "language": chance.choice([*commentd.all_words()]),
+            "held": chance.choice(["all", "first", "links", "fast", "word: x"]),
+        }
+        case = replace(CASE, **said)
+        config, reason = commentd.load_config(None, environ), line_of(chance)[:500]
+        desk = Desk(config, address_of(chance), [reason])
+        cases = [replace(case, id=7 + n) for n in range(chance.choice([1] * 9 + [2] * 9 + [22]))]
+        config = replace(config, mail_sender="")  # of which nothing is in a text
+        bare = Desk(config, desk.to, [REASON]).letters(
+            *[replace(each, nickname=NAME, content="x", website="") for each in cases]
+        )
+        for kind, (letter, names) in desk.letters(*cases).items():
+            text = assert_whole_letter(letter, sender, desk.to, [*HEADERS, *names])
+            ours = "\n".join(frame(read(bare[kind][0]["message"]).get_content()))
+            ours = ours.replace(NAME, case.nickname).replace(REASON, reason)
+            assert without_links(frame(text)) == without_links(ours.split("\n")), kind
+            campaign.figures["letters"] += 1
+
+
+def frame(text: str) -> list[str]:
+    """A letter without what is quoted in it."""
+    return [line for line in text.splitlines() if line[:2] != "> "]
+
+
+def without_links(lines: list[str]) -> list[str]:
+    return [re.sub(r"https://comments.example/mail\S+", "", line) for line in lines]
+
+
+def assert_whole_letter(letter: dict[str, Any], sender: str, to: str, names: list[str]) -> str:
+    """It has these headers alone, one recipient, and a plain text."""
+    raw = letter["message"]
+    assert raw.isascii()
+    assert max(map(len, raw.split("\r\n"))) <= 998
+    assert not re.search("[\r\n\0]", raw.replace("\r\n", ""))
+    assert letter["recipient"] == to
+    assert smtplib.quoteaddr(to) == f"<{to}>"
+    old = email.message_from_string(raw)  # as many programs still read it
+    message = read(raw)
+    assert [*old.keys()] == [*message.keys()]
+    assert sorted(message.keys()) == sorted(names)
+    assert [a.addr_spec for a in message["To"].addresses] == [to]
+    if not FOLDED.search(raw):
         assert [a.addr_spec for a in message["From"].addresses] == [sender]
-        assert message["Auto-Submitted"] == "auto-generated"
-        assert not message.is_multipart()
+    for name, value in old.items():
+        told = str(make_header(decode_header(re.sub(r"\r\n(?=[ \t])", "", value))))
+        assert not commentd.has_controls(told), (name, told)
+    assert message["Auto-Submitted"] == "auto-generated"
+    assert (message.get_content_type(), message.is_multipart()) == ("text/plain", False)
+    assert message.defects == []
+    text: str = message.get_content()
+    return text.replace("\r\n", "\n")
 
 
 def test_a_letter_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_typed(

@@ -2,7 +2,6 @@
 readers could take for two requests. None holds a thread, a descriptor or the log for long."""
 
 import contextlib
-import os
 import re
 import socket
 import sqlite3
@@ -11,13 +10,25 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from conftest import PAGE, Outside
-from test_server import LOGIN, Service, Start, answer_on, request, services, until
+from conftest import PAGE, Campaign, Outside
+from test_server import (
+    LOGIN,
+    Service,
+    Start,
+    answer_on,
+    held,
+    held_at_rest,
+    memory,
+    request,
+    services,
+    until,
+)
 
 import commentd
 from commentd import CONNECTIONS, REPLY_TIME, REQUEST_TIME, Config, drain, make_app, make_server
@@ -436,31 +447,6 @@ def test_whoever_only_listens_gets_what_was_asked_in_whole(
     assert [*found, 0][:2] == statuses
 
 
-def held(service: Service) -> tuple[int, int]:
-    """Its sockets and temporary files, and its threads."""
-    process = Path(f"/proc/{service.process.pid}")
-    if not process.exists():
-        pytest.skip("this system has no /proc")
-    links = []
-    for link in (process / "fd").iterdir():
-        with contextlib.suppress(OSError):
-            links.append(os.readlink(link))
-    threads = len(list((process / "task").iterdir()))
-    return sum("socket:" in link or "(deleted)" in link for link in links), threads
-
-
-def held_at_rest(service: Service) -> tuple[int, int]:
-    """The same of a service that listens and no more, when all its threads have been started."""
-    assert service.ask("GET", "/health").status == 200  # only its loop answers, after the start
-    return until(lambda: now if (now := held(service))[0] == 1 else None)
-
-
-def memory(service: Service) -> int:
-    """In MiB."""
-    status = Path(f"/proc/{service.process.pid}/status").read_text()
-    return int(status.partition("VmRSS:")[2].split()[0]) // 1024
-
-
 def reset(peer: socket.socket) -> None:
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     peer.close()
@@ -520,11 +506,16 @@ def unwilling(service: Service) -> socket.socket:
     return peer
 
 
-def cut(peers: list[socket.socket]) -> bool:
-    """Whether all were closed, after one more byte of each."""
+def poke(peers: list[socket.socket]) -> None:
+    """One more byte of each."""
     for peer in peers:
         with contextlib.suppress(OSError):
             peer.send(b"1")
+
+
+def cut(peers: list[socket.socket]) -> bool:
+    """Whether all were closed, after one more byte of each."""
+    poke(peers)
     return all(map(gone, peers))
 
 
@@ -616,3 +607,119 @@ def test_connections_that_come_and_go_at_the_limit_do_not_fill_the_log(start: St
         crowd.append(service.sent(HEALTH))
         assert answer_on(crowd[-1]).status == 200
     assert service.said.count("\n") < 50, service.said
+
+
+# All of them at once, by chance
+
+ASKING = head(ASK, CL)
+LONGER = head(b"Content-Length: %d" % (len(LIKE) + 99)) + LIKE
+SHORTER = head(b"Content-Length: %d" % (len(LIKE) - 9)) + LIKE
+TRICKLE = chunks(b"")
+
+
+@dataclass
+class Peer:
+    """Sends a piece and takes a bite at each step."""
+
+    line: socket.socket
+    pieces: list[bytes]
+    bite: int
+    leaves: Callable[[socket.socket], object] | None
+
+    def step(self, chance: Random) -> None:
+        with contextlib.suppress(OSError):
+            if self.pieces:
+                self.line.send(self.pieces.pop(0))
+            if self.bite:
+                self.line.recv(self.bite)
+            if self.leaves and chance.random() < 0.1:
+                self.leaves(self.line)
+
+
+def in_bites(raw: bytes, size: int = 1) -> list[bytes]:
+    return [raw[i : i + size] for i in range(0, len(raw), size)]
+
+
+def hostile(service: Service, chance: Random) -> Peer:
+    pieces = chance.choice(
+        [
+            *([], in_bites(chance.choice([LIST, LIKED, hello()])), [LONGER], [SHORTER], [ASKING]),
+            *([LIST * 4], [LIKED + LIST[:9]], [HEALTH] * 40, in_bites(LIST * 9, 9)),
+            *([TRICKLE] + [b"1\r\nx\r\n"] * 99, [TRICKLE, b"ffff\r\n"], [TRICKLE] + [b"0"] * 99),
+            *([ASKING, *in_bites(LIKE * 2)], [chance.choice(list(AMBIGUOUS.values())) + HEALTH]),
+        ]
+    )
+    way_out = chance.choice([None, None, reset, socket.socket.close, half_close])
+    line = service.connect()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, chance.choice([2048, 1 << 16]))
+    line.setblocking(False)
+    return Peer(line, list(pieces), chance.choice([0, 0, 1, 1, 1 << 16]), way_out)
+
+
+def half_close(peer: socket.socket) -> None:
+    peer.shutdown(socket.SHUT_WR)
+
+
+@pytest.mark.usefixtures("many")
+def test_an_honest_reader_is_answered_amid_all_of_them(start: Start, campaign: Campaign) -> None:
+    service = start(program=IMPATIENT)
+    before = held_at_rest(service)
+    with_comments(service.path, 200)
+    used, taken = 0, list[float]()
+    for chance in campaign.rounds(2):
+        peers = [hostile(service, chance) for _ in range(chance.choice([50, 100, 300]))]
+        for _ in range(20):
+            for peer in chance.sample(peers, len(peers) // 2):
+                peer.step(chance)
+            begun_at = time.monotonic()
+            answer = service.raw(chance.choice([LIST, LIKED, HEALTH]))
+            taken.append(time.monotonic() - begun_at)
+            assert answer.status == 200
+        left = [peer.line for peer in peers if peer.line.fileno() >= 0]
+        until(lambda: poke(left) or held(service) == before)  # noqa: B023
+        for peer in peers:
+            peer.line.close()
+        service.opened.clear()
+        used = used or memory(service)
+        campaign.figures["peers"] += len(peers)
+        campaign.figures["MiB more"] = memory(service) - used
+        campaign.figures["ms at the 99th percentile"] = at_99(taken)
+    assert campaign.figures["MiB more"] <= 20
+    assert "Traceback" not in service.said
+    assert service.said.count("\n") < 50, service.said
+
+
+def at_99(seconds: list[float]) -> int:
+    """The 99th percentile, in milliseconds."""
+    return round(1000 * sorted(seconds)[len(seconds) * 99 // 100])
+
+
+@pytest.mark.usefixtures("many")
+def test_900_of_1000_that_are_silent_or_drip_keep_nobody_waiting(
+    start: Start, campaign: Campaign
+) -> None:
+    """With `--seconds`, by the deadlines in force."""
+    service = start(program="" if campaign.seconds else IMPATIENT)
+    before, taken = held_at_rest(service), list[float]()
+    with_comments(service.path, 500)
+    for chance in campaign.rounds(1):
+        silent = [service.connect() for _ in range(500)]
+        drips = [service.sent(LIST[:1]) for _ in range(400)]
+        begun_at, sent = time.monotonic(), 1
+        while not all(map(gone, drips)):
+            if time.monotonic() - begun_at > sent:  # a byte a second
+                sent += 1
+                for peer in drips:
+                    with contextlib.suppress(OSError):
+                        peer.send(LIST[sent : sent + 1])
+            asked_at = time.monotonic()
+            assert service.raw(chance.choice([LIST, LIKED, HEALTH])).status == 200
+            taken.append(time.monotonic() - asked_at)
+            assert asked_at - begun_at < 60, "drips are not cut"
+        campaign.figures["honest requests"] = len(taken)
+        campaign.figures["ms at their 99th percentile"] = at_99(taken)
+        campaign.figures["ms until all drips were cut"] = round(1000 * (asked_at - begun_at))
+        for peer in [*silent, *drips]:
+            peer.close()
+        service.opened.clear()
+        until(lambda: held(service) == before)

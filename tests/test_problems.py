@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import sqlite3
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -314,6 +314,39 @@ def test_a_query_that_is_wrong_is_refused(eve: Visitor) -> None:
         assert code in ("url_missing", "url_invalid", "query_invalid"), query
 
 
+MORE = """
+    admin=1 admin=true role=admin user_id=1 as=owner status=all status=waiting hidden=true all=1
+    deleted=1 show_ip=full ip=full emails=1 email=eve@example.com include=email fields=* debug=1
+    format=raw callback=hit jsonp=hit redirect=https://evil.example return_to=//evil.example next=//
+""".split()  # noqa: SIM905
+
+
+def test_no_word_of_a_query_shows_more(visitor: Visitor, app: App) -> None:
+    visitor.say("seen", email="lu@example.cn")
+    hidden = visitor.say("hidden")["comment"]["id"]
+    with app.house.store.writing():
+        app.house.store.judge(hidden, "waiting", START)
+    robot = {"User-Agent": "a bot"}  # whose looking is no view
+    lists = ["/comments", "/comments?view=threads", "/comments/latest", "/pages", "/feed.atom"]
+    for path in [*lists, "/thread", "/me", "/captcha", "/health", "/home.js"]:
+        asked = f"{path}{'&' if '?' in path else '?'}url={PAGE}"
+        plain = visitor.get(asked, headers=robot, expect_errors=True)
+        for word in MORE:
+            answer = visitor.get(f"{asked}&{word}", headers=robot, expect_errors=True)
+            assert (answer.status, answer.body) == (plain.status, plain.body), word
+            assert sorted(answer.headers.items()) == sorted(plain.headers.items())
+
+
+def test_nothing_that_is_set_changes_over_http() -> None:
+    assert {r.method for r in ROUTES if "settings" in r.path} == {"GET"}
+    assert [r.path for r in ROUTES if "export" in r.path] == ["/me/export"]
+    assert not [r for r in ROUTES if r.method not in ("GET", "POST", "PATCH", "DELETE")]
+    names = {f.name for f in fields(Config)} - {"site_name", "webhook_url", "privacy_policy_url"}
+    assert {name for form in FORMS.values() for name in form} & names == set()
+    with pytest.raises(FrozenInstanceError):
+        Config().database_path = "elsewhere"  # type: ignore[misc]
+
+
 def test_no_query_disturbs_a_route(eve: Visitor) -> None:
     odd = ["=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]
     for route in GETS:
@@ -469,6 +502,48 @@ def test_any_header_is_answered(visitor: Visitor, name: str, value: str) -> None
     value = re.sub(r"[\0-\x1f\x7f]", "", value).strip()
     visitor.get("/comments?url=/", headers={name: value}, expect_errors=True)
     visitor.post("/page/like", b'{"page_url": "/"}', headers={name: value}, expect_errors=True)
+
+
+HEARD = "x-Heard7"  # and never said again
+
+
+@no_limits
+def test_a_refusal_repeats_nothing_that_was_sent(eve: Visitor) -> None:
+    own = ("User-Agent", "Referer", "Origin", "Host", "X-Forwarded-For", "Accept-Language")
+    headers = dict.fromkeys(own, f"https://{HEARD}.example") | {"If-None-Match": HEARD}
+    answers = [eve.get(f"/{HEARD}/{HEARD}?{HEARD}={HEARD}", headers=headers, status=404)]
+    for query in ("url=%ff", "url=/&page=", "url=/&sort=", "url=/&view=", "url=/&thread=", "url=&"):
+        answers.append(eve.get(f"/comments?{query}{HEARD}", headers=headers, status=400))
+    for route in WRITES:
+        form = dict.fromkeys(FORMS[name_of(route)], HEARD) | {HEARD: HEARD}
+        for body in (form, form | {"email": f"{HEARD}\n@e.cn"}, json.dumps(HEARD).encode()):
+            answers.append(send(eve, route, body, **headers))
+        for name, value in FORMS[name_of(route)].items():
+            answers.append(send(eve, route, FORMS[name_of(route)] | {name: f"{HEARD}\0{value}"}))
+        answers.append(send(eve, route, form, kind=f"text/{HEARD}", **headers))
+        answers.append(send(eve, route, form, **{**headers, "Authorization": f"Bearer {HEARD}"}))
+    assert len(answers) > 150
+    for answer in answers:
+        assert HEARD.lower() not in str(answer.headers).lower()
+        if answer.status_int >= 400:
+            assert HEARD.lower() not in answer.text.lower()
+
+
+def test_no_reply_sets_a_cookie_leads_elsewhere_or_stands_in_a_frame(eve: Visitor) -> None:
+    for route in ROUTES:
+        for path in (path_of(route), path_of(route) + "?url=/&next=https://evil.example"):
+            for headers in ({}, pass_of(eve, route), {"Origin": "https://evil.example"}):
+                body = {} if route.method == "GET" else {"params": b"{}"}
+                kind = {"Content-Type": "application/json"} if body else {}
+                call = getattr(eve, route.method.lower())
+                answer = call(path, headers={**headers, **kind}, expect_errors=True, **body)
+                assert not 300 <= answer.status_int < 400
+                names = {name.lower() for name in answer.headers}
+                assert not names & {"set-cookie", "location", "refresh", "link"}
+                assert "access-control-allow-credentials" not in names
+                policy = answer.headers["Content-Security-Policy"].split("; ")
+                assert {"default-src 'none'", "frame-ancestors 'none'"} <= {*policy}
+                assert "sandbox" in policy or answer.content_type == "text/html"
 
 
 # Ranks

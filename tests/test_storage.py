@@ -12,21 +12,19 @@ import socket
 import sqlite3
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
+from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, services
 
-import commentd
 from commentd import (
     BEFORE,
     CASES,
@@ -111,21 +109,6 @@ def deterministic(seed: int, outside: Outside) -> World:
     return replace(outside.world, chance=chance.randbytes)
 
 
-OPERATIONS: dict[str, Callable[[webtest.TestApp, str], Any]] = {
-    "register": lambda web, code: web.post_json("/auth/register", account("new@example.com")),
-    "register again": lambda web, code: web.post_json("/auth/register", account("ann@example.com")),
-    "verify": lambda web, code: web.post_json("/auth/verify", {**account(), "token": code}),
-    "login": lambda web, code: web.post_json("/auth/login", account("ann@example.com")),
-    "comment": lambda web, code: web.post_json("/comments", {**COMMENT, "page_url": "/new/"}),
-    "reply": lambda web, code: web.post_json("/comments", {**COMMENT, "parent_id": 1}),
-    "like": lambda web, code: web.post_json("/comment/like", {"id": 2}),
-    "take a like back": lambda web, code: web.post_json("/comment/like", {"id": 1, "undo": True}),
-    "like a page": lambda web, code: web.post_json("/page/like", {"page_url": "/new/"}),
-    "view": lambda web, code: web.get("/comments?url=/new/") and web.app.tick(),
-    "send mail": lambda web, code: web.app.deliver(),
-}
-
-
 def account(email: str = "bob@example.com") -> dict[str, str]:
     return {"email": email, "nickname": "Bob", "password": CANARY, "captcha_token": "x"}
 
@@ -149,74 +132,6 @@ def lived_in(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     web.post_json("/auth/register", account("cid@example.com"))
     app.close()
     return path, outside.code()
-
-
-def in_a_child(config: Config, name: str, code: str, dies_at: int) -> bool:
-    """Do an operation in a process that dies before its n-th statement; whether it died."""
-    child = os.fork()
-    if child == 0:
-        live_and_die(config, name, code, dies_at)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
-
-
-def live_and_die(config: Config, name: str, code: str, dies_at: int) -> NoReturn:
-    counted = itertools.count()
-
-    def watch(sql: str) -> None:
-        if next(counted) == dies_at:
-            os.kill(os.getpid(), 9)
-
-    def watched(path: str) -> sqlite3.Connection:
-        db = connect(path)
-        db.set_trace_callback(watch)
-        return db
-
-    try:
-        outside = Outside()
-        outside.time += 180
-        if name == "start":
-            commentd.connect = watched
-        app = make_app(config, deterministic(2, outside), rounds=1)
-        if name != "start":
-            app.house.store.writer.set_trace_callback(watch)
-            web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"})
-            OPERATIONS[name](web, code)
-        os._exit(0)
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
-
-
-@pytest.mark.parametrize("name", ["start", *OPERATIONS])
-def test_a_kill_between_any_two_statements_leaves_all_or_nothing(
-    lived_in: tuple[Path, str], config: Config, name: str
-) -> None:
-    path = Path(config.database_path)
-
-    def outcome(dies_at: int) -> tuple[bool, Any]:
-        shutil.rmtree(path.parent)
-        path.parent.mkdir()
-        if name != "start":
-            shutil.copy(lived_in[0], path)
-        died = in_a_child(config, name, lived_in[1], dies_at)
-        make_app(config, deterministic(3, Outside()), rounds=1).close()
-        assert_whole(str(path))
-        with closing(sqlite3.connect(path)) as db:
-            letters = db.execute("SELECT id, recipient, message FROM outbox").fetchall()
-            # When a letter is due, and which try that will be, is a budget too.
-            return died, (schema(db), dump(str(path)) | {"outbox": letters})
-
-    died, after = outcome(-1)
-    assert not died
-    outcomes = list(itertools.takewhile(lambda o: o[0], map(outcome, itertools.count())))
-    assert len(outcomes) > 2
-    if name == "start":
-        outcomes = [(died, (schema, {})) for died, (schema, _) in outcomes]  # the key is chance
-        after = (after[0], {})
-    before = outcomes[0][1]
-    assert [o for _, o in outcomes if o not in (before, after)] == []
 
 
 # Faults of the machine

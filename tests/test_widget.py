@@ -30,6 +30,8 @@ from blog import (
 )
 from conftest import Outside
 from playwright.sync_api import Browser, Locator, Page, Route, expect
+from test_admin import OWNER as OWNER_OF_SITE
+from test_admin import new_admin
 
 from commentd import App, assets_in
 
@@ -1469,7 +1471,22 @@ EXTRAS = """<script>
 </script>"""
 
 
-@pytest.mark.parametrize("hostile", [CLOBBERED, EXTRAS], ids=["names", "prototypes"])
+REPLACED = """<script>
+    const real = {fetch, stringify: JSON.stringify, remove: Element.prototype.remove}
+    window.fetch = function (...words) { return real.fetch.apply(window, words) }
+    JSON.stringify = function (...words) { return real.stringify.apply(this, words) }
+    Element.prototype.remove = function () { this.parentNode && real.remove.call(this) }
+    Array.from = item => item == null ? [] : [item] // MooTools
+    Array.prototype.toJSON = function () { return '[' + this + ']' } // Prototype
+    String.prototype.toJSON = function () { return '"' + this + '"' }
+    window.Promise = class extends Promise {}
+    window.$ = window._ = window.h = window.ask = () => { throw Error('theirs') }
+</script>"""
+
+
+@pytest.mark.parametrize(
+    "hostile", [CLOBBERED, EXTRAS, REPLACED], ids=["names", "prototypes", "replaced"]
+)
 def test_names_and_prototypes_of_the_page_disturb_nothing(
     app: App, view: Callable[..., Page], hostile: str
 ) -> None:
@@ -1491,6 +1508,89 @@ def test_names_and_prototypes_of_the_page_disturb_nothing(
     write_comment(page, "Mine.")
     expect(comment(page, "Mine.")).to_be_focused()
     assert page.locator("commentd-thread").get_attribute("extra") is None
+
+
+FOREIGN = """
+    window.name = JSON.stringify({token: 'a.b.c', nickname: 'Eve', service: 'https://evil.example/'})
+"""
+WISHES = "token=a.b.c&service=https://evil.example/&lang=de&limit=1&nickname=Eve"
+
+
+def test_nothing_but_the_number_of_a_comment_comes_from_outside(
+    app: App, view: Callable[..., Page], site: Site, page: Page, asked: list[str]
+) -> None:
+    ids, said = fill(app, 3), list[str]()
+    page.on("request", lambda request: said.append(request.headers.get("authorization", "")))
+    page.add_init_script(FOREIGN)
+    view('<link rel="canonical" href="/2026/lines/">' + TAG, at=f"?{WISHES}#comment-{ids[1]}")
+    expect(page.locator("[data-target]")).to_contain_text("No. 2.")
+    expect(page.locator("article")).to_have_count(3)
+    page.evaluate(
+        """async () => {
+            for (const data of [{token: 'a.b.c'}, 'token=a.b.c']) postMessage(data, '*')
+            location.hash = '#token=a.b.c&comment-1'
+            dispatchEvent(new StorageEvent('storage', {key: 'me', newValue: '{"token": "a.b.c"}'}))
+            await new Promise(done => setTimeout(done))
+        }"""
+    )
+    write_comment(page, "Mine.")
+    expect(comment(page, "Mine.")).to_be_focused()
+    comment(page, "Mine.").get_by_role("button", name="赞 0").click()
+    expect(comment(page, "Mine.").get_by_role("button", name="赞 1")).to_be_visible()
+    assert {*said} == {""}
+    assert [line for line in asked if "evil" in line.partition("?")[0] or "a.b.c" in line] == [
+        f"GET {site.address}{POST}?{WISHES}"
+    ]
+    assert "a.b.c" not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
+
+
+def test_what_the_service_sends_changes_no_built_in(app: App, view: Callable[..., Page]) -> None:
+    fill(app, 2)
+    poison = '{"__proto__": {"hit": 1}, "constructor": {"prototype": {"hit": 1}}, "hit": 1, '
+
+    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+        if environ["PATH_INFO"] == "/comments":
+            body = body.replace(b'"settings":{', b'"settings":' + poison.encode())
+            body = body.replace(b'{"comments"', poison.encode() + b'"comments"')
+            body = body.replace(b'{"id":', poison.encode() + b'"id":')
+        return status, headers, body
+
+    with answering(app, change):
+        page = view()
+        expect(page.locator("article")).to_have_count(2)
+        page.get_by_role("button", name="赞 0").first.click()
+    assert page.evaluate("[{}.hit, [].hit, Object.hit, ''.hit]") == [None] * 4
+
+
+def test_a_login_is_in_no_address_cookie_or_attribute_and_ends(
+    app: App, view: Callable[..., Page], site: Site, page: Page, asked: list[str]
+) -> None:
+    fill(app, 2)
+    _, token = new_admin(app)
+    me = json.dumps({"nickname": "Owner", "token": token})
+    site.write("An essay.", "/2026/empty/")
+    page.goto(site.address + "/2026/empty/")
+    page.evaluate("([key, me]) => localStorage.setItem(key, me)", [f"{site.service}/me", me])
+    asked.clear()
+    view(lang="en")
+    page.get_by_label("Write a comment…").fill("Mine.")
+    page.get_by_role("button", name="Post").click()
+    expect(comment(page, "Mine.")).to_be_focused()
+    everything = """() => [document, ...[...document.querySelectorAll('*')].map(e => e.shadowRoot)]
+        .flatMap(root => root ? [...root.querySelectorAll('*')] : [])
+        .flatMap(node => [...node.attributes].map(a => a.value)).join() + document.cookie"""
+    assert token not in page.evaluate(everything)
+    assert page.context.cookies() == []
+    assert [line for line in asked if token in line] == []
+    page.get_by_label("Write a comment…").fill("Another.")
+    with page.expect_response("**/auth/logout"):
+        page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert token not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
+    account = app.house.store.account_of(OWNER_OF_SITE)
+    assert account
+    assert account.version == 2
+    assert "scripts of that site can read it" in " ".join(README.split())
 
 
 @pytest.mark.parametrize("options", [{"viewport": {"width": 800, "height": 600}}])

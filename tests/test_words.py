@@ -56,6 +56,14 @@ def test_no_word_stands_in_two_places() -> None:
     assert {len(inline(language)) > 20 for language in ("en", "zh-CN")} == {True}
 
 
+def test_who_chooses_a_password_is_advised_to_make_it_long() -> None:
+    script = (STATIC / "account.js").read_text("utf-8")
+    steps = [line for line in script.splitlines() if "password('new-password'" in line]
+    assert len(steps) == 2  # to register, and to change it
+    assert [line for line in steps if "small(say('advice'))" not in line] == []
+    assert [language for language, words in WORDS.items() if "8" not in words["advice"]] == []
+
+
 def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
     page = browser.new_page()
     for language, words in WORDS.items():
