@@ -319,7 +319,7 @@ class Config:
     )
     token_key: str = setting(
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
-        "the database. Set here, it is in no copy of the database.",
+        "the database. Set here, it is in no copy of the database; each service needs its own.",
         signing_key,
         secret=True,
     )
@@ -1535,8 +1535,10 @@ class Store:
         the next time will do."""
         with self.turn(), self.machine_faults():
             self.writer.execute("PRAGMA busy_timeout = 0")
-            busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self.writer.execute("PRAGMA busy_timeout = 5000")
+            try:
+                busy, *_ = self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self.writer.execute("PRAGMA busy_timeout = 5000")
             self.stale = bool(busy)
 
     def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
@@ -2047,9 +2049,9 @@ class Store:
         sql = "DELETE FROM outbox WHERE id = :id AND tries >= :tries"
         return self.run(sql, id=letter_id, tries=tries).rowcount == 1
 
-    def set_back_letter(self, letter_id: int, due_at: int) -> None:
-        sql = "UPDATE outbox SET tries = tries + 1, due_at = :due_at WHERE id = :id"
-        self.run(sql, due_at=due_at, id=letter_id)
+    def set_back_letter(self, letter_id: int, due_at: int, tries: int) -> None:
+        sql = "UPDATE outbox SET tries = :tries, due_at = :due_at WHERE id = :id"
+        self.run(sql, due_at=due_at, tries=tries, id=letter_id)
 
     def put_off(self, recipient: str, now: int, due_at: int, tries: int = 0) -> None:
         """All that is due to one who can't be reached, with the pauses of what was tried."""
@@ -2939,6 +2941,13 @@ def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
     return email == block.value if block.kind == "email" else folded(block.value) in text
 
 
+def remembered(block: Block) -> str:
+    """A block as a comment that met it may remember it: neither a full address nor an e-mail."""
+    if block.kind == "address":
+        return masked(block.value.partition("/")[0])
+    return block.value.rpartition("@")[2] if block.kind == "email" else block.value
+
+
 def proper_block(kind: str, text: str) -> str:
     """The one spelling of what is blocked; `ValueError` for what can't be."""
     if kind == "address":
@@ -3093,7 +3102,7 @@ LINK_LIFE = 30 * DAY  # of the links in a letter to the owner
 def text_version(comment: Comment) -> str:
     """What a moderator who follows a link is meant to have read."""
     said = f"{comment.nickname}\n{comment.website}\n{comment.content}"
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    return hashlib.sha256(said.encode()).hexdigest()  # whole: its author may look for two alike
 
 
 def link_mac(key: bytes, words: Mapping[str, str]) -> str:
@@ -3976,8 +3985,9 @@ def deliver(office: Office, letter: Letter) -> None:
         if is_stale(store, letter):
             store.drop_letter(letter.id)
             return
-        next_try = now + min(HOUR, 5 * 3**letter.tries)
-        store.set_back_letter(letter.id, min(next_try, letter.expires_at))
+        tries = min(max(0, letter.tries), 999)  # whatever the row says
+        next_try = now + min(HOUR, 5 * 3 ** min(tries, 9))
+        store.set_back_letter(letter.id, min(next_try, letter.expires_at), tries + 1)
     try:
         if final:
             raise TimeoutError("expired")
@@ -3997,7 +4007,7 @@ def deliver(office: Office, letter: Letter) -> None:
             if letter.recipient == WEBHOOK:
                 # Codes shall not wait for each of many in vain. The others are tried before this
                 # one, which may itself be what is refused.
-                store.put_off(WEBHOOK, now, next_try - 1, letter.tries + 1)
+                store.put_off(WEBHOOK, now, next_try - 1, tries + 1)
         else:
             store.drop_letter(letter.id)
 
@@ -4790,7 +4800,7 @@ def register(cx: Context) -> Json:
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
-    with cx.telling():
+    with after_a_minute(), cx.telling():
         # Where no more letters may go, nobody is told.
         room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
@@ -4805,6 +4815,15 @@ def register(cx: Context) -> Json:
             request_id = older  # no further letter may go, but the code of the last one holds
 
     return {"success": True, "request_id": request_id}
+
+
+@contextlib.contextmanager
+def after_a_minute() -> Iterator[None]:
+    """What fails may be tried again when the share that it took is given anew."""
+    try:
+        yield
+    except Unavailable as fault:
+        raise Unavailable(str(fault), fault.code, retry_after=MINUTE) from None
 
 
 def is_blocked(cx: Context, email: str) -> bool:
@@ -5278,7 +5297,7 @@ def verdict(
     hosts = hosts_in(markup, said["website"], email)
     for block in cx.store.blocks(cx.now):
         if met(block, said["ip"], email, text, hosts):
-            return "spam", f"block: {block.value}"
+            return "spam", f"block: {remembered(block)}"
     word = next((word for word in cx.config.moderation_words if folded(word) in text), "")
     learnt = opinion(cx, said["nickname"], said["website"], markup) or NO_OPINION
     hold = cx.config.moderation_hold
@@ -5533,7 +5552,8 @@ def change_me(cx: Context) -> Json:
         if answers is not None:
             who = subscriber_of(cx.key, me.email)
             cx.store.subscribe(who, 0, "yes" if answers else "no")
-    fresh = existing(cx.store.account(me.id), "用户不存在", "user_gone")
+        # Before the end, here and below: what was done is not to be answered with a 503.
+        fresh = existing(cx.store.account(me.id), "用户不存在", "user_gone")
     token = {"token": make_token(fresh, cx.key, cx.now)} if stored else {}
     return {"success": True, "nickname": fresh.nickname, **token}
 
@@ -5556,13 +5576,16 @@ def delete_me(cx: Context) -> Json:
 
 @route("GET", "/me/export", rank=Rank.USER)
 def export_me(cx: Context) -> Json:
-    """All that is kept: `{account, comments, follows, likes, page_likes, reports}`."""
+    """All that is kept: `{account, comments, follows, muted, likes, page_likes, reports}`."""
     limit_client(cx, "export")
     traces = cx.store.traces(f"user {cx.me.id}")
+    said = cx.store.subscriptions(subscriber_of(cx.key, cx.me.email))
+    muted = [cx.store.page_with(number) for number, state in said.items() if state == "no"]
     return {
         "account": account_of(cx, cx.me),
         "comments": [written(cx, comment)["comment"] for comment in cx.store.comments_of(cx.me.id)],
         "follows": [followed_page(cx, page) for page in cx.store.followed(cx.me.id)],
+        "muted": [followed_page(cx, page) for page in muted if page],
         **{name: [as_json(row) for row in rows] for name, rows in traces.items()},
     }
 
@@ -5830,7 +5853,11 @@ def admin_captcha(cx: Context) -> Json | str | Reply:
 def admin_login(cx: Context) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, email}`. Its token opens what is
     below; the one of `/auth/login`, which scripts of the blog can read, does not."""
-    account = authenticated(cx, *credentials_of(cx, own=True))
+    try:
+        account = authenticated(cx, *credentials_of(cx, own=True))
+    except Unauthorized:  # the limits bound how often a stranger writes this
+        log.warning("a sign-in at /admin failed, from %s", masked(cx.client.ip) or "somewhere")
+        raise
     if account.role != "admin":
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with cx.writing():
@@ -6027,7 +6054,7 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
         website = website if "website" in cx.form else case.website
         cx.store.rewrite(case.id, nickname or case.nickname, website)
         note(cx, "edit", case.id)
-    return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
+        return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
 
 
 @route("POST", "/admin/reply", rank=Rank.ADMIN)
@@ -6043,7 +6070,7 @@ def reply_as_owner(cx: Context) -> Json:
         said |= {"page_id": parent.page_id, "parent_id": parent.id, "language": parent.language}
         comment = earlier_comment(cx, None, said) or add_comment(cx, parent, None, said)
         note(cx, "reply", parent.id)
-    return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
+        return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
 
 
 def show_page(cx: Context, page: Page) -> Json:
@@ -6083,7 +6110,7 @@ def change_page(cx: Context, page_id: int) -> Json:
                 raise Problem("这个地址已有评论：要合并吗？", "page_exists", status=409)
             note(cx, "merge" if other else "rename", page.page_url, name.page_url)
             page = cx.store.rename_page(page, name.key, name.page_url)
-    return {"success": True, "page": show_page(cx, cx.store.page_with(page.id) or page)}
+        return {"success": True, "page": show_page(cx, cx.store.page_with(page.id) or page)}
 
 
 @route("GET", "/admin/users", rank=Rank.ADMIN)
@@ -6244,8 +6271,9 @@ def moderate(cx: Context, comment_id: int) -> Json:
     with the token that the widget keeps in the blog's storage. /admin can undo it."""
     with cx.telling():
         was = judged(cx, as_read(cx, comment_id).id, wish_of(cx))
-    comment = known_comment(cx, comment_id)
-    return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
+        comment = known_comment(cx, comment_id)
+    shown = {**show(cx, comment), "status": comment.status}
+    return {"success": True, "comment": shown, "was": was}
 
 
 # Links in letters
@@ -6377,7 +6405,9 @@ class App:
         path, folder = Path(config.database_path), Path(config.backup_folder)
         every = config.backup_every * HOUR
         recent = any(0 <= now - t < every for t in backups_of(path, folder).values())
-        if every and not recent and self.house.store.figures(int(now))["comments"]:
+        with self.house.store.machine_faults():
+            wanted = every and not recent and self.house.store.figures(int(now))["comments"]
+        if wanted:
             try:
                 part = f".{path.name}.part"  # the same each time: no more than one is ever left
                 back_up(path, folder, now, progress=self.go_on, part=part)
@@ -6393,9 +6423,10 @@ class App:
 
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
-        deliver_due(self.house)  # codes go out, whatever comments are like
-        tell_all(self.house)
-        return deliver_due(self.house)
+        with self.house.store.machine_faults():
+            deliver_due(self.house)  # codes go out, whatever comments are like
+            tell_all(self.house)
+            return deliver_due(self.house)
 
     def close(self) -> None:
         """Writes what is in memory. Twice is fine."""
@@ -8348,7 +8379,7 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
     handler = logging.StreamHandler()
-    handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s", "%F %T%z"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)

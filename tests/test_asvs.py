@@ -113,18 +113,6 @@ def test_no_pattern_is_made_of_input() -> None:
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == []
 
 
-def test_only_addresses_of_the_settings_are_called() -> None:
-    """Nothing that a reader writes, and no file that is brought in, names one."""
-    assert called("fetch") == {
-        ("siteverify", "url"),
-        ("send_webhook", "config.webhook_url"),
-        ("answers", "url"),
-    }
-    assert "url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]" in SOURCE
-    assert 'url = f"{config.server_public_url}/health"' in SOURCE
-    assert SOURCE.count("answers(world, url)") == 1
-
-
 def test_no_window_listens_to_messages() -> None:
     """But the worker that the proof of work runs in, which only its page can talk to."""
     heard = [
@@ -137,8 +125,7 @@ def test_no_window_listens_to_messages() -> None:
     assert heard == [("embed.js", "`onmessage =")]
 
 
-def test_nobody_is_redirected() -> None:
-    assert re.findall(r"\b30[12378]\b|redirect\(|['\"]Location['\"]", SOURCE) == []
+def test_no_page_goes_elsewhere_by_itself() -> None:
     ways = r"\blocation(\.href)?\s*=[^=]|\blocation\.(assign|replace)\(|window\.open\(|http-equiv"
     for path in STATIC:
         assert not re.search(ways, path.read_text("utf-8")), path.name
@@ -202,20 +189,10 @@ def test_browsers_keep_what_the_list_names() -> None:
     assert sum(text.count(".setItem(") for text in SCRIPTS.values()) == 1
 
 
-def test_each_package_has_a_floor() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = dict(re.match(r"(\w+)>=([\d.]+)", line).groups() for line in project["dependencies"])  # type: ignore[union-attr]
-    floors = re.search(r"^LEAST = (\{.*?\})$", SOURCE, re.M)
-    assert floors
-    assert wanted == ast.literal_eval(floors[1])
-
-
 def test_logs_go_to_the_terminal_alone() -> None:
-    used = set(re.findall(r"logging\.(\w+)", SOURCE))
-    assert used == {"getLogger", "basicConfig", "INFO", "ERROR"}
+    assert set(re.findall(r"logging\.(?:handlers\.)?(\w*Handler)", SOURCE)) <= {"StreamHandler"}
     (setup,) = re.findall(r"basicConfig\(.*", SOURCE)
-    assert "file" not in setup
-    assert "handlers" not in setup
+    assert "filename" not in setup
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ from test_server import COMMENT, FOREIGN, Service, services, until
 from webtest import TestApp
 
 import commentd
-from commentd import App, Config, make_app
+from commentd import App, Config, make_app, subscriber_of
 
 visitor, owner, ann, settings = letters.visitor, letters.owner, letters.ann, letters.settings
 
@@ -172,7 +172,8 @@ def test_of_another_account_nothing_is_told(app: App, ann: Reader, outside: Outs
     mine, all = me(ann, url=PAGE), export(ann)
     assert (mine["comments"], mine["follows"], mine["following"]) == (0, [], False)
     assert all.pop("account")["email"] == ANN
-    assert all == {name: [] for name in ("comments", "follows", "likes", "page_likes", "reports")}
+    kept = ("comments", "follows", "muted", "likes", "page_likes", "reports")
+    assert all == {name: [] for name in kept}
 
 
 ROUTES = [("GET", "/me"), ("PATCH", "/me"), ("DELETE", "/me"), ("GET", "/me/export")]
@@ -1169,10 +1170,17 @@ def lived(app: App, ann: Reader, visitor: Reader, outside: Outside) -> Reader:
     return ann
 
 
+def test_pages_whose_letters_were_ended_are_given_out(lived: Reader, app: App) -> None:
+    with app.house.store.writing():
+        app.house.store.subscribe(subscriber_of(app.house.key, ANN), 1, "no")
+    assert export(lived)["muted"] == [{"page_url": PAGE, "page_link": BLOG + PAGE}]
+
+
 def test_all_that_is_kept_is_given_out(lived: Reader, visitor: Reader, outside: Outside) -> None:
     visitor.post_json("/comment/like", {"id": 3})
     all = export(lived)
-    assert all.keys() == {"account", "comments", "follows", "likes", "page_likes", "reports"}
+    kept = {"comments", "follows", "muted", "likes", "page_likes", "reports"}
+    assert all.keys() == {"account", *kept}
     assert all["account"] == {
         name: value
         for name, value in me(lived).items()
@@ -1185,6 +1193,7 @@ def test_all_that_is_kept_is_given_out(lived: Reader, visitor: Reader, outside: 
     expected |= {"content": "a root of Ann", "html": "<p>a root of Ann</p>\n"}
     assert all["comments"][0] == expected | {"website": "https://ann.example"}
     assert all["follows"] == [{"page_url": PAGE, "page_link": BLOG + PAGE}]
+    assert all["muted"] == []
     assert sorted(like["id"] for like in all["likes"]) == [1, 2]
     assert all["page_likes"] == [{"page_url": PAGE}]
     at = "2026-11-18 19:06:40"

@@ -3,7 +3,9 @@
 `Visitor` judges each answer: never a 5xx, strict JSON, nothing changed in the database."""
 
 import hashlib
+import io
 import json
+import logging
 import re
 import sqlite3
 from dataclasses import FrozenInstanceError, fields, replace
@@ -18,7 +20,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_admin
 
-from commentd import ROUTES, App, Config, Rank, Route, World, make_app
+from commentd import ROUTES, App, Config, LogLine, Rank, Route, World, make_app
 
 LINKS = [r for r in ROUTES if r.by_link]  # their pages are judged in test_letters.py
 GETS = [r for r in ROUTES if r.method == "GET" and not r.by_link]
@@ -639,3 +641,21 @@ def test_a_failure_is_bland_and_says_nothing_of_itself(
     assert record.getMessage() == f"{route.method} {route.path} failed"
     clock.broken = False
     app.close()
+
+
+def test_an_event_is_one_line_of_the_log_and_steers_no_terminal() -> None:
+    said, log = io.StringIO(), logging.getLogger("of this test")
+    handler = logging.StreamHandler(said)
+    handler.setFormatter(LogLine("%(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        log.warning("one %s", "a\nERROR b\r\x1b[2Jc\u2028d\u202ee\x85f")
+        raise ValueError("\nINFO g\x1b]0;h\x07")
+    except ValueError:
+        log.exception("two")
+    finally:
+        log.removeHandler(handler)
+    lines = said.getvalue().split("\n")
+    events = [line for line in lines if line and not line.startswith("    ")]
+    assert events == ["WARNING one a", "ERROR two"]
+    assert all(line.isprintable() for line in lines)

@@ -185,7 +185,7 @@ def test_functions_are_short() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
     assert median(lengths.values()) <= 8
     assert quantiles(lengths.values(), n=10)[-1] <= 22
-    assert len(SOURCE.splitlines()) <= 8400
+    assert len(SOURCE.splitlines()) <= 8500
 
 
 # State

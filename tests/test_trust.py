@@ -26,6 +26,7 @@ from commentd import (
     App,
     Config,
     Store,
+    Unavailable,
     connect,
     copy_database,
     drain,
@@ -491,3 +492,93 @@ def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_pat
         copy.write_bytes(b"half")
     make_app(Config(database_path=str(path)), rounds=1).close()
     assert [copy for copy in (*left, *others) if copy.exists()] == others
+
+
+@pytest.mark.parametrize(
+    "settings", [{"limits_enabled": False, "webhook_url": "https://hook.example/"}]
+)
+@pytest.mark.parametrize(
+    ("kind", "value"), [("address", "198.51.100.9"), ("address", "198.51.100.8/30"), ("email", LU)]
+)
+def test_why_a_comment_was_held_tells_no_address(
+    visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection, kind: str, value: str
+) -> None:
+    block(owner, kind, value)
+    number = Visitor(app, "198.51.100.9").say("hi", email=LU)["comment"]["id"]
+    do(owner, "comments", ids=[number], status="visible")
+    visitor.post_json(f"/comments/{number}/report", {"reason": "rude"})
+    (call,) = db.execute("SELECT message FROM outbox WHERE recipient = 'webhook'").fetchone()
+    write, _ = commentd.EXPORTERS["commentd"]
+    told = "".join(write(app.house.store, app.house.config, False)) + call
+    (held,) = db.execute("SELECT held FROM comment").fetchone()
+    assert held.startswith("block: ")
+    for word in ("198.51.100.8", "198.51.100.9", LU):
+        assert word not in told + held
+
+
+def test_a_text_is_known_by_all_of_its_hash(visitor: Visitor, owner: Visitor) -> None:
+    """Of a part of it, an author could look for two texts that have the same, and have the one
+    approved that nobody read."""
+    visitor.say()
+    (comment,) = queue(owner)["comments"]
+    assert len(comment["version"]) * 4 == 256
+
+
+def test_a_sign_in_that_fails_is_in_the_log(
+    owner: Visitor, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    form = {"email": "owner@example.com", "password": "wrong", "captcha_token": "x"}
+    plain(app).post_json("/admin/login", form, status=401)
+    assert [record.getMessage() for record in caplog.records] == [
+        "a sign-in at /admin failed, from 192.0.2.0"
+    ]
+
+
+@pytest.mark.parametrize("tries", [2**63 - 1, -1, -(10**12)])
+def test_a_letter_with_absurd_tries_stops_nobody(
+    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection, tries: int
+) -> None:
+    visitor.register()
+    db.execute("UPDATE outbox SET tries = ?", (tries,))
+    outside.mail_fails_with = REFUSED
+    app.deliver()
+    (due_at,) = db.execute("SELECT due_at FROM outbox").fetchone()
+    assert outside.time < due_at <= outside.time + HOUR
+    outside.mail_fails_with = None
+    visitor.register(LU)
+    app.deliver()
+    assert [letter.recipient for letter in outside.letters] == [LU]
+
+
+def test_a_checkpoint_that_fails_leaves_the_writer_patient(app: App) -> None:
+    store, fails = app.house.store, sqlite3.OperationalError("disk I/O error")
+    fails.sqlite_errorcode = sqlite3.SQLITE_IOERR
+
+    class Failing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        def execute(self, sql: str) -> Any:
+            if "checkpoint" in sql:
+                raise fails
+            return real.execute(sql)
+
+    real, store.writer = store.writer, Failing()  # type: ignore[assignment]
+    with pytest.raises(Unavailable):
+        store.empty_wal()
+    store.writer = real
+    assert real.execute("PRAGMA busy_timeout").fetchone()[0] == 5000
+
+
+def test_damage_that_the_postman_sees_ends_all_writing(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def spoilt(*_: Any) -> None:
+        error = sqlite3.DatabaseError("malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    monkeypatch.setattr(app.house.store, "due_letter", spoilt)
+    with pytest.raises(Unavailable):
+        app.deliver()
+    assert app.house.store.damaged
