@@ -1503,8 +1503,9 @@ class Store:
         """A full disk, a lock that is held, damage: the caller may try again later."""
         try:
             yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 1) & 0xFF
+        except (sqlite3.Error, MemoryError) as error:
+            unnamed = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 1
+            code = getattr(error, "sqlite_errorcode", unnamed) & 0xFF
             if code not in MACHINE_FAULTS:
                 raise
             if code in DAMAGE and not self.damaged:
@@ -3353,7 +3354,10 @@ def dialled(
     # A copy of the socket is watched, since TLS takes the socket itself over.
     with line, line.dup() as watched:
         ends_at = threading.Timer(max(0, ends - time.monotonic()), hang_up, [watched])
-        ends_at.start()
+        try:
+            ends_at.start()
+        except RuntimeError as error:  # no further thread is to be had
+            raise OSError(str(error)) from None
         try:
             if tls:
                 line = ssl.create_default_context().wrap_socket(line, server_hostname=host)
@@ -3399,6 +3403,26 @@ def fetch(
     return reply.status, bytes(text[:size])
 
 
+class Replies:
+    """What a mail server says, up to 64 KiB in whole lines: smtplib would keep a reply that never
+    ends, and take a long line for a refusal for good."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.left, self.close = file, ANSWER_LIMIT, file.close
+
+    def readline(self, _: int) -> bytes:
+        line = self.file.readline(min(8000, self.left))
+        self.left -= len(line)
+        return line if line.endswith(b"\n") else b""
+
+
+class MailClient(smtplib.SMTP):
+    def getreply(self) -> tuple[int, bytes]:
+        if self.sock:
+            self.file = self.file or Replies(self.sock.makefile("rb"))
+        return super().getreply()
+
+
 def send_letter(config: Config, letter: Letter | None) -> None:
     """Hand a letter to the mail server, or print it where there is none; None: just log in."""
     if letter and not config.mail_host:
@@ -3406,7 +3430,7 @@ def send_letter(config: Config, letter: Letter | None) -> None:
         return
     host, security = config.mail_host, config.mail_security
     port = config.mail_port or {"starttls": 587, "tls": 465, "none": 25}[security]
-    client, tls = smtplib.SMTP(timeout=10), security == "tls"
+    client, tls = MailClient(timeout=10), security == "tls"
     with dialled(host, port, tls, 10, SMTP_PATIENCE) as line, contextlib.closing(client):
         # smtplib would connect by itself, but then nothing could end a handshake that drips.
         client.sock = line
@@ -4023,10 +4047,10 @@ def failure_of(error: Exception) -> str:
 def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, 4.2.1). A login that fails is the owner's to mend, not so."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return all(code >= 500 for code, _ in error.recipients.values())
+        return all(500 <= code < 600 for code, _ in error.recipients.values())
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return False
-    return isinstance(error, smtplib.SMTPResponseException) and error.smtp_code >= 500
+    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
 
 
 # -- Plumbing -----------------------------------------------------------------
@@ -5856,7 +5880,8 @@ def admin_login(cx: Context) -> Json:
     try:
         account = authenticated(cx, *credentials_of(cx, own=True))
     except Unauthorized:  # the limits bound how often a stranger writes this
-        log.warning("a sign-in at /admin failed, from %s", masked(cx.client.ip) or "somewhere")
+        network = masked(cx.client.ip) or "somewhere"
+        log.warning("a sign-in at /admin failed, from %s", network)
         raise
     if account.role != "admin":
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")

@@ -8,8 +8,10 @@ import ssl
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from test_commands import run
 from test_source import ROOT, SOURCE, STATIC, TREE
 from test_source import functions as functions_in
 
@@ -193,6 +195,13 @@ def test_logs_go_to_the_terminal_alone() -> None:
     assert set(re.findall(r"logging\.(?:handlers\.)?(\w*Handler)", SOURCE)) <= {"StreamHandler"}
     (setup,) = re.findall(r"basicConfig\(.*", SOURCE)
     assert "filename" not in setup
+
+
+def test_each_line_of_the_log_tells_its_zone(tmp_path: Path) -> None:
+    (tmp_path / "commentd.ini").write_text("[mail]\npassword = x\n")
+    (tmp_path / "commentd.ini").chmod(0o644)
+    _, _, said = run(tmp_path, "check", TZ="Asia/Kathmandu")
+    assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\+0545 WARNING ", said)
 
 
 if __name__ == "__main__":

@@ -228,6 +228,22 @@ def test_nobody_answers_what_is_not_visible(visitor: Visitor, app: App, status: 
     visitor.say("deeper", parent_id=2)
 
 
+@pytest.mark.parametrize("status", ["waiting", "spam", "deleted"])
+def test_a_hidden_answer_that_nobody_answered_leaves_no_place(
+    visitor: Visitor, app: App, status: str
+) -> None:
+    visitor.say("root")
+    for text in ("hidden", "seen"):
+        visitor.say(text, parent_id=1)
+    hide(app, 2, status)
+    (root,) = visitor.listing(view="threads")["comments"]
+    assert [reply["id"] for reply in root["replies"]] == [3]
+    assert root["more_replies"] == 0
+    for query in ({"thread": 1}, {"thread": 1, "around": 2}, {"thread": 1, "limit": 1}):
+        assert [c["id"] for c in visitor.listing(**query)["comments"]] == [3]
+    assert 'id="comment-2"' not in visitor.get("/thread", {"url": PAGE}).text
+
+
 @NO_LIMITS
 def test_the_depth_of_replies_is_kept(visitor: Visitor) -> None:
     for parent in [None, *range(1, 40)]:

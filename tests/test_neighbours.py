@@ -2,19 +2,41 @@
 a request otherwise, shared caches, and browsers, which go by headers."""
 
 import contextlib
+import gzip
 import re
-from collections import Counter
+import select
+import socket
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import test_openapi
+import test_proxies
 import webtest
 from conftest import PAGE, Campaign, Outside
+from test_admin import new_admin, token_of
 from test_openapi import OPERATIONS, RANKS, Town, fields, forms, required, with_metrics
-from test_server import BLOG, FOREIGN, POLICY
+from test_proxies import AMBIGUOUS, HIDDEN, HOST, SEEN, Front, free_port, site
+from test_server import (
+    AS_JSON,
+    BLOG,
+    COMMENT,
+    FOREIGN,
+    PIECES,
+    POLICY,
+    Answer,
+    Service,
+    chunked,
+    request,
+    rows,
+    services,
+    until,
+)
 
 import commentd
 from commentd import ROUTES, Config, Problem, make_app
@@ -258,6 +280,232 @@ def test_the_observatory_gives_our_pages_its_best_grade(app: commentd.App, path:
         assert observatory(worse) < 130
 
 
+# Proxies that keep a connection for many readers
+
+FORGED = "6.6.6.6"
+SMUGGLED = request(
+    "POST",
+    "/comments",
+    f"X-Forwarded-For: {FORGED}",
+    body={**COMMENT, "content": "smuggled", "nickname": "Mallory"},
+)
+# Says so in its log when a request comes that no proxy has passed on.
+WATCHFUL = """
+import sys, commentd
+with_headers = commentd.with_headers
+def watched(app, config):
+    wrapped = with_headers(app, config)
+    def seen(environ, start_response):
+        hops = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        if not hops[-1].strip().startswith("127.0.4."):
+            print("NOT PASSED ON", environ, flush=True)
+        return wrapped(environ, start_response)
+    return seen
+commentd.with_headers = watched
+sys.exit(commentd.main())
+"""
+
+
+def kept_open(printed: str, kind: str, port: int) -> str:
+    """What was printed, with connections to the service that serve many readers, and HTTP/2."""
+    if kind == "caddy":
+        return printed
+    found = re.search(r"proxy_pass http://([^/]+)/;", printed)
+    assert found
+    lines = "proxy_pass http://kept/;\nproxy_http_version 1.1;\nproxy_set_header Connection '';"
+    printed = printed.replace(found[0], lines)
+    printed = re.sub(
+        r"(?m)^    listen \d+;$", rf"\g<0>\n    listen 127.0.0.1:{port} http2;", printed
+    )
+    return f"upstream kept {{ server {found[1]}; keepalive 1; }}\n{printed}"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A proxy, and the port where it speaks HTTP/2 without TLS."""
+
+    front: Front
+    port: int
+
+    @property
+    def service(self) -> Service:
+        return self.front.service
+
+
+@pytest.fixture(scope="module", params=["nginx", "caddy"])
+def gate(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Gate]:
+    kind, folder = request.param, tmp_path_factory.mktemp("gate")
+    with free_port() as port, site(folder, kind, "tcp") as here, services(folder) as start:
+        settings = here.settings(f"http://{HOST}:{here.port}") | {"limits": {"enabled": "no"}}
+        service = start(program=WATCHFUL, **settings)
+        with pytest.MonkeyPatch.context() as patch:
+            if kind == "caddy":
+                command = test_proxies.PROXIES["caddy"][1]
+                both = "admin off\n    servers {{\n        protocols h1 h2c\n    }}"
+                main = test_proxies.CADDY.replace("admin off", both)
+                patch.setitem(test_proxies.PROXIES, "caddy", (main, command))
+            with here.proxy(service, edit=lambda said: kept_open(said, kind, port)) as front:
+                yield Gate(front, here.port if kind == "caddy" else port)
+
+
+LINES = [line for line, _, _ in AMBIGUOUS.values()]
+HEADERS = [
+    *(headers for _, headers, _ in AMBIGUOUS.values()),
+    *("Connection: close, X-Real-IP", "Connection: X-Forwarded-For", "Connection: Content-Length"),
+    *("Connection: Transfer-Encoding", "Connection: Host", "Connection: keep-alive, close"),
+    *("Proxy-Connection: keep-alive", "Keep-Alive: 1", "Upgrade: h2c", "Upgrade: websocket"),
+    *("Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__", "TE: trailers"),
+    *("Trailer: Content-Length", "Expect: 100-continue", "Expect: x", "Max-Forwards: 0"),
+    *("X-HTTP-Method-Override: POST", "X-Forwarded-For: " + FORGED, "X-Real-IP: " + FORGED),
+    *("Forwarded: for=" + FORGED, "X-Forwarded-For:\r\n " + FORGED, "Range: bytes=0-1"),
+    *("Host: evil.example", "Host : " + HOST, "x: y\n\nGET /health HTTP/1.1", " x: y", "x"),
+    *("Content-Length: 0", "Content-Length: {1}\r\nContent-Length: 0", "Content-Length:\t{2}"),
+]  # fmt: skip
+TARGETS = [
+    *("/comments", "/health", "/nothing/here", "/embed.js", f"/comments?url={PAGE}", "*", "//"),
+    *("http://evil.example/health", f"http://{HOST}/comments", "evil.example:80", "/comments#x"),
+    *("/comments HTTP/1.1\r\nX:", "/../comments", "/%2e%2e/comments", "/comments%20HTTP/1.1%0d%0a"),
+]
+BODIES = [
+    *sorted({body for _, _, body in AMBIGUOUS.values()}),
+    *(b"", SEEN, chunked(SEEN), b"0\r\n\r\n" + HIDDEN, b"0\r\n" + HIDDEN, b"\r\n" + HIDDEN),
+    *(b"0;x=y\r\nx: y\r\n\r\n" + HIDDEN, b"00000\n\r\n" + HIDDEN, HIDDEN[:40]),
+    *(chunked(SEEN)[:-2] + b"x: y\r\n\r\n" + HIDDEN, chunked(SEEN)[:-2] + HIDDEN),
+    b"1;\n" + HIDDEN + b"\r\n0\r\n\r\n",
+]  # fmt: skip
+
+
+def ambiguous(chance: Random) -> bytes:
+    """What two could read in two ways, and a request hidden in it."""
+    line, headers, body = chance.choice(list(AMBIGUOUS.values()))
+    line = line if chance.random() < 0.6 else chance.choice(LINES)
+    if chance.random() < 0.4:
+        target = chance.choice(TARGETS)
+        method = chance.choice(["GET", "POST", "HEAD", "OPTIONS", "PUT", "CONNECT", "TRACE"])
+        line = f"{method} {target} HTTP/1.{chance.choice('11110')}"
+    more = chance.choices(HEADERS, k=chance.choice([0, 0, 1, 1, 2, 3]))
+    lines = [f"Host: {HOST}", AS_JSON, *([headers] if chance.random() < 0.8 else []), *more]
+    chance.shuffle(lines)
+    body = body if chance.random() < 0.6 else chance.choice(BODIES)
+    body = body.replace(HIDDEN, SMUGGLED)
+    head = "\r\n".join((line, *lines, "", "")).replace("{0}", "")
+    sizes = {"{1}": len(body), "{2}": len(SEEN), "{2:x}": len(SEEN)}
+    for name, size in sizes.items():
+        head = head.replace(name, str(size))
+    raw = head.encode("latin-1") + body
+    if chance.random() < 0.2:
+        at = chance.randrange(len(raw))
+        raw = raw[:at] + chance.choice(PIECES) + raw[at + chance.choice([0, 0, 1, 2]) :]
+    return raw
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
+    """One of HTTP/2 (RFC 9113, section 4.1)."""
+    return len(payload).to_bytes(3) + bytes([kind, flags]) + stream.to_bytes(4) + payload
+
+
+def packed(fields: list[tuple[bytes, bytes]]) -> bytes:
+    """Header fields as they are: no table, no Huffman code (RFC 7541, section 6.2.2)."""
+
+    def text(raw: bytes) -> bytes:
+        size, rest = (bytes([len(raw)]), b"") if len(raw) < 127 else (b"\x7f", b"")
+        left = len(raw) - 127
+        while left >= 128:
+            rest, left = rest + bytes([left % 128 + 128]), left // 128
+        return size + (rest + bytes([left]) if len(raw) >= 127 else b"") + raw
+
+    return b"".join(b"\0" + text(name) + text(value) for name, value in fields)
+
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+SPLIT = b"x\r\n\r\n" + SMUGGLED
+ODD_FIELDS = [
+    (b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"x\r\ntransfer-encoding: chunked"),
+    (b"content-length", b"0"), (b"content-length", b"4"), (b"content-length", b"+4"),
+    (b"content-length", b"9999"), (b"connection", b"x-forwarded-for"), (b"connection", b"close"),
+    (b"host", b"evil.example"), (b":authority", b"evil.example"), (b":path", b"/health"),
+    (b":method", b"GET / HTTP/1.1\r\nHost: x"), (b":scheme", b"http://x/"), (b":status", b"200"),
+    (b"x", SPLIT), (b"x\r\ntransfer-encoding: chunked\r\ny", b"z"), (b"x: y\r\nz", b"z"),
+    (b"X-Forwarded-For", FORGED.encode()), (b"x-forwarded-for", FORGED.encode()),
+    (b"x_forwarded_for", FORGED.encode()), (b"te", b"chunked"), (b"upgrade", b"h2c"),
+    (b"", b"x"), (b"x", b"\0"), (b" x", b"y"), (b"trailer", b"content-length"),
+    (b"expect", b"100-continue"), (b"cookie", b"a=b\r\nx: y"), (b"x" * 300, b"y" * 300),
+]  # fmt: skip
+PATHS_OF_2 = [
+    *(b"/comments", b"/health", b"/health HTTP/1.1\r\nHost: x\r\n\r\nGET /me", b"/nothing", b"*"),
+    *(b"http://evil.example/health", b"/comments\r\nX: y", b"", b"health", b"//evil.example/"),
+]
+
+
+def in_frames(chance: Random) -> bytes:
+    """The same as streams of HTTP/2, which a proxy has to say again in HTTP/1."""
+    raw = PREFACE
+    for stream in range(1, chance.choice([3, 3, 5, 9]), 2):
+        method = chance.choice([b"POST", b"POST", b"GET", b"HEAD", b"OPTIONS", b"POST / HTTP/1.1"])
+        path = chance.choice([b"/comments", chance.choice(PATHS_OF_2)])
+        fields = [(b":method", method), (b":path", path), (b":scheme", b"http")]
+        fields += [(b":authority", HOST.encode()), (b"content-type", b"application/json")]
+        for odd in chance.choices(ODD_FIELDS, k=chance.choice([0, 1, 1, 2])):
+            fields.insert(chance.randrange(len(fields) + 1), odd)
+        body = chance.choice(BODIES).replace(HIDDEN, SMUGGLED)
+        ends = chance.random() < 0.2
+        raw += frame(1, 4 | ends, stream, packed(fields))
+        if not ends or chance.random() < 0.1:
+            raw += frame(0, 1, stream, body)
+            if chance.random() < 0.2:  # trailers
+                raw += frame(1, 5, stream, packed([chance.choice(ODD_FIELDS)]))
+    return raw
+
+
+def test_the_gate_speaks_http_2(gate: Gate) -> None:
+    words = {":method": "POST", ":path": "/comments", ":scheme": "http", ":authority": HOST}
+    words["content-type"] = "application/json"
+    fields = [(name.encode(), word.encode()) for name, word in words.items()]
+    raw = PREFACE + frame(1, 4, 1, packed(fields)) + frame(0, 1, 1, SEEN)
+    with socket.create_connection(("127.0.0.1", gate.port), 20, ("127.0.4.1", 0)) as line:
+        line.sendall(raw)
+        received = b""
+        while b'"success":true' not in received:
+            data = line.recv(65536)
+            assert data, received
+            received += data
+    assert b'"ip":"127.0.4.1"' in received
+
+
+def test_no_request_of_one_reader_comes_to_another(gate: Gate, campaign: Campaign) -> None:
+    """After each attack, readers on the connections that the proxy keeps get their own answers, and
+    nothing comes to the service but what the proxy has passed on, with the address it came from."""
+    for chance in campaign.rounds(150):
+        old = chance.random() < 0.6
+        attack = ambiguous(chance) if old else in_frames(chance)
+        where = ("127.0.0.1", gate.front.port if old else gate.port)
+        source = (f"127.0.4.{chance.randrange(2, 100)}", 0)
+        with socket.create_connection(where, 20, source_address=source) as attacker:
+            with contextlib.suppress(ConnectionError):
+                attacker.sendall(attack)
+                select.select([attacker], [], [], 0.03)
+            for _ in range(2):
+                number = chance.getrandbits(40)
+                me = f"127.0.4.{chance.randrange(100, 250)}"
+                pages = gate.front.ask("GET", f"/pages?url=/{number}/", client=me).json["pages"]
+                assert [page["page_url"] for page in pages] == [f"/{number}/"], attack
+            said = gate.front.say(f"{number}", "X-Forwarded-For: " + FORGED, client=me)
+            assert (said.status, said.json["comment"]["content"]) == (200, f"{number}"), attack
+            assert said.json["comment"]["ip"] == me
+            attacker.setblocking(False)
+            with contextlib.suppress(OSError):
+                received = attacker.recv(1 << 20)
+                campaign.figures["answered"] += bool(received)
+                assert b"/%d/" % number not in received
+        campaign.figures["attacks in HTTP/1" if old else "attacks in HTTP/2"] += 1
+    seen = rows(gate.service, "SELECT DISTINCT ip FROM comment")
+    assert all(ip.startswith("127.0.4.") for (ip,) in seen), seen
+    assert "NOT PASSED ON" not in gate.service.said
+    (campaign.figures["written by attackers"],) = rows(
+        gate.service, "SELECT count(*) FROM comment WHERE content = 'smuggled'"
+    )[0]
+
+
 # Shared caches
 
 
@@ -270,3 +518,150 @@ def test_what_is_zipped_has_a_tag_of_its_own(app: commentd.App) -> None:
     again = {"If-None-Match": zipped}
     assert client.get("/embed.js", headers=again | zip_it, status=304).headers["ETag"] == zipped
     assert client.get("/embed.js", headers=again, status=200).headers["ETag"] == plain
+
+
+OTHER = "https://other.example"
+CACHE = """
+proxy_cache kept;
+proxy_cache_revalidate on;
+proxy_ignore_headers X-Accel-Expires;
+add_header X-Cache $upstream_cache_status always;
+"""
+STORED = [
+    "/feed.atom",
+    f"/feed.atom?url={PAGE}",
+    f"/thread?url={PAGE}",
+    "/embed.js",
+    "/words/de.json",
+]
+STORED += [f"/thread?url={PAGE}&lang=de", "/openapi.json", "/admin.css"]
+FRESH = [f"/comments?url={PAGE}", f"/comments?url={PAGE}&view=threads", f"/pages?url={PAGE}", "/me"]
+FRESH += ["/comments/latest", "/admin/comments?status=visible", "/admin", "/mail", "/nothing/here"]
+
+
+@dataclass(frozen=True)
+class Cached:
+    """A service behind a shared cache, and who may ask it."""
+
+    front: Front
+    callers: dict[str, str]
+
+    @property
+    def service(self) -> Service:
+        return self.front.service
+
+
+def cached(printed: str, folder: Path) -> str:
+    path = f"proxy_cache_path {folder}/cache keys_zone=kept:1m;\n"
+    return path + printed.replace("        proxy_pass", CACHE + "        proxy_pass")
+
+
+@contextlib.contextmanager
+def shared_cache(folder: Path, program: str = "") -> Iterator[Cached]:
+    with site(folder, "nginx", "tcp") as here, services(folder) as start:
+        path = folder / "commentd.db"
+        with contextlib.closing(make_app(Config(database_path=str(path)), rounds=1)) as app:
+            page_token, token = new_admin(app)
+            new_admin(app, "ann@example.com", "Ann")
+            account = app.house.store.account_of("ann@example.com")
+            assert account
+            with app.house.store.writing():
+                app.house.store.set_rights(account.id, "user", False, less=False)
+            reader = token_of(app, "ann@example.com", "login")
+        settings = here.settings(f"http://{HOST}:{here.port}") | {"limits": {"enabled": "no"}}
+        settings |= {"privacy": {"show_ip": "masked"}, "site": {"origins": f"{BLOG} {OTHER}"}}
+        service = start(program=program, **settings)
+        with here.proxy(service, edit=lambda printed: cached(printed, folder)) as front:
+            callers = {"": "", "reader": reader, "admin": token, "page": page_token, "bad": "x"}
+            yield Cached(front, callers)
+
+
+def bare(tag: str) -> str:
+    return re.sub('W/|-gzip"|"', "", tag)
+
+
+def without(headers: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in names}
+
+
+def plainly(answer: Answer) -> tuple[int, dict[str, str], bytes]:
+    """Without what a proxy may change: how it is packed."""
+    left_out = ("server", "date", "x-cache", "connection", "content-length", "transfer-encoding")
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    body = answer.body
+    if headers.pop("content-encoding", "") == "gzip":
+        body = gzip.decompress(body)
+    headers["etag"] = bare(headers.get("etag", ""))
+    if headers.get("vary", "").endswith("Accept-Encoding"):  # which nginx adds to what it packs
+        headers["vary"] = headers["vary"].removesuffix(", Accept-Encoding")
+    return answer.status, without(headers, *left_out), body
+
+
+def test_a_shared_cache_gives_everybody_his_own(tmp_path: Path, campaign: Campaign) -> None:
+    """What it says is what the service says to the same reader and site, now or within the time
+    that was promised; what answers a token is never taken from it."""
+    known: dict[Any, list[Any]] = defaultdict(list)
+    tags: dict[Any, str] = {}
+    with shared_cache(tmp_path) as cache:
+        for chance in campaign.rounds(400):
+            if chance.random() < 0.1:
+                assert cache.front.say(f"{campaign.last}").status == 200
+            target = chance.choice(STORED if chance.random() < 0.5 else FRESH)
+            who = chance.choice(["", "", *cache.callers])
+            said = {"Origin": chance.choice(["", "", BLOG, OTHER, FOREIGN])}
+            said["Authorization"] = cache.callers[who] and f"Bearer {cache.callers[who]}"
+            said["Accept-Encoding"] = chance.choice(["", "gzip", "gzip, br"])
+            said["Accept-Language"] = chance.choice(["", "de", "zh-CN"])
+            key = (target, said["Origin"], said["Authorization"])
+            packed_as = (key, said["Accept-Encoding"])
+            words = ["User-Agent: a bot", *(f"{n}: {v}" for n, v in said.items() if v)]
+            method = chance.choice(["GET", "GET", "GET", "HEAD"])
+            direct = plainly(cache.service.ask("GET", target, *words))
+            known[key].append(direct)
+            tag = tags.get(packed_as, '"x"') if chance.random() < 0.3 else ""
+            words += [f"If-None-Match: {tag}"] if tag else []
+            answer = cache.front.ask(method, target, *words)
+            assert "gzip" in said["Accept-Encoding"] or not answer.headers["Content-Encoding"]
+            found, way = plainly(answer), answer.headers["X-Cache"]
+            if method == "HEAD":
+                assert answer.body == b""
+                whole = [each for each in known[key] if each[:2] == found[:2]]
+                found = whole[-1] if whole else found
+            if target in FRESH:
+                assert (found, way) == (direct, "MISS"), (target, who)
+            elif answer.status == 304:
+                assert (bare(answer.headers["ETag"]), answer.body) == (bare(tag), b"")
+                same = [head for _, head, _ in known[key] if head["etag"] == bare(tag)]
+                assert found[1] in [without(head, "content-type") for head in same]
+            else:
+                assert found in known[key], (target, said, way)
+            tags[packed_as] = answer.headers.get("ETag", "")
+            campaign.figures["requests"] += 1
+            campaign.figures["answered out of the cache"] += way == "HIT"
+            campaign.figures["of them not modified"] += answer.status == 304
+
+
+BRIEF = """
+import sys, commentd
+kept = commentd.kept
+commentd.kept = lambda cx, reply, seconds, etag="": kept(cx, reply, 1, etag)
+sys.exit(commentd.main())
+"""
+
+
+def test_a_shared_cache_asks_again_in_time_and_keeps_what_is_zipped_apart(tmp_path: Path) -> None:
+    with shared_cache(tmp_path, BRIEF) as cache:
+        ways = ["Accept-Encoding: gzip", "Accept-Encoding: identity"]
+        bodies = [cache.service.ask("GET", "/embed.js", way).body for way in ways]
+        for way, body in zip(ways, bodies, strict=True):
+
+            def asked_again() -> bool:
+                answer = cache.front.ask("GET", "/embed.js", way)  # noqa: B023
+                assert answer.body == body  # noqa: B023
+                return answer.headers["X-Cache"] == "REVALIDATED"
+
+            assert cache.front.ask("GET", "/embed.js", way).status == 200
+            until(asked_again)
+        assert b"new" not in cache.front.ask("GET", "/feed.atom").body
+        assert cache.front.say("new").status == 200
+        until(lambda: b"new" in cache.front.ask("GET", "/feed.atom").body)

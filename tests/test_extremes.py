@@ -1,0 +1,348 @@
+"""The ends of what there can be: rows that another program spoilt, settings that make no sense,
+threads without end. What is spoilt hurts itself alone; what is huge costs no more than its part."""
+
+import functools
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import webtest
+from conftest import CANARY, Campaign, Outside
+from test_admin import new_admin
+
+import commentd
+from commentd import (
+    App,
+    Config,
+    World,
+    as_artalk,
+    as_commentd,
+    as_isso,
+    as_waline,
+    as_wordpress,
+    make_app,
+)
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+BLOG = "https://blog.example"
+USUAL: dict[str, Any] = {
+    "captcha_provider": "none",
+    "limits_enabled": False,
+    "server_metrics": True,
+    "server_public_url": "https://comments.example",
+    "site_origins": (BLOG,),
+    "webhook_url": f"{BLOG}/hook",
+}
+SCRIPT = "<script>alert(1)</script>"
+
+
+# Rows that are spoilt
+
+
+def world_of(outside: Outside) -> World:
+    """Webhooks are taken by nobody."""
+    return replace(outside.world, fetch=lambda *_, **__: (200, b""))
+
+
+class Half:
+    """One half of a blog: a page, a reader with an account, a guest, what moderators did there."""
+
+    def __init__(self, app: App, outside: Outside, owner: webtest.TestApp, name: str) -> None:
+        self.app, self.outside, self.owner, self.name = app, outside, owner, name
+        self.url, self.email = f"/{name}/", f"{name}@example.com"
+        self.client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+
+    def post(self, path: str, **form: Any) -> Any:
+        return self.client.post_json(path, form)
+
+    def say(self, content: str, **form: Any) -> int:
+        said = {"page_url": self.url, "nickname": self.name, "captcha_token": "x", "lang": "en"}
+        answer = self.post("/comments", **said, content=content, **form)
+        number: int = answer.json["comment"]["id"]
+        return number
+
+    def words(self, email: str = "") -> dict[str, str]:
+        words = {"email": email or self.email, "nickname": self.name, "password": CANARY}
+        return {**words, "captcha_token": "x"}
+
+    def sign_in(self) -> None:
+        self.client.authorization = (
+            "Bearer",
+            self.post("/auth/login", **self.words()).json["token"],
+        )
+
+    def judge(self, number: int, **wish: Any) -> None:
+        self.owner.post_json("/admin/comments", {"ids": [number], **wish})
+
+    def live(self) -> None:
+        """A little of all that leaves rows."""
+        guest = self.say("a guest's", email=f"guest-{self.name}@example.com")
+        self.post("/auth/register", **self.words())
+        self.app.deliver()
+        mine = [letter.recipient for letter in self.outside.letters].index(self.email)
+        self.post("/auth/verify", email=self.email, token=self.outside.code(mine))
+        self.sign_in()
+        first = self.say("a member's https://example.com/")
+        self.say("an answer", parent_id=guest)
+        self.say("another", parent_id=self.say("below", parent_id=first))
+        for what in ("like", "follow"):
+            self.post(f"/page/{what}", page_url=self.url)
+        self.post("/comment/like", id=guest)
+        self.post(f"/comments/{first}/report", reason="rude")
+        self.client.authorization = None
+        self.post("/comment/like", id=first)
+        self.post("/auth/register", **self.words(f"new-{self.name}@example.com"))
+        for number in range(12):
+            said = self.say(f"buy pills and cheap {self.name} {number}")
+            self.judge(said, status=("spam", "visible")[number % 2])
+        self.judge(first, pinned=True)
+        self.judge(self.say("waits"), status="waiting")
+        block = {"kind": "word", "value": f"blocked {self.name}", "days": 9}
+        self.owner.post_json("/admin/blocks", block)
+        self.app.deliver()
+        self.outside.mail_fails_with = ConnectionRefusedError(111, "refused")
+        self.outside.time += HOUR
+        self.say("a late one", parent_id=first)
+        self.app.deliver()
+        self.app.tick()
+        self.outside.mail_fails_with = None
+        with self.app.house.store.writing():
+            self.app.house.store.note_import("isso", self.name, first)
+
+
+Key = dict[str, Any]
+
+
+def rows_of(path: Path) -> list[tuple[str, Key]]:
+    """The tables and keys of all rows but the key of the whole."""
+    found = []
+    with closing(sqlite3.connect(path)) as db:
+        names = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        for table in set(names) - {"secret", "sqlite_sequence"}:
+            columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+            key = [column[1] for column in columns if column[5]]
+            for row in db.execute(f"SELECT {', '.join(key)} FROM {table} ORDER BY 1"):
+                found.append((table, dict(zip(key, row, strict=True))))
+    return sorted(found, key=str)
+
+
+@pytest.fixture(scope="module")
+def blog(tmp_path_factory: pytest.TempPathFactory) -> "Blog":
+    return Blog(tmp_path_factory.mktemp("blog"))
+
+
+# Of these a spoilt row does harm others yet.
+LEFT_OUT = {("outbox", "tries"), ("token", "ham"), ("token", "spam"), ("comment", "html")}
+LEFT_OUT |= {("block", "value")}
+
+
+class Blog:
+    """A database in which two halves live, and what of it belongs to the one that is spoilt."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.outside = folder / "commentd.db", Outside()
+        with closing(self.opened(self.path)) as app:
+            token, _ = new_admin(app)
+            self.owner = {"Authorization": f"Bearer {token}"}
+            owner = webtest.TestApp(app)
+            owner.authorization = ("Bearer", token)
+            Half(app, self.outside, owner, "good").live()
+            before = rows_of(self.path)
+            Half(app, self.outside, owner, "spoilt").live()
+            new_admin(app, "second@example.com", "Second")
+            commentd.new_admin_link(app.house.store, app.house.world, "third@example.com")
+        shared = ("budget", "day", "token")
+        rows = [(t, key) for t, key in rows_of(self.path) if t in shared or (t, key) not in before]
+        self.cells = []
+        with closing(sqlite3.connect(self.path)) as db:
+            for table in sorted({table for table, _ in rows}):
+                keys = [key for t, key in rows if t == table]
+                for _, column, kind, never_null, _, place in db.execute(
+                    f"PRAGMA table_info({table})"
+                ):
+                    # Another number is another row; the greatest leaves SQLite none to give.
+                    if not (place and kind == "INTEGER") and (table, column) not in LEFT_OUT:
+                        values = (NUMBERS if kind == "INTEGER" else TEXTS) + [None] * (
+                            not never_null
+                        )
+                        self.cells.append((table, keys, column, values))
+
+    def opened(self, path: Path) -> App:
+        folder = str(path.parent / "backups")
+        config = Config(database_path=str(path), backup_folder=folder, **USUAL)
+        return make_app(config, world_of(self.outside), rounds=1)
+
+
+NUMBERS = [2**63 - 1, -(2**63), -1, 0, 1, 2, 3, 10**12, -(10**12)]
+TEXTS: list[Any] = [
+    "", "\0", "junk", SCRIPT, f'"><svg onload=alert(1)>{SCRIPT}', '{"', "{0.__class__} %s",
+    "9" * 99, "a\r\nBcc: eve@evil.example", "javascript:alert(1)", "http://[", "=?utf-8?b?////?=",
+    "名@例子.cn", "user 1", "\u202e\u0000\ufdd0", "pbkdf2_sha256$1$zz$00", "x" * 1_000_000,
+    b"\xff", b"a\xed\xa0\x80b",
+]  # fmt: skip
+
+
+def spoil(path: Path, table: str, key: Key, column: str, value: Any) -> bool:
+    """Set one column to what does not belong there; False where SQLite will not have it."""
+    cast = "CAST(? AS TEXT)" if isinstance(value, bytes) else "?"
+    where = " AND ".join(f"{name} IS ?" for name in key)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        try:
+            db.execute(
+                f"UPDATE {table} SET {column} = {cast} WHERE {where}", (value, *key.values())
+            )
+        except sqlite3.Error:
+            return False
+    return True
+
+
+class Look:
+    """All that a blog still has to do when a row was spoilt; `faults` is what it did not."""
+
+    def __init__(self, app: App, blog: Blog) -> None:
+        self.app, self.blog, self.faults = app, blog, list[str]()
+        self.client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.9"})
+        self.seen: dict[str, set[str]] = {}  # of the good half, by what was asked
+        self.turns, due_letter = 0, app.house.store.due_letter
+
+        def counted(now: int) -> Any:
+            self.turns += 1
+            assert self.turns < 300, "the postman goes round in a circle"
+            return due_letter(now)
+
+        app.house.store.due_letter = counted  # type: ignore[method-assign]
+
+    def ask(self, path: str, method: str = "GET", headers: Any = None, **form: Any) -> Any:
+        ask = self.client.get if method == "GET" else getattr(self.client, f"{method.lower()}_json")
+        more = {} if method == "GET" else {"params": form}
+        answer = ask(path, headers=headers, expect_errors=True, **more)
+        name, kind = f"{method} {path}", answer.content_type
+        if answer.status_int != 200:
+            self.faults.append(f"{name}: {answer.status_int}")
+        markup = answer.text if kind == "text/html" else "".join(CONTENT.findall(answer.text))
+        if re.search(r"(<|&lt;)(script|svg)\b[^&>]*(>|&gt;)alert|onload=", markup):
+            self.faults.append(f"{name}: a script")
+        value = answer.json if kind == "application/json" else None
+        links = re.findall(r"/good/#comment-[0-9]+", answer.text)
+        self.seen[name] = {*(good_in(value) if value else links)}
+        return value
+
+    def does(self, what: str, work: Callable[[], Any]) -> Any:
+        self.turns = 0
+        try:
+            return work()
+        except Exception as error:
+            self.faults.append(f"{what}: {type(error).__name__} {str(error)[:80]}")
+
+    def look(self) -> None:
+        self.blog.outside.letters.clear()
+        for url in ("/good/", "/spoilt/"):
+            for view in ("flat", "threads"):
+                for sort in ("newest", "likes"):
+                    self.ask(f"/comments?url={url}&view={view}&sort={sort}&limit=100")
+            self.ask(f"/comments?url={url}&around=3&view=threads")
+            self.ask(f"/thread?url={url}")
+            self.ask(f"/feed.atom?url={url}")
+        for path in ("/comments/latest?limit=30", "/feed.atom", "/metrics"):
+            self.ask(path)
+        self.ask("/pages?url=/good/&url=/spoilt/")
+        for path in ADMIN:
+            self.ask(f"/admin/{path}", headers=self.blog.owner)
+        self.work()
+        for wait in (0, MINUTE, HOUR, DAY):
+            self.blog.outside.time += wait
+            self.does("tick", self.app.tick)
+            self.does("deliver", self.app.deliver)
+        whole = {"good@example.com", "fresh@example.com", "owner@example.com"}
+        self.seen["letters"] = whole & {each.recipient for each in self.blog.outside.letters}
+        self.does("keep", self.app.keep)
+        store, config = self.app.house.store, self.app.house.config
+        for export in (as_commentd, as_waline, as_artalk, as_isso, as_wordpress):
+            text = self.does(export.__name__, lambda to=export: "".join(to(store, config, True)))
+            self.seen[export.__name__] = {*re.findall("pills and cheap good [0-9]+", text or "")}
+            store.db.rollback()
+        self.does("close", self.app.close)
+
+    def work(self) -> None:
+        """What readers of the good half, and the owner, do."""
+        words = {"email": "good@example.com", "password": CANARY, "captcha_token": "x"}
+        login = self.ask("/auth/login", "POST", **words)
+        mine = {"Authorization": f"Bearer {login['token']}"} if "token" in login else {}
+        said = {"page_url": "/good/", "nickname": "Lu", "captcha_token": "x", "lang": "en"}
+        self.ask("/comments", "POST", **said, content="well said", parent_id=2)
+        self.ask("/comments", "POST", mine, **said, content="is it?", parent_id=1)
+        self.ask("/comment/like", "POST", id=2)
+        self.ask("/page/like", "POST", page_url="/good/")
+        self.ask("/comments/2/report", "POST", reason="loud")
+        for path in ("/me?url=/good/", "/me/export"):
+            self.ask(path, headers=mine)
+        words = {**words, "email": "fresh@example.com", "nickname": "Fresh"}
+        self.ask("/auth/register", "POST", **words)
+        self.ask("/admin/comments", "POST", self.blog.owner, ids=[3], status="spam")
+        self.ask("/admin/comments/2", "PATCH", self.blog.owner, nickname="Corrected")
+        self.ask("/admin/pages/1", "PATCH", self.blog.owner, closed=True)
+        self.ask("/admin/blocks", "POST", self.blog.owner, kind="word", value="casino")
+
+
+CONTENT = re.compile('(?s)<content type="html">(.*?)</content>')
+
+
+def good_in(value: Any) -> Iterator[str]:
+    """The comments and pages of the good half, wherever they stand in an answer."""
+    if isinstance(value, dict) and value.get("page_url") == "/good/":
+        # What others make of it: the spam filter learns from all.
+        other = ("spam", "known", "replies", "id", "edited", "token", "edit_token", "total")
+        yield str({name: each for name, each in value.items() if name not in other})
+    for each in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
+        yield from good_in(each)
+
+
+ADMIN = [
+    "comments?limit=100", "comments?status=waiting", "comments?status=reported", "comments?q=a",
+    "comments?status=spam", "pages", "pages?sort=views", "users", "users?q=o", "blocks", "audit",
+    "outbox", "settings", "figures",
+]  # fmt: skip
+
+
+def test_a_row_that_was_spoilt_hurts_itself_alone(
+    blog: Blog, tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
+    monkeypatch.setattr(commentd, "sync", lambda path: None)
+    begun, path = blog.outside.time, tmp_path / "commentd.db"
+
+    def looked() -> Look:
+        blog.outside.time = begun
+        app = blog.opened(path)
+        app.house.store.writer.execute("PRAGMA synchronous = OFF")
+        look = Look(app, blog)
+        look.look()
+        return look
+
+    shutil.copy(blog.path, path)
+    usual = looked()
+    assert usual.faults == []
+    assert usual.seen["letters"] >= {"good@example.com", "fresh@example.com"}
+    for chance in campaign.rounds(25):
+        table, keys, column, values = chance.choice(blog.cells)
+        key, value = chance.choice(keys), chance.choice(values)
+        for file in tmp_path.glob("commentd.db*"):
+            file.unlink()
+        shutil.copy(blog.path, path)
+        if not spoil(path, table, key, column, value):
+            campaign.figures["refused by SQLite"] += 1
+            continue
+        campaign.figures["rows"] += 1
+        look = looked()
+        lost = {name: usual.seen[name] - look.seen[name] for name in usual.seen}
+        lost = {name: what for name, what in lost.items() if what and "spoilt" not in name}
+        assert (look.faults, lost) == ([], {}), f"{table}.{column} = {value!r:.99} of {key}"
