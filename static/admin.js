@@ -17,6 +17,8 @@ const PHRASES = {
 
   signin: ['Sign in', '登录'], signout: ['Sign out', '退出登录'],
   signedout: ['You are signed out, on all devices.', '已在所有设备上退出登录。'],
+  signedhere: ['You are signed out here. The service could not be asked to end it elsewhere: sign in and out once more.',
+    '已在这里退出登录，但没能通知服务在其他设备上退出：请稍后登录再退出一次。'],
   again: ['Please sign in again', '请重新登录'], email: ['E-mail', '邮箱'], password: ['Password', '密码'],
   own_password: ['Your password', '你的密码'],
   advice: ['At least 8 characters are wise.', '建议至少 8 个字符。'],
@@ -448,8 +450,8 @@ const menu = () => h('ul', {}, ...Object.keys(VIEWS).filter(name => name !== 'we
 const stay = ({currentTarget}) => currentTarget.hash === location.hash && show()
 
 async function signOut() {
-  await ask('POST', 'logout', {}).catch(() => {})
-  leave('signedout')
+  const ended = await ask('POST', 'logout', {}).catch(refusal => refusal.status === 401)
+  leave(ended ? 'signedout' : 'signedhere')
 }
 
 function place() {

@@ -409,6 +409,16 @@ def test_a_readers_account_is_not_let_in(desk: Desk) -> None:
     )
 
 
+def test_signing_out_where_the_service_hears_nothing_says_so(desk: Desk) -> None:
+    desk.expected.append(UNREACHED)
+    page = desk.open()
+    token = page.evaluate("JSON.parse(Object.values(localStorage)[0]).token")
+    page.route("**/admin/logout", lambda route: route.abort())
+    button(page, "Sign out").click()
+    expect(page.get_by_role("status").first).to_contain_text("You are signed out here. The service")
+    assert token not in page.evaluate("JSON.stringify({...localStorage, ...sessionStorage})")
+
+
 def test_signing_out_ends_the_token_and_leaves_nothing_behind(desk: Desk, use: Use) -> None:
     given(desk.app, "Hers.")
     page = desk.open()

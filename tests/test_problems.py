@@ -8,14 +8,15 @@ import json
 import logging
 import re
 import sqlite3
+from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, fields, replace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, dump
-from hypothesis import HealthCheck, given
+from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, dump
+from hypothesis import HealthCheck, given, seed
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_admin
@@ -274,24 +275,44 @@ json_values = st.recursive(
 )
 
 
+def in_rounds(campaign: Campaign, usually: int, examples: int) -> Iterator[Callable[..., Any]]:
+    """What runs a property of Hypothesis, by the chance of each round."""
+    wide = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck)}
+    for chance in campaign.rounds(usually):
+        number = chance.getrandbits(64)
+
+        def run(asked: Callable[..., None]) -> None:
+            seed(number)(how(max_examples=examples, **wide)(asked))()  # noqa: B023
+
+        yield run
+
+
 @no_limits
 @by_write
-@how(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
-def test_any_json_is_answered(eve: Visitor, route: Route, data: st.DataObject) -> None:
+def test_any_json_is_answered(eve: Visitor, route: Route, campaign: Campaign) -> None:
     fields = {
         name: st.just(value) | json_values | st.sampled_from(WRONG[type(value)])
         for name, value in FORMS[name_of(route)].items()
     }
-    form = data.draw(st.fixed_dictionaries({}, optional=fields))
-    form |= data.draw(st.dictionaries(st.text(), json_values, max_size=3))
-    send(eve, route, form)
+    form = st.fixed_dictionaries({}, optional=fields)
+    for run in in_rounds(campaign, 1, 50):
+
+        @run
+        @given(form, st.dictionaries(st.text(), json_values, max_size=3))
+        def asked(known: dict[str, Any], unknown: dict[str, Any]) -> None:
+            campaign.figures["requests"] += 1
+            send(eve, route, known | unknown)
 
 
-@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from([r for r in WRITES if REQUIRED[name_of(r)]]), st.binary(max_size=200))
-def test_any_bytes_are_answered(eve: Visitor, route: Route, body: bytes) -> None:
-    assert_refused(route, send(eve, route, body), 400, r"json_invalid|\w+_missing|ids_invalid")
+def test_any_bytes_are_answered(eve: Visitor, campaign: Campaign) -> None:
+    codes = r"json_invalid|\w+_missing|ids_invalid"
+    for run in in_rounds(campaign, 1, 200):
+
+        @run
+        @given(st.sampled_from([r for r in WRITES if REQUIRED[name_of(r)]]), st.binary())
+        def asked(route: Route, body: bytes) -> None:
+            campaign.figures["requests"] += 1
+            assert_refused(route, send(eve, route, body), 400, codes)
 
 
 # Queries, paths, methods, headers
@@ -407,12 +428,16 @@ def test_a_path_that_is_not_utf8_is_refused(eve: Visitor) -> None:
         assert answer.json["code"] in ("url_invalid", "not_found")
 
 
-@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.binary(max_size=40), st.binary(max_size=40))
-def test_any_path_and_query_are_answered(visitor: Visitor, path: bytes, query: bytes) -> None:
-    for method in ("GET", "POST"):
-        raw(visitor, b"/" + path, query, method)
-        raw(visitor, b"/comments", b"url=" + query, method)
+def test_any_path_and_query_are_answered(visitor: Visitor, campaign: Campaign) -> None:
+    for run in in_rounds(campaign, 1, 200):
+
+        @run
+        @given(st.binary(max_size=40), st.binary(max_size=40))
+        def asked(path: bytes, query: bytes) -> None:
+            for method in ("GET", "POST"):
+                campaign.figures["requests"] += 2
+                raw(visitor, b"/" + path, query, method)
+                raw(visitor, b"/comments", b"url=" + query, method)
 
 
 def like(path: str) -> re.Pattern[str]:
@@ -498,12 +523,17 @@ def test_no_header_disturbs_a_route(eve: Visitor) -> None:
                 assert answer.status_int in (400, 401, 403, 415, *missing), headers
 
 
-@how(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(sorted(HEADERS)), st.text(st.characters(max_codepoint=255)))
-def test_any_header_is_answered(visitor: Visitor, name: str, value: str) -> None:
-    value = re.sub(r"[\0-\x1f\x7f]", "", value).strip()
-    visitor.get("/comments?url=/", headers={name: value}, expect_errors=True)
-    visitor.post("/page/like", b'{"page_url": "/"}', headers={name: value}, expect_errors=True)
+def test_any_header_is_answered(visitor: Visitor, campaign: Campaign) -> None:
+    for run in in_rounds(campaign, 1, 200):
+
+        @run
+        @given(st.sampled_from(sorted(HEADERS)), st.text(st.characters(max_codepoint=255)))
+        def asked(name: str, value: str) -> None:
+            headers = {name: re.sub(r"[\0-\x1f\x7f]", "", value).strip()}
+            form = b'{"page_url": "/"}'
+            campaign.figures["requests"] += 2
+            visitor.get("/comments?url=/", headers=headers, expect_errors=True)
+            visitor.post("/page/like", form, headers=headers, expect_errors=True)
 
 
 HEARD = "x-Heard7"  # and never said again

@@ -6,25 +6,31 @@ import itertools
 import logging
 import os
 import random
+import re
 import resource
 import shutil
 import socket
 import sqlite3
+import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
+from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_admin import new_admin, token_of
 from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, services
 
+import commentd
 from commentd import (
     BEFORE,
     CASES,
@@ -47,8 +53,6 @@ from commentd import (
     migrate,
     statements,
 )
-
-KILLS = int(os.environ.get("COMMENTD_TEST_KILLS", "10"))
 
 # Killed
 
@@ -78,29 +82,145 @@ class Writer(threading.Thread):
                 self.liked.add(posted["id"])
 
 
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
-    posted: dict[int, str] = {}
-    liked: set[int] = set()
+class Busy(Writer):
+    """Writes, edits, erases, likes, takes likes back, judges, renames its account, registers; knows
+    what must be there."""
+
+    def __init__(self, service: Service, name: str, tokens: list[str], chance: Random) -> None:
+        super().__init__(service, name)
+        self.tokens, self.chance, self.writes = tokens, chance, 0
+        self.mine: dict[int, str] = {}
+        self.kept: dict[tuple[str, object], object] = {}
+        self.open = set[tuple[str, object]]()  # what is asked for now
+
+    def run(self) -> None:
+        usual = [self.write, self.like, self.edit, self.erase, self.judge, self.rename]
+        acts = usual + 5 * [self.write] + 3 * [self.like]
+        with suppress(OSError, http.client.HTTPException), self.service.connect() as connection:
+            self.connection = connection
+            self.write(), self.write()
+            if self.chance.random() < 0.1:  # hashing costs as much as a hundred of the others
+                self.register()
+            while True:
+                self.chance.choice(acts)()
+
+    def does(
+        self, path: str, *kept: tuple[str, object, object], method: str = "POST", **body: Any
+    ) -> Any:
+        """Once it is answered, it is to be kept; until then nobody knows."""
+        self.open = {(what, which) for what, which, _ in kept}
+        token = body.pop("as_", None)
+        headers = [f"Authorization: Bearer {token}"] if token else []
+        self.connection.sendall(
+            request(method, path, *headers, body={"captcha_token": "x", **body})
+        )
+        answer = answer_on(self.connection)
+        assert answer.status == 200, (path, body, answer)
+        self.kept |= {(what, which): value for what, which, value in kept}
+        self.open, self.writes = set(), self.writes + 1
+        return answer.json
+
+    def write(self) -> None:
+        text = f"{self.name} {self.chance.getrandbits(64)}"
+        body = {**COMMENT, "page_url": f"/{self.chance.randrange(7)}/", "content": text}
+        said = self.does("/comments", **body)
+        self.mine[said["comment"]["id"]] = said["edit_token"]
+        self.kept |= {("content", said["comment"]["id"]): text}
+
+    def one(self) -> int:
+        return self.chance.choice([*self.mine])
+
+    def like(self) -> None:
+        number, undo = self.one(), self.chance.random() < 0.3
+        self.does("/comment/like", ("likes", number, int(not undo)), id=number, undo=undo)
+
+    def edit(self) -> None:
+        number, text = self.one(), f"edited {self.chance.getrandbits(64)}"
+        path, token = f"/comments/{number}", self.mine[number]
+        kept = ("content", number, text)
+        self.does(path, kept, method="PATCH", content=text, edit_token=token)
+
+    def erase(self) -> None:
+        number = self.one()
+        kept = [("content", number, ""), ("status", number, "deleted"), ("likes", number, 0)]
+        token = self.mine.pop(number)
+        self.does(f"/comments/{number}", *kept, method="DELETE", edit_token=token)
+        self.write()
+
+    def judge(self) -> None:
+        """It is spam, and nobody else answers or likes it."""
+        number = self.one()
+        del self.mine[number]
+        kept = ("status", number, "spam")
+        self.does("/admin/comments", kept, as_=self.tokens[0], ids=[number], status="spam")
+        self.write()
+
+    def rename(self) -> None:
+        name = f"{self.name} {self.chance.getrandbits(64)}"
+        self.does(
+            "/me", ("nickname", self.name, name), method="PATCH", nickname=name, as_=self.tokens[1]
+        )
+
+    def register(self) -> None:
+        email = f"{self.chance.getrandbits(64)}@example.com"
+        self.does("/auth/register", ("registration", email, "Ann"), **account(email))
+
+
+def kept_in(path: Path) -> dict[tuple[str, object], object]:
+    """What a database holds of what a `Busy` one knows."""
+    with closing(sqlite3.connect(path)) as db:
+        found: dict[tuple[str, object], object] = {}
+        for number, *values in db.execute("SELECT id, content, likes, status FROM comment"):
+            for what, value in zip(("content", "likes", "status"), values, strict=True):
+                found[what, number] = value
+        for email, nickname in db.execute("SELECT email, nickname FROM account"):
+            found["nickname", email.partition("@")[0]] = nickname
+        for (email,) in db.execute("SELECT email FROM registration"):
+            found["registration", email] = "Ann"
+    return found
+
+
+def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, campaign: Campaign) -> None:
+    names, tokens = "abcdef", {}
+    with closing(make_app(Config(database_path=str(tmp_path / "commentd.db")), rounds=1)) as app:
+        owner, _ = new_admin(app)
+        for name in names:
+            tokens[name] = [owner, new_user(app, f"{name}@example.com")]
+    kept: dict[tuple[str, object], object] = {}
     with services(tmp_path) as start:
-        for cycle in range(KILLS):
+        for chance in campaign.rounds(10):
             service = start()
-            writers = [Writer(service, f"{cycle}{name}") for name in "abcdef"]
+            writers = [
+                Busy(service, name, tokens[name], Random(chance.getrandbits(64))) for name in names
+            ]
             for writer in writers:
                 writer.start()
-            time.sleep(random.uniform(0.05, 0.4))  # the moment of the kill
+            time.sleep(chance.uniform(0.05, 0.6))  # the moment of the kill
             service.process.kill()
             service.process.wait()
+            now = kept_in(service.path)
             for writer in writers:
                 writer.join()
-                posted |= writer.posted
-                liked |= writer.liked
-            assert_whole(str(service.path))
-            with closing(sqlite3.connect(service.path)) as db:
-                kept = dict(db.execute("SELECT id, content FROM comment").fetchall())
-                fans = {i for (i,) in db.execute("SELECT id FROM comment WHERE likes = 1")}
-            assert kept.items() >= posted.items()
-            assert fans >= liked
-    assert len(liked) > KILLS
+                campaign.figures["acknowledged"] += writer.writes
+                sure = {
+                    what: value for what, value in writer.kept.items() if what not in writer.open
+                }
+                assert {what: now.get(what) for what in sure} == sure
+                kept |= sure
+                for what in writer.open:
+                    kept.pop(what, None)
+            campaign.figures["kills"] += 1
+        assert {what: now.get(what) for what in kept} == kept
+        assert_whole(str(service.path))
+    assert campaign.figures["acknowledged"] > campaign.figures["kills"]
+
+
+def new_user(app: App, email: str) -> str:
+    """The token of an account."""
+    with app.house.store.writing():
+        app.house.store.make_admin(email, "Ann", "x$1$x$x", START)
+        app.house.store.run("UPDATE account SET role = 'user' WHERE email = :email", email=email)
+    return token_of(app, email, "login")
 
 
 def deterministic(seed: int, outside: Outside) -> World:
@@ -379,6 +499,183 @@ def test_noise_over_any_page_is_seen(lived_in: tuple[Path, str], tmp_path: Path)
         assert_refused_untouched(path, "damaged")
 
 
+# By chance
+
+
+def left_behind(folder: Path, number: int) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The file of a service that was stopped, and those of one that went on and was killed."""
+    folder.mkdir()
+    path = folder / "commentd.db"
+    for again in (False, True):
+        with closing(make_app(settled(path), deterministic(number, Outside()), rounds=1)) as app:
+            web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+            for text in ("one", "two " * 400, "three"):
+                body = {"content": f"{text} {number} {again}", "page_url": f"/{text[:3]}/"}
+                web.post_json("/comments", {**COMMENT, **body})
+            if again:
+                names = ("commentd.db", "commentd.db-wal")
+                killed = {name: (folder / name).read_bytes() for name in names}
+        if not again:
+            stopped = {path.name: path.read_bytes()}
+    return stopped, killed
+
+
+def flipped(chance: Random, data: bytes) -> bytes:
+    spoilt = bytearray(data)
+    for _ in range(chance.choice((1, 1, 8, 100))):
+        spoilt[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    return bytes(spoilt)
+
+
+def patched(chance: Random, data: bytes, size: int = 4096) -> bytes:
+    """Another page in the place of one, or noise, or nothing, or the half of it."""
+    at, other = (chance.randrange(len(data) // size) * size for _ in "ab")
+    page = chance.choice((data[other : other + size], chance.randbytes(size), bytes(size)))
+    cut = chance.choice((size, size // 2, 512, 100))
+    return data[:at] + page[:cut] + data[at + cut :]
+
+
+def cut(chance: Random, data: bytes) -> bytes:
+    return data[: chance.randrange(len(data))]
+
+
+SPOILS: list[Callable[[Random, bytes], bytes]] = [
+    flipped,
+    patched,
+    cut,
+    lambda chance, data: data + chance.randbytes(chance.randrange(1, 9000)),
+    lambda chance, data: chance.randbytes(100) + data[100:],
+    lambda chance, data: bytes(100) + data[100:],
+]
+# What anybody may ask, and what is asked for by itself.
+ASKED = [
+    "/comments?url=/one/&view=threads",
+    "/comments?url=/two/&sort=likes",
+    "/comments/latest",
+    "/pages?url=/one/",
+    "/feed.atom",
+    "/thread?url=/two/",
+    "/",
+    "/health",
+]
+
+
+def settled(path: Path) -> Config:
+    how: dict[str, Any] = {"captcha_provider": "none", "limits_enabled": False}
+    return Config(database_path=str(path), backup_folder=str(path.parent / "copies"), **how)
+
+
+def asked_for_all(app: App) -> list[int]:
+    """Whatever is in the file, it is an answer or, for now, none."""
+    web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)
+    replies = [web.get(path, expect_errors=True) for path in ASKED]
+    for path, body in (
+        ("/comments", COMMENT),
+        ("/comment/like", {"id": 1}),
+        ("/auth/login", LOGIN),
+    ):
+        replies.append(web.post_json(path, body, expect_errors=True))
+    for work in (app.deliver, app.tick, app.keep):
+        with suppress(Unavailable, sqlite3.Error):  # `Worker` goes on
+            work()
+    statuses = [reply.status_int for reply in replies]
+    assert set(statuses) <= {200, 401, 403, 404, 409, 503}, statuses
+    return statuses
+
+
+def in_a_process(work: Callable[[], str]) -> str:
+    """What it tells: where the library itself fell, only that process is gone."""
+    reading, writing = os.pipe()
+    if not (child := os.fork()):
+        try:
+            told = work()
+        except BaseException:
+            told = traceback.format_exc()
+        os.write(writing, told.encode()[-60_000:])
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read().decode()
+    assert os.waitpid(child, 0)[1] == 0
+    return told
+
+
+def spoilt_while_served(path: Path, stopped: bytes, seed: int) -> str:
+    """It is seen and told once, and then nothing is written; or it is not met."""
+    chance = Random(seed)
+    path.write_bytes(stopped)
+    alarms: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.CRITICAL)
+    handler.emit = alarms.append  # type: ignore[method-assign]
+    commentd.log.addHandler(handler)
+    app = make_app(settled(path), Outside().world, rounds=1)
+    asked_for_all(app)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE page SET seen_at = seen_at + 1")  # so that no cache is trusted
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = path.read_bytes()
+    spoilt = chance.choice((flipped, patched))(chance, data)
+    with path.open("r+b") as file:
+        file.write(spoilt)
+    for _ in range(3):
+        statuses = asked_for_all(app)
+    damaged = app.house.store.damaged
+    assert len(alarms) == damaged
+    if damaged:
+        now = path.read_bytes()
+        health, writes = statuses[ASKED.index("/health")], statuses[-3:]
+        assert (health, set(writes)) == (503, {503})
+        assert path.read_bytes() == now
+    app.close()
+    assert len(alarms) <= 1
+    return "seen" if damaged else "not met"
+
+
+def started_on(path: Path, files: dict[str, bytes]) -> str:
+    """Refused in a sentence and left as it is, or served."""
+    for name, data in files.items():
+        path.with_name(name).write_bytes(data)
+    try:
+        app = make_app(settled(path), Outside().world, rounds=1)
+    except SchemaFault as fault:
+        refusal = str(fault)
+    else:
+        asked_for_all(app)
+        app.close()
+        return "served"
+    assert re.fullmatch(f".*{re.escape(str(path))}.*", refusal, re.S)
+    assert {name: path.with_name(name).read_bytes() for name in files} == files
+    known = {f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-lock", "-turn")}
+    assert {each.name for each in path.parent.iterdir()} <= known
+    return "refused"
+
+
+def test_whatever_was_done_to_the_files_the_start_is_refused_or_serves(
+    tmp_path: Path, campaign: Campaign
+) -> None:
+    (stopped, killed), (_, other) = (left_behind(tmp_path / f"{n}", n) for n in range(2))
+    for chance in campaign.rounds(60):
+        files = dict(chance.choice((stopped, killed)))
+        name = chance.choice([*files])
+        files[name] = chance.choice(SPOILS)(chance, files[name])
+        if chance.random() < 0.1:
+            files = {**stopped, "commentd.db-wal": other["commentd.db-wal"]}
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            told = in_a_process(lambda: started_on(Path(folder) / "commentd.db", files))  # noqa: B023
+        assert told in ("refused", "served"), told
+        campaign.figures[told] += 1
+
+
+def test_damage_by_chance_is_an_alarm_and_no_failure(tmp_path: Path, campaign: Campaign) -> None:
+    (stopped, _) = left_behind(tmp_path / "0", 0)
+    for chance in campaign.rounds(30):
+        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+            path, seed = Path(folder) / "commentd.db", chance.getrandbits(64)
+            told = in_a_process(lambda: spoilt_while_served(path, stopped["commentd.db"], seed))  # noqa: B023
+        assert told in ("seen", "not met"), told
+        campaign.figures[told] += 1
+
+
 @pytest.mark.parametrize("mode", ["DELETE", "WAL"])
 def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path, mode: str) -> None:
     path = tmp_path / "commentd.db"
@@ -592,7 +889,7 @@ def exercise(store: Store) -> None:
         exercise_moderation(store)
         exercise_account(store)
         assert (store.due_letter(START), store.next_due()) != (None, None)
-        store.set_back_letter(2, START), store.note_failure(2, "x"), store.stuck_letters()
+        store.set_back_letter(2, START, 1), store.note_failure(2, "x"), store.stuck_letters()
         assert store.retry_letter(2, START)
         store.fail_letter(2, "x", START), store.drop_letter(2)
         store.forget(START + 9, lambda ip: ip), store.purge(START)
