@@ -200,10 +200,14 @@ def one_line(text: str) -> str:
     return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", " ".join(seen.split()))[:120]
 
 
+MAILBOX = re.compile(
+    r"(?ai)([^<>]*<)?[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([\w-]+\.)*[\w-]+>?"
+)
+
+
 def mailbox(text: str) -> str:
     text = one_line(text)
-    address = r"(?ai)([^<>]*<)?[\w.!#$%&'*+/=?^`{|}~-]+@([\w-]+\.)*[\w-]+>?"
-    if text and not re.fullmatch(address, text):
+    if text and not MAILBOX.fullmatch(text):
         raise ValueError("must be an address, such as comments@example.com")
     return text
 
@@ -522,7 +526,7 @@ def hint(section: str, key: str) -> str:
 
 def contradictions(config: Config) -> Iterator[str]:
     """What single settings allow and together makes no sense."""
-    if config.mail_host and not (config.mail_sender or "@" in config.mail_user):
+    if config.mail_host and not (config.mail_sender or MAILBOX.fullmatch(config.mail_user)):
         yield "[mail] host is set, so set [mail] sender too: the address letters come from"
     if config.mail_user and not config.mail_password:
         yield "[mail] user is set, so set [mail] password too"
@@ -558,7 +562,8 @@ def example_config() -> str:
 def ini_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return ", ".join(value) if isinstance(value, tuple) else str(value)
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return text.encode(errors="replace").decode()  # a path may be no UTF-8
 
 
 def in_force(config: Config) -> Iterator[Json]:
@@ -931,9 +936,9 @@ def peek(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
-        raise SchemaFault(f"{path} can't be opened: {error}") from None
-    except sqlite3.DatabaseError as error:
-        what = f"{path} is damaged, or of another program ({error})"
+        raise SchemaFault(f"{path} can't be opened: {one_line(str(error))}") from None
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of names in a damaged schema
+        what = f"{path} is damaged, or of another program ({one_line(str(error))})"
         raise SchemaFault(f"{what}: restore a backup, or name another") from None
 
 
@@ -953,7 +958,7 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
             ways = "install that one, or restore the copy that it kept"
             raise SchemaFault(f"{path} was made by a newer commentd: {ways}")
         if (verdict := db.execute(sql).fetchone()[0]) != "ok":
-            raise sqlite3.DatabaseError(one_line(verdict))
+            raise sqlite3.DatabaseError(verdict)
 
 
 def is_database(path: Path) -> bool:
@@ -1437,7 +1442,7 @@ class Store:
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
-                raise SchemaFault(f"{path} can't be written: {error}") from None
+                raise SchemaFault(f"{path} can't be written: {one_line(str(error))}") from None
             raise
 
     def bring_up_to_date(self, keep: Callable[[str], Path] | None, beside: bool) -> None:
@@ -5675,7 +5680,7 @@ def entry_of(cx: Context, comment: Comment) -> str:
         f"<id>{xml_text(number)}</id>{where}<author><name>{xml_text(name)}</name></author>"
         f"<published>{rfc3339(comment.created_at)}</published>"
         f"<updated>{rfc3339(comment.edited_at or comment.created_at)}</updated>"
-        f'<content type="html">{xml_text(comment.html)}</content></entry>'
+        f'<content type="html">{xml_text(clean(comment.html))}</content></entry>'
     )
 
 
@@ -5821,7 +5826,7 @@ def thread_item(words: Mapping[str, str], link: str, comment: Comment, *replies:
     return (
         f'<li id="comment-{comment.id}"><article><header><b><bdi>{name}</bdi></b>{badges} '
         f'<time datetime="{rfc3339(comment.created_at)}">{written_at[:16]} UTC+8</time></header>'
-        f'<div class="text" dir="auto">{comment.html}</div></article>{below}</li>'
+        f'<div class="text" dir="auto">{clean(comment.html)}</div></article>{below}</li>'
     )
 
 

@@ -380,7 +380,10 @@ def test_files_that_others_can_read_are_named(kept: Path) -> None:
         (kept / name).chmod(0o640)
     report = check(kept)
     assert report.of("rights") == ["warn"] * len(names)
-    for name in names:
+    (kept / "commentd.db-wal").write_bytes(b"")
+    (kept / "commentd.db-wal").chmod(0o604)
+    report = check(kept)
+    for name in (*names, "commentd.db-wal"):
         assert f"{name}: run chmod 600" in report.words("rights")
 
 

@@ -335,14 +335,15 @@ def test_what_was_poisoned_in_the_file_breaks_no_feed(
     said(visitor, "before")
     number = said(visitor, "poisoned")
     said(visitor, "after")
-    bad = "\x00\x01\x08\x0b\x1b\x7f\ufffe\uffff</content></entry>]]>&#1;"
+    bad = "\x00\x01\x08\x0b\x1b\x7f\ufffe\uffff</content></entry>]]>&#1;<script>alert(1)</script>"
     values = (bad, bad, bad, "", number)
     sql = "UPDATE comment SET nickname = ?, content = ?, html = ?, website = ? WHERE id = ?"
     db.execute(sql, values)
     found = feed(visitor, url=PAGE)
     after, poisoned, before = (entry["html"].strip() for entry in found.entries)
     assert (after, before) == ("<p>after</p>", "<p>before</p>")
-    assert poisoned == "\x7f</content></entry>]]>&#1;"
+    assert poisoned == "\x7f]]&gt;"
+    assert "<script>alert" not in visitor.get("/thread", {"url": PAGE}).text
 
 
 @pytest.mark.parametrize("url", ["https://other.example/a?b=1&c=2", "a key", "javascript:alert(1)"])

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Visitor, assert_whole
+from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
 from test_admin import new_owner
 from test_server import COMMENT, services, until
 
@@ -539,3 +539,13 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     said = "\n".join(map(str, told))
     assert said.count("an answer") > 9
     assert [secret for secret in secrets if secret in said] == []
+
+
+def test_no_place_is_left_of_who_goes(app: App, ann: Visitor, db: sqlite3.Connection) -> None:
+    ann.extra_environ["REMOTE_ADDR"] = KEPT[0][0]
+    ann.say("words that stay")
+    kept = "SELECT content, ip, country, location FROM comment"
+    (row,) = db.execute(kept)
+    assert all(row)
+    ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
+    assert db.execute(kept).fetchall() == [("words that stay", "", "", "")]

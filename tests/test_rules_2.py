@@ -7,10 +7,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import test_mail
 from conftest import PAGE, Outside, Visitor
+from test_mail import Clerk, Serve
+from test_server import COMMENT
+from test_storage import spoil
+from webtest import TestApp
 
 import commentd
-from commentd import App, Config, Store, make_app
+from commentd import DAY, App, Config, Store, Unavailable, make_app
+
+clerk, serve = test_mail.clerk, test_mail.serve
 
 # To test_storage
 
@@ -75,6 +82,99 @@ app.close()"""
     command = [sys.executable, "-c", code, config.database_path, PAGE]
     where = Path(commentd.__file__).parent
     subprocess.run(command, check=True, timeout=60, cwd=where)
+
+
+def test_the_wal_is_emptied_in_turn_alone(config: Config) -> None:
+    """By whoever closes, too: two that empty it at one moment can spoil the file."""
+    store = Store(Path(config.database_path))
+    store.turns.execute("PRAGMA busy_timeout = 1")
+    with store.writing():
+        store.run("INSERT INTO secret (name, value) VALUES ('a', 'b')")
+    wal = Path(f"{store.path}-wal")
+    before = wal.read_bytes()
+    with (
+        closing(sqlite3.connect(store.path)) as reader,
+        closing(sqlite3.connect(f"{store.path}-turn", isolation_level=None)) as other,
+    ):
+        reader.execute("SELECT count(*) FROM secret").fetchall()
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(Unavailable):
+            store.empty_wal()
+        store.close()
+        assert wal.read_bytes() == before
+    assert before
+
+
+def test_of_damage_that_many_read_there_is_one_alarm(
+    config: Config, outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        web = TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+        web.post_json("/comments", COMMENT)
+        spoil(config.database_path, "comment")
+        for _ in range(3):
+            web.get("/comments", {"url": PAGE}, status=503)
+    assert [r.levelname for r in caplog.records].count("CRITICAL") == 1
+
+
+# To test_auth
+
+
+def test_a_code_that_saw_the_clock_go_back_is_no_code_any_more(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
+    visitor.register()
+    app.deliver()
+    outside.time -= DAY
+    app.tick()
+    outside.time += DAY  # a moment later by the clock, and who knows how long after
+    visitor.verify(outside.code(), status=400)
+
+
+# To test_mail
+
+
+def test_a_letter_that_failed_before_the_clock_went_back_is_tried_again_at_once(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
+    outside.time += 30 * DAY
+    outside.mail_fails_with = ConnectionRefusedError()
+    visitor.register()
+    app.deliver()
+    outside.time -= 30 * DAY
+    outside.mail_fails_with = None
+    app.tick()
+    app.deliver()
+    assert len(outside.letters) == 1
+
+
+def test_a_server_that_says_no_goodbye_gets_no_double(
+    serve: Serve, outside: Outside, clerk: Clerk
+) -> None:
+    clerk.script = {"QUIT": ""}
+    app = serve(clerk.port)
+    Visitor(app).register()
+    for _ in range(3):
+        app.deliver()
+        outside.time += 60  # its code is good for ten minutes
+    assert len(clerk.letters) == 1
+
+
+# To test_letters
+
+
+def test_ten_minutes_lie_between_two_letters_about_a_page(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    first = ann.say("mine")["comment"]["id"]
+    times = []
+    for minute in range(25):
+        Visitor(app, f"203.0.113.{minute}").say(str(minute), nickname="Bob", parent_id=first)
+        before = len(outside.letters)
+        app.deliver()
+        times += [minute] * (len(outside.letters) - before)
+        outside.time += 60
+    assert times == [0, 9, 18]
 
 
 # To test_keys
