@@ -1526,7 +1526,7 @@ class Store:
             for db in self.opened[1:]:
                 db.close()
             # It may be closed already, or never have been opened.
-            with contextlib.suppress(sqlite3.Error, IndexError):
+            with contextlib.suppress(sqlite3.Error, IndexError, MemoryError):
                 if self.beside:  # the service, whose turn this is, is not to wait for others
                     self.opened[0].execute("PRAGMA busy_timeout = 0")
                 self.turns.execute("BEGIN EXCLUSIVE")

@@ -1,12 +1,38 @@
-"""Whom to tell of a hole: `/.well-known/security.txt` (RFC 9116), where the owner says so."""
+"""What README.md says of security is so; and whom to tell of a hole is told by
+`/.well-known/security.txt` (RFC 9116), where the owner says so."""
 
+import re
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 from conftest import START, Outside, Visitor
+from test_asvs import functions
+from test_source import ROOT
 
-from commentd import DAY, Config, contact, make_app
+from commentd import DAY, LIMITS, MEMORY_LIMITS, Config, contact, make_app
+
+README = (ROOT / "README.md").read_text("utf-8")
+SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
+
+
+def test_the_limits_that_are_told_are_those_that_hold() -> None:
+    table = SECURITY.partition("**Limits.**")[2].partition("Two passwords")[0]
+    told = set(map(int, re.findall(r"\b\d+\b", table)))
+    shares = [most for limit in LIMITS.values() for most, _ in limit]
+    assert {*shares, *MEMORY_LIMITS.values()} <= told
+
+
+def test_every_command_of_a_figure_is_there() -> None:
+    there = functions()
+    files = {name.partition("::")[0] for name in there}
+    for words in re.findall(r"pytest ([^`]*)`", SECURITY):
+        (file,) = re.findall(r"tests/(\w+\.py)", words)
+        assert file in files, words
+        for part in re.findall(r"-k (\w+)", words):
+            assert [name for name in there if name.startswith(f"{file}::") and part in name], words
+    for file in re.findall(r"(?:python |\()(tests/[\w.]+)", SECURITY):
+        assert (ROOT / file).exists(), file
 
 
 @pytest.mark.parametrize("settings", [{"site_contact": "mailto:ann@example.com"}])
