@@ -664,6 +664,21 @@ def test_in_a_search_each_sign_means_itself(visitor: Visitor, owner: Visitor) ->
     assert {word: ids(queue(owner, q=word)) for word in expected} == expected
 
 
+@NO_LIMITS
+def test_in_a_search_for_names_and_addresses_each_sign_means_itself(
+    visitor: Visitor, owner: Visitor, app: App
+) -> None:
+    for sign in "_x":
+        new_admin(app, f"a{sign}b@example.com", f"N{sign}n")
+        said = {"nickname": f"G{sign}g", "email": f"c{sign}d@e.cn", "page_url": f"/p{sign}q/"}
+        visitor.say("hi", **said)
+    for word in ("G_g", "c_d", "p_q", "_"):
+        assert ids(queue(owner, q=word)) == [1], word
+    for word in ("a_b", "N_n"):
+        assert ids(users(owner, q=word), "users") == [2], word
+    assert ids(owner.get("/admin/pages", {"q": "p_q"}).json, "pages") == [1]
+
+
 def test_a_list_refuses_what_it_does_not_know(owner: Visitor) -> None:
     wrong = ["status=x", "status=Spam", "status=visible&status=spam", "q=a&q=b", "limit=0"]
     wrong += ["limit=101", "limit=x", "before=0", "before=-1", "before=9223372036854775808"]

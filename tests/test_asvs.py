@@ -111,7 +111,7 @@ def test_no_pattern_is_made_of_input() -> None:
         for pattern in patterns
         if any(isinstance(n, ast.Name) and not n.id.isupper() for n in ast.walk(pattern))
     }
-    assert made == {"address", "blank", "digits", "letter", "product.sign"}
+    assert made <= {"blank", "digits", "letter", "product.sign"}
     assert [name for name, text in SCRIPTS.items() if re.search(r"\bRegExp\(", text)] == []
 
 

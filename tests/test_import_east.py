@@ -21,6 +21,7 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from test_commands import run
+from test_import_west import child
 
 from commentd import Config, main, make_app, markdown_of, proper_nickname, safe_html
 
@@ -1045,6 +1046,31 @@ def test_what_is_nested_without_end_breaks_nothing(desk: Desk, product: str, pie
     deep = "<p>x</p>" + piece * 5000 + "y"
     desk.take(file_of(product, [row(product, "a1"), row(product, "a2", deep)]))
     assert [one.nick for one in desk.comments()] == ["nick a1", "nick a2"]
+
+
+@pytest.mark.parametrize(
+    ("field", "piece"),
+    [("comment", "[@"), ("comment", "[@](#"), ("comment", "<img "), ("insertedAt", "\t")],
+)
+def test_a_megabyte_in_which_nothing_ends_is_read(tmp_path: Path, field: str, piece: str) -> None:
+    """Each beginning that is looked for to the end of the text would take an hour."""
+    said = {"objectId": "1", "nick": "A", "url": "/x/", "comment": "hi", "insertedAt": "2020-01-01"}
+    said[field] = f"2020 {piece * (1_000_000 // len(piece))}x"
+    whole = {"type": "waline", "version": 1, "data": {"Comment": [said]}}
+    (tmp_path / "waline.json").write_text(json.dumps(whole))
+    told = child(tmp_path, "import", "waline.json", seconds=60)
+    assert (told.code, told.sums) == (0, (1, 1, 0, 0))
+
+
+def test_a_value_that_is_nested_without_end_loses_nothing_before_it(tmp_path: Path) -> None:
+    said = {"objectId": "1", "nick": "A", "url": "/x/", "comment": "hi"}
+    deep = '{"$oid":' * 2000 + '"x"' + "}" * 2000  # Python 3.13 reads it, and 3.11 does not
+    text = json.dumps({"results": [said, {**said, "objectId": "2", "link": "DEEP"}]}).replace(
+        '"DEEP"', deep
+    )
+    (tmp_path / "valine.json").write_text(text)
+    told = child(tmp_path, "import", "valine.json")
+    assert told.sums[1] >= 1
 
 
 @each_product

@@ -13,6 +13,7 @@ import ssl
 import struct
 import subprocess
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
@@ -669,6 +670,25 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
         assert len({read(letter)["Message-ID"] for letter in strict.letters}) <= 1
         assert not [row for row in outbox(app) if row["message"]]
         app.close()
+
+
+@pytest.mark.parametrize("step", [*STEPS, "RSET"])
+@pytest.mark.parametrize("reply", ["250 " + "x" * 9000, "250-x\r\n" * 200_000, "999 x"])
+def test_a_reply_that_is_none_is_no_refusal_for_good_and_takes_no_memory(
+    serve: Serve, clerk: Clerk, step: str, reply: str
+) -> None:
+    clerk.script = {"RCPT": "450 later", step: reply, **({"HELO": reply} if step == "EHLO" else {})}
+    app = serve(clerk.port)
+    Visitor(app).register()
+    tracemalloc.start()
+    try:
+        assert_ends(app.deliver)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    (waiting,) = outbox(app)
+    assert (waiting["tries"], waiting["due_at"] is None) == (1, False)
+    assert taken < 16 << 20
 
 
 def assert_ends(work: Callable[[], Any]) -> None:

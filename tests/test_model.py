@@ -693,3 +693,155 @@ def test_what_everybody_sees_is_what_a_simple_model_says(
             raise
         campaign.figures["steps"] += len(steps)
         campaign.figures["requests"] += len([line for line in world.log if line[0] != "-"])
+
+
+# A clock that jumps
+
+JUMPS = [-3 * 365 * DAY, -365 * DAY, -30 * DAY, -DAY, -HOUR, -MINUTE]
+JUMPS += [0, 0, 1, MINUTE, 10 * MINUTE, HOUR, DAY, 30 * DAY, 365 * DAY, 3 * 365 * DAY]
+
+
+class Clocked:
+    """What one reader and the owner do while the clock is set, and what must hold all the time."""
+
+    def __init__(self, config: Config) -> None:
+        self.outside = Outside()
+        self.app = make_app(config, self.outside.world, rounds=1)
+        self.app.house.store.writer.execute("PRAGMA synchronous = OFF")
+        new_admin(self.app)
+        self.codes: list[tuple[str, str, int]] = []  # address, code, when it was made
+        self.mine: list[tuple[int, str, int]] = []  # comments: number, token, when
+        self.number = 0
+
+    def ask(self, method: str, path: str, *codes: int, bearer: str = "", **form: Any) -> Any:
+        client = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+        client.authorization = ("Bearer", bearer) if bearer else None
+        send = client.get if method == "GET" else getattr(client, f"{method}_json")
+        answer = send(path, form, expect_errors=True)
+        if answer.status_int == 429:  # nobody waits longer than the longest limit lasts
+            assert 1 <= int(answer.headers["Retry-After"]) <= DAY
+            return None
+        assert answer.status_int in codes, answer.text
+        return answer.json if answer.content_type == "application/json" else answer.text
+
+    def registers(self, chance: Random) -> None:
+        email = chance.choice(EMAILS)
+        self.outside.letters.clear()
+        body = {"email": email, "nickname": "Lu", "password": CANARY, "captcha_token": "x"}
+        self.ask("post", "/auth/register", 200, **body)
+        self.app.deliver()
+        for number, letter in enumerate(self.outside.letters):
+            if letter.recipient == email and "验证码" in self.outside.text(number):
+                self.codes.append((email, self.outside.code(number), int(self.outside.time)))
+
+    def verifies(self, chance: Random) -> None:
+        if self.codes:
+            email, code, made_at = self.codes.pop()
+            alive = 0 <= self.outside.time - made_at < 600
+            self.ask(
+                "post", "/auth/verify", *([200, 400] if alive else [400]), email=email, token=code
+            )
+
+    def says(self, chance: Random) -> None:
+        self.number += 1
+        body = {"page_url": "/a/", "nickname": "Lu", "captcha_token": "x"}
+        told = self.ask("post", "/comments", 200, **body, content=f"text {self.number}")
+        if told:
+            at = int(self.outside.time)
+            self.mine.append((told["comment"]["id"], told["edit_token"], at))
+
+    def edits(self, chance: Random) -> None:
+        if self.mine:
+            number, token, at = chance.choice(self.mine)
+            self.number += 1
+            status = 200 if 0 <= self.outside.time - at < 15 * MINUTE else 403
+            form = {"content": f"text {self.number}", "edit_token": token}
+            self.ask("patch", f"/comments/{number}", status, **form)
+
+    def likes(self, chance: Random) -> None:
+        self.ask("post", "/page/like", 200, page_url="/a/", undo=chance.random() < 0.3)
+        if self.mine:
+            number = chance.choice(self.mine)[0]
+            self.ask("post", "/comment/like", 200, id=number, undo=chance.random() < 0.3)
+            self.ask("post", f"/comments/{number}/report", 200, reason="rude")
+
+    def logs_in(self, chance: Random) -> None:
+        """A token is good when it was just made, and not when it is from the future."""
+        body = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
+        told = self.ask("post", "/auth/login", 200, **body)
+        if told:
+            self.ask("GET", "/me", 200, bearer=told["token"])
+            begun, self.outside.time = self.outside.time, self.outside.time - 2 * MINUTE
+            self.ask("GET", "/me", 401, bearer=told["token"])
+            self.outside.time = begun
+
+    def links(self, chance: Random) -> None:
+        """One for the admin page lives for an hour, whatever the clock did."""
+        link, made_at = (
+            commentd.new_admin_link(self.app.house.store, self.outside.world, SECOND),
+            self.outside.time,
+        )
+        self.outside.time += chance.choice(JUMPS)
+        alive = 0 <= self.outside.time - made_at < HOUR
+        self.ask("post", "/admin/link", 200 if alive else 403, link=link)
+
+    def ticks(self, chance: Random) -> None:
+        for _ in range(2):
+            self.app.tick()
+            self.app.deliver()
+
+    def is_right_again(self) -> None:
+        """An hour later, nothing that happened keeps anybody from anything."""
+        for _ in range(62):
+            self.outside.time += MINUTE
+            self.app.tick()
+            self.app.deliver()
+        self.outside.letters.clear()
+        before = len(self.mine)
+        self.says(Random(1))
+        assert len(self.mine) == before + 1, "still locked out"
+        body = {"email": OWNER, "password": CANARY, "captcha_token": "x"}
+        assert self.ask("post", "/auth/login", 200, **body), "still locked out"
+        fresh = {**body, "email": "fresh@example.com", "nickname": "Fresh"}
+        assert self.ask("post", "/auth/register", 200, **fresh), "still locked out"
+        self.app.deliver()
+        codes = [
+            n for n, x in enumerate(self.outside.letters) if x.recipient == "fresh@example.com"
+        ]
+        token = self.outside.code(codes[0])
+        assert self.ask("post", "/auth/verify", 200, email="fresh@example.com", token=token)
+        assert OWNER in {letter.recipient for letter in self.outside.letters}
+        store, now = self.app.house.store, int(self.outside.time)
+        late = "SELECT count(*) FROM outbox WHERE due_at > :now + 3600 OR due_at < :now - 60"
+        assert store.number(late, now=now) == 0
+        codes_left = "SELECT count(*) FROM registration WHERE code <> '' AND NOT created_at <= :now"
+        assert store.number(codes_left, now=now) == 0
+
+
+DEEDS: list[Callable[[Clocked, Random], None]] = [
+    Clocked.registers, Clocked.verifies, Clocked.says, Clocked.edits, Clocked.likes,
+    Clocked.logs_in, Clocked.links, Clocked.ticks,
+]  # fmt: skip
+
+
+def test_a_clock_that_jumps_prolongs_nothing_and_locks_nobody_out(
+    config: Config, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
+    for chance in campaign.rounds(8):
+        for file in Path(config.database_path).parent.glob("commentd.db*"):
+            file.unlink()
+        life = Clocked(config)
+        try:
+            for _ in range(25):
+                life.outside.time += chance.choice(JUMPS)
+                life.outside.time = max(life.outside.time, 400 * DAY)
+                deed = chance.choice(DEEDS)
+                deed(life, chance)
+                if deed == Clocked.registers and chance.random() < 0.5:
+                    life.verifies(chance)
+            life.is_right_again()
+        finally:
+            life.app.close()
+        assert_whole(config.database_path)
+        campaign.figures["jumps"] += 25

@@ -1,0 +1,273 @@
+"""The widget on hostile blogs, in a real Chromium: scripts that replace what browsers have, names
+that hide it, storage that is full or spoilt, policies, frames, old documents, and these by chance
+together. It works, or it says in a sentence why not; it never breaks the page, tells no secret and
+asks no third party."""
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import test_widget as widget
+from blog import POST, say
+from conftest import Campaign
+from playwright.sync_api import Browser, Frame, Page, expect
+from test_admin_page import account, judge, run
+from test_widget import BLOCKED, CLOBBERED, EXTRAS, POLICY, TAG, TYPES, Site
+
+from commentd import App, make_token
+
+browser, outside, settings, site = widget.browser, widget.outside, widget.settings, widget.site
+
+MAIL = "canary@lu.example"
+
+# What a script of the page did to the browser before ours came. It works all the same.
+PATCHES = {
+    "prototype.js": """
+        Array.prototype.toJSON = function () { return '[' + this.join() + ']' }
+        Array.prototype.entries = Array.prototype.toArray = function () { return [...this] }
+        Array.prototype.include = Array.prototype.includes
+        Array.from = it => [].slice.call(it)""",
+    "text toJSON": "String.prototype.toJSON = function () { return this + '!' }",
+    "time toJSON": "Date.prototype.toJSON = () => 1",
+    "setters": """for (const name of ['token', 'closed', 'captcha', 'nickname', 'edit_token', 'id'])
+        Object.defineProperty(Object.prototype, name,
+          {configurable: true, get() {}, set(value) { seen.push(value) }})""",
+    "options": "Object.assign(Object.prototype, {once: true, capture: true, passive: true})",
+    "numbers": "Object.prototype[0] = 'x'; Object.prototype.length = 3",
+    "fetch": "{ const f = fetch; window.fetch = (...all) => f(...all).then(reply => reply) }",
+    "then": """{ const t = Promise.prototype.then
+        Promise.prototype.then = function (...all) { return t.apply(this, all) } }""",
+    "promise": "window.Promise = class Mine extends Promise {}",
+    "storage blocked": BLOCKED,
+    "storage full": "Storage.prototype.setItem = () => { throw new DOMException('x') }",
+    "crypto": "Object.defineProperty(window, 'crypto', {value: undefined})",
+    "worker gone": "window.Worker = URL.createObjectURL = undefined",
+    "worker throws": "window.Worker = class { constructor() { throw new Error('mine') } }",
+    "now": "Date.now = () => 9e15",
+    "date": "window.Date = class extends Date { constructor(...all) { super(...all) } }",
+    "normalize": "delete String.prototype.normalize; delete String.prototype.replaceAll",
+    "exec": """{ const e = RegExp.prototype.exec
+        RegExp.prototype.exec = function (...all) { return e.apply(this, all) } }""",
+    "iterator": """{ const i = Array.prototype[Symbol.iterator]
+        Array.prototype[Symbol.iterator] = function* () {
+          yield* {[Symbol.iterator]: () => i.call(this)} } }""",
+    "style": "window.getComputedStyle = () => ({})",
+    "remove": "Element.prototype.remove = function () {}",
+    "timers": """{ const s = setTimeout
+        window.setTimeout = (go, ms, ...all) => s(go, (ms || 0) + 20, ...all) }""",
+    "names": "window.name = '{\"token\": 1}'; window.status = 'x'; window.event = {}",
+    "router": "history.pushState = undefined; delete window.navigation",
+    "others": "window.DISQUS = {}; window.Valine = window.commentd = class {}; window.h = 1",
+}
+# With these it can't work.
+BREAKS = {
+    "object toJSON": "Object.prototype.toJSON = function () { return {} }",
+    "settings": "Object.assign(Object.prototype, {closed: 1, login_required: true, hold: 'all'})",
+    "fields": "Object.assign(Object.prototype, {nickname: 'Eve', parent_id: 9, deleted: 1})",
+    "token": "Object.prototype.token = 'eve'",
+    "fetch options": "Object.assign(Object.prototype, {mode: 'no-cors', redirect: 'error'})",
+    "parse": "JSON.parse = () => { throw new SyntaxError('mine') }",
+    "stringify": "JSON.stringify = () => { throw new Error('mine') }",
+    "no fetch": "window.fetch = undefined",
+    "fetch throws": "window.fetch = () => { throw new Error('mine') }",
+    "fetch of nothing": "window.fetch = () => Promise.resolve(undefined)",
+    "fetch for ever": "window.fetch = () => new Promise(() => 0)",
+    "no catch": "delete Promise.prototype.catch",
+    "element taken": "customElements.define('commentd-thread', class extends HTMLElement {})",
+    "elements throw": "customElements.define = () => { throw new Error('mine') }",
+    "no elements": "Object.defineProperty(window, 'customElements', {value: undefined})",
+    "shadow closed": """{ const a = Element.prototype.attachShadow
+        Element.prototype.attachShadow = function () { return a.call(this, {mode: 'closed'}) } }""",
+    "shadow throws": "Element.prototype.attachShadow = () => { throw new Error('mine') }",
+    "storage ill": """if (!localStorage.ill) { localStorage.ill = 1
+        for (const name of ['me', 'own', 'likes', 'reports'])
+          localStorage[SERVICE + name] = '{"token": ["x"], "email": 7, "1": null}' }""",
+    "now is none": "Date.now = () => NaN",
+    "no matches": "delete String.prototype.matchAll",
+    "no includes": "delete Array.prototype.includes; delete Array.prototype.at",
+    "no Intl": "window.Intl = undefined",
+    "no observer": "window.MutationObserver = undefined",
+    "no sheets": "window.CSSStyleSheet = undefined",
+    "no time-out": "AbortSignal.timeout = undefined",
+    "append": """Element.prototype.append = function (...all) {
+        for (const each of all) this.appendChild(each) }""",
+    "closest": "delete Element.prototype.closest",
+    "part": "Object.defineProperty(Element.prototype, 'part', {set() { throw new Error('mine') }})",
+    "form data": "window.FormData = class {}",
+    "search": "window.URLSearchParams = undefined",
+}
+# What stands on the page, or in its head.
+MARKUP = {
+    "names": CLOBBERED,
+    "prototypes": EXTRAS,
+    "more names": "".join(
+        f"<form id={name} name={name}><input name={name}></form><img name={name} alt=x>"
+        for name in (
+            "commentd",
+            "adoptedStyleSheets",
+            "scripts",
+            "children",
+            "URL",
+            "dir",
+            "cookie",
+        )
+    ),
+    "style": "<style>* { all: unset !important; color: red !important } div { width: 1px }</style>",
+    "slots": "<slot name=link></slot><commentd-count></commentd-count><template></template>",
+    "others": "<div id=disqus_thread></div><div id=vcomments class=thread></div><ol class=list>",
+    "twice": TAG,
+}
+# Names that take from `document` what no script can do without.
+TAKEN = ["currentScript", "querySelector", "createElement", "addEventListener"]
+SECRET = """() => {
+  const threads = [...document.querySelectorAll('commentd-thread')]
+  const roots = [document.documentElement, ...threads.map(thread => thread.shadowRoot)]
+  const shown = roots.map(root => root?.innerHTML + root?.textContent)
+  return [...shown, document.title, location.href, name, told, seen].join()
+}"""
+GROUND = """
+const [SERVICE, ME] = WORDS, say = JSON.stringify
+window.seen = []
+window.told = ''
+for (const event of ['loaded', 'posted'])
+  addEventListener('commentd:' + event, ({detail}) => { told += say(detail) })
+addEventListener('load', () => { window.done = 1 })
+try { localStorage[SERVICE + 'me'] ??= say(ME) } catch {}
+"""
+
+
+@dataclass
+class Visit:
+    """A reader on a page of such a blog; what he must never see happen is judged at the end."""
+
+    page: Page
+    site: Site
+    me: dict[str, Any]
+    framed: bool = False
+    asked: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.heard.append(message.text))
+        self.page.on("pageerror", lambda error: self.heard.append(f"{error}\n{error.stack}"))
+
+    @property
+    def frame(self) -> Frame:
+        return self.page.frames[-1] if self.framed else self.page.main_frame
+
+    def write(self, text: str) -> None:
+        expect(self.frame.locator("article").filter(has_text="Hello.")).to_be_visible(timeout=30_000)
+        form = self.frame.locator("commentd-thread form").first
+        form.locator("textarea").fill(text)
+        if form.locator("[name=nickname]").is_visible():
+            form.locator("[name=nickname]").fill("林深")
+        form.locator(".button").click()
+        expect(self.frame.locator("article").filter(has_text=text)).to_be_visible(timeout=30_000)
+
+    def judge(self) -> None:
+        assert self.frame.evaluate("window.done") == 1
+        assert self.frame.locator("footer").inner_text() == "End"
+        homes = (f"{self.site.address}/", f"{self.site.service}/", "data:,", "blob:")
+        assert [url for url in self.asked if not url.startswith(homes)] == []
+        assert self.page.context.cookies() == []
+        secrets = [word for word in (self.me.get("token"), MAIL) if word]
+        told = self.frame.evaluate(SECRET) + "".join(self.asked + self.heard)
+        assert [word for word in (*secrets, "edit_token") if word in told] == []
+
+
+@dataclass
+class Blogs:
+    """Hostile blogs, each made by chance, and a reader who visits them."""
+
+    app: App
+    browser: Browser
+    site: Site
+
+    def me(self, chance: random.Random) -> dict[str, Any]:
+        """What the reader's browser keeps: often a login."""
+        if chance.random() < 0.5:
+            return {"nickname": "Ann", "email": MAIL}
+        ann = self.app.house.store.account_of("ann@example.com")
+        assert ann
+        token = make_token(ann, self.app.house.key, int(self.app.house.world.now()))
+        return {"nickname": "Ann", "token": token, "id": ann.id, "role": "user"}
+
+    def write(self, chance: random.Random, before: str, names: list[str]) -> bool:
+        """The page; whether it is in a frame."""
+        kind = chance.choice(["html", "html", "html", "quirks", "xhtml", "frame"])
+        policy = chance.choice(["", "", POLICY, POLICY + TYPES]).replace(
+            "SERVICE", self.site.service
+        )
+        headers = {"Content-Security-Policy": policy} if policy else {}
+        marks = before + "".join(MARKUP[name] for name in names)
+        body = f"<p>An essay.</p>{marks}{TAG}<footer>End</footer>"
+        html = self.site.html(body, head=chance.choice(["", "", "<base href='/elsewhere/'>"]))
+        if kind == "quirks":
+            html = html.replace("<!doctype html>", "")
+        if kind == "xhtml":
+            headers["Content-Type"] = "application/xhtml+xml; charset=utf-8"
+            tag = TAG.replace("SERVICE", self.site.service).replace(" async", "")
+            html = '<html xmlns="http://www.w3.org/1999/xhtml" lang="zh-CN"><head><title>x</title>'
+            html += f"</head><body><p>An essay.</p>{tag}<footer>End</footer></body></html>"
+        seen = "SELECT id FROM comment WHERE status = 'visible'"
+        judge(self.app, "spam", *[number for (number,) in run(self.app, seen)])
+        say(self.app, "Hello.")
+        self.site.pages[POST] = (headers, html)
+        frame = f'<iframe sandbox="allow-scripts allow-forms" height=900 width=900 src={POST}>'
+        self.site.write(frame, "/out/")
+        return kind == "frame"
+
+    @contextmanager
+    def visit(
+        self, chance: random.Random, names: list[str], *scripts: str, before: str = ""
+    ) -> Iterator[Visit]:
+        """The page, on which these scripts run before all others."""
+        context = self.browser.new_context(locale="zh-CN")
+        context.set_default_timeout(10_000)
+        me, page = self.me(chance), context.new_page()
+        words = json.dumps([f"{self.site.service}/", me])
+        page.add_init_script(f"{GROUND.replace('WORDS', words)}{''.join(map(own_block, scripts))}")
+        visit = Visit(page, self.site, me, self.write(chance, before, names))
+        try:
+            page.goto(self.site.address + ("/out/" if visit.framed else POST))
+            yield visit
+            visit.judge()
+        except BaseException as fault:
+            fault.add_note(f"{self.site.pages[POST]}, {names}, {me}\n{scripts}\n{visit.heard}")
+            raise
+        context.close()
+
+
+def own_block(script: str) -> str:
+    return f"try {{ {script} }} catch {{}}\n"
+
+
+@pytest.fixture
+def blogs(app: App, browser: Browser, site: Site) -> Blogs:
+    account(app, "ann@example.com", "Ann", "user")
+    return Blogs(app, browser, site)
+
+
+def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign: Campaign) -> None:
+    for chance in campaign.rounds(8):
+        patches = chance.sample([*PATCHES], chance.choice([1, 2, 3, 5]))
+        names = chance.sample([*MARKUP], chance.choice([0, 1, 2]))
+        with blogs.visit(chance, names, *map(PATCHES.__getitem__, patches)) as visit:
+            visit.write(f"No. {campaign.last}.")
+        campaign.figures["blogs"] += 1
+
+
+def test_where_it_can_not_work_it_breaks_nothing(blogs: Blogs, campaign: Campaign) -> None:
+    for chance in campaign.rounds(8):
+        what = [*BREAKS][campaign.last % len(BREAKS)]
+        names = chance.sample([*MARKUP], chance.choice([0, 1]))
+        taken = f"<img name={chance.choice(TAKEN)} alt=x>" if chance.random() < 0.3 else ""
+        with blogs.visit(chance, names, BREAKS[what], before=taken) as visit:
+            visit.page.wait_for_load_state("networkidle")
+            visit.frame.get_by_text("An essay.").click()
+        campaign.figures["blogs"] += 1
