@@ -2135,7 +2135,7 @@ class Store:
             some = dict.fromkeys(TOKEN_NAMES)
             some |= zip(TOKEN_NAMES, hashes[start:], strict=False)
             for row in self.rows(TOKENS, **some):
-                found[row["hash"]] = row["ham"], row["spam"]
+                found[row["hash"]] = max(0, row["ham"]), max(0, row["spam"])
         return found
 
     def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
@@ -2355,7 +2355,12 @@ PURGES = [
     "DELETE FROM budget WHERE ends_at <= :now",
     "DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL",
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
+    # A clock that was ahead when a comment came.
     "UPDATE comment SET judged_at = :now WHERE judged_at > :now",
+    *[
+        f"UPDATE comment SET {whom}_due = 1 WHERE {whom}_due > :now + {HOUR} AND {whom}_due > 0 {too}"
+        for whom, too in (("owner", ""), ("author", ""), ("follower", "AND status = 'visible'"))
+    ],
     "DELETE FROM block WHERE expires_at <= :now",
     "DELETE FROM admin_link WHERE expires_at <= :now",
     f"DELETE FROM audit WHERE created_at < :now - {400 * DAY}",
@@ -2944,7 +2949,9 @@ def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
         return False
     if block.kind == "domain":
         return any(f".{host}".endswith(f".{block.value}") for host in hosts)
-    return email == block.value if block.kind == "email" else folded(block.value) in text
+    if block.kind == "email":
+        return email == block.value
+    return (folded(block.value) or "\0") in text  # no word at all is in no comment
 
 
 def remembered(block: Block) -> str:
@@ -3286,7 +3293,7 @@ def token_hash(key: bytes, token: str) -> int:
 def badness(seen: tuple[int, int], all: tuple[int, int]) -> float:
     """Robinson's f(w), 0 to 1, of a word that was `seen` in so many good and bad comments of
     `all`."""
-    good, bad = (n / most if most else 0 for n, most in zip(seen, all, strict=True))
+    good, bad = (min(1, n / most) if most else 0 for n, most in zip(seen, all, strict=True))
     number = sum(seen)
     share = bad / (good + bad) if number else 0
     return (STRENGTH * UNKNOWN + number * share) / (STRENGTH + number)
@@ -3491,7 +3498,8 @@ def site_name(config: Config) -> str:
 
 
 def sender_of(config: Config) -> email.headerregistry.Address:
-    name, sender = name_and_address(config.mail_sender or config.mail_user or "commentd@localhost")
+    user = config.mail_user if MAILBOX.fullmatch(config.mail_user) else "commentd@localhost"
+    name, sender = name_and_address(config.mail_sender or user)
     return email.headerregistry.Address(name or site_name(config), addr_spec=sender)
 
 
@@ -4830,15 +4838,16 @@ def register(cx: Context) -> Json:
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
     with after_a_minute(), cx.telling():
-        # Where no more letters may go, nobody is told.
+        known = cx.store.account_of(email) is not None
+        letter = code_letter(cx.config, cx.world, email, code, known)
+        # Where no more letters may go, nobody is told, not even by the time: something is written.
+        cx.store.take("quiet", "", 2**31, MINUTE, cx.now)
         room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
             account = {"email": email, "nickname": nickname, "password": stored}
             asked = {"request_id": request_id, "code": mac(cx.key, "code", request_id, code)}
             times = {"created_at": cx.now, "expires_at": cx.now + CODE_LIFE}
             number = cx.store.add_registration(older, client=client, **account, **asked, **times)
-            known = cx.store.account_of(email) is not None
-            letter = code_letter(cx.config, cx.world, email, code, known)
             cx.store.add_letter(**letter, registration_id=number)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
@@ -7923,6 +7932,12 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
         if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
             return bool(self.will_close)
         return bool(super().writable())
+
+    def _flush_some(self, do_close: bool = True) -> bool:
+        # waitress's loop takes no lock when no request is left, although a worker may be asking for
+        # the body of the next one (`100 Continue`): what both send would go out twice.
+        with self.outbuf_lock:
+            return bool(super()._flush_some(do_close))
 
 
 class Worker(threading.Thread):

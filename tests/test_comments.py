@@ -244,6 +244,15 @@ def test_a_hidden_answer_that_nobody_answered_leaves_no_place(
     assert 'id="comment-2"' not in visitor.get("/thread", {"url": PAGE}).text
 
 
+def test_a_page_of_a_thread_sets_names_and_texts_apart_and_leaves_braces_alone(
+    visitor: Visitor,
+) -> None:
+    visitor.say("{{title}} {{json}} {{lang}} {0} %s", nickname="{{body}}")
+    text = visitor.get("/thread", {"url": PAGE}).text
+    assert "<bdi>{{body}}</bdi>" in text
+    assert '<div class="text" dir="auto"><p>{{title}} {{json}} {{lang}} {0} %s</p>' in text
+
+
 @NO_LIMITS
 def test_the_depth_of_replies_is_kept(visitor: Visitor) -> None:
     for parent in [None, *range(1, 40)]:

@@ -161,7 +161,9 @@ class Visit:
         return self.page.frames[-1] if self.framed else self.page.main_frame
 
     def write(self, text: str) -> None:
-        expect(self.frame.locator("article").filter(has_text="Hello.")).to_be_visible(timeout=30_000)
+        expect(self.frame.locator("article").filter(has_text="Hello.")).to_be_visible(
+            timeout=30_000
+        )
         form = self.frame.locator("commentd-thread form").first
         form.locator("textarea").fill(text)
         if form.locator("[name=nickname]").is_visible():

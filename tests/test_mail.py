@@ -647,7 +647,7 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
         Visitor(app).register()
-        dies_at, taken = outside.time + 600, 0
+        dies_at, dots = outside.time + 600, 0  # after a dot that was not answered it is unsure
         for _ in range(chance.choice([1, 2, 4])):
             step, trouble = chance.choice(SECURE), chance.choice([*ABRUPT, *SLOW])
             monkeypatch.setattr(commentd, "SMTP_PATIENCE", 0.3 if trouble in SLOW else 30)
@@ -656,17 +656,18 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
             campaign.figures["tries"] += 1
             if not (waiting := outbox(app)) or waiting[0]["due_at"] is None:
                 break
-            assert len(strict.letters) - taken <= (step == "DOT"), "it is told what was taken"
-            taken = len(strict.letters)
+            dots += step == "DOT"
+            assert len(strict.letters) <= dots, "it is told what was taken"
             outside.time = waiting[0]["due_at"] + chance.choice([0, 0, 0, 700])
-        campaign.figures["doubles"] += taken
         monkeypatch.setattr(commentd, "SMTP_PATIENCE", 30)
         strict.script, in_time = {}, bool(outbox(app)) and outside.time < dies_at
         before = len(strict.letters)
         for _ in range(3):
             app.deliver()
             outside.time += HOUR
-        assert len(strict.letters) == before + in_time, "once, and not after its time"
+        after = len(strict.letters)
+        assert before + in_time <= after <= max(before, dots) + in_time, "once, and in its time"
+        campaign.figures["doubles"] += max(0, after - 1)
         assert len({read(letter)["Message-ID"] for letter in strict.letters}) <= 1
         assert not [row for row in outbox(app) if row["message"]]
         app.close()

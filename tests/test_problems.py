@@ -21,7 +21,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_admin
 
-from commentd import ROUTES, App, Config, LogLine, Rank, Route, World, make_app
+from commentd import ROUTES, App, Config, LogLine, Rank, Route, World, make_app, tried
 
 LINKS = [r for r in ROUTES if r.by_link]  # their pages are judged in test_letters.py
 GETS = [r for r in ROUTES if r.method == "GET" and not r.by_link]
@@ -689,3 +689,13 @@ def test_an_event_is_one_line_of_the_log_and_steers_no_terminal() -> None:
     events = [line for line in lines if line and not line.startswith("    ")]
     assert events == ["WARNING one a", "ERROR two"]
     assert all(line.isprintable() for line in lines)
+
+
+def test_what_another_machine_answers_steers_no_terminal() -> None:
+    def fail() -> None:
+        raise OSError("a\x1b[2Jb\r\nc\u202ed\x9be")
+
+    finding = tried("mail", "mail.example lets us in", fail)
+    assert finding.level == "fail"
+    assert finding.text.startswith("mail.example: a [2Jb")
+    assert finding.text.isprintable()

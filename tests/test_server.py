@@ -509,7 +509,7 @@ def test_no_bytes_make_it_fail(start: Start, campaign: Campaign, listens: bool) 
             with peer, contextlib.suppress(ConnectionError):
                 while data := peer.recv(1 << 16):
                     received += data
-                statuses = answers_in(received, raw)
+                statuses = answers_in(received, raw) if listens else []
                 assert max(statuses, default=0) < 500, raw
                 campaign.figures["answers"] += len(statuses)
         service.opened.clear()
@@ -518,8 +518,8 @@ def test_no_bytes_make_it_fail(start: Start, campaign: Campaign, listens: bool) 
         used = used or memory(service)
         campaign.figures["streams"] += len(streams)
         campaign.figures["MiB more"] = memory(service) - used
+        assert service.said == said, "a stranger writes the log"
     assert campaign.figures["MiB more"] <= 20
-    assert service.said == said, "a stranger writes the log"
 
 
 # Who may read and write, from where, and what may be kept
@@ -917,3 +917,21 @@ def test_a_pipeline_is_cut_and_holds_no_thread(quiet: Service) -> None:
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answered.count(b"HTTP/1.1 200 OK") == commentd.PIPELINE
     assert answered.count(b"Connection: close") == 1
+
+
+def test_the_loop_sends_nothing_that_a_worker_may_be_sending(server: Any) -> None:
+    """Else what both send goes out twice."""
+    with socket.create_connection(("127.0.0.1", int(server.effective_port))):
+        while not server.active_channels:
+            server.asyncore.loop(timeout=0.1, count=1, map=server._map, use_poll=True)
+        (channel,) = server.active_channels.values()
+        channel.outbufs[-1].append(b"100 Continue")
+        channel.total_outbufs_len, locked = 12, []
+
+        def send(data: bytes, do_close: bool = True) -> int:
+            locked.append(channel.outbuf_lock._is_owned())
+            return len(data)
+
+        channel.send = send
+        channel.handle_write()
+    assert locked == [True]

@@ -413,6 +413,20 @@ def test_a_disk_that_fills_up_refuses_writes_until_there_is_room(tmp_path: Path)
         assert start().ask("GET", f"/comments?url={PAGE}").json["total"] == len(kept) + 2
 
 
+def test_the_wal_stays_small_however_much_is_written(app: App, visitor: Visitor) -> None:
+    visitor.say()
+    store, sizes = app.house.store, list[int]()
+    store.writer.execute("PRAGMA synchronous = OFF")  # which is slow, and changes no size
+    for number in range(600):
+        with store.writing():
+            add(store, number)
+        assert store.comment(1)
+        sizes.append(os.path.getsize(f"{store.path}-wal"))
+    assert max(sizes) < 6_000_000
+    with store.writing():
+        store.recount()
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_letter_goes_out_once_although_that_can_not_be_written_down(
     visitor: Visitor, outside: Outside, fault: Callable[[Store], AbstractContextManager[None]]

@@ -582,3 +582,58 @@ def test_damage_that_the_postman_sees_ends_all_writing(
     with pytest.raises(Unavailable):
         app.deliver()
     assert app.house.store.damaged
+
+
+# What is known of an address
+
+
+def written(app: App, ask: Callable[[], object]) -> list[bool]:
+    """Of each transaction, whether it wrote: only then its end waits for the disk."""
+    writer, marks = app.house.store.writer, list[tuple[str, int]]()
+    writer.set_trace_callback(lambda sql: marks.append((sql[:6], writer.total_changes)))
+    ask()
+    writer.set_trace_callback(None)
+    ends = [rows for sql, rows in marks if sql in ("BEGIN ", "COMMIT", "ROLLBA")]
+    return [after > before for before, after in zip(ends[::2], ends[1::2], strict=True)]
+
+
+@pytest.mark.parametrize("settings", [{**USUAL, "limits_enabled": True}])
+@pytest.mark.parametrize(
+    ("path", "status"), [("/auth/login", 401), ("/admin/login", 401), ("/auth/verify", 400)]
+)
+def test_as_much_is_written_whatever_is_known_of_an_address(
+    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection, path: str, status: int
+) -> None:
+    for email in (ANN, "blocked@example.com"):
+        visitor.register(email)
+        app.deliver()
+        visitor.verify(outside.code(), email)
+    db.execute("UPDATE account SET blocked = 1 WHERE email <> ?", (ANN,))
+    visitor.register("waits@example.com")
+    app.deliver()
+    assert outside.code() != "000000"
+    form = {"password": "wrong", "token": "000000", "captcha_token": "x"}
+    found = {}
+    for number, email in enumerate((ANN, "blocked@example.com", "waits@example.com", LU)):
+        stranger = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
+        body = {**form, "email": email}
+        found[email] = written(app, lambda s=stranger, b=body: s.post_json(path, b, status=status))
+    assert found == {email: [True] for email in found}
+
+
+@pytest.mark.parametrize("settings", [{**USUAL, "limits_enabled": True}])
+def test_registering_writes_as_much_for_every_address(
+    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
+) -> None:
+    for number in range(3):  # three of strangers wait there
+        Judge(app, ip=f"192.0.2.{number}").register(LU)
+    for email in (ANN, "blocked@example.com"):
+        visitor.register(email)
+        app.deliver()
+        visitor.verify(outside.code(), email)
+    db.execute("UPDATE account SET blocked = 1 WHERE email <> ?", (ANN,))
+    found = {}
+    for email in ("nobody@example.com", ANN, LU, "blocked@example.com"):
+        stranger = Judge(app, ip="192.0.2.9")
+        found[email] = written(app, lambda s=stranger, e=email: s.register(e))
+    assert found == {email: [True, True] for email in found}
