@@ -952,7 +952,9 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             raise SchemaFault(f"{path} is a database of another program: name another file")
-        if path.stat().st_size % db.execute("PRAGMA page_size").fetchone()[0]:
+        # While the -wal was being emptied it may have been cut: then that has the page.
+        size = 0 if size_of(Path(f"{path}-wal")) else path.stat().st_size
+        if size % db.execute("PRAGMA page_size").fetchone()[0]:
             raise sqlite3.DatabaseError("its last page is cut")
         if version_of(db) > len(MIGRATIONS):
             ways = "install that one, or restore the copy that it kept"
@@ -2358,8 +2360,9 @@ PURGES = [
     # A clock that was ahead when a comment came.
     "UPDATE comment SET judged_at = :now WHERE judged_at > :now",
     *[
-        f"UPDATE comment SET {whom}_due = 1 WHERE {whom}_due > :now + {HOUR} AND {whom}_due > 0 {too}"
-        for whom, too in (("owner", ""), ("author", ""), ("follower", "AND status = 'visible'"))
+        f"UPDATE comment SET {whom}_due = 1 WHERE {whom}_due > :now + {HOUR} AND {whom}_due > 0"
+        + too
+        for whom, too in (("owner", ""), ("author", ""), ("follower", " AND status = 'visible'"))
     ],
     "DELETE FROM block WHERE expires_at <= :now",
     "DELETE FROM admin_link WHERE expires_at <= :now",
@@ -2781,13 +2784,19 @@ def proper_nickname(text: str) -> str:
 
 # Letters of other scripts that are drawn as Latin ones (a part of Unicode's confusables.txt).
 LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕһԁɡԛԝпвмтнкαβγεηικνορτυχωϲ01|ıł", "aeopcyxijshdgqwnbmthkabyenikvoptuxwcollil"
+    "аеорсухіјѕһԁɡԛԝпвмтнкαβγεηικνορτυχωϲ01|ıłӏѵьօոսհ",
+    "aeopcyxijshdgqwnbmthkabyenikvoptuxwcollillvbonuh",
 )
+
+
+# Capitals that are drawn as Latin ones, though their small letters are not.
+CAPITALS = str.maketrans("ΗΜΝΥΖҮԌѴӀЬՕՍՏᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎩᏃ", "HMNYZYGVIbOUSABCDEGHIJKLMPRSTVWYZ")
 
 
 def skeleton(nickname: str) -> str:
     """What a nickname looks like: equal for those that a reader could take for one another."""
-    spread = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", nickname).casefold())
+    wide = unicodedata.normalize("NFKC", nickname).translate(CAPITALS)
+    spread = unicodedata.normalize("NFKD", wide.casefold())
     letters = [c for c in spread.translate(LOOK_ALIKES) if c.isalnum() and c not in BLANKS]
     return "".join(letters).replace("l", "i") or nickname.strip()
 
@@ -3666,7 +3675,8 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
         reports = [row["reason"] or words["report_none"] for row in reported[case.id]]
         state, kind = words["owner_waiting"].format(held=held_because(words, case)), "owner_waiting"
         if reports:
-            kind, reasons = "owner_reported", " / ".join([*dict.fromkeys(reports)][:5])
+            kind = "owner_reported"
+            reasons = "\n" + "\n".join(quoted(r, 200) for r in [*dict.fromkeys(reports)][:5])
             state = words[kind].format(n=len(reports), reasons=reasons)
         judging = words[f"{kind}_links" if waits or reports else "owner_links"].format(**links)
         said = {
@@ -4842,13 +4852,16 @@ def register(cx: Context) -> Json:
         letter = code_letter(cx.config, cx.world, email, code, known)
         # Where no more letters may go, nobody is told, not even by the time: something is written.
         cx.store.take("quiet", "", 2**31, MINUTE, cx.now)
-        room = cx.store.has_room(email, client, older, cx.now) and not is_blocked(cx, email)
+        room, barred = cx.store.has_room(email, client, older, cx.now), is_blocked(cx, email)
         if room and not budget(cx, cx.now, *mails):
             account = {"email": email, "nickname": nickname, "password": stored}
-            asked = {"request_id": request_id, "code": mac(cx.key, "code", request_id, code)}
+            # Without a code there is no way in, and a login tells no more than of another.
+            code = "" if barred else mac(cx.key, "code", request_id, code)
+            asked = {"request_id": request_id, "code": code}
             times = {"created_at": cx.now, "expires_at": cx.now + CODE_LIFE}
             number = cx.store.add_registration(older, client=client, **account, **asked, **times)
-            cx.store.add_letter(**letter, registration_id=number)
+            if not barred:
+                cx.store.add_letter(**letter, registration_id=number)
         elif cx.store.revise(email, older, nickname, stored):
             request_id = older  # no further letter may go, but the code of the last one holds
 
@@ -7046,7 +7059,9 @@ def members(text: TextIO) -> Records:
 # What breaks XML and stands in many an export all the same.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 REFERENCE = re.compile("&(?:#([0-9]{1,7}|x[0-9a-fA-F]{1,6});|(?!(?:amp|lt|gt|quot|apos);))")
-CDATA = re.compile(r"(<!\[CDATA\[(?s:.)*?\]\]>)")
+# Sections, comments, instructions: whatever stands in them is no markup.
+VERBATIM = re.compile(r"(<!\[CDATA\[(?s:.)*?\]\]>|<!--(?s:.)*?-->|<\?(?s:.)*?\?>)")
+BEGUN = re.compile(r"<!\[CDATA\[|<!--|<\?")
 
 
 def referred(reference: re.Match[str]) -> str:
@@ -7067,9 +7082,9 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
         buffer = limited(buffer + CONTROL.sub("", chunk))
         if first:  # what stands before is an accident
             buffer = buffer[max(0, buffer.find("<?xml", 0, 1000)) :].lstrip("\ufeff \t\r\n")
-        pieces = CDATA.split(buffer)
-        start = pieces[-1].find("<![CDATA[")
-        start = pieces[-1].rfind(">") + 1 if start < 0 else start
+        pieces = VERBATIM.split(buffer)
+        begun = BEGUN.search(pieces[-1])
+        start = begun.start() if begun else pieces[-1].rfind(">") + 1
         buffer, pieces[-1], first = pieces[-1][start:], pieces[-1][:start], False
         if any("<!DOCTYPE" in piece for piece in pieces[::2]):
             raise Fault("the file declares a document type, which no export does: it is not read")
@@ -7937,7 +7952,7 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
         # waitress's loop takes no lock when no request is left, although a worker may be asking for
         # the body of the next one (`100 Continue`): what both send would go out twice.
         with self.outbuf_lock:
-            return bool(super()._flush_some(do_close))
+            return self.connected and bool(super()._flush_some(do_close))
 
 
 class Worker(threading.Thread):

@@ -483,7 +483,7 @@ class Thread extends HTMLElement {
     if (!this.isConnected || this.#shown === shown) return
     this.#shown = shown
     this.language = language
-    this.settings = {}
+    this.settings = {__proto__: null} // a page may have spoilt Object.prototype
     this.sums = {total: 0, views: 0, page_likes: 0}
     this.$('section')?.remove()
     const words = !WORDS[language] && learn(language).catch(() => this.language === language && (this.language = 'en'))
@@ -542,7 +542,7 @@ class Thread extends HTMLElement {
       if (more.getRootNode() !== this.#root) return // too late
       if (!reply.comments) throw reply
       if (page === 1) {
-        this.settings = {...reply.settings, most: reply.max_comment_length}
+        this.settings = {__proto__: null, ...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
         for (const form of this.#root.querySelectorAll('.form')) this.#adapt(form)
         list.replaceChildren(reply.page > 1 ? again('all') : '')
@@ -650,7 +650,7 @@ class Thread extends HTMLElement {
         role === 'admin' && badge('admin'), pinned && badge('pinned'),
         to && h('span', {}, '› ', h('bdi', {}, to)),
         note(place(comment, this.language)),
-        h('a', {href: '#comment-' + id, title: then.toLocaleString(this.language)}, h('time', {dateTime: then.toISOString()}, ago(then, this.language))),
+        h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, h('time', {dateTime: then.toISOString()}, ago(then, this.language))),
         note(edited && this.say('edited'))),
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
@@ -676,8 +676,8 @@ class Thread extends HTMLElement {
   }
 
   go(article) {
-    this.#root.querySelectorAll('[data-target]').forEach(each => each.removeAttribute('data-target'))
-    article.setAttribute('data-target', '')
+    delete this.$('[data-target]')?.dataset.target
+    article.dataset.target = ''
     article.focus({preventScroll: true})
     article.scrollIntoView({block: 'center'})
   }

@@ -1131,12 +1131,15 @@ def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
             value={"email": "Ann@Example.com", "domain": "example.com"}[by],
         )
     sent = len(outside.letters)
-    blocked, free = ann.register(), ann.register("lu@free.example")
+    fresh = {"password": "fresh"}
+    blocked, free = ann.register(**fresh), ann.register("lu@free.example", **fresh)
     assert set(blocked) == set(free) == {"success", "request_id"}
     assert len(blocked["request_id"]) == len(free["request_id"])
     app.deliver()
     assert [letter.recipient for letter in outside.letters[sent:]] == ["lu@free.example"]
     ann.verify("000000", request_id=blocked["request_id"], status=400)
+    for email in ("ann@example.com", "lu@free.example"):
+        assert ann.login(email, status=401, **fresh)["code"] == "email_unverified"
     if by == "account":
         assert ann.login(status=401) == ann.login(password="wrong", status=401) == REFUSED
         assert ann.login("nobody@example.org", status=401) == REFUSED

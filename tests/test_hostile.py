@@ -61,12 +61,13 @@ PATCHES = {
         window.setTimeout = (go, ms, ...all) => s(go, (ms || 0) + 20, ...all) }""",
     "names": "window.name = '{\"token\": 1}'; window.status = 'x'; window.event = {}",
     "router": "history.pushState = undefined; delete window.navigation",
+    "settings": "Object.assign(Object.prototype, {closed: 1, login_required: true, hold: 'all'})",
+    "policy": "Object.prototype.policy_url = 'javascript:x'",
     "others": "window.DISQUS = {}; window.Valine = window.commentd = class {}; window.h = 1",
 }
 # With these it can't work.
 BREAKS = {
     "object toJSON": "Object.prototype.toJSON = function () { return {} }",
-    "settings": "Object.assign(Object.prototype, {closed: 1, login_required: true, hold: 'all'})",
     "fields": "Object.assign(Object.prototype, {nickname: 'Eve', parent_id: 9, deleted: 1})",
     "token": "Object.prototype.token = 'eve'",
     "fetch options": "Object.assign(Object.prototype, {mode: 'no-cors', redirect: 'error'})",
@@ -179,7 +180,7 @@ class Visit:
         assert self.page.context.cookies() == []
         secrets = [word for word in (self.me.get("token"), MAIL) if word]
         told = self.frame.evaluate(SECRET) + "".join(self.asked + self.heard)
-        assert [word for word in (*secrets, "edit_token") if word in told] == []
+        assert [word for word in (*secrets, "edit_token", "javascript:") if word in told] == []
 
 
 @dataclass
@@ -253,6 +254,17 @@ def own_block(script: str) -> str:
 def blogs(app: App, browser: Browser, site: Site) -> Blogs:
     account(app, "ann@example.com", "Ann", "user")
     return Blogs(app, browser, site)
+
+
+def test_a_base_of_the_page_leads_no_comment_elsewhere(blogs: "Blogs") -> None:
+    say(blogs.app, "Hello.")
+    blogs.site.write(TAG, head="<base href='/elsewhere/'>")
+    page = blogs.browser.new_context(locale="zh-CN").new_page()
+    page.goto(blogs.site.address + POST)
+    link = page.locator("article .meta a")
+    expect(link).to_be_visible()
+    assert link.evaluate("a => a.href") == f"{blogs.site.address}{POST}#comment-1"
+    page.context.close()
 
 
 def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign: Campaign) -> None:

@@ -1137,6 +1137,24 @@ def test_xml_with_a_doctype_is_refused_and_nothing_is_read(
 
 
 @XML
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("<!-- <![CDATA[ -->", "<!-- ]]> -->"),
+        ("<?x <![CDATA[ ?>", "<?x ]]> ?>"),
+        ("<!-- <![CDATA[ -->", ""),
+    ],
+)
+def test_no_mark_in_a_comment_hides_a_doctype(
+    run: Run, folder: Path, product: str, opening: str, closing: str
+) -> None:
+    head, _, rest = declaring(product, '[<!ENTITY x "in">]', "&x;").partition("\n")
+    told = run("import", put(folder, f"{head}\n{opening}{rest}{closing}"))
+    assert "declares a document type" in told.failure
+    assert nothing_in(folder)
+
+
+@XML
 def test_a_billion_laughs_are_not_laughed(folder: Path, product: str) -> None:
     text = declaring(product, f"[{LAUGHS}]", "&l19;")
     told = child(folder, "import", put(folder, text), memory=50)

@@ -629,6 +629,17 @@ def settled(path: Path) -> Config:
     return Config(database_path=str(path), backup_folder=str(path.parent / "copies"), **how)
 
 
+def test_a_page_that_was_cut_while_the_wal_was_emptied_is_in_the_wal(tmp_path: Path) -> None:
+    _, killed = left_behind(tmp_path / "0", 0)
+    path = tmp_path / "commentd.db"
+    for name, data in killed.items():
+        path.with_name(name).write_bytes(data)
+    with path.open("ab") as file:
+        file.write(noise(1000))
+    make_app(settled(path), rounds=1).close()
+    assert_whole(str(path))
+
+
 def asked_for_all(app: App) -> list[int]:
     """Whatever is in the file, it is an answer or, for now, none."""
     web = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.8"}, lint=False)

@@ -330,6 +330,13 @@ def test_what_looks_alike_has_one_skeleton(alike: str) -> None:
     assert skeleton(alike) == skeleton("admin100")
 
 
+@pytest.mark.parametrize(
+    "name", ["Ηenry Μayz", "HEΝRΥ MAYΖ", "Ꮋenry Ꮇayz", "հeոry mayz", "Henry MaҮz"]
+)
+def test_letters_drawn_alike_are_one_in_capitals_too(name: str) -> None:
+    assert skeleton(name) == skeleton("Henry Mayz")
+
+
 @pytest.mark.parametrize("other", ["admin", "admin10", "admin1000", "badmin100", "管理员"])
 def test_what_looks_different_has_another_skeleton(other: str) -> None:
     assert skeleton(other) != skeleton("admin100")
