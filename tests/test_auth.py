@@ -1280,3 +1280,14 @@ def test_asking_again_when_no_letter_may_go_keeps_the_code_that_was_sent(
     assert again == {"success": True, "request_id": request_id}
     assert late.verify(code, request_id=request_id) == SUCCESS
     assert late.login(password="newer")["nickname"] == "Anna"
+
+
+def test_a_code_that_saw_the_clock_go_back_is_no_code_any_more(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
+    visitor.register()
+    app.deliver()
+    outside.time -= DAY
+    app.tick()
+    outside.time += DAY  # a moment later by the clock, and who knows how long after
+    visitor.verify(outside.code(), status=400)

@@ -691,3 +691,10 @@ def test_a_clock_set_back_makes_no_doubles(visitor: Visitor, outside: Outside) -
     first = visitor.say()["comment"]["id"]
     outside.time -= 3600
     assert visitor.say()["comment"]["id"] != first
+
+
+def test_a_household_has_one_share_whatever_addresses_it_uses(app: App) -> None:
+    for host in range(1, 6):
+        Visitor(app, f"2001:db8:12:7::{host}").say(str(host))
+    Visitor(app, "2001:db8:12:7:ffff::6").say("a sixth", status=429)
+    Visitor(app, "2001:db8:12:8::1").say("next door")

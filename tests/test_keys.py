@@ -5,10 +5,12 @@ import hmac
 import json
 import re
 import secrets
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import altcha
@@ -425,3 +427,16 @@ def test_a_verification_asks_for_no_captcha(app: App, visitor: Visitor, outside:
     visitor.register(captcha_token=solution_for(visitor))
     app.deliver()
     assert visitor.verify(outside.code()) == "验证成功"
+
+
+@pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
+def test_a_challenge_that_nobody_solves_leaves_no_row(app: App, visitor: Visitor) -> None:
+    def rows() -> dict[str, int]:
+        with closing(sqlite3.connect(app.house.store.path)) as db:
+            tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
+            return {t: db.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables}
+
+    before = rows()
+    for _ in range(5):
+        visitor.get("/captcha")
+    assert rows() == before

@@ -2274,3 +2274,17 @@ def test_the_owner_reads_letters_in_his_language_and_readers_in_theirs(
     assert ("发表了评论" in owners, "replied to you" in readers) == (True, True)
     assert {words_of(link)["lang"] for link in links_in(owners)} == {"zh"}
     assert {words_of(link)["lang"] for link in links_in(readers)} == {"en"}
+
+
+def test_ten_minutes_lie_between_two_letters_about_a_page(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    first = ann.say("mine")["comment"]["id"]
+    times = []
+    for minute in range(25):
+        Visitor(app, f"203.0.113.{minute}").say(str(minute), nickname="Bob", parent_id=first)
+        before = len(outside.letters)
+        app.deliver()
+        times += [minute] * (len(outside.letters) - before)
+        outside.time += 60
+    assert times == [0, 9, 18]

@@ -998,3 +998,29 @@ def test_without_a_mail_server_letters_are_printed(
     code = re.findall(r"^ {4}(\d{6})\b", printed, re.M)[0]
     assert f"Subject: {code} " in printed
     assert visitor.verify(code) == "验证成功"
+
+
+def test_a_letter_that_failed_before_the_clock_went_back_is_tried_again_at_once(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
+    outside.time += 30 * DAY
+    outside.mail_fails_with = ConnectionRefusedError()
+    visitor.register()
+    app.deliver()
+    outside.time -= 30 * DAY
+    outside.mail_fails_with = None
+    app.tick()
+    app.deliver()
+    assert len(outside.letters) == 1
+
+
+def test_a_server_that_says_no_goodbye_gets_no_double(
+    serve: Serve, outside: Outside, clerk: Clerk
+) -> None:
+    clerk.script = {"QUIT": ""}
+    app = serve(clerk.port)
+    Visitor(app).register()
+    for _ in range(3):
+        app.deliver()
+        outside.time += 60  # its code is good for ten minutes
+    assert len(clerk.letters) == 1
