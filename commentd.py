@@ -78,6 +78,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, ClassVar, TextIO, TypeVar
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 try:
     import bottle
@@ -4539,7 +4540,8 @@ def page_of(cx: Context, form: Json, name: str) -> PageName:
     text = text_of(form, name, 2048)
     if has_controls(text):
         raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
-    own = {host_of(origin) for origin in (*cx.config.site_origins, cx.header("Origin"))}
+    # Where the owner has named his blogs, no visitor names another: the first spelling stays.
+    own = {host_of(origin) for origin in cx.config.site_origins or (cx.header("Origin"),)}
     return page_name(text, own)
 
 
@@ -7059,9 +7061,7 @@ def members(text: TextIO) -> Records:
 # What breaks XML and stands in many an export all the same.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 REFERENCE = re.compile("&(?:#([0-9]{1,7}|x[0-9a-fA-F]{1,6});|(?!(?:amp|lt|gt|quot|apos);))")
-# Sections, comments, instructions: whatever stands in them is no markup.
-VERBATIM = re.compile(r"(<!\[CDATA\[(?s:.)*?\]\]>|<!--(?s:.)*?-->|<\?(?s:.)*?\?>)")
-BEGUN = re.compile(r"<!\[CDATA\[|<!--|<\?")
+CDATA = re.compile(r"(<!\[CDATA\[(?s:.)*?(?:\]\]>|\Z))")  # the last one may go on
 
 
 def referred(reference: re.Match[str]) -> str:
@@ -7075,32 +7075,42 @@ def referred(reference: re.Match[str]) -> str:
 
 
 def xml_pieces(text: TextIO) -> Iterator[str]:
-    """A text that ends with a tag each time, with what would break the parser mended. No document
-    type: so no entity is ever expanded."""
-    buffer, first = "", True
+    """A text that ends with a tag each time, with what would break the parser mended."""
+    buffer, first, goes_on = "", True, False
     while chunk := text.read(65536):
         buffer = limited(buffer + CONTROL.sub("", chunk))
+        if goes_on and "]]>" not in buffer[-65538:]:
+            continue
         if first:  # what stands before is an accident
             buffer = buffer[max(0, buffer.find("<?xml", 0, 1000)) :].lstrip("\ufeff \t\r\n")
-        pieces = VERBATIM.split(buffer)
-        begun = BEGUN.search(pieces[-1])
-        start = begun.start() if begun else pieces[-1].rfind(">") + 1
-        buffer, pieces[-1], first = pieces[-1][start:], pieces[-1][:start], False
-        if any("<!DOCTYPE" in piece for piece in pieces[::2]):
-            raise Fault("the file declares a document type, which no export does: it is not read")
+        pieces = CDATA.split(buffer)
+        if goes_on := len(pieces) > 1 and not pieces[-2].endswith("]]>"):
+            del pieces[-2:]
+        end = len(pieces[-1]) if goes_on else pieces[-1].rfind(">") + 1
+        start = sum(map(len, pieces[:-1])) + end
+        buffer, pieces[-1], first = buffer[start:], pieces[-1][:end], False
         pieces[::2] = [REFERENCE.sub(referred, piece) for piece in pieces[::2]]
         yield "".join(pieces)
     yield buffer
+
+
+def no_doctype(*_: object) -> None:
+    """So that no entity is ever expanded."""
+    raise Fault("the file declares a document type, which no export does: it is not read")
 
 
 def xml_records(text: TextIO, names: list[str]) -> Records:
     """Elements of these names, as dicts, `@id` for an attribute, with `in`: the number of the item
     that they stand in."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    guard = expat.ParserCreate()  # reads all first: what is a document type is its to say
+    guard.StartDoctypeDeclHandler = no_doctype
     items = 0
     path: list[tuple[str, ElementTree.Element, Json]] = []
     try:
         for piece in xml_pieces(text):
+            with contextlib.suppress(expat.ExpatError):  # the other tells it, after what was right
+                guard.Parse(piece)
             parser.feed(piece)
             for event, node in parser.read_events():
                 if event == "start":

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
@@ -22,7 +23,7 @@ from xml.sax.saxutils import escape
 import pytest
 from conftest import Outside, Visitor, assert_whole, dump
 
-from commentd import Config, Fault, Store, foreign, main, make_app, proper_nickname
+from commentd import Config, Fault, Store, foreign, main, make_app, proper_nickname, xml_records
 
 MOVING = Path(__file__).parent / "moving"
 PROGRAM = Path(__file__).parent.parent / "commentd.py"
@@ -1152,6 +1153,16 @@ def test_no_mark_in_a_comment_hides_a_doctype(
     told = run("import", put(folder, f"{head}\n{opening}{rest}{closing}"))
     assert "declares a document type" in told.failure
     assert nothing_in(folder)
+
+
+@pytest.mark.parametrize("told", ["<!DOCTYPE html>", "&nbsp; AT&T", "<!-- wp:code -->", "<?php"])
+def test_what_a_section_speaks_of_is_text_wherever_the_file_is_cut(told: str) -> None:
+    head, said = "<rss><item><x>", f"a <!-- b --> {told} z"
+    start = f"{head}</x><comment><content><![CDATA["
+    for cut in range(len(said)):  # so much of it comes before the next 64 KiB are read
+        blanks = " " * (65536 - len(start) - cut)
+        text = f"{head}{blanks}{start[len(head) :]}{said}]]></content></comment></item></rss>"
+        assert [r["content"] for _, r in xml_records(StringIO(text), ["comment"])] == [said], cut
 
 
 @XML

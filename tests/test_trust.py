@@ -637,3 +637,13 @@ def test_registering_writes_as_much_for_every_address(
         stranger = Judge(app, ip="192.0.2.9")
         found[email] = written(app, lambda s=stranger, e=email: s.register(e))
     assert found == {email: [True, True] for email in found}
+
+
+def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visitor) -> None:
+    """Whoever asked first for a page, as of a site of his own, would name it for ever."""
+    evil = {"Origin": "https://evil.example"}
+    visitor.get("/comments", {"url": f"https://evil.example{PAGE}"}, headers=evil)
+    visitor.served.tick()
+    assert visitor.say()["comment"]["page_url"] == PAGE
+    pages = [comment["page_url"] for comment in visitor.get("/comments/latest").json["comments"]]
+    assert pages == [PAGE]
