@@ -303,7 +303,7 @@ def test_an_account_is_met_by_its_mail_and_an_admin_by_nothing(
 ) -> None:
     made = [block(owner, *said)["block"]["id"] for said in (("email", "ann@example.com"),)]
     ann.say("one")
-    assert held(owner) == ("spam", "block: ann@example.com")
+    assert held(owner) == ("spam", "block: example.com")
     test_admin.drop(owner, f"blocks/{made[0]}")
     block(owner, "domain", "example.com")
     ann.say("two")
@@ -968,3 +968,21 @@ def test_a_page_with_absurd_views_does_not_keep_those_of_others(
     app.tick()
     assert db.execute("SELECT views FROM page WHERE id = 2").fetchone() == (1,)
     assert app.house.views.pending == {}
+
+
+@settled(moderation_words=("casino",))
+def test_an_edit_takes_no_spam_back_into_the_queue(visitor: Visitor, owner: Visitor) -> None:
+    said = visitor.say("a casino")
+    judge(owner, [1], "spam")
+    assert edit(visitor, said, "another casino") == "waiting"
+    assert held(owner)[0] == "spam"
+
+
+@settled(moderation_hold="all")
+def test_what_waits_and_is_edited_into_what_is_blocked_is_spam(
+    visitor: Visitor, owner: Visitor
+) -> None:
+    said = visitor.say("fine")
+    block(owner, "word", "casino")
+    assert edit(visitor, said, "a casino") == "waiting"
+    assert held(owner)[0] == "spam"

@@ -83,3 +83,11 @@ def test_a_contact_is_kept_as_a_uri(typed: str, kept: str) -> None:
 def test_what_nobody_can_reach_is_no_contact(typed: str) -> None:
     with pytest.raises(ValueError, match="such as"):
         contact(typed)
+
+
+@pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
+@pytest.mark.parametrize("name", ["embed.js", "more.js", "words/de.json"])
+def test_a_file_that_is_kept_is_kept_for_each_origin_by_itself(visitor: Visitor, name: str) -> None:
+    reply = visitor.get(f"/{name}", headers={"Origin": "https://blog.example"})
+    assert "max-age" in reply.headers["Cache-Control"]
+    assert {"Origin", "Accept-Encoding"} <= set(reply.headers["Vary"].split(", "))

@@ -1039,7 +1039,12 @@ def exercise_account(store: Store) -> None:
     account = store.make_admin("c@b.c", "Cat", "p", START)
     store.follow(account.id, 1, "en"), store.followed(account.id), store.followers(1)
     store.change_account(account.id, "Kat", ""), store.claim_comments(account)
-    store.comments_of(account.id), store.traces("x"), store.unfollow(account.id)
+    (
+        store.comments_of(account.id),
+        store.count_comments_of(account.id),
+        store.traces("x"),
+        store.unfollow(account.id),
+    )
     store.tell_anew("owner 1,0 "), store.erase_account(account, "who", comments=True)
 
 

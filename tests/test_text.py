@@ -337,6 +337,12 @@ def test_letters_drawn_alike_are_one_in_capitals_too(name: str) -> None:
     assert skeleton(name) == skeleton("Henry Mayz")
 
 
+def test_lisu_letters_are_drawn_as_capitals_and_radicals_are_no_letters() -> None:
+    assert skeleton("ꓮꓠꓠ") == skeleton("Ann")
+    with pytest.raises(ValueError, match="hidden"):
+        proper_nickname("站⻓")
+
+
 @pytest.mark.parametrize("other", ["admin", "admin10", "admin1000", "badmin100", "管理员"])
 def test_what_looks_different_has_another_skeleton(other: str) -> None:
     assert skeleton(other) != skeleton("admin100")

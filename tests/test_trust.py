@@ -647,3 +647,45 @@ def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visit
     assert visitor.say()["comment"]["page_url"] == PAGE
     pages = [comment["page_url"] for comment in visitor.get("/comments/latest").json["comments"]]
     assert pages == [PAGE]
+
+
+def test_the_password_of_a_registration_that_waits_confirms_nothing(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    """Else whoever has a token takes the account: he registers its address with his password."""
+    outside.time += 120
+    Visitor(app, "198.51.100.9").register(password="a stranger's own")
+    body = {"new_password": "taken over", "password": "a stranger's own"}
+    assert ann.patch_json("/me", body, status=403).json["code"] == "wrong_password"
+    body = {"comments": "delete", "password": "a stranger's own"}
+    assert ann.delete_json("/me", body, status=403).json["code"] == "wrong_password"
+
+
+def test_a_token_of_an_account_that_a_restore_lost_is_nobodys(
+    config: Config, outside: Outside, tmp_path: Path
+) -> None:
+    """The number of the account would be given again, and versions begin alike."""
+    path, copy = Path(config.database_path), tmp_path / "copy.db"
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        with closing(connect(str(path))) as db:
+            copy_database(db, copy)
+        bob = Visitor(app)
+        bob.register()
+        app.deliver()
+        bob.verify(outside.code())
+        token = bob.login()["token"]
+    outside.time += HOUR
+    restore(path, copy, int(outside.time))
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        new_admin(app)
+        header = {"Authorization": f"Bearer {token}"}
+        assert plain(app).get("/me", headers=header, status=401).json["code"] == "token_invalid"
+
+
+def test_ten_letters_of_quotes_do_not_become_a_book(visitor: Visitor) -> None:
+    """Quotes in quotes make seventeen letters of one, and lists hold a thousand comments."""
+    text = (">" * 6 + " a\n\n") * 199
+    shown = visitor.say(text)["comment"]["html"]
+    assert len(shown) <= 10 * len(text) + 1000
+    assert "blockquote" not in shown
+    assert "blockquote" in visitor.say("> a quote")["comment"]["html"]
