@@ -80,14 +80,14 @@ def test_a_rule_that_is_broken_is_seen(campaign: Campaign, tmp_path: Path) -> No
 
 
 def main(wanted: list[str]) -> int:
-    failed = 0
+    failed = tried = 0
     for rule, edit in BREAKS:
         if not wanted or any(f"{rule['number']}.".startswith(f"{word}.") for word in wanted):
             with tempfile.TemporaryDirectory() as folder:
                 outcome = broken(Path(folder), rule, edit)
-            failed += outcome != "seen"
+            failed, tried = failed + (outcome != "seen"), tried + 1
             print(f"{rule['number']} {outcome}: {edit['new'].strip()[:80]!r}", flush=True)
-    print(f"{failed} of {len(BREAKS)} breaks were not seen")
+    print(f"{failed} of {tried} breaks were not seen")
     return int(failed > 0)
 
 
