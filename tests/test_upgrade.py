@@ -487,6 +487,9 @@ def test_the_copy_that_was_kept_is_put_back_by_one_command(
         account["version"] = earlier["version"]
     assert not now.pop("admin_link", [])  # each is good for once
     before.pop("admin_link", [])
+    numbers = [{row["name"]: row["seq"] for row in r.pop("sqlite_sequence")} for r in (before, now)]
+    assert numbers[1].pop("account") > numbers[0].pop("account")  # none is given again
+    assert numbers[1] == numbers[0]
     assert now == before
     update(old)  # and forth again
     again = still(old, before)
