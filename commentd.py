@@ -6342,8 +6342,7 @@ def moderate(cx: Context, comment_id: int) -> Json:
     with cx.telling():
         was = judged(cx, as_read(cx, comment_id).id, wish_of(cx))
         comment = known_comment(cx, comment_id)
-    shown = {**show(cx, comment), "status": comment.status}
-    return {"success": True, "comment": shown, "was": was}
+    return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
 
 
 # Links in letters
@@ -7122,16 +7121,18 @@ def xml_records(text: TextIO, names: list[str]) -> Records:
     """Elements of these names, as dicts, `@id` for an attribute, with `in`: the number of the item
     that they stand in."""
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    guard = expat.ParserCreate()  # reads all first: what is a document type is its to say
+    guard = expat.ParserCreate()  # reads first: what is a document type is its to say
     guard.StartDoctypeDeclHandler = no_doctype
-    items = 0
+    items, begun = 0, False  # where an element has begun, no document type may follow
     path: list[tuple[str, ElementTree.Element, Json]] = []
     try:
         for piece in xml_pieces(text):
-            with contextlib.suppress(expat.ExpatError):  # the other tells it, after what was right
-                guard.Parse(piece)
+            if not begun:
+                with contextlib.suppress(expat.ExpatError):  # the other tells it, in its time
+                    guard.Parse(piece)
             parser.feed(piece)
             for event, node in parser.read_events():
+                begun = True
                 if event == "start":
                     attributes = {f"@{local(name)}": text for name, text in node.items()}
                     path.append((local(node.tag), node, attributes))
@@ -7546,8 +7547,9 @@ class Import:
         for sql, bring_one in ((STAGED_PAGES, self.bring_page), (STAGED, self.bring_comment)):
             rows = self.db.execute(sql)
             while batch := rows.fetchmany(50):
-                if time.monotonic() - rested > 0.5:  # SQLite looks for a turn every 100 ms
-                    threading.Event().wait(0.11)
+                if time.monotonic() - rested > 0.5:
+                    if not dry and is_running(Path(store.path)):
+                        threading.Event().wait(0.11)  # SQLite looks for a turn every 100 ms
                     rested = time.monotonic()
                 with contextlib.nullcontext() if dry else store.writing():
                     for row in batch:

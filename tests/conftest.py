@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,20 @@ def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
     lasting = [i for i, name in enumerate(names) if name not in ("tries", "named_tries")]
     rows["registration"] = [tuple(row[i] for i in lasting) for row in rows["registration"]]
     return rows
+
+
+@contextmanager
+def cut_off(writer: sqlite3.Connection, last: int) -> Iterator[None]:
+    """SQLite is interrupted once, at its `last` step; not at the very end of a COMMIT, for what it
+    wrote is kept by then."""
+    steps, cuts = itertools.count(), [True]
+
+    def cut() -> bool:
+        return next(steps) >= last and writer.in_transaction and bool(cuts) and cuts.pop()
+
+    writer.set_progress_handler(cut, 1)
+    yield
+    writer.set_progress_handler(None, 1)
 
 
 def assert_whole(path: str) -> None:

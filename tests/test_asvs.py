@@ -2,6 +2,7 @@
 Then what no other test holds. `python tests/test_asvs.py` prints the sums of each chapter."""
 
 import ast
+import functools
 import re
 import sqlite3
 import ssl
@@ -30,6 +31,7 @@ LINES: list[dict[str, Any]] = LIST["line"]
 SCRIPTS = {path.name: path.read_text("utf-8") for path in STATIC if path.suffix == ".js"}
 
 
+@functools.cache
 def functions() -> set[str]:
     """All tests, each as `file::name`."""
     return {

@@ -17,7 +17,7 @@ from typing import Any
 import jwt
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Outside, Visitor, dump
+from conftest import CANARY, PAGE, START, Outside, Visitor, cut_off, dump
 
 import commentd
 from commentd import App, Config, Json, make_app
@@ -348,16 +348,9 @@ def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
     guest.faults_allowed = True  # and what a refusal changes, the visitor sees
     writer = app.house.store.writer
     for last in itertools.count(5, 25):
-        steps, cuts = itertools.count(), [True]
-
-        def cut() -> bool:
-            now = next(steps) >= last and writer.in_transaction  # noqa: B023
-            return now and bool(cuts) and cuts.pop()  # noqa: B023
-
-        writer.set_progress_handler(cut, 1)
         form = {"email": ANN, "token": code, "request_id": request_id}
-        reply = guest.post_json("/auth/verify", form, expect_errors=True)
-        writer.set_progress_handler(None, 1)
+        with cut_off(writer, last):
+            reply = guest.post_json("/auth/verify", form, expect_errors=True)
         if reply.status_int == 200:
             break
         assert (reply.status_int, reply.text) == (503, FAILURE)

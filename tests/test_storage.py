@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 import webtest
-from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole
+from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole, cut_off
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_admin import new_admin, token_of
@@ -329,16 +329,9 @@ def test_a_write_that_is_cut_off_anywhere_leaves_nothing(visitor: Visitor, path:
     visitor.faults_allowed = True  # and what a refusal changes, the visitor sees
     writer = visitor.served.house.store.writer
     for last in itertools.count(5, 25):
-        steps, cuts = itertools.count(), [True]
-
-        def cut() -> bool:
-            # Once, and not at the very end of a COMMIT: what it wrote is kept by then.
-            now = next(steps) >= last and writer.in_transaction  # noqa: B023
-            return now and bool(cuts) and cuts.pop()  # noqa: B023
-
-        writer.set_progress_handler(cut, 1)
-        reply = visitor.post_json(path, {**WRITES[path], "page_url": "/new/"}, expect_errors=True)
-        writer.set_progress_handler(None, 1)
+        form = {**WRITES[path], "page_url": "/new/"}
+        with cut_off(writer, last):
+            reply = visitor.post_json(path, form, expect_errors=True)
         if reply.status_int == 200:
             break
         assert (reply.status_int, reply.json["code"]) == (503, "storage")
