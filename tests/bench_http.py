@@ -1,105 +1,154 @@
-"""How fast the service is, beside a constant answer of the same server; run by hand, such as
-`python tests/bench_http.py --comments 100000 1000000 --rows list`.
+"""How fast the service is, beside nginx, Isso and Waline, as Markdown tables; run by hand:
+`python tests/bench_http.py listings --peers FOLDER`, or `mixed`, `writing`, `growth`, `start`.
+FOLDER keeps the others, which the first run takes from PyPI and npm.
 
-Each size gets a file of its own: 10 000 comments on one page, the others spread over 999, one in
-four a reply. The real service runs in its own process and is driven by wrk with one thread; both
-share this machine, so figures are for comparing, and those that differ by 15 % are equal."""
+Each server runs in its own process and is driven by wrk with one thread, by the same command and
+eight browser headers. All share this machine and take turns within a run; figures are medians of
+the turns, and those that differ by 15 % are equal. CPU ms: of the server, for a request."""
 
 import argparse
+import contextlib
+import http.client
 import json
-import logging
-import os
+import random
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from functools import cache
+from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
-import waitress
+from statistics import median
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-from commentd import Config, Store, make_server, safe_html  # noqa: E402
+import bench_others as other  # noqa: E402
+from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
-TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
-PAGES, BIG = 1000, 10_000  # the first page is the big one; its middle is what lies deepest
+from commentd import ROUNDS, Store, hashed, password_scheme, safe_html  # noqa: E402
 
-SEED = f"""
-    INSERT INTO page (id, key, page_url, seen_at)
-    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {PAGES})
-    SELECT i, '/p/' || i, '/p/' || i || '/', 1700000000 FROM n;
-
-    INSERT INTO comment (id, page_id, parent_id, thread_id, nickname, email, website, content,
-           html, ip, country, location, shown, status, created_at)
-    WITH RECURSIVE
-         n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :comments),
-         placed (i, page, last) AS (
-             SELECT i, CASE WHEN i <= {BIG} THEN 1 ELSE 2 + i % {PAGES - 1} END,
-                    i - CASE WHEN i <= {BIG} THEN 1 ELSE {PAGES - 1} END FROM n),
-         answering (i, page, parent) AS (
-             SELECT i, page, CASE WHEN i % 4 = 0 AND (page = 1 OR last > {BIG}) THEN last END
-               FROM placed)
-    SELECT i, page, parent, parent, 'Reader ' || i, '', '', :text, :html,
-           '203.0.113.7', 'CN', '浙江 杭州', 1, 'visible', 1700000000 + i FROM answering;
-
-    UPDATE comment SET replies = 1 WHERE id IN (SELECT parent_id FROM comment);
-    UPDATE page SET (total, threads) =
-           (SELECT count(*), count(*) - count(parent_id) FROM comment WHERE page_id = page.id)"""
+PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
+SMALL = dict.fromkeys(PAGES, 10)
+UNLIMITED = "[limits]\nenabled=no\n"  # so that each request counts a view
+ACCOUNTS, KEY = 5, "0123456789abcdef" * 4
+SCREEN = "/comments?limit=10&url=/p/{page}"
+# The second screen of a page counts no view, so that it stays as it is.
+SECOND = "/comments?limit=10&url=/p/1100&page=2"
+BODY = f"""{{"page_url": "/p/{{page}}", "nickname": "Ann", "content": "{{number}} {TEXT}",
+    "captcha_token": "x"}}"""
+PROGRAM = sys.executable, HOME / "commentd.py"
 
 SCRIPT = """
+wrk.headers["Accept"] = "application/json"
 wrk.headers["Accept-Encoding"] = "gzip, deflate, br"
 wrk.headers["Accept-Language"] = "en-GB,en;q=0.9"
 wrk.headers["Content-Type"] = "application/json"
 wrk.headers["Origin"] = "https://blog.example"
 wrk.headers["Referer"] = "https://blog.example/"
-math.randomseed(7)
-local number = 0
-function request()
+local ready, number, path, wait, body = {}, 0
+local function filled(text)
+  return (text:gsub("{page}", math.random(999)):gsub("{number}", number)
+    :gsub("{any}", math.random(1e9)))
+end
+local function made()
   number = number + 1
   wrk.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Firefox/" .. number
-  return wrk.format(%s)
+  return wrk.format(body and "POST", filled(path), nil, body and filled(body))
+end
+function init(args)
+  path, wait, body = args[1], args[3] + 0, args[4]
+  math.randomseed(args[2] + 0)
+  for each = 1, (body or path:find("{any}")) and 0 or 2000 do ready[each] = made() end
+  if wait > 0 then function delay() return math.floor(wait + math.random()) end end
+end
+function request()
+  return #ready > 0 and ready[math.random(#ready)] or made()
 end
 function done(summary, latency)
-  local failed = summary.errors.status + summary.errors.read + summary.errors.timeout
-  print(string.format('{"requests": %%d, "seconds": %%f, "p50": %%f, "p99": %%f, "failed": %%d}',
-    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3,
-    latency:percentile(99) / 1e3, failed))
+  local errors = summary.errors
+  print(string.format("[%f, %f, %f, %d, %d]", summary.requests / summary.duration * 1e6,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, summary.requests,
+    errors.connect + errors.status + errors.read + errors.timeout))
 end
 """
 
-# Each row's request, as wrk's script gives it.
-ANY = f'"GET", "/comments?limit=10&url=/p/" .. math.random(2, {PAGES})'
-BODY = f'{{"page_url": "/p/%d", "nickname": "Ann", "content": "%d {TEXT}", "captcha_token": "x"}}'
-ROWS = {
-    "constant, stock waitress": ANY,
-    "constant, this server": ANY,
-    "list, small page": ANY,
-    "list, big page": '"GET", "/comments?limit=10&url=/p/1"',
-    "list, big page, deep": f'"GET", "/comments?limit=10&url=/p/1&page={BIG // 20}"',
-    "list in threads, small page": f'{ANY} .. "&view=threads"',
-    "list in threads, big page": '"GET", "/comments?limit=10&view=threads&url=/p/1"',
-    "post a comment": f'"POST", "/comments", nil, string.format([[{BODY}]],'
-    f" math.random({PAGES}), number)",
-    "like a comment": '"POST", "/comment/like", nil, string.format([[{"id": %d}]],'
-    f" math.random({BIG}))",
-}
+
+class Figures(NamedTuple):
+    rate: float = 0
+    p50: float = 0
+    p99: float = 0
+    cpu: float = 0
+    failed: float = 0
+
+    def __str__(self) -> str:
+        failed = f" ({self.failed:.0f} failed)" if self.failed else ""
+        times = f"{self.p50:.2f} | {self.p99:.2f} | {self.cpu:.3f}"
+        return f"{shown(self.rate)} | {times}{failed}"
+
+
+COLUMNS = "requests/s", "p50 ms", "p99 ms", "CPU ms"
+Found = dict[Any, list[Figures]]
+Start = tuple[Path, int, Sequence[str | Path]]  # the folder, the port, the command
+
+
+def in_turns(asked: argparse.Namespace, places: Any, work: Callable[..., Figures]) -> Found:
+    found: Found = defaultdict(list)
+    for _, place in product(range(asked.turns), list(places)):
+        found[place].append(work(*place))
+    return found
+
+
+def middle(turns: list[Figures]) -> Figures:
+    return Figures(*map(median, zip(*turns, strict=True)))
+
+
+def shown(number: float) -> str:
+    return f"{number:,.0f}".replace(",", " ") if number >= 10 else f"{number:.2g}"
+
+
+def line(*cells: object) -> None:
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+
+
+def heading(*cells: str, words: int = 1) -> None:
+    print()
+    line(*cells)
+    line(*["---"] * words, *["--:"] * (len(cells) - words))
+
+
+# The service, and what is in it
+
+
+def fill(path: Path, sizes: dict[int, int]) -> None:
+    """A file with so many comments on each page."""
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        pages = [(page, f"/p/{page}", f"/p/{page}/") for page in sizes]
+        db.executemany("INSERT INTO page (id, key, page_url, seen_at) VALUES (?, ?, ?, 1)", pages)
+        sql = f"""INSERT INTO comment (id, page_id, parent_id, thread_id, nickname, content, html,
+                created_at, email, website, ip, country, location, shown, status)
+            VALUES (?1, ?2, ?3, ?3, 'Reader ' || ?1, '{TEXT}', '{safe_html(TEXT)}',
+                1700000000 + ?1, '', '', '203.0.113.7', 'CN', '浙江 杭州', 1, 'visible')"""
+        db.executemany(sql, other.comments_of(sizes))
+        db.execute("UPDATE comment SET replies = 1 WHERE id IN (SELECT parent_id FROM comment)")
+        sums = "SELECT count(*), count(*) - count(parent_id) FROM comment WHERE page_id = page.id"
+        db.execute(f"UPDATE page SET (total, threads) = ({sums})")
 
 
 def seed(path: Path, comments: int) -> None:
-    Store(path).close()
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = OFF")
-        for statement in SEED.split(";"):
-            db.execute(statement, {"comments": comments, "text": TEXT, "html": safe_html(TEXT)})
+    fill(path, {1: comments})
 
 
 @contextmanager
@@ -116,85 +165,317 @@ def process(folder: Path, *command: str) -> Iterator[tuple[int, str]]:
             server.terminate()
 
 
-def constant(kind: str) -> None:
-    """Serves one answer to everything."""
-    body = Path("answer").read_bytes()
-    logging.getLogger("waitress").addHandler(logging.NullHandler())  # said, but not printed
-
-    class App:
-        house = SimpleNamespace(config=Config(server_listen="127.0.0.1:0"))
-
-        def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
-            start_response("200 OK", [("Content-Type", "application/json; charset=utf-8")])
-            return [body]
-
-    stock = kind == "stock"
-    server = waitress.create_server(App(), listen="127.0.0.1:0") if stock else make_server(App())
-    print(f"http://127.0.0.1:{server.effective_port}", flush=True)
-    server.run()
+def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    port = other.free_port()
+    usual = f"[server]\nlisten=127.0.0.1:{port}\n[captcha]\nprovider=none\n[token]\nkey={KEY}\n"
+    (folder / "commentd.ini").touch(0o600)
+    (folder / "commentd.ini").write_text(usual + settings)
+    fill(folder / "commentd.db", sizes)
+    return folder, port, PROGRAM
 
 
-def cpu_seconds(pid: int) -> float:
-    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+def ours(stack: ExitStack, start: Start) -> Peer:
+    pid = stack.enter_context(other.running(*start))
+    return Peer(pid, f"http://127.0.0.1:{start[1]}", SCREEN, "/comments", BODY)
 
 
-def measure(pid: int, address: str, row: str, connections: int, seconds: int) -> None:
-    """Prints a line of the table."""
-    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT % ROWS[row])
-        script.flush()
-        load = f"wrk -t1 -c{connections} -d{seconds}s --timeout 10 -s {script.name} {address}/"
-        before = cpu_seconds(pid)
-        done = subprocess.run(load.split(), capture_output=True, text=True, check=True)
-    said = json.loads(done.stdout.splitlines()[-1])
-    cpu = (cpu_seconds(pid) - before) * 1000 / max(1, said["requests"])
-    memory = re.search(r"VmRSS:\s*(\d+)", Path(f"/proc/{pid}/status").read_text())
-    print(
-        f"{row:28}{connections:6}{said['requests'] / said['seconds']:12.0f}{said['p50']:10.2f}"
-        f"{said['p99']:10.2f}{cpu:12.3f}{int(memory[1]) // 1024 if memory else 0:8}"
-        + (f"  {said['failed']} failed" if said["failed"] else ""),
-        flush=True,
-    )
+# One turn
 
 
-def bench(comments: int, asked: argparse.Namespace, folder: Path) -> None:
-    settings = "[server]\nlisten=127.0.0.1:0\n[captcha]\nprovider=none\n[limits]\nenabled=no\n"
-    (folder / "commentd.ini").write_text(settings)
-    seed(folder / "commentd.db", comments)
-    size = (folder / "commentd.db").stat().st_size >> 20
+def loaded(
+    peer: Peer,
+    path: str,
+    connections: int,
+    seconds: int,
+    body: str = "",
+    wait: float = 0,
+    etag: str = "",
+) -> Callable[[], Figures]:
+    """Starts wrk; what is returned waits for its end, and until the server has done what nobody
+    waits for any more."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
+        script.write(SCRIPT)
+    load = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30"]
+    load += ["-H", f"If-None-Match: {etag}"] if etag else []
+    load += ["-s", script.name, f"{peer.address}/", path, str(random.randrange(1 << 30)), str(wait)]
+    before = cpu_seconds(peer.pid)
+    wrk = subprocess.Popen(load + [body] * bool(body), stdout=subprocess.PIPE, text=True)
+
+    def ended() -> Figures:
+        rate, p50, p99, requests, failed = json.loads(wrk.communicate()[0].splitlines()[-1])
+        used, ends_at, seen = cpu_seconds(peer.pid), time.monotonic() + 60, -1.0
+        Path(script.name).unlink()
+        while cpu_seconds(peer.pid) > seen + 0.02 and time.monotonic() < ends_at:
+            seen = cpu_seconds(peer.pid)
+            time.sleep(0.1)
+        cpu = (used - before) * 1000 / max(1, requests)
+        return Figures(rate, p50, p99, cpu, failed)
+
+    return ended
+
+
+@cache
+def by_twos(peer: Peer, path: str) -> Figures:
+    """Two at a time, one for each core, once: it does for a server that is too slow for a load."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        fetched(peer.address, path)  # the first may take longer
+    begun, before = time.monotonic(), cpu_seconds(peer.pid)
+    with ThreadPoolExecutor(2) as two:
+        both = [two.submit(fetched, peer.address, path) for _ in range(2)]
+    took, failed = time.monotonic() - begun, sum(bool(each.exception()) for each in both)
+    cpu = (cpu_seconds(peer.pid) - before) * 500
+    return Figures((2 - failed) / took, took * 1000, took * 1000, cpu, failed)
+
+
+# Listings
+
+
+def screen(peer: Peer, size: int, connections: int, seconds: int) -> Figures:
+    """The first screen of a page with so many comments; 0: one that did not change."""
+    path = peer.screen
+    if not size:
+        path = SECOND if peer.screen == SCREEN else "/p/0"
+    elif size > 10:
+        path = path.replace("{page}", str(1000 + size))
+    first = path.replace("{page}", "1")
+    if by_twos(peer, first).p50 * connections > 4000 * seconds:
+        return by_twos(peer, first)
+    known = "" if size else fetched(peer.address, path)[1].get("Etag", "")
+    if not size and fetched(peer.address, path, **{"If-None-Match": known})[0] != 304:
+        return Figures()
+    return loaded(peer, path, connections, seconds, etag=known)()
+
+
+def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
+    sizes = SMALL | {1000 + size: size for size in [100, *asked.sizes] if size > 10}
+    peers = {
+        "**commentd**": ours(stack, prepared(stack, sizes, "")),
+        "commentd, each counts a view": ours(stack, prepared(stack, sizes, UNLIMITED)),
+    }
+    paths = {page: SCREEN.replace("{page}", str(page)) for page in sizes} | {0: SECOND}
+    address = peers["**commentd**"].address
+    answers = {f"p/{page}": fetched(address, path) for page, path in paths.items()}
+    peers |= {name: other.nginx(stack, name, answers) for name in NGINX}
+    for it in other.others(stack, asked.peers, asked.only):
+        peers[it.title] = stack.enter_context(other.filled(it, sizes))
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    (folder / "answer").write_bytes(answers["p/1"][2])
+    stock = stack.enter_context(process(folder, str(HOME / "tests/bench_peers.py"), "--stock"))
+    peers["stock waitress, a constant"] = Peer(*stock, SCREEN)
+    names = [name for name in peers if asked.only.search(name)]
+    every = product(asked.sizes, asked.connections, names)
+    places = [each for each in every if each[0] or each[2] in NGINX + OURS]
+
+    def turn(size: int, connections: int, name: str) -> Figures:
+        return screen(peers[name], size, connections, asked.seconds)
+
+    found = in_turns(asked, places, turn)
+    in_short(asked, found, names)
+    heading("Comments", "connections", "server", *COLUMNS, "of nginx", words=3)
+    for (size, connections, name), turns in found.items():
+        rivals = [found[size, connections, other] for other in NGINX[:2] if other in names]
+        pairs = zip(turns, zip(*rivals, strict=True), strict=True) if rivals else ()
+        parts = [mine.rate / max(each.rate for each in best) for mine, best in pairs]
+        part = f"{shown(100 * median(parts))} %" if parts else ""
+        line(size or UNCHANGED, connections, name, middle(turns), part)
+
+
+OURS = "**commentd**", "commentd, each counts a view"
+# The better of the first two, which are as Debian has it, is what others are compared with.
+NGINX = "nginx", "nginx, one worker", "nginx, tuned"
+UNCHANGED = "10, unchanged"
+
+
+def in_short(asked: argparse.Namespace, found: Found, names: list[str]) -> None:
+    for connections in asked.connections:
+        sizes = [f"{shown(size)} comments" if size else UNCHANGED for size in asked.sizes]
+        heading(f"Requests a second, {connections} connections", *sizes)
+        for name in names:
+            turns = [found.get((size, connections, name)) for size in asked.sizes]
+            line(name, *(shown(middle(each).rate) if each else "" for each in turns))
+        for name, figures in other.QUOTED.items():
+            quoted = dict(zip((10, 100, 1000, 10_000), map(shown, figures), strict=True))
+            line(f"{name} (quoted)", *(quoted.get(size, "") for size in asked.sizes))
+
+
+# Mixed
+
+
+@contextmanager
+def sign_ins(peer: Peer) -> Iterator[list[str]]:
+    """200 readers at one moment, each again when told to come later."""
+    over, told, said = threading.Event(), Counter[int](), list[str]()
+
+    def reader(number: int) -> None:
+        form = {"email": f"{number % ACCOUNTS}@a.test", "password": "x", "captcha_token": "x"}
+        status = 503
+        while status == 503 and not over.is_set():
+            with closing(http.client.HTTPConnection(urlsplit(peer.address).netloc)) as server:
+                kind = {"Content-Type": "application/json"}
+                server.request("POST", "/auth/login", json.dumps(form), kind)
+                status = server.getresponse().status
+            told[status] += 1
+            over.wait(2 * (status == 503))
+
+    with ThreadPoolExecutor(200) as readers:
+        readers.map(reader, range(200))
+        try:
+            yield said
+        finally:
+            over.set()
+    said.append(f"{told[200]} signed in, {told[503]} times told to come later")
+
+
+@contextmanager
+def silence(peer: Peer) -> Iterator[list[str]]:
+    place, said = urlsplit(peer.address), list[str]()
+    with ExitStack() as crowd:
+        for _ in range(850):
+            crowd.enter_context(socket.create_connection((place.hostname, place.port)))
+        yield said
+    said.append("of the 1000 that it takes")
+
+
+LOADS: dict[str, Callable[[Peer], Any]] = {"": lambda _: nullcontext([""])}
+LOADS |= {"200 sign-ins": sign_ins, "850 silent connections": silence}
+
+
+def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
+    """Of 20 requests one writes; another wrk sends those, at the pace that four turns found."""
+    place = prepared(stack, SMALL, UNLIMITED)
+    with closing(sqlite3.connect(place[0] / "commentd.db")) as db, db:
+        sql = "INSERT INTO account VALUES (NULL, ?, 'x', ?, 'user', 1, 1, 0)"
+        for email in [f"{number}@a.test" for number in range(ACCOUNTS)]:
+            stored = hashed("x", password_scheme(ROUNDS, KEY.encode(), email))
+            db.execute(sql, (email, stored))
+    peer = ours(stack, place)
+    waits = {place: 4.0 * place[0] for place in product(asked.connections, LOADS)}
+    notes, posted = dict[Any, str](), Found()
+
+    def turn(connections: int, load: str) -> Figures:
+        place, pace = (connections, load), 1000 * connections
+        with LOADS[load](peer) as said:
+            getting = loaded(peer, peer.screen, connections, asked.seconds)
+            posting = loaded(
+                peer, peer.write, connections, asked.seconds, peer.body, wait=waits[place]
+            )
+            gets, posts = getting(), posting()
+        waits[place] = max(0, waits[place] + pace * 19 / gets.rate - pace / max(1, posts.rate))
+        notes[place] = said[0]
+        posted.setdefault(place, []).append(posts)
+        return gets
+
+    asked.turns += 4
+    found = in_turns(asked, waits, turn)
+    heading("Connections", "reading", *COLUMNS[:3], "writing", "p99 ms", "share", "beside", words=1)
+    for place, turns in found.items():
+        gets, posts = middle(turns[4:]), middle(posted[place][4:])
+        share = f"{100 * posts.rate / (gets.rate + posts.rate):.1f} %"
+        cells = [shown(posts.rate), f"{posts.p99:.2f}", share, f"{place[1]} {notes[place]}"]
+        line(place[0], *str(gets).split(" | ")[:3], *cells)
+
+
+# Writing, growth, start
+
+
+def writing(asked: argparse.Namespace, stack: ExitStack) -> None:
+    peers = {OURS[0]: ours(stack, prepared(stack, SMALL, UNLIMITED))}
+    for it in other.others(stack, asked.peers, asked.only):
+        peers[it.title] = stack.enter_context(other.filled(it, SMALL))
+
+    def turn(connections: int, name: str) -> Figures:
+        peer = peers[name]
+        return loaded(peer, peer.write, connections, asked.seconds, peer.body)()
+
+    heading("Connections", "comments written by", *COLUMNS, words=2)
+    for place, turns in in_turns(asked, product([1, *asked.connections], peers), turn).items():
+        line(*place, middle(turns))
+    for name, rate in other.WRITES.items():
+        line("", f"{name} (quoted)", shown(rate), "", "", "")
+
+
+def growth(asked: argparse.Namespace, stack: ExitStack) -> None:
+    """One connection; each request is spelt anew, so that no answer lies ready."""
+    for comments in asked.comments:
+        pages = {1000 + n: n for n in (10, 1000, 10_000, 100_000) if n < comments / 2}
+        rest = dict.fromkeys(PAGES, (comments - sum(pages.values())) // len(PAGES))
+        place = prepared(stack, pages | rest, UNLIMITED + "[backup]\nevery=0\n")
+        starts = [first_answer(place, SCREEN).rate for _ in range(asked.turns)]
+        peer, counts = ours(stack, place), "".join(f"&url=/p/{n}" for n in range(1, 101))
+        rows = [("counts of 100 pages", "/pages?x={any}" + counts, "")]
+        rows += [("a like", "/comment/like", '{"id": {number}}')]
+        for page, size in pages.items():
+            for name, number in {"first": 1, "middle": size // 20, "last": size // 10}.items():
+                path = f"/comments?limit=10&url=/p/{page}&page={number or 1}&x={{any}}"
+                rows += [(f"{name} screen of {shown(size)}", path, "")]
+            if size >= 10_000:
+                path = path.replace(f"page={size // 10}", "page={page}" + "0" * (size // 100_000))
+                rows += [(f"any screen of {shown(size)}", path, "")]
+        sums = [memory(peer.pid)]
+        found = in_turns(asked, [(asked.seconds, peer, *row) for row in rows], uncached)
+        sums += [memory(peer.pid), (place[0] / "commentd.db").stat().st_size >> 20]
+        heading(f"{shown(comments)} comments in one file", *COLUMNS)
+        for (_, _, name, _, _), turns in found.items():
+            line(name, middle(turns))
+        said = "start: {:.0f} ms; MB after it: {:.0f}, at the end: {:.0f}; of the file: {}"
+        line(said.format(median(starts), *sums), "", "", "", "")
+        stack.close()
+
+
+def uncached(seconds: int, peer: Peer, _: str, path: str, body: str) -> Figures:
+    return loaded(peer, path, 1, seconds, body)()
+
+
+def first_answer(place: Start, path: str) -> Figures:
+    """ms from the command to the first answer, and CPU ms, MB, and MB without what is shared."""
     begun = time.monotonic()
-    with process(folder, str(HOME / "commentd.py")) as (pid, address):
-        took = time.monotonic() - begun
-        print(f"\n{comments} comments in {size} MB: serves {took:.2f} s after its start\n")
-        print(f"{'':28} conns  requests/s    p50 ms    p99 ms  CPU s/1000      MB", flush=True)
-        with urllib.request.urlopen(f"{address}/comments?limit=10&url=/p/1") as answer:
-            (folder / "answer").write_bytes(answer.read())
-        for row in [row for row in ROWS if re.search(asked.rows, row)]:
-            for connections in asked.connections:
-                kind = re.match("constant, (stock|this)", row)
-                if kind:
-                    with process(folder, __file__, "--constant", kind[1]) as other:
-                        measure(*other, row, connections, asked.seconds)
-                else:
-                    measure(pid, address, row, connections, asked.seconds)
+    with other.running(*place) as pid:
+        assert fetched(f"http://127.0.0.1:{place[1]}", path.replace("{page}", "1"))[0] == 200
+        took = (time.monotonic() - begun) * 1000
+        shares = memory(pid, "smaps_rollup", "Pss")
+        return Figures(took, cpu_seconds(pid) * 1000, memory(pid), shares)
+
+
+def start(asked: argparse.Namespace, stack: ExitStack) -> None:
+    """Each has been started before, and has one page of ten comments."""
+    starts = {OURS[0]: (prepared(stack, {1: 10}, ""), SCREEN)}
+    for it in other.others(stack, asked.peers, asked.only):
+        with other.filled(it, {1: 10}) as peer:
+            starts[it.title] = (it.data, it.port, peer.command), it.screen
+    found = in_turns(asked, starts.values(), first_answer)
+    heading("Start", "ms to the first answer", "CPU ms", "MB (VmRSS)", "MB (Pss)")
+    for name, place in starts.items():
+        line(name, *map(shown, middle(found[place])[:4]))
+    line("`python -c pass`", shown(middle(in_turns(asked, [()], nothing)[()]).rate), "", "", "")
+
+
+def nothing() -> Figures:
+    begun = time.monotonic()
+    subprocess.run([sys.executable, "-c", "pass"], check=True)
+    return Figures((time.monotonic() - begun) * 1000)
+
+
+TABLES = {table.__name__: table for table in (listings, mixed, writing, growth, start)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--comments", type=int, nargs="+", default=[100_000], metavar="N")
-    parser.add_argument("--connections", type=int, nargs="+", default=[1, 16, 128], metavar="N")
-    parser.add_argument("--seconds", type=int, default=3, help="for each line of the table")
-    parser.add_argument("--rows", default="", help="those in which this pattern is found")
-    parser.add_argument("--constant", help=argparse.SUPPRESS)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="with Isso and Waline")
+    parser.add_argument("--only", type=re.compile, default="", help="servers with this pattern")
+    sizes: Any = {"nargs": "+", "type": int, "metavar": "N"}
+    parser.add_argument("--sizes", default=[0, 10, 100, 1000, 10_000], help="of pages", **sizes)
+    parser.add_argument("--comments", default=[10_000, 1_000_000], help="for growth", **sizes)
+    parser.add_argument("--connections", default=[16, 128], **sizes)
+    parser.add_argument("--seconds", type=int, default=3, help="for each turn")
+    parser.add_argument("--turns", type=int, default=5)
     asked = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("wrk is missing: on Debian, apt install wrk")
-    if asked.constant:
-        constant(asked.constant)
-    for comments in asked.comments:
-        with tempfile.TemporaryDirectory() as folder:
-            bench(comments, asked, Path(folder))
+    asked.peers = asked.peers and asked.peers.resolve()
+    with ExitStack() as stack:
+        TABLES[asked.table](asked, stack)
 
 
 if __name__ == "__main__":
