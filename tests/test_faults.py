@@ -709,7 +709,7 @@ def play(town: Town, name: str) -> Told:
     if name not in ALONE:
         _ = town.app
         if name == "views":
-            town.app.house.views.add(commentd.page_name("/seen/", set()), [])
+            town.app.house.views.add(commentd.page_name("/seen/", set()), commentd.Client("", []))
     see()
     if machine.at < 0:
         machine.each = see

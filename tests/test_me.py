@@ -199,7 +199,7 @@ def test_no_cache_keeps_what_is_an_accounts(ann: Reader) -> None:
     for path in ("/me", f"/me?url={PAGE}", "/me/export"):
         headers = ann.get(path).headers
         assert headers["Cache-Control"] == "no-store"
-        assert headers["Vary"] == "Origin, Authorization"
+        assert headers["Vary"] == "Accept-Encoding, Origin, Authorization"
 
 
 @pytest.mark.parametrize("query", ["url=", "url=%ff", "url=%00", "url=/a&url=/b"])

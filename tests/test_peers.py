@@ -19,6 +19,7 @@ import pytest
 from conftest import PAGE, Campaign, Outside
 from test_server import (
     LOGIN,
+    LOOPS,
     Service,
     Start,
     answer_on,
@@ -31,7 +32,16 @@ from test_server import (
 )
 
 import commentd
-from commentd import CONNECTIONS, REPLY_TIME, REQUEST_TIME, Config, drain, make_app, make_server
+from commentd import (
+    CONNECTIONS,
+    REPLY_TIME,
+    REQUEST_TIME,
+    Config,
+    drain,
+    make_app,
+    make_server,
+    turns_of,
+)
 
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
@@ -76,12 +86,12 @@ def gone(peer: socket.socket) -> bool:
 class Ground:
     """The server in this process; nothing moves unless it is told to."""
 
-    def __init__(self, server: Any) -> None:
-        self.server, self.peers = server, []
+    def __init__(self, server: Any, turn: Callable[[float], object], outside: Outside) -> None:
+        self.server, self.turn, self.outside, self.peers = server, turn, outside, []
 
     def until(self, ready: Callable[[], object]) -> None:
         def turned() -> object:
-            self.server.asyncore.loop(timeout=0.005, count=1, map=self.server._map, use_poll=True)
+            self.turn(0.005)
             return ready()
 
         until(turned)
@@ -120,12 +130,13 @@ class Ground:
         return [peer.getsockname() in names for peer in self.peers]
 
 
-@pytest.fixture
-def ground(config: Config, outside: Outside) -> Iterator[Ground]:
-    app = make_app(replace(config, server_listen="127.0.0.1:0"), outside.world, rounds=1)
+@pytest.fixture(params=LOOPS)
+def ground(config: Config, outside: Outside, request: pytest.FixtureRequest) -> Iterator[Ground]:
+    how = {"server_listen": "127.0.0.1:0", "server_fast": request.param == "fast"}
+    app = make_app(replace(config, **how), outside.world, rounds=1)
     with_comments(app.house.store.path, 40_000)
     server = make_server(app)
-    ground = Ground(server)
+    ground = Ground(server, turns_of(server, app.house), outside)
     yield ground
     for peer in ground.peers:
         peer.close()
@@ -185,9 +196,12 @@ def test_the_deadlines_leave_a_connection_alone_that_rests(ground: Ground) -> No
 
 def test_silence_is_cut_by_its_own_time(ground: Ground) -> None:
     peer = ground.come()
+    ground.outside.time += 1  # each second all are looked at
     ground.server.maintenance(time.time() + 29)
-    ground.server.asyncore.loop(timeout=0, count=3, map=ground.server._map, use_poll=True)
+    for _ in range(3):
+        ground.turn(0)
     assert not gone(peer)
+    ground.outside.time += 1
     ground.server.maintenance(time.time() + 31)
     ground.until(lambda: gone(peer))
 
@@ -198,7 +212,7 @@ def test_a_reply_that_is_not_taken_is_dropped(ground: Ground, bite: int) -> None
     channel = ground.channel(peer)
     for second in range(0, REPLY_TIME + 1, 5):
         peer.recv(bite)
-        ground.server.asyncore.loop(timeout=0, count=1, map=ground.server._map, use_poll=True)
+        ground.turn(0)
         assert ground.sweep(1000 + second) == [True]
     files = [buffer.getfile() for buffer in channel.outbufs if buffer.overflowed]
     assert files
@@ -271,11 +285,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield start
 
 
-@pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service for all tests that leave it as it was."""
+@pytest.fixture(scope="module", params=LOOPS)
+def quiet(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service for all tests that leave it as it was, by each loop."""
     with services(tmp_path_factory.mktemp("peers")) as start:
-        yield start()
+        yield start(server=LOOPS[request.param])
 
 
 def head(*lines: bytes, first: bytes = b"POST /page/like HTTP/1.1") -> bytes:
@@ -452,8 +468,9 @@ def reset(peer: socket.socket) -> None:
     peer.close()
 
 
-def test_whoever_leaves_while_it_is_worked_for_leaves_nothing(start: Start) -> None:
-    service = start()
+@pytest.mark.parametrize("loop", LOOPS)
+def test_whoever_leaves_while_it_is_worked_for_leaves_nothing(start: Start, loop: str) -> None:
+    service = start(server=LOOPS[loop])
     before = held_at_rest(service)
     for raw in [request("POST", "/auth/login", body=LOGIN), LIKED, LIST] * 20:
         reset(service.sent(raw))
@@ -475,6 +492,9 @@ ONE_THREAD = program(
     "waitress.create_server = lambda app, **how: create(app, **{**how, 'threads': 1})"
 )
 LIMITED = "resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {0}))"
+
+
+by_each_loop = pytest.mark.parametrize("loop", LOOPS)
 
 
 @pytest.fixture
@@ -519,8 +539,9 @@ def cut(peers: list[socket.socket]) -> bool:
     return all(map(gone, peers))
 
 
-def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> None:
-    service = start(program=IMPATIENT)
+@by_each_loop
+def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start, loop: str) -> None:
+    service = start(program=IMPATIENT, server=LOOPS[loop])
     before = held_at_rest(service)
     with_comments(service.path, 12_000)
     until(lambda: service.ask("GET", "/health").status == 200)
@@ -543,8 +564,9 @@ def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> Non
     assert memory(service) <= used + 20
 
 
-def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start) -> None:
-    service = start(program=ONE_THREAD)
+@by_each_loop
+def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start, loop: str) -> None:
+    service = start(program=ONE_THREAD, server=LOOPS[loop])
     with_comments(service.path, 200_000)
     with unwilling(service):
         # Each one comes between two requests of the pipeline.
@@ -552,9 +574,10 @@ def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start) -> None:
             assert service.ask("GET", "/health").status == 200
 
 
+@by_each_loop
 @pytest.mark.usefixtures("many")
-def test_a_crowd_of_silent_ones_makes_room(start: Start) -> None:
-    service = start()
+def test_a_crowd_of_silent_ones_makes_room(start: Start, loop: str) -> None:
+    service = start(server=LOOPS[loop])
     before = held_at_rest(service)
     for raw in (b"", b"GET /comm"):
         crowd = [service.sent(raw) for _ in range(CONNECTIONS + 200)]
@@ -660,13 +683,16 @@ def half_close(peer: socket.socket) -> None:
     peer.shutdown(socket.SHUT_WR)
 
 
+@by_each_loop
 @pytest.mark.usefixtures("many")
-def test_an_honest_reader_is_answered_amid_all_of_them(start: Start, campaign: Campaign) -> None:
-    service = start(program=IMPATIENT)
+def test_an_honest_reader_is_answered_amid_all_of_them(
+    start: Start, campaign: Campaign, loop: str
+) -> None:
+    service = start(program=IMPATIENT, server=LOOPS[loop])
     before = held_at_rest(service)
     with_comments(service.path, 200)
     used, taken = 0, list[float]()
-    for chance in campaign.rounds(2):
+    for chance in campaign.rounds(1):
         peers = [hostile(service, chance) for _ in range(chance.choice([50, 100, 300]))]
         for _ in range(20):
             for peer in chance.sample(peers, len(peers) // 2):

@@ -29,6 +29,7 @@ from test_server import (
     CHUNKED,
     COMMENT,
     FOREIGN,
+    LOOPS,
     Answer,
     Service,
     answer_on,
@@ -176,7 +177,8 @@ def site(folder: Path, kind: str, way: str) -> Iterator[Site]:
         yield Site(folder, kind, way, port, inner)
 
 
-MATRIX = list(product(PROXIES, ("tcp", "unix"), ("/", "/comments-of/")))
+MATRIX = list(product(PROXIES, ("tcp", "unix"), ("/", "/comments-of/"), ("fast",)))
+MATRIX.append(("nginx", "tcp", "/", "stock"))
 
 
 @pytest.fixture(scope="module", params=MATRIX, ids="-".join)
@@ -184,11 +186,12 @@ def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
     """One of each kind, for all tests that leave it as it is."""
-    kind, way, path = request.param
+    kind, way, path, loop = request.param
     prefix = path.rstrip("/")
     folder = tmp_path_factory.mktemp("front")
     with site(folder, kind, way) as here, services(folder) as start:
         settings = here.settings(f"http://{HOST}:{here.port}{prefix}")
+        settings["server"] |= LOOPS[loop]
         longest = {"max_length": "10000"}
         service = start(**settings, comments=longest, site={"origins": BLOG})
         with here.proxy(service, prefix) as front:

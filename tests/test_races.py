@@ -22,7 +22,7 @@ from test_comments import at_once, solved
 from test_letters import link_to
 
 import commentd
-from commentd import Config, drain, make_app, make_server, new_admin_link
+from commentd import Config, drain, make_app, make_server, new_admin_link, turns_of
 
 ANN, GUEST, OWNER = "ann@example.com", "guest@example.com", "owner@example.com"
 USUAL: dict[str, Any] = {
@@ -47,17 +47,19 @@ class Site:
         self.store.writer.execute("PRAGMA synchronous = OFF")  # nobody pulls the plug here
         self.store.seats = self.app.house.hashing.seats = threading.Semaphore(2 * many)
         self.visitor = Visitor(self.app)
-        if door == "server":
+        if door != "app":
             self.server, self.open = make_server(self.app), True
+            fast = replace(config, server_fast=door == "fast")
+            self.turn = turns_of(self.server, replace(self.app.house, config=fast))
             self.loop = threading.Thread(target=self.serve)
             self.loop.start()
 
     def serve(self) -> None:
         while self.open:
-            self.server.asyncore.loop(timeout=1, count=1, map=self.server._map, use_poll=True)
+            self.turn(1)
 
     def close(self) -> None:
-        if self.door == "server":
+        if self.door != "app":
             self.open = False
             self.server.pull_trigger()
             self.loop.join()
@@ -90,7 +92,7 @@ class Site:
             )
             return answer.status_int, read(answer.content_type, answer.text)
 
-        return by_server if self.door == "server" else by_app
+        return by_app if self.door == "app" else by_server
 
     def rows(self, sql: str) -> list[Any]:
         with closing(sqlite3.connect(self.store.path)) as db:
@@ -420,7 +422,7 @@ def a_page_that_moves_takes_all_with_it(site: Site, chance: Random) -> None:
     assert site.rows("SELECT sum(total), sum(views) FROM page") == [(2 + many // 4, many // 4)]
 
 
-@pytest.mark.parametrize("door", ["app", "server"])
+@pytest.mark.parametrize("door", ["app", "fast", "stock"])
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 def test_many_at_once(
     config: Config,

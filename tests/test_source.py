@@ -185,7 +185,7 @@ def test_functions_are_short() -> None:
     assert {name: lines for name, lines in lengths.items() if lines > 40} == {}
     assert median(lengths.values()) <= 8
     assert quantiles(lengths.values(), n=10)[-1] <= 22
-    assert len(SOURCE.splitlines()) <= 8500
+    assert len(SOURCE.splitlines()) <= 9000
 
 
 # State
@@ -260,7 +260,8 @@ def test_sql_is_constants_with_placeholders() -> None:
         if isinstance(node, ast.For) and ast.unparse(node.target) in ("sql", "statement")
     ]
     tables = ["(*LIKERS, REPORTERS)", "ERASE_ACCOUNT", "MERGES", "PURGES"]
-    assert sorted(loops) == [*tables, "statements(migrations[version])"]
+    scripts = ["statements(WATCH)", "statements(migrations[version])"]
+    assert sorted(loops) == [*tables, *scripts]
 
 
 @pytest.mark.parametrize(

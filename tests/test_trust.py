@@ -35,6 +35,7 @@ from commentd import (
     make_server,
     new_admin_link,
     restore,
+    turns_of,
 )
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -436,11 +437,11 @@ def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
 
 
 @pytest.fixture
-def ground(app: App) -> Iterator[Ground]:
+def ground(app: App, outside: Outside) -> Iterator[Ground]:
     """The server in this process, with five megabytes to download."""
     with_comments(app.house.store.path, 50_000)
     server = make_server(app)
-    ground = Ground(server)
+    ground = Ground(server, turns_of(server, app.house), outside)
     yield ground
     for peer in ground.peers:
         peer.close()
