@@ -48,7 +48,7 @@ SCREEN = "/comments?limit=10&url=/p/{page}"
 SECOND = "/comments?limit=10&url=/p/1100&page=2"
 BODY = f"""{{"page_url": "/p/{{page}}", "nickname": "Ann", "content": "{{number}} {TEXT}",
     "captcha_token": "x"}}"""
-PROGRAM = sys.executable, HOME / "commentd.py"
+PROGRAM = (Path(sys.executable).with_name("commentd"),)  # as the README starts it
 
 SCRIPT = """
 wrk.headers["Accept"] = "application/json"

@@ -305,8 +305,12 @@ def test_from_the_link_of_a_real_start_to_the_first_approved_comment(
         page.keyboard.press("a")
         told(page, "Approved.")
         expect(nothing(page, "Nothing waits. Have a good day.")).to_be_visible()
-        with urllib.request.urlopen(f"{running.address}/comments?url=/a/") as answer:
-            assert [each["content"] for each in json.load(answer)["comments"]] == ["First!"]
+
+        def listed() -> list[str]:
+            with urllib.request.urlopen(f"{running.address}/comments?url=/a/") as answer:
+                return [comment["content"] for comment in json.load(answer)["comments"]]
+
+        assert test_server.until(listed) == ["First!"]  # the page did not wait for the service
         page.goto("about:blank")
         page.goto(link)
         expect(page.get_by_text("This link is of no use any more")).to_be_visible()
