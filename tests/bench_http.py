@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import http.client
 import json
+import os
 import random
 import re
 import shutil
@@ -474,6 +475,7 @@ def main() -> None:
     if not shutil.which("wrk"):
         sys.exit("wrk is missing: on Debian, apt install wrk")
     asked.peers = asked.peers and asked.peers.resolve()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it compiles once, as everywhere else
     with ExitStack() as stack:
         TABLES[asked.table](asked, stack)
 
