@@ -49,6 +49,9 @@ class Task:
     front: "Front"
     channel: Any
 
+    def __post_init__(self) -> None:
+        self.near, self.requests = self.channel.near, self.channel.requests
+
     def service(self) -> None:
         self.channel.service()
         self.front.note(left=-1)
@@ -66,7 +69,7 @@ class Front:
         self.turn = turns_of(self.server, replace(app.house, config=config))
         self.address = "127.0.0.1", int(self.server.effective_port)
         self.noted = threading.Condition()
-        self.turns = self.worked = self.left = 0
+        self.turns = self.worked = self.left = self.near = 0
         self.add_task, self.server.add_task = self.server.add_task, self.work
         self.lines: list[socket.socket] = []
         self.thread, self.stopping = threading.Thread(target=self.run), False
@@ -83,7 +86,8 @@ class Front:
             assert self.noted.wait_for(ready, 20), "waited in vain"
 
     def work(self, channel: Any) -> None:
-        self.note(worked=1, left=1)
+        self.near += channel.near
+        self.note(worked=1, left=not channel.near)
         self.add_task(Task(self, channel))
 
     def run(self) -> None:
@@ -828,6 +832,30 @@ def test_what_is_long_is_not_kept(app: App, fronts: tuple[Front, Front]) -> None
 
 
 # The loop
+
+
+def test_what_was_short_is_made_anew_by_the_loop(app: App, fronts: tuple[Front, Front]) -> None:
+    """What was long, and what is asked first, is for a worker."""
+    fast, stock = fronts
+    near = []
+    for length in (5, 5, 1900, 5, 5):
+        for _ in range(1 + length // 500):
+            Visitor(app).say("x" * length)
+        assert fast.ask(PLAIN) == stock.ask(PLAIN)
+        near.append(fast.near)
+    assert near == [0, 1, 2, 2, 2]
+    assert (fast.worked, stock.near) == (5, 0)
+
+
+def test_a_crowd_is_let_in_at_once(app: App) -> None:
+    server = make_server(app)
+    with contextlib.ExitStack() as crowd:
+        crowd.callback(server.trigger.close)
+        crowd.callback(drain, server)
+        for _ in range(100):
+            crowd.enter_context(socket.create_connection(server.socket.getsockname()))
+        turns_of(server, app.house)(1)
+        assert len(server.active_channels) == 100
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
