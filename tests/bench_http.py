@@ -38,7 +38,14 @@ sys.path.insert(0, str(HOME))
 import bench_others as other  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
-from commentd import ROUNDS, Store, hashed, password_scheme, safe_html  # noqa: E402
+from commentd import (  # noqa: E402
+    ROUNDS,
+    Store,
+    hashed,
+    password_scheme,
+    safe_html,
+    spare_descriptors,
+)
 
 PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
 SMALL = dict.fromkeys(PAGES, 10)
@@ -330,20 +337,21 @@ def sign_ins(peer: Peer) -> Iterator[list[str]]:
 
 @contextmanager
 def silence(peer: Peer) -> Iterator[list[str]]:
-    place, said = urlsplit(peer.address), list[str]()
+    place = urlsplit(peer.address)
+    spare_descriptors()  # the usual limit is 1024
     with ExitStack() as crowd:
-        for _ in range(850):
+        for _ in range(1000):
             crowd.enter_context(socket.create_connection((place.hostname, place.port)))
-        yield said
-    said.append("of the 1000 that it takes")
+        yield [""]
 
 
-LOADS: dict[str, Callable[[Peer], Any]] = {"": lambda _: nullcontext([""])}
-LOADS |= {"200 sign-ins": sign_ins, "850 silent connections": silence}
+MOST, PACE = "as many as it takes", 4000  # else so many requests a second, of which 5 % write
+LOADS: dict[str, Callable[[Peer], Any]] = dict.fromkeys(["", MOST], lambda _: nullcontext([""]))
+LOADS |= {"200 sign-ins at once:": sign_ins, "1 000 silent connections": silence}
 
 
 def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
-    """Of 20 requests one writes; another wrk sends those, at the pace that four turns found."""
+    """One wrk reads and another writes, each with so many connections."""
     place = prepared(stack, SMALL, UNLIMITED)
     with closing(sqlite3.connect(place[0] / "commentd.db")) as db, db:
         sql = "INSERT INTO account VALUES (NULL, ?, 'x', ?, 'user', 1, 1, 0)"
@@ -351,27 +359,26 @@ def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
             stored = hashed("x", password_scheme(ROUNDS, KEY.encode(), email))
             db.execute(sql, (email, stored))
     peer = ours(stack, place)
-    waits = {place: 4.0 * place[0] for place in product(asked.connections, LOADS)}
     notes, posted = dict[Any, str](), Found()
 
     def turn(connections: int, load: str) -> Figures:
-        place, pace = (connections, load), 1000 * connections
+        place, each = (connections, load), 0 if load == MOST else 1000 * connections / PACE
+        loaded(peer, peer.screen, connections, 1)()  # as they are when nobody writes: ready
         with LOADS[load](peer) as said:
-            getting = loaded(peer, peer.screen, connections, asked.seconds)
+            getting = loaded(peer, peer.screen, connections, asked.seconds, wait=each / 0.95)
             posting = loaded(
-                peer, peer.write, connections, asked.seconds, peer.body, wait=waits[place]
+                peer, peer.write, connections, asked.seconds, peer.body, wait=each / 0.05
             )
             gets, posts = getting(), posting()
-        waits[place] = max(0, waits[place] + pace * 19 / gets.rate - pace / max(1, posts.rate))
         notes[place] = said[0]
         posted.setdefault(place, []).append(posts)
         return gets
 
-    asked.turns += 4
-    found = in_turns(asked, waits, turn)
-    heading("Connections", "reading", *COLUMNS[:3], "writing", "p99 ms", "share", "beside", words=1)
+    found = in_turns(asked, product(asked.connections, LOADS), turn)
+    reads, writes = ("reads a second", "p50 ms", "p99 ms"), ("writes a second", "p99 ms", "share")
+    heading("Connections", *reads, *writes, "beside")
     for place, turns in found.items():
-        gets, posts = middle(turns[4:]), middle(posted[place][4:])
+        gets, posts = middle(turns), middle(posted[place])
         share = f"{100 * posts.rate / (gets.rate + posts.rate):.1f} %"
         cells = [shown(posts.rate), f"{posts.p99:.2f}", share, f"{place[1]} {notes[place]}"]
         line(place[0], *str(gets).split(" | ")[:3], *cells)
