@@ -38,14 +38,7 @@ sys.path.insert(0, str(HOME))
 import bench_others as other  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
-from commentd import (  # noqa: E402
-    ROUNDS,
-    Store,
-    hashed,
-    password_scheme,
-    safe_html,
-    spare_descriptors,
-)
+from commentd import ROUNDS, Store, hashed, password_scheme, safe_html, spare_descriptors  # noqa: E402
 
 PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
 SMALL = dict.fromkeys(PAGES, 10)
