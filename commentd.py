@@ -1506,7 +1506,7 @@ class Store:
         self.path, self.damaged, self.beside = str(path), False, beside
         self.stale = False  # whether something that was erased is still in the -wal
         self.lock, self.local = threading.Lock(), threading.local()
-        self.reading, self.seats = threading.Lock(), threading.Semaphore(12)
+        self.reading, self.seats = threading.Lock(), threading.Semaphore(8)
         self.changes, self.touched, self.data_version = Changes(), set[int](), 0
         self.hurried = False  # whether the server's loop has something to do now
         self.steps: dict[tuple[str, str, int], tuple[int, list[Json]]] = {}
@@ -1590,8 +1590,8 @@ class Store:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """A turn of the writer. Twelve may wait for one, so that threads are left for readers
-        when another program holds the file; nobody waits longer than SQLite does."""
+        """A turn of the writer. Eight may wait for one, so that the others are soon told to come
+        later when another program holds the file; nobody waits longer than SQLite does."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
         with holding(self.seats, 1, late), holding(self.lock, 5, late):
             with self.machine_faults():
@@ -4457,13 +4457,15 @@ class Reply:
 @dataclass(slots=True)
 class Told:
     """What a reply tells everybody alike, and for how long: until one of its pages changes after
-    `number`; with the views of the change `views`; for a second at a time from `until` on."""
+    `number`; with the views of the change `views`; for a second at a time from `until` on. `began`
+    are the seconds that the thread had worked before."""
 
     number: int
     pages: tuple[int, ...] | None = None  # their ids, `ALL` for all; None: it is for one caller
     viewed: PageName | None = None  # the page of which who asks has a view
     views: float = math.inf
     until: float = math.inf
+    began: float = field(default_factory=time.thread_time)
 
 
 @dataclass(frozen=True)
@@ -8177,9 +8179,10 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
 
     def _flush_some(self, do_close: bool = True) -> bool:
         # waitress's loop takes no lock when no request is left, although a worker may be asking for
-        # the body of the next one (`100 Continue`): what both send would go out twice.
+        # the body of the next one (`100 Continue`): what both send would go out twice. And that
+        # worker would close what is gone, in the middle of the loop's turn.
         with self.outbuf_lock:
-            return self.connected and bool(super()._flush_some(do_close))
+            return self.connected and bool(super()._flush_some(do_close and not on_worker()))
 
     def keep(self, data: bytes, told: Told | None) -> None:
         """What is sent may be sent again."""
@@ -8196,7 +8199,9 @@ class Workers(ThreadedTaskDispatcher):  # type: ignore[misc]
         self.set_thread_count(12)
 
     def add_task(self, channel: Any) -> None:
-        if getattr(channel.requests[0], "command", "") not in ("GET", "HEAD", "OPTIONS"):
+        asked = channel.requests[0]
+        reads = getattr(asked, "command", "") in ("GET", "HEAD", "OPTIONS")
+        if not reads or getattr(asked, "path", "").lstrip("/") == "health":  # which tries to write
             super().add_task(channel)
         elif not channel.near:
             self.readers.add_task(channel)
@@ -8211,12 +8216,13 @@ READY_BYTES = 16 * MEGA  # of all of them
 
 
 class Answer:
-    """The bytes that were sent, and what they tell."""
+    """The bytes that were sent, what they tell, and the seconds that it took to make them."""
 
-    __slots__ = ("data", "date", "etag", "second", "size", "told", "unchanged")
+    __slots__ = ("cost", "data", "date", "etag", "second", "size", "told", "unchanged")
 
     def __init__(self, data: bytes, told: Told) -> None:
         self.told, self.size = told, len(data) + 1000  # with what holds it
+        self.cost = time.thread_time() - told.began
         self.fill(data)
 
     def fill(self, data: bytes) -> None:
@@ -8301,9 +8307,10 @@ class Ready:
 PLAIN = re.compile(rb" HTTP/1\.1\r\n(?:[A-Za-z0-9-]+: [ -~]+\r\n)+\r\n")
 ODD = b"authorization content-length cookie expect range te trailer transfer-encoding upgrade"
 NOT_PLAIN = frozenset(ODD.split())
-# An answer of so few bytes that was made just before, so that what it reads is in memory, is made
-# here too: that costs less than the way to a worker, whom writers keep (p99 of 40 ms, else 185).
-NEAR = 6000
+# An answer that was made before in so few seconds, so that what it reads is in memory, is made
+# anew here too, if this turn has made none for so long: that costs less than the way to a worker
+# and back. Beside writers, p99 at 128 connections is 40 ms, else 185.
+NEAR, NEAR_TURN = 0.003, 0.005
 # What tells who looks, and as what WSGI names it.
 SAID = b"user-agent x-forwarded-for x-real-ip forwarded sec-purpose purpose x-moz"
 TELLING = {n: f"HTTP_{n.decode().upper().replace('-', '_')}" for n in SAID.split()}
@@ -8350,7 +8357,7 @@ class Loop:
         self.house, self.map, self.ready = house, server._map, Ready(house.store.changes)
         self.epoll, self.busy = select.epoll(), set(self.map.values())
         self.viewers: dict[tuple[bytes, ...], Viewer] = {}
-        self.second = 0
+        self.second, self.near_until = 0, 0.0
         server.loop, server.channel_class = self, FastChannel
         for other in self.busy:
             other.requests, other.watched = [], 0
@@ -8361,6 +8368,7 @@ class Loop:
         self.house.store.hurried = False
         events = self.epoll.poll(timeout, 256)
         self.house.store.hurried = True
+        self.near_until, crowd = time.monotonic() + NEAR_TURN, len(self.map) + 100
         if self.second != (second := int(self.house.world.now())):
             self.second = second
             self.busy.update(self.map.values())  # there may be some that waitress wants to close
@@ -8370,7 +8378,8 @@ class Loop:
                 while channel:  # one guest at a turn would keep a crowd at the door
                     known = len(self.map)
                     readwrite(channel, flags)
-                    if not channel.accepting or known == len(self.map) or not channel.readable():
+                    more = channel.accepting and channel.readable()
+                    if not (more and known < len(self.map) < crowd):
                         break
                 continue
             try:
@@ -8442,7 +8451,8 @@ class FastChannel(CalmChannel):
             answer = loop.ready.find(question + b"\0" + visit.known, loop.second)
         if answer is None:
             self.asked, old = question, loop.ready.answers.get(question)
-            self.near = old is not None and old.size < NEAR
+            in_time = time.monotonic() < loop.near_until
+            self.near = in_time and old is not None and old.cost < NEAR
             return False
         if answer.told.viewed:
             loop.viewer(visit).see(loop.house, answer.told.viewed, loop.second)

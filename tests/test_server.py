@@ -12,8 +12,10 @@ import re
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -909,6 +911,27 @@ def test_an_answer_leaves_in_one_send_while_the_loop_is_calm(server: Any) -> Non
                 received += client.recv(65536)
     assert sends == [received]
     assert calm == [False]
+
+
+def test_only_the_loop_closes(server: Any) -> None:
+    """A worker that closes what is gone, in the middle of the loop's turn, could end the loop."""
+    app, gate = server.application, threading.Event()
+    server.application = lambda *given: gate.wait() and app(*given)
+
+    def turn() -> None:
+        server.asyncore.loop(timeout=0.1, count=1, map=server._map, use_poll=True)
+
+    with socket.create_connection(("127.0.0.1", int(server.effective_port))) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        expects = b"POST /comments HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+        client.sendall(request("GET", "/embed.js") + expects + b"Content-Length: 9\r\n\r\n")
+        while not any(channel.requests for channel in server.active_channels.values()):
+            turn()
+        (channel,) = server.active_channels.values()
+    gate.set()
+    until(lambda: not channel.requests)
+    assert channel.connected
+    until(lambda: turn() or not server.active_channels)
 
 
 def test_a_channel_whose_peer_reads_slowly_is_flushed_by_the_loop(server: Any) -> None:
