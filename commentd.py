@@ -8375,11 +8375,15 @@ class Loop:
         for number, flags in events:
             channel = self.map.get(number)
             if flags != select.EPOLLIN or type(channel) is not FastChannel:
-                while channel:  # one guest at a turn would keep a crowd at the door
+                while channel:
                     known = len(self.map)
                     readwrite(channel, flags)
-                    more = channel.accepting and channel.readable()
-                    if not (more and known < len(self.map) < crowd):
+                    if not channel.accepting or known == len(self.map):
+                        break
+                    # One guest at a turn would keep a crowd at the door; and whom nobody has
+                    # listened to seems silent, so that `sweep` could turn him out.
+                    events.append((next(reversed(self.map)), select.EPOLLIN))
+                    if len(self.map) >= crowd or not channel.readable():
                         break
                 continue
             try:

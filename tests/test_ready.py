@@ -857,11 +857,14 @@ def test_a_crowd_is_let_in_at_once(app: App) -> None:
         crowd.callback(server.trigger.close)
         crowd.callback(drain, server)
         for _ in range(150):
-            crowd.enter_context(socket.create_connection(server.socket.getsockname()))
+            line = crowd.enter_context(socket.create_connection(server.socket.getsockname()))
+            line.sendall(PLAIN)
         turn = turns_of(server, app.house)
-        for many in (100, 150):  # else those that are not read yet could seem silent
+        for many in (100, 150):
             turn(1)
             assert len(server.active_channels) == many
+            # Else they would seem silent.
+            assert all(channel.asked for channel in server.active_channels.values())
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
