@@ -8310,7 +8310,7 @@ NOT_PLAIN = frozenset(ODD.split())
 # An answer that was made before in so few seconds, so that what it reads is in memory, is made
 # anew here too, if this turn has made none for so long: that costs less than the way to a worker
 # and back. Beside writers, p99 at 128 connections is 40 ms, else 185.
-NEAR, NEAR_TURN = 0.003, 0.005
+NEAR, NEAR_TURN = 0.003, 0.05
 # What tells who looks, and as what WSGI names it.
 SAID = b"user-agent x-forwarded-for x-real-ip forwarded sec-purpose purpose x-moz"
 TELLING = {n: f"HTTP_{n.decode().upper().replace('-', '_')}" for n in SAID.split()}
