@@ -175,6 +175,17 @@ def test_every_command_that_the_readme_names_exists(folder: Path) -> None:
         assert (ROOT / path).exists()
 
 
+def test_the_bench_has_the_tables_that_the_readme_names() -> None:
+    speed = README.partition("\n## Speed\n")[2].partition("\n## ")[0]
+    (command,), (rest,) = re.findall(r"python (.*)", speed), re.findall(r"same with (.*) in", speed)
+    words = command.split()
+    helped = subprocess.run(
+        [sys.executable, words[0], "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert f"{{{words[1]},{','.join(re.findall(r'`(.*?)`', rest))}}}" in helped
+    assert f"{words[2]} FOLDER" in helped
+
+
 def test_every_setting_that_the_readme_names_exists(folder: Path) -> None:
     named = [re.match(r"\[(\w+)\] (\w+)(?: = (.+))?", span) for span in SPANS]
     assert any(named)
