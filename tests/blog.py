@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 from webtest import TestApp
 
 from commentd import App, Asset, Config, make_app, make_server, make_token
@@ -98,6 +98,7 @@ def service(app: App) -> Iterator[str]:
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: install Debian's package chromium")
+    expect.set_options(timeout=20_000)  # as long as all other waiting: a machine may be busy
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield browser

@@ -1280,11 +1280,11 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
         page.keyboard.press(key)
         page.keyboard.press("u") if key == "a" else None
         told(page, "Undone." if key == "a" else "Marked as spam.")
+    expect_states(desk.app, "spam")
     with desk.app.house.store.writing():
         now = int(desk.app.house.world.now())
         for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
             desk.app.house.store.note(now=now, who=who, action=action, subject="7", detail="so")
-    page.wait_for_load_state("networkidle")
     go(page, "log")
     heads = [
         *("Ann newdeed 7", "On the server became admin 7"),
