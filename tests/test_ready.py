@@ -859,9 +859,9 @@ def test_a_crowd_is_let_in_at_once(app: App) -> None:
         for _ in range(150):
             line = crowd.enter_context(socket.create_connection(server.socket.getsockname()))
             line.sendall(PLAIN)
-        turn = turns_of(server, app.house)
+        loop = commentd.Loop(server, app.house)
         for many in (100, 150):
-            turn(1)
+            loop.turn(1)
             assert len(server.active_channels) == many
             # Else they would seem silent.
             assert all(channel.asked for channel in server.active_channels.values())
