@@ -282,7 +282,9 @@ def campaign(request: pytest.FixtureRequest) -> Campaign:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    if campaigns := config.stash.get(CAMPAIGNS, []):
+    """What the campaigns did, where they went on for a while: else it hides what failed."""
+    campaigns = config.stash.get(CAMPAIGNS, [])
+    if campaigns and config.getoption("seconds"):
         terminalreporter.section("campaigns")
         for made in campaigns:
             terminalreporter.line(str(made))
