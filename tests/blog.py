@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from webtest import TestApp
 
 from commentd import App, Asset, Config, make_app, make_server, make_token
@@ -29,6 +29,7 @@ SWITCHES = [
     "--host-resolver-rules=MAP blog.test 127.0.0.1, MAP comments.test 127.0.0.1",
 ]
 POST = "/2026/lines/"
+PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
 
 Pages = dict[str, tuple[dict[str, str], str]]
 Json = dict[str, Any]
@@ -98,11 +99,28 @@ def service(app: App) -> Iterator[str]:
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium: install Debian's package chromium")
-    expect.set_options(timeout=20_000)  # as long as all other waiting: a machine may be busy
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
         yield browser
         browser.close()
+
+
+def new_context(browser: Browser, **how: Any) -> BrowserContext:
+    """A browser of somebody's own. Requests pass through a route from the start: where the first
+    one is set on a page that is there, Chromium may send the next request past it (one of some
+    two thousand, on a busy machine)."""
+    context = browser.new_context(**how)
+    context.route("**/nothing is here", lambda route: route.abort())
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
+def painted(page: Page) -> Page:
+    """As soon as it is: what is clicked before that, Chromium drops."""
+    watch = "new PerformanceObserver(() => go(true)).observe({type: 'paint', buffered: true})"
+    page.wait_for_function(f"() => new Promise(go => {watch})")
+    return page
 
 
 @contextmanager

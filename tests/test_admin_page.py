@@ -18,7 +18,7 @@ import test_server
 import test_writing as writing
 from axe_playwright_python.base import AXE_SCRIPT
 from bench_widget import nodes_of
-from blog import say, service
+from blog import new_context, painted, say, service
 from conftest import Outside
 from playwright.sync_api import Browser, BrowserContext, Dialog, Locator, Page, Route, expect
 from test_access import DESK, PHONE
@@ -103,7 +103,7 @@ class Desk:
 
     def new_page(self, *, signed: bool = True, lang: str = "en-US", **how: Any) -> Page:
         """A browser of his own, in which he is signed in."""
-        context = self.browser.new_context(locale=lang, **how)
+        context = new_context(self.browser, locale=lang, **how)
         if signed:
             owner = self.app.house.store.account_of(MAIL)
             assert owner
@@ -112,7 +112,6 @@ class Desk:
             me = {"token": token, "nickname": owner.nickname, "email": MAIL}
             remember(context, self.service, f"{self.service}/commentd admin", me)
         self.stack.callback(context.close)
-        context.set_default_timeout(8000)
         context.on("request", lambda request: self.asked.append(request.url))
         page = context.new_page()
         page.on("console", lambda message: self.heard.append(message.text))
@@ -151,7 +150,7 @@ def there(page: Page) -> Page:
     page.wait_for_function(
         "() => document.querySelector('footer') && !document.querySelector('[aria-busy=true]')"
     )
-    return page
+    return painted(page)
 
 
 def go(page: Page, view: str) -> Page:

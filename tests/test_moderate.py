@@ -9,7 +9,7 @@ import test_access as access
 import test_admin_page as desk
 import test_writing as writing
 from bench_widget import WATCH
-from blog import POST, say
+from blog import POST, new_context, say
 from playwright.sync_api import Locator, Page, Route, expect
 from test_access import PHONE
 from test_admin_page import MAIL, WINDOW, account, judge, remember, run, states
@@ -64,9 +64,8 @@ def signed_in(
     assert who
     me = {"nickname": who.nickname, "email": email, "role": who.role, "id": who.id}
     me["token"] = widget_token(ground.app, email)
-    context = ground.browser.new_context(locale=lang, **how)
+    context = new_context(ground.browser, locale=lang, **how)
     ground.stack.callback(context.close)
-    context.set_default_timeout(8000)
     remember(context, ground.address, f"{ground.service}/me", me)
     return ground.go(context.new_page(), path, lang)
 

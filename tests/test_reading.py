@@ -1049,7 +1049,7 @@ def test_an_item_that_leads_elsewhere_or_is_broken_is_none_and_spoils_no_other(
 
 def test_a_list_that_is_added_later_is_filled_once(app: App, view: View, asked: list[str]) -> None:
     fill(app, 2)
-    page = view("<main></main>", head=TAG)
+    page = view("<main>A post.</main>", head=TAG)
     page.wait_for_function("() => !!customElements.get('commentd-thread')")
     page.evaluate("""() => {
         const list = document.createElement('ul')
@@ -1191,7 +1191,9 @@ def test_back_where_the_reader_began_the_canonical_link_is_believed_again(
 def test_who_comes_from_a_page_without_comments_sees_those_of_the_page_he_goes_to(
     view: View, asked: list[str], body: str
 ) -> None:
-    lazy = "<div style='height: 9000px'></div><commentd-thread loading=lazy></commentd-thread>"
+    lazy = (
+        "<div style='height: 9000px'>A post.</div><commentd-thread loading=lazy></commentd-thread>"
+    )
     page = view(f"<main>{lazy}</main>" if body == "lazy" else body, "/first/", head=OLD)
     page.wait_for_function("() => !!customElements.get('commentd-thread')")
     idle(page)

@@ -25,6 +25,8 @@ from blog import (
     changed_json,
     chromium,
     conversation,
+    new_context,
+    painted,
     say,
     service,
 )
@@ -108,10 +110,10 @@ def asked() -> list[str]:
 
 @pytest.fixture
 def page(
-    browser: Browser, options: dict[str, Any], faults: list[str], asked: list[str]
+    site: Site, browser: Browser, options: dict[str, Any], faults: list[str], asked: list[str]
 ) -> Iterator[Page]:
-    context = browser.new_context(**options)
-    context.set_default_timeout(10_000)
+    """It goes before the site does, so that what it asks for at the end finds somebody."""
+    context = new_context(browser, **options)
     page = context.new_page()
     page.on("console", lambda m: faults.append(m.text) if m.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: faults.append(f"{error.name}: {error}"))
@@ -124,12 +126,12 @@ def page(
 
 @pytest.fixture
 def view(page: Page, site: Site) -> Callable[..., Page]:
-    """Opens a page of the blog with this body."""
+    """Opens a page of the blog with this body, in which something is to be seen at once."""
 
     def view(body: str = TAG, path: str = POST, *, at: str = "", **more: str) -> Page:
         site.write(body, path, **more)
         page.goto(site.address + path + at)
-        return page
+        return painted(page)
 
     return view
 
@@ -331,7 +333,7 @@ def test_a_script_in_the_head_serves_the_element_in_the_body(
     expect(page.locator("commentd-thread")).to_have_count(1)
 
 
-@pytest.mark.parametrize("body", ["<p>Hello.</p>", "<form name=head></form>"])
+@pytest.mark.parametrize("body", ["<p>Hello.</p>", "<form name=head>Hello.</form>"])
 def test_a_script_in_the_head_of_a_page_without_an_element_does_nothing(
     app: App, view: Callable[..., Page], asked: list[str], body: str
 ) -> None:
@@ -385,7 +387,7 @@ def test_an_element_made_by_a_script_works_wherever_it_appears(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     say(app, "Hello.", page="/made/")
-    page = view("<main></main>", head=TAG.replace(" async", ""))
+    page = view("<main>A post.</main>", head=TAG.replace(" async", ""))
     page.evaluate("""() => {
         const thread = document.createElement('commentd-thread')
         thread.setAttribute('page', '/wrong/')
@@ -1798,7 +1800,7 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(
     app: App, page: Page, view: Callable[..., Page], faults: list[str], lang: str
 ) -> None:
     say(app, "Hello.")
-    view("<main></main>", head=TAG.replace(" async", ""), lang=lang)
+    view("<main>A post.</main>", head=TAG.replace(" async", ""), lang=lang)
     page.context.set_offline(True)
     page.locator("main").evaluate("it => it.append(document.createElement('commentd-thread'))")
     told = "暂时连不上评论服务" if lang == "zh" else "Comments can’t be reached"

@@ -107,9 +107,8 @@ class Ground:
 
     def open(self, path: str = POST, lang: str = "en", look: str = "essay", **how: Any) -> Page:
         """A reader of his own, before the page."""
-        context = self.browser.new_context(locale=lang, **how)
+        context = blog.new_context(self.browser, locale=lang, **how)
         self.stack.callback(context.close)
-        context.set_default_timeout(8000)
         return self.go(context.new_page(), path, lang, look)
 
     def go(self, page: Page, path: str = POST, lang: str = "en", look: str = "essay") -> Page:
@@ -120,7 +119,7 @@ class Ground:
         with page.expect_response(lambda answer: "/comments?" in answer.url):
             page.goto(self.address + path)
         expect(page.locator(".wait")).to_have_count(0)
-        return page
+        return blog.painted(page)
 
     def answers(self, change: blog.Change) -> None:
         self.stack.enter_context(blog.answering(self.app, change))

@@ -411,9 +411,9 @@ class Stage:
         state.fill(self.app, path)
         self.pages |= blog.article(self.service, path, lang=lang)
         with contextlib.ExitStack() as stack:
-            context = self.browser.new_context(locale=lang, viewport={"width": 1024, "height": 768})
+            screen = {"width": 1024, "height": 768}
+            context = blog.new_context(self.browser, locale=lang, viewport=screen)
             stack.callback(context.close)
-            context.set_default_timeout(5000)
             page = context.new_page()
             page.on(
                 "pageerror", lambda error: self.report.check("script", False, str(error), *where)
