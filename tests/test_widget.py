@@ -1000,10 +1000,9 @@ def test_looking_for_a_comment_ends_when_the_service_does_not_answer(
 ) -> None:
     ids = answers(app, 130)
     page.route(re.compile("thread="), lambda route: route.fulfill(status=503, body="{}"))
-    view(at=f"#comment-{ids[-1]}")
-    expect(page.locator("article")).to_have_count(101)
     with page.expect_response(re.compile("thread=")):
-        pass
+        view(at=f"#comment-{ids[-1]}")
+    expect(page.locator("article")).to_have_count(101)
     settled(page)
     assert len(lists(asked)) <= 3
     assert [fault for fault in faults if "503" not in fault] == []
