@@ -282,7 +282,7 @@ def campaign(request: pytest.FixtureRequest) -> Campaign:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """What the campaigns did, where they went on for a while: else it hides what failed."""
+    """What the campaigns did, where they went on for a while; else those that failed say so."""
     campaigns = config.stash.get(CAMPAIGNS, [])
     if campaigns and config.getoption("seconds"):
         terminalreporter.section("campaigns")
@@ -303,6 +303,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.skipped and ("skips_fail", True) in item.user_properties:
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    if report.failed and (made := getattr(item, "funcargs", {}).get("campaign")):
+        report.sections.append(("campaign", str(made)))  # which round to begin with
     return report
 
 
