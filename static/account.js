@@ -122,7 +122,7 @@ export function account(thread, kit, form, refusal) {
   let secret = ''
 
   const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
-    name, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
+    name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
   const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = (autocomplete, word = 'password', name = 'password') => field(name, word, {type: 'password', autocomplete, value: ''})

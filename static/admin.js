@@ -27,6 +27,7 @@ const PHRASES = {
   claim: ['Make this service yours', '成为站长'], renew: ['Set a new password', '设置新密码'],
   claim_lead: ['With this account you look after the comments, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
   renew_lead: ['For {n}.', '账号：{n}。'], begin: ['Begin', '开始'],
+  renewed: ['Your new password is set. Other devices are signed out.', '新密码已生效，其他设备已退出登录。'],
   link_used: ['This link is of no use any more', '这个链接已经失效'],
   link_advice: ['It opens once, within an hour. For a new one restart the service, or run “commentd admin E-MAIL” on the server.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
   welcome: ['You are the admin', '你已是站长'],
@@ -51,6 +52,9 @@ const PHRASES = {
   is_admin: ['An admin can’t be blocked: make it a user first.', '不能屏蔽站长，请先改为用户。'],
   last_admin: ['This is the only admin: make another one first.', '这是唯一的站长，请先指定另一位。'],
   value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
+  block_wide: ['Of the latest {m} comments, {n} would be met by this, and so would many readers. Press again to block them all.', '最近 {m} 条评论中有 {n} 条会命中，很多读者会受影响。再按一次就屏蔽。'],
+  block_sure: ['Block anyway', '仍然屏蔽'],
+  search_slow: ['This search takes too long. Ask for less: other words, one page or one status.', '搜索太慢。请换个词，或只看一个页面、一种状态。'],
   content_too_long: ['This is too long.', '内容太长了。'],
   email_invalid: ['Write the address as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
   nickname_invalid: ['Please choose another name: up to 64 letters, none of them hidden.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],
@@ -260,6 +264,7 @@ function why(refusal) {
   const {code, error, status, retry} = refusal
   if (!code) console.error(refusal)
   const key = [code, status].find(key => key !== 'failed' && Object.hasOwn(PHRASES, key))
+  if (key === 'block_wide') return say(key, refusal.count).replace('{m}', number(refusal.total))
   return key ? say(key, retry) : (lang === 'zh' && text(error)) || say('failed')
 }
 
@@ -389,18 +394,19 @@ async function claim() {
   frame()
   main.replaceChildren(h('p', {class: 'small'}, say('loading')))
   try {
-    const {email, known} = await ask('POST', 'link', {link: claimed})
+    const {email, known, admin} = await ask('POST', 'link', {link: claimed})
     const fields = [
       !email && field('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
       !known && field('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
       h('div', {}, password('new-password', email), h('p', {class: 'small'}, say('advice'))),
     ]
-    const form = panel('begin', fields, async filled => {
+    const form = panel(admin ? 'save' : 'begin', fields, async filled => {
       keep(ME, await ask('POST', 'claim', {link: claimed, ...filled}))
       claimed = undefined
-      enter('welcome')
+      enter(admin ? 'queue' : 'welcome')
+      if (admin) tell(say('renewed'))
     })
-    door(known ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
+    door(admin ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
   } catch (refusal) {
     const worth = refusal.code !== 'link_invalid' && refusal.status !== 400
     door(worth ? 'claim' : 'link_used', h('p', {}, worth ? why(refusal) : say('link_advice')),
@@ -565,7 +571,11 @@ function listing({path, key = path, query = {}, draw, none = 'none', skips, then
   return list
 }
 
-const line = (head, notes, ...acts) => h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...acts))
+function line(head, notes, ...acts) {
+  // The buttons are the same in each row.
+  for (const act of acts.filter(each => each)) act.setAttribute('aria-description', head.textContent)
+  return h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...acts))
+}
 
 /** Puts a row in the place of an old one; gives what has the focus then. */
 function swap(item, fresh) {
@@ -607,9 +617,9 @@ const APPROVALS = {spam: 'putback', deleted: 'putback', reported: 'keep'}
 const moves = (status, act) => Object.entries(MOVES).filter(([to]) => to !== status).map(([to, key]) =>
   keyed(key, to === 'visible' && APPROVALS[status] || 'to_' + to, () => act(to)))
 
-const rows = () => [...main.querySelectorAll('li:has(> article)')]
+const rows = () => [...main.querySelectorAll('.comment')]
 const picked = () => rows().filter(item => item.querySelector('.pick input').checked)
-const current = () => main.querySelector('li:has(> article[aria-current])')
+const current = () => main.querySelector('article[aria-current]')?.parentNode
 
 function mark(item) {
   for (const each of main.querySelectorAll('article[aria-current]')) each.removeAttribute('aria-current')
@@ -790,7 +800,14 @@ function reportsOf({reports}) {
     rest.length > 0 && h('details', {}, h('summary', {}, say('reasons', rest.length)), h('ul', {}, ...rest)))
 }
 
-const host = url => URL.canParse(text(url)) ? new URL(url).hostname.replace(/^www\./, '') : ''
+/** The host that a URL names, or '' where it is none. Safari 16 has no `URL.canParse`. */
+function host(url) {
+  try {
+    return new URL(text(url)).hostname.replace(/^www\./, '')
+  } catch {
+    return ''
+  }
+}
 
 /** The text, with links that say where they lead; a long one is folded. */
 function bodyOf({html, content}) {
@@ -836,7 +853,7 @@ function acts(item) {
 /** The row of a comment in a list of those with a status. */
 function row(comment, listed) {
   if (!(comment.id > 0)) throw TypeError('a comment without a number')
-  const item = h('li', {onfocusin: () => mark(item)})
+  const item = h('li', {class: 'comment', onfocusin: () => mark(item)})
   Object.assign(item, {comment, listed})
   redraw(item)
   return item
@@ -847,11 +864,20 @@ function redraw(item, changed) {
   item.replaceChildren(article(item))
 }
 
-/** A form in the comment. */
-function write(item, word, fields, work) {
-  const close = () => item.querySelector('form').remove() ?? focus(item)
+/** A form in the comment. Escape closes it unless that would lose what was typed; a draft is kept elsewhere. */
+function write(item, word, fields, work, isDraft) {
+  const close = () => {
+    form.remove()
+    focus(item)
+  }
+  const form = panel(word, fields, work, close)
+  const filled = () => JSON.stringify([...new FormData(form)])
+  const before = filled()
+  form.addEventListener('keydown', ({key, isComposing}) => {
+    if (key === 'Escape' && !isComposing && (isDraft || filled() === before)) close()
+  })
   item.querySelector('form')?.remove()
-  item.firstChild.append(panel(word, fields, work, close))
+  item.firstChild.append(form)
   item.querySelector('textarea').focus()
 }
 
@@ -870,7 +896,7 @@ function reply(item) {
       if (hidden) await post([item], status)
       restore()
     })
-  })
+  }, true)
 }
 
 function edit(item) {
@@ -888,13 +914,30 @@ function edit(item) {
 }
 
 /** Blocks something, which can be taken back. */
-async function blockNow({kind, value, days, note}, then) {
-  const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}})
+async function blockNow({kind, value, days, note, sure}, then) {
+  const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}, ...sure && {sure}})
   tell(say('did_block', block.value), async () => {
     await call('DELETE', 'blocks/' + block.id)
     then?.()
   })
   then?.()
+}
+
+/** The work of a form that blocks something: what would meet many readers has to be sent twice. */
+function blocking(filledIn, then) {
+  let asked // for what the service has said so
+  return async (filled, form) => {
+    const wanted = filledIn(filled), same = asked === wanted.kind + wanted.value, main = form.querySelector('.main')
+    main.dataset.word ??= main.textContent
+    try {
+      await blockNow({...wanted, ...same && {sure: true}}, then)
+    } catch (refusal) {
+      const wide = refusal.code === 'block_wide'
+      asked = wide ? wanted.kind + wanted.value : undefined
+      main.textContent = wide ? say('block_sure') : main.dataset.word
+      throw refusal
+    }
+  }
 }
 
 /** What can be blocked of a comment: the hosts of its links too. */
@@ -907,7 +950,7 @@ function kindsOf({ip, email, website, html}) {
 function block(kinds) {
   const shown = kinds.map(([kind, value], i) => [i, span(`${say(kind)} `, bdi(value))])
   const fields = [choice('which', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)]))]
-  dialog(say('block'), 'block', fields, ({which, days}) => blockNow({kind: kinds[which][0], value: kinds[which][1], days}))
+  dialog(say('block'), 'block', fields, blocking(({which, days}) => ({kind: kinds[which][0], value: kinds[which][1], days})))
 }
 
 /** The comments that are asked for, of which the first is at hand. */
@@ -966,7 +1009,7 @@ const VIEWS = {
       field('value', 'value', {required: true, maxLength: 254}),
       labelled(say('days'), select('days', ['30', '7', '365', 'forever'])),
       field('note', 'note', {maxLength: 200}),
-    ], filled => blockNow(filled, show))
+    ], blocking(filled => filled, show))
     form.classList.add('adding')
     main.append(h('p', {class: 'small'}, say('blocks_lead')), form, listing({path: 'blocks', draw: blocked, none: 'none_blocks'}))
   },
@@ -1043,7 +1086,7 @@ function blocked({id, kind, value, note, expires_at}) {
     doing('remove', async () => {
       await call('DELETE', 'blocks/' + id)
       dropRow(item)
-      tell(say('did_unblock', text(value)), () => blockNow({kind, value, days, note}, show))
+      tell(say('did_unblock', text(value)), () => blockNow({kind, value, days, note, sure: true}, show))
     }))
   return item
 }

@@ -9,18 +9,37 @@ const SCRIPTS = {
 }
 const NAMES = {turnstile: 'turnstile', hcaptcha: 'hcaptcha', recaptcha: 'grecaptcha'}
 
-const loaded = src => new Promise((onload, onerror) => {
+let policy
+
+/** The address of a script, in the form that pages with Trusted Types want. */
+function scriptURL(src) {
+  try {
+    policy ??= window.trustedTypes.createPolicy('commentd', {createScriptURL: each => each})
+    return policy.createScriptURL(src)
+  } catch {
+    return src // the browser has no Trusted Types, or the page allows no policy of this name
+  }
+}
+
+const loaded = address => new Promise((onload, onerror) => {
+  const src = scriptURL(address)
   document.querySelector('script').before(Object.assign(document.createElement('script'), {src, onload, onerror}))
 })
+
+/** What the provider's script leaves on the page. An element with its name as id stands there too, and is not it. */
+function provided(provider) {
+  const there = window[NAMES[provider]]
+  return typeof (there?.ready ?? there?.render) === 'function' ? there : undefined
+}
 
 async function api(provider, key) {
   for (const src of SCRIPTS[provider](encodeURIComponent(key))) {
     try {
-      if (!window[NAMES[provider]]) await loaded(src)
+      if (!provided(provider)) await loaded(src)
       break
     } catch {}
   }
-  const there = window[NAMES[provider]]
+  const there = provided(provider)
   if (!there) throw {code: 'captcha_down'}
   if (there.ready && provider === 'recaptcha') await new Promise(there.ready)
   return there

@@ -4,139 +4,102 @@
 'use strict'
 {
 
-const script = document.currentScript
+// Markup such as <img name=currentScript> hides what the document itself would say.
+const script = Reflect.get(Document.prototype, 'currentScript', document)
 const SERVICE = new URL('.', script.src)
 
 // -- Words --------------------------------------------------------------------
 
-const WORDS = {
-  en: {
-    comments: 'Comments',
-    write: 'Write a comment…',
-    name: 'Name',
-    extra: 'Email, website (optional)',
-    mail: 'Email for replies, never shown',
-    site: 'Website',
-    post: 'Post',
-    approve: 'Post for approval',
-    preview: 'Preview',
-    cancel: 'Cancel',
-    privacy: 'Privacy',
-    signin: 'Sign in',
-    count_one: '{n} comment',
-    count_other: '{n} comments',
-    views: 'Views: {n}',
-    none: 'No comments yet. What do you think?',
-    sort: 'Sort by',
-    newest: 'Newest',
-    oldest: 'Oldest',
-    likes: 'Most liked',
-    more: 'Show more',
-    all: 'Show all',
-    like: 'Like',
-    likepage: 'Like this page',
-    reply: 'Reply',
-    replyto: 'Reply to {n}',
-    link: 'Copy link',
-    fold: 'Read more',
-    hide: 'Hide replies',
-    admin: 'Author',
-    pinned: 'Pinned',
-    edited: 'edited',
-    waiting: 'Waiting for approval. Only you see it.',
-    retry: 'Try again',
-    offline: 'Comments can’t be reached now. What you write is kept.',
-    refused: 'This site may not use these comments.',
-    page: 'Comments are closed.',
-    comment: 'This comment was removed.',
-    nobody: 'Anonymous',
-    report: 'Report',
-  },
-  'zh-CN': {
-    comments: '评论',
-    write: '写下你的想法…',
-    name: '昵称',
-    extra: '邮箱、网站（可不填）',
-    mail: '邮箱（收回复通知，不公开）',
-    site: '网站',
-    post: '发表评论',
-    approve: '提交审核',
-    preview: '预览',
-    cancel: '取消',
-    privacy: '隐私政策',
-    signin: '登录',
-    count_other: '{n} 条评论',
-    views: '{n} 次阅读',
-    none: '还没有评论，来开个头吧。',
-    sort: '排序',
-    newest: '最新',
-    oldest: '最早',
-    likes: '最多赞',
-    more: '显示更多',
-    all: '显示全部',
-    like: '赞',
-    likepage: '喜欢这篇文章',
-    reply: '回复',
-    replyto: '回复 {n}',
-    link: '复制链接',
-    fold: '展开全文',
-    hide: '收起回复',
-    admin: '博主',
-    pinned: '置顶',
-    edited: '已修改',
-    waiting: '等待审核，只有你能看到。',
-    retry: '重试',
-    offline: '暂时连不上评论服务，内容不会丢。',
-    refused: '这个网站不能使用此评论服务。',
-    page: '评论已关闭。',
-    comment: '该评论已删除。',
-    nobody: '匿名',
-    report: '举报',
-  },
+const WORDS = {en: {}, 'zh-CN': {}}
+for (const [key, en, zh] of [
+  ['comments', 'Comments', '评论'],
+  ['write', 'Write a comment…', '写下你的想法…'],
+  ['name', 'Name', '昵称'],
+  ['extra', 'Email, website (optional)', '邮箱、网站（可不填）'],
+  ['mail', 'Email for replies, never shown', '邮箱（收回复通知，不公开）'],
+  ['site', 'Website', '网站'],
+  ['post', 'Post', '发表评论'],
+  ['approve', 'Post for approval', '提交审核'],
+  ['preview', 'Preview', '预览'],
+  ['cancel', 'Cancel', '取消'],
+  ['privacy', 'Privacy', '隐私政策'],
+  ['signin', 'Sign in', '登录'],
+  ['count_one', '{n} comment'],
+  ['count_other', '{n} comments', '{n} 条评论'],
+  ['views', 'Views: {n}', '{n} 次阅读'],
+  ['none', 'No comments yet. What do you think?', '还没有评论，来开个头吧。'],
+  ['sort', 'Sort by', '排序'],
+  ['newest', 'Newest', '最新'],
+  ['oldest', 'Oldest', '最早'],
+  ['likes', 'Most liked', '最多赞'],
+  ['more', 'Show more', '显示更多'],
+  ['like', 'Like', '赞'],
+  ['likepage', 'Like this page', '喜欢这篇文章'],
+  ['reply', 'Reply', '回复'],
+  ['replyto', 'Reply to {n}', '回复 {n}'],
+  ['link', 'Copy link', '复制链接'],
+  ['fold', 'Read more', '展开全文'],
+  ['hide', 'Hide replies', '收起回复'],
+  ['admin', 'Author', '博主'],
+  ['pinned', 'Pinned', '置顶'],
+  ['edited', 'edited', '已修改'],
+  ['waiting', 'Waiting for approval. Only you see it.', '等待审核，只有你能看到。'],
+  ['retry', 'Try again', '重试'],
+  ['offline', 'Comments can’t be reached now. What you write is kept.', '暂时连不上评论服务，内容不会丢。'],
+  ['refused', 'This site may not use these comments.', '这个网站不能使用此评论服务。'],
+  ['page', 'Comments are closed.', '评论已关闭。'],
+  ['comment', 'This comment was removed.', '该评论已删除。'],
+  ['nobody', 'Anonymous', '匿名'],
+  ['report', 'Report', '举报'],
+]) {
+  WORDS.en[key] = en
+  WORDS['zh-CN'][key] = zh
 }
 
 // -- Style --------------------------------------------------------------------
 
+// Safari below 16.4 gets a link to the thread as a page, and stops here.
+if (!('adoptedStyleSheets' in ShadowRoot.prototype)) {
+  script.after(h('a', {href: `${SERVICE}thread?url=${encodeURIComponent(location.pathname + location.search)}`}, 'Comments · 评论'))
+}
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 :host {
   --_accent: var(--commentd-accent, var(--_link));
-  --_text: var(--commentd-text, var(--_own, currentColor));
-  --_muted: var(--commentd-muted, color-mix(in srgb, var(--_text) 78%, #0000));
+  --_text: var(--commentd-text, var(--_own));
+  --_muted: var(--commentd-muted, var(--_dim));
   --_line: var(--commentd-line, color-mix(in srgb, var(--_text) 18%, #0000));
-  --_edge: color-mix(in srgb, var(--_text) 58%, #0000);
   --_space: var(--commentd-space, .5em);
   --_avatar: var(--commentd-avatar, 2.25em);
   --_radius: var(--commentd-radius, .5em);
-  display: block; width: 100%; container-type: inline-size; margin-block: 1.5em; color: var(--_text);
+  display: block; width: 100%; container-type: inline-size; margin-block: 1.5em;
   font-weight: 400; line-height: 1.6; text-align: start; text-indent: 0; text-transform: none; white-space: normal;
   word-break: normal; overflow-wrap: anywhere; line-break: strict; text-autospace: normal;
 }
 * { box-sizing: border-box; margin: 0 }
 [hidden], ol:empty { display: none !important }
-::slotted(a) { transition: 1ms !important }
+:host, ::slotted(a) { transition: 1ms !important }
+.thread { color: var(--_text) }
 ol { list-style: none; padding: 0 }
 a { color: var(--_accent) }
 button, select, summary, textarea, input { color: inherit; font: inherit; field-sizing: content; border: 0; border-radius: var(--_radius); background: none }
 button, select { padding: 0 .4em; min-height: 2em; min-width: 24px }
 button, select, summary { cursor: pointer }
 button:hover, summary:hover { color: var(--_accent) }
-:focus-visible { scroll-margin-block: 4em; outline: 2px solid var(--_accent); outline-offset: 1px }
-.field:focus-visible { outline-offset: -1px }
+:focus-visible { scroll-margin-block: 4em; outline: 2px solid var(--_accent) }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; align-items: center; flex-wrap: wrap; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
 .small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
-textarea, input { padding: .5em .75em; border: 1px solid var(--_edge); width: 100%; font-size: max(16px, 1em) }
+textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
 textarea { min-height: 3em; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
-summary { list-style: inside "+ "; width: fit-content; padding: .3em 0 }
-[open] summary { list-style-type: "– " }
+:placeholder-shown { direction: inherit }
+summary { width: fit-content; padding: .3em 0 }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-[role=status]:not(.sr, :empty) { position: sticky; width: fit-content; padding: .3em 1em; bottom: 1em; border: 1px solid; border-radius: var(--_radius); background: Canvas; color: CanvasText; pointer-events: none }
 .row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); background: var(--_accent); border-color: #0000 }
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
@@ -145,7 +108,7 @@ blockquote { color: var(--_muted) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
 .name { font-size: .875em }
 .name, .row .button { font-weight: 600 }
-li { position: relative; padding-top: calc(2 * var(--_space)) }
+li { position: relative; text-align: start; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); border-radius: var(--_radius); column-gap: min(.75em, var(--_avatar)) }
@@ -157,7 +120,7 @@ article > button { justify-self: start; font-size: .875em; color: var(--_accent)
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
 .row .badge { border: 1px solid; border-radius: var(--_radius); padding: 0 .5em; color: var(--_accent) }
-.body { margin-top: .2em; max-width: 68ch; text-wrap: pretty; text-spacing-trim: trim-start }
+.body { margin-top: .2em; max-width: 68ch }
 .body * + * { margin-top: .6em }
 .body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
 .body ol { list-style: decimal }
@@ -166,17 +129,16 @@ pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius);
 pre { padding: .75em 1em; overflow: auto; overflow-wrap: normal; line-height: 1.5 }
 code { padding: .1em .3em }
 pre code { all: unset }
-@media screen { article:not([data-target]:focus) > .folded:not(:focus-within) { max-height: 18em; overflow: hidden; mask: linear-gradient(#000 13.2em, #0000 17.2em) } }
+@media screen { article:not([data-target]:focus) > .folded:not(:focus-within) { max-height: 300px; overflow: hidden; mask: linear-gradient(#000 50%, #0000) } }
 .actions { margin-top: .2em }
 .like, .actions > button, article > button, .line { padding-inline-start: 0 }
-.like { display: flex; align-items: center; fill: none; gap: .3em }
-.like svg { stroke: currentColor; stroke-width: 2; width: 1.2em }
-.like[aria-pressed=true] { fill: currentColor; color: var(--_accent) }
+.like { display: flex; align-items: center; gap: .3em }
+.like::before { content: ""; border: 9px solid; clip-path: path(evenodd, "M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10zM9 14C4 11 3 9 3 6a3 3 0 0 1 6 0a3 3 0 0 1 6 0c0 3-2 5-6 8z") }
+.like[aria-pressed=true] { color: var(--_accent) }
+.like[aria-pressed=true]::before { clip-path: path("M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10z") }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
 .line:empty { inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; position: absolute; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
-.line:hover::after { border-color: var(--_accent) }
-[data-target] { background: color-mix(in srgb, var(--_accent) 12%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 12%, #0000) }
 .wait { background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em); opacity: .08; height: 100vh }
 @container (max-width: 34em) {
   .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
@@ -188,13 +150,14 @@ pre code { all: unset }
   .replies { padding-inline-start: 1.25em; position: relative }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
   .views, b ~ .like span { display: none }
+  .page { width: 100%; order: 1 }
 }
 @container (min-width: 34em) {
   .guest { align-items: end; grid-template-columns: 14em 1fr }
   [open] { grid-column: 1 / 3 }
 }
 @media (pointer: coarse) {
-  button:not(:empty), select, summary { min-height: 44px; min-width: 44px }
+  button:not(.line:empty), select, summary { min-height: 44px; min-width: 44px }
 }
 @media (hover) {
   article:not(:hover, :focus-within) .quiet { opacity: 0 }
@@ -204,6 +167,7 @@ pre code { all: unset }
 }
 @media print {
   form, button, select, [role=status] { display: none !important }
+  .meta { break-after: avoid }
 }
 `)
 
@@ -224,19 +188,11 @@ function h(tag, props = {}, ...children) {
 
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 
-function heart() {
-  const [svg, path] = ['svg', 'path'].map(tag => document.createElementNS('http://www.w3.org/2000/svg', tag))
-  svg.setAttribute('viewBox', '0 0 24 24')
-  path.setAttribute('d', 'M12 20C6 16 3 12 3 8a4 4 0 0 1 9-2a4 4 0 0 1 9 2c0 4-3 8-9 12z')
-  svg.append(path)
-  return svg
-}
-
 /** A moon, made from a name. */
 function face(name) {
   let hash = 7
-  for (const c of name) hash = Math.imul(hash ^ c.codePointAt(), 16777619) >>> 0
-  return h('span', {class: 'avatar', style: `--_face: oklch(.62 .1 ${hash >>> 8}); --_at: ${hash % 101}% ${hash % 97}%`})
+  for (const c of name) hash = (hash * 31 + c.codePointAt()) % 9973
+  return h('span', {class: 'avatar', style: `--_face: oklch(.62 .1 ${hash}); --_at: ${hash % 101}% ${hash % 97}%`})
 }
 
 // -- Memory -------------------------------------------------------------------
@@ -266,26 +222,20 @@ const me = () => recall('me', {})
 
 // -- Service ------------------------------------------------------------------
 
-let known // the service has answered
-
 /** The JSON of a reply, or its text; throws {code, error, retry}. */
 async function ask(path, body, method = body ? 'POST' : 'GET') {
   const headers = body && {'Content-Type': 'application/json'}
-  if (body && /^[\w.-]+$/.test(me().token ?? '')) headers.Authorization = 'Bearer ' + me().token
+  if (body && me().token) headers.Authorization = 'Bearer ' + me().token
   let reply, text
-  const signal = AbortSignal.timeout(20000)
   try {
-    reply = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
+    reply = await fetch(SERVICE + path, {method, headers, signal: AbortSignal.timeout(20000), body: JSON.stringify(body), credentials: 'omit'})
     text = await reply.text()
   } catch ({name}) {
-    // Who answers what any page may ask has refused this one.
-    const there = !known && name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors', signal}).catch(() => 0)
-    throw {code: there ? 'refused' : 'offline'}
+    throw {code: 'offline', name}
   }
   try {
     text = JSON.parse(text)
   } catch {}
-  known = true
   if (reply.ok) return text
   throw {code: 'offline', ...text, status: reply.status, retry: reply.headers.get('Retry-After')}
 }
@@ -394,13 +344,23 @@ const clocks = {} // each takes a phone ten milliseconds
 function ago(then, lang) {
   const past = Math.max(0, Date.now() - then)
   if (past > 2592e6) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const [unit, size] = past < 6e4 ? ['second', 6e4] : past < 36e5 ? ['minute', 6e4] : past < 864e5 ? ['hour', 36e5] : ['day', 864e5]
+  const units = [['day', 864e5], ['hour', 36e5], ['minute', 6e4]]
+  const [unit, size] = units.find(([, size]) => past >= size) ?? ['second', 6e4]
   clocks[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
   return clocks[lang].format(-Math.floor(past / size), unit)
 }
 
 const place = ({location, country}, lang) =>
-  lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location
+  (lang === 'zh-CN' && location) || (/^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location)
+
+/** The color behind an element; none where there is a picture. */
+function groundOf(node) {
+  const {backgroundColor, backgroundImage} = getComputedStyle(node)
+  if (backgroundImage !== 'none') return backgroundImage
+  if (backgroundColor !== 'rgba(0, 0, 0, 0)') return backgroundColor
+  const above = node.parentElement ?? node.getRootNode().host
+  return above ? groundOf(above) : 'Canvas'
+}
 
 // -- Thread -------------------------------------------------------------------
 
@@ -446,27 +406,45 @@ class Thread extends HTMLElement {
     const start = () => setTimeout(() => this.#start()) // when routers are done
     document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
     window.navigation?.addEventListener('currententrychange', () => this.#shown && start(), {signal})
+    this.style.setProperty('--_own', getComputedStyle(this).color)
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else new IntersectionObserver(([seen]) => seen.isIntersecting && this.#start(), {rootMargin: '600px'}).observe(this)
   }
 
-  /** When the page's style is there, or changes (the link has a transition; forced colours count as one);
-      what is too faint is mended. */
+  /** Takes the page's colours, made darker or lighter where they are too faint on its ground (WCAG 1.4.3, 1.4.11).
+      Their transitions tell when to do so again. 5.2 leaves 4.5 on a highlighted comment. */
   #tint() {
     const probe = this.#root.appendChild(h('i'))
-    const light = color => {
-      probe.style.color = `lab(from ${color} l 0 0)`
-      return /^lab\(([\d.]+) 0 0\)/.exec(getComputedStyle(probe).color)?.[1]
+    probe.style.colorScheme = getComputedStyle(document.documentElement).colorScheme // of `Canvas`
+    const computed = color => {
+      probe.style.color = color
+      return getComputedStyle(probe).color
     }
-    let node = this, paint
-    while (node && (paint = getComputedStyle(node)).backgroundColor === 'rgba(0, 0, 0, 0)' && paint.backgroundImage === 'none') node = node.parentElement
-    const ground = {light: 100, dark: 0}[this.getAttribute('theme')] ?? (node && paint.backgroundImage === 'none' ? light(paint.backgroundColor) : NaN)
-    const faint = color => Math.abs(light(color) - ground) < 45, link = getComputedStyle(this.#link).color
-    this.style.colorScheme = ground > 50 ? 'light' : ground < 51 ? 'dark' : ''
-    this.style.setProperty('--_own', faint(getComputedStyle(this.parentElement ?? this).color) ? ground > 50 ? '#222' : '#ddd' : '')
-    this.style.setProperty('--_link', faint(link) ? `color-mix(in oklab, ${link} 40%, var(--_text))` : link)
+    /** With the .05 that WCAG adds; NaN for what is not opaque. */
+    const luminance = color => / ([\d.e-]+) \S+\)$/.exec(computed(`color(from ${color} xyz x y z)`))?.[1] - -.05
+    const ground = {light: '#fff', dark: '#000'}[this.getAttribute('theme')] ?? groundOf(this)
+    const bright = luminance(ground)
+    const dark = bright < .23
+    const pole = dark ? '#fff' : '#000'
+
+    /** A color, with as much of another one as brings it to a contrast. */
+    const mix = (color, other, contrast) => {
+      const from = luminance(color)
+      const goal = dark ? bright * contrast : bright / contrast
+      const share = (goal - from) / (luminance(other) - from)
+      return share > 0 ? `color-mix(in xyz, ${other} ${Math.min(share, 1) * 100}%, ${color})` : color
+    }
+    const readable = color => mix(color, pole, 5.2)
+    const text = readable(computed(`var(--commentd-text, ${getComputedStyle(this).color})`))
+    const set = (name, color) => this.style.setProperty('--_' + name, color)
+    set('own', text)
+    set('link', readable(getComputedStyle(this.#link).color))
+    set('error', readable('#d22'))
+    set('dim', mix(text, ground, 6))
+    set('edge', mix(text, ground, 3.5))
+    if (bright) this.style.colorScheme = dark ? 'dark' : 'light'
     probe.remove()
   }
 
@@ -497,7 +475,7 @@ class Thread extends HTMLElement {
       h('div', {class: 'head row'}),
       h('ol', {class: 'list', role: 'list'}),
       h('p', {role: 'status'}),
-      h('span', {class: 'sr'}, h('slot', {name: 'link'}))))
+      h('p', {class: 'sr'}, h('slot', {name: 'link'}))))
     requestAnimationFrame(() => this.#tint())
   }
 
@@ -545,7 +523,6 @@ class Thread extends HTMLElement {
         this.settings = {__proto__: null, ...reply.settings, most: reply.max_comment_length}
         this.sums = {...reply, sort}
         for (const form of this.#root.querySelectorAll('.form')) this.#adapt(form)
-        list.replaceChildren(reply.page > 1 ? again('all') : '')
       }
       more.remove()
       const fresh = reply.comments.find(({id}) => !this.#item(id))
@@ -559,12 +536,13 @@ class Thread extends HTMLElement {
       if (reply.page * this.#limit < reply.threads) list.append(again('more', {page: reply.page + 1}))
       if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
       if (pressed && fresh) this.#item(fresh.id).firstChild.focus()
-      if (this.#item(around)) this.go(this.#item(around).firstChild)
-      else if (around) this.use('more.js', 'seek', around)
+      if (around) this.use('more.js', 'seek', around, reply.page)
       this.#emit('loaded', {page_url: this.url, total: reply.total})
     } catch (refusal) {
       const retry = again('retry', {page, around})
-      retry.prepend(h('p', {role: 'alert'}, this.say(refusal.code === 'refused' ? 'refused' : 'offline')))
+      // Who answers what any page may ask has refused this one.
+      const there = refusal.name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
+      retry.prepend(h('p', {role: 'alert'}, this.say(there ? 'refused' : 'offline')))
       more.replaceWith(retry)
     }
   }
@@ -572,17 +550,17 @@ class Thread extends HTMLElement {
   async use(file, name, ...words) {
     const known = await Promise.all([import(SERVICE + file + tries), learn(this.language)]).catch(() => {
       tries += '?' // else it fails for ever
-      name === 'attend' || this.tell(this.say('offline'))
+      if (name !== 'attend') this.tell(this.say('offline'))
     })
     return known?.[0][name](this, kit, ...words)
   }
 
   head() {
     const {total, views, page_likes, threads} = this.sums, focused = this.$('select:focus')
-    const none = !this.$('li') && 'none', {closed} = this.settings
+    const note = this.settings.closed ? 'page' : !this.$('li') && 'none'
     this.$('.head').replaceChildren(
-      total ? h('b', {}, this.say('count', total)) : '',
-      closed || none ? h('span', {class: none}, this.say(closed ? 'page' : none)) : '',
+      total ? h('b', {role: 'heading', ariaLevel: 2}, this.say('count', total)) : '',
+      note ? h('span', {class: note}, this.say(note)) : '',
       total ? h('span', {class: 'views'}, this.say('views', views)) : '',
       this.#heart(page_likes),
       threads > 1 ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
@@ -624,12 +602,11 @@ class Thread extends HTMLElement {
 
   /** Folds what is much longer than a fold; all are measured first. */
   #fold() {
-    const most = 24 * parseFloat(getComputedStyle(this).fontSize)
-    const long = [...this.#root.querySelectorAll('.body')].filter(body => !body.seen && (body.seen = true) && body.scrollHeight > most)
+    const long = [...this.#root.querySelectorAll('.body:not(.folded, .whole)')].filter(body => body.scrollHeight > 440)
     for (const body of long) {
       body.classList.add('folded')
       const more = button(this.say('fold'), () => {
-        body.classList.remove('folded')
+        body.classList.replace('folded', 'whole')
         more.remove()
         body.parentNode.focus()
       })
@@ -644,7 +621,7 @@ class Thread extends HTMLElement {
     const badge = word => h('span', {class: 'badge'}, this.say(word))
     const note = text => text && h('span', {}, text)
     const then = new Date(comment.created_at.replace(' ', 'T') + '+08:00')
-    return h('article', {tabIndex: -1, class: 'comment'}, face(nickname),
+    return h('article', {tabIndex: -1, class: 'comment', ariaLabel: nickname}, face(nickname),
       h('div', {class: 'meta row'},
         h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
         role === 'admin' && badge('admin'), pinned && badge('pinned'),
@@ -655,17 +632,17 @@ class Thread extends HTMLElement {
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#heart(comment.likes, id),
-        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply'}),
+        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply', ariaLabel: this.say('replyto', nickname)}),
         ...['link', 'report'].map(word => button(this.say(word), () => this.use('more.js', word, id), {class: 'quiet'}))]))
   }
 
   #heart(count, id) {
     const word = this.say(id ? 'like' : 'likepage')
-    const like = button(heart(), () => this.use('more.js', 'like', like, id), {class: 'like'})
+    const like = button('', () => this.use('more.js', 'like', like, id), {class: 'like'})
     like.show = (liked, n) => {
       like.ariaPressed = liked
       like.ariaLabel = `${word} ${like.count = n}`
-      like.replaceChildren(like.firstChild, n || (id ? '' : h('span', {}, word)))
+      like.replaceChildren(n || (id ? '' : h('span', {}, word)))
     }
     like.show(recall('likes', []).includes(id ?? this.url), count)
     return like
@@ -675,29 +652,31 @@ class Thread extends HTMLElement {
     return /^#comment-([1-9]\d{0,14})$/.exec(location.hash)?.[1]
   }
 
-  go(article) {
-    delete this.$('[data-target]')?.dataset.target
-    article.dataset.target = ''
-    article.focus({preventScroll: true})
-    article.scrollIntoView({block: 'center'})
-  }
-
   /** The form for a comment, an answer to `parent`, or a change of `old`. */
   writer(what) {
     const {parent, old} = what
     const draft = ['draft', this.url, parent?.id, old?.id].join()
     const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
-    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
+    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, ariaLabel: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
     const field = (name, word, type) =>
       h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
     const counter = h('span')
+    const grow = () => {
+      if (CSS.supports('field-sizing: content')) return
+      text.style.height = ''
+      text.style.height = text.scrollHeight + 2 + 'px'
+    }
+    setTimeout(grow)
     const rest = h('div', {}, guest, h('div', {class: 'row'},
       h('button', {class: 'button'}, this.say(old ? 'save' : 'post')),
       button(this.say('preview'), ({target}) => this.use('more.js', 'preview', form, target), {ariaExpanded: false}),
-      parent || old ? button(this.say('cancel'), () => form.remove() ?? this.#item((parent ?? old).id).firstChild.focus()) : '',
+      parent || old ? button(this.say('cancel'), () => {
+        form.parentNode.focus()
+        form.remove()
+      }) : '',
       counter, h('span', {class: 'push links'})))
     const form = h('form', {
       noValidate: true,
@@ -706,7 +685,7 @@ class Thread extends HTMLElement {
       onkeydown: event => event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
       oninput: () => {
         keep(draft, text.value, 'sessionStorage')
-        if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'
+        grow()
         if (!old) this.token().catch(() => 0)
         const left = this.settings.most - [...text.value].length
         counter.textContent = left < 200 ? left : ''
@@ -718,7 +697,7 @@ class Thread extends HTMLElement {
         await this.#send(form, draft).catch(refusal => this.use('more.js', 'fault', form, refusal))
         form.ariaBusy = false
       },
-    }, h('label', {}, h('span', {class: 'sr'}, label), text), rest)
+    }, text, rest)
     form.what = what
     this.#adapt(form)
     if (text.value && !old) this.token().catch(() => 0)
@@ -748,7 +727,7 @@ class Thread extends HTMLElement {
     const {at, failed} = this.#proof ?? {}
     if (!(Date.now() - at < 3e6) || (press && failed)) {
       const proof = this.#proof = {at: Date.now(), token: prove(this)}
-      proof.token.catch(() => proof.failed = true)
+      proof.token.then(() => proof.at = Date.now(), () => proof.failed = true)
     }
     return this.#proof.token.then(token => press && token.call ? token() : token)
   }
@@ -766,23 +745,23 @@ class Thread extends HTMLElement {
     if (left < 0) throw {code: 'content_over', retry: -left}
     if (old) return this.change(form, content, draft)
     if (!me().token) {
-      if (this.settings.login_required) throw {code: 'login_required'}
-      if (!who.nickname) throw {code: 'nickname_missing'}
+      if (!who.nickname) throw {code: this.settings.login_required ? 'login_required' : 'nickname_missing'}
       if (/^[^:]+$/.test(who.website)) who.website = 'https://' + who.website
       keep('me', {...me(), ...who})
     }
     const captcha_token = await this.token(true)
+    // The service holds what comes sooner than a person writes it: pasted texts wait.
+    const early = this.#proof.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
+    if (early > 0) await new Promise(go => setTimeout(go, early))
     const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && who})
-    if (!comment) throw {code: 'offline'}
-    this.spent()
-    keep(draft, undefined, 'sessionStorage')
     keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
-    const article = this.put(comment, true).firstChild
+    keep(draft, undefined, 'sessionStorage')
+    this.spent()
+    this.put(comment, true)
     if (parent) form.remove()
     this.$('form').replaceWith(this.writer({}))
     this.sums.total += comment.status === 'visible'
     this.head()
-    this.go(article)
     this.use('more.js', 'own', comment)
     this.#emit('posted', {comment})
   }

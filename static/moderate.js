@@ -1,6 +1,6 @@
 // What an admin finds at each comment when signed in on the blog: approve, spam, delete, pin. `more.js`
 // loads this for admins alone; the service checks every step. The blog's scripts could do the same with the
-// token that is kept there, and no more: users, blocks, settings and backups ask for a sign-in at /admin.
+// token that is kept there, and all that a reader can; users, blocks, settings and backups ask for a sign-in at /admin.
 // In order: Service, Moderation.
 
 // -- Service ------------------------------------------------------------------
@@ -47,17 +47,13 @@ export async function moderate(thread, {ask, button, h, me}) {
     const open = button(thread.say('moderate'), () => {
       for (const each of buttons) each.hidden = !each.hidden
       open.setAttribute('aria-expanded', !buttons[0].hidden)
-    }, {class: 'moderate', 'aria-expanded': false})
+    }, {class: 'moderate', 'aria-expanded': false, 'aria-description': comment.nickname})
     acts.append(open, ...buttons)
   }
 
   const found = await waiting(thread.url, me().token).catch(() => [])
   if (!found) return
-  const before = thread.own
-  thread.own = item => {
-    before(item)
-    menu(item)
-  }
+  thread.menu = menu
   for (const comment of found) {
     if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
   }

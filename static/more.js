@@ -6,10 +6,12 @@
 
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
-[aria-invalid], .error { --_accent: color-mix(in oklab, #e5252f 70%, var(--_text)); border-color: var(--_accent); color: var(--_accent) }
+[aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent); color: var(--_accent) }
+[role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
+[data-target] { background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }
 .guest .error { grid-column: 1 / -1 }
 .comment { position: relative }
-.quote { position: absolute; z-index: 1 }
+.quote { position: absolute; z-index: 1; user-select: none; -webkit-user-select: none }
 .quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
 .quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
 .fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
@@ -55,7 +57,12 @@ export function fault(thread, {h}, form, refusal, near) {
     form.replaceWith(again)
     return fault(thread, {h}, again, {...refusal, code: again.elements.nickname ? code : 'failed'})
   }
-  form.append(h('p', {class: 'error', id: 'error', role: 'alert'}, why(thread, refusal)))
+  // Where the focus goes to the field, the field's description says it: as an alert it would be spoken twice.
+  const leads = field && field !== thread.shadowRoot.activeElement
+  const note = h('p', {class: 'error', id: 'error', ...!leads && {role: 'alert'}}, why(thread, refusal))
+  const place = near ?? field?.closest('label') ?? field
+  if (place) place.after(note)
+  else form.append(note)
   form.addEventListener('input', calm, {once: true})
   if (field) {
     field.setAttribute('aria-invalid', true)
@@ -63,10 +70,24 @@ export function fault(thread, {h}, form, refusal, near) {
     field.closest('details')?.setAttribute('open', '')
     field.focus()
   }
-  const place = near ?? field?.parentNode
-  place?.after(thread.$('#error'))
+  if (code === 'too_many') countDown(thread, note, refusal, calm)
   if (code.startsWith('captcha')) thread.spent()
   if (code === 'login_required' || code === 'token_invalid') thread.use('account.js', 'account', form, refusal)
+}
+
+/** Tells each second how long a reader must still wait; a screen reader says it once. */
+function countDown(thread, note, refusal, calm) {
+  const end = Date.now() + Number(refusal.retry ?? 60) * 1000
+  const timer = setInterval(() => {
+    const left = Math.ceil((end - Date.now()) / 1000)
+    if (left > 0 && note.isConnected) {
+      note.removeAttribute('role')
+      note.textContent = why(thread, {...refusal, retry: left})
+      return
+    }
+    clearInterval(timer)
+    if (note.isConnected) calm()
+  }, 1000)
 }
 
 /** Shows what the text would look like, or puts that away. */
@@ -97,12 +118,17 @@ export async function like(thread, kit, heart, id) {
     if (!id) thread.sums.page_likes = count
   }
   set(!undo, before + (undo ? -1 : 1))
+  thread.$('#error')?.remove()
   try {
     const reply = await (id ? ask('comment/like', {id, undo}) : ask('page/like', {page_url: key, undo}))
     set(!undo, reply.likes ?? reply.page_likes)
   } catch (refusal) {
     set(undo, before)
-    if (refusal.code !== 'token_invalid') return fault(thread, kit, heart.closest('article, .head'), refusal)
+    if (refusal.code !== 'token_invalid') {
+      const place = heart.closest('article, .head')
+      const code = refusal.code === 'offline' ? 'failed' : refusal.code // nothing was written that could be kept
+      return fault(thread, kit, place, {...refusal, code}, id ? undefined : place)
+    }
     keep('me', {...me(), token: undefined, id: undefined})
     return like(thread, kit, heart, id)
   }
@@ -141,17 +167,34 @@ export async function rest(thread, kit, item, button) {
 
 const item = (thread, id) => thread.$(`li[data-id="${id}"]`)
 
-/** Looks for a comment among the answers that did not come with theirs. */
-export async function seek(thread, kit, id) {
+function go(thread, article) {
+  delete thread.$('[data-target]')?.dataset.target
+  article.dataset.target = ''
+  article.focus({preventScroll: true})
+  article.scrollIntoView({block: 'center'})
+}
+
+/** Goes to a comment that the list came for, or looks for it among the answers that did not come with theirs. */
+export async function seek(thread, kit, id, page) {
+  dress(thread)
+  if (page > 1) {
+    const showAll = async () => {
+      await thread.load({})
+      thread.$('article')?.focus()
+    }
+    const all = kit.button(thread.say('all'), showAll, {class: 'more'})
+    thread.$('.list').prepend(kit.h('li', {}, all))
+  }
   for (const more of thread.shadowRoot.querySelectorAll('.rest')) {
     while (more.isConnected && !item(thread, id) && await rest(thread, kit, more.parentNode, more));
   }
-  if (item(thread, id)) thread.go(item(thread, id).firstChild)
+  if (item(thread, id)) go(thread, item(thread, id).firstChild)
 }
 
 /** Goes to a comment; where it was not shown, its thread is put on top of the list. */
 export async function follow(thread, kit, id) {
-  if (item(thread, id)) return thread.go(item(thread, id).firstChild)
+  dress(thread)
+  if (item(thread, id)) return go(thread, item(thread, id).firstChild)
   if ([...document.querySelectorAll('commentd-thread')].some(other => item(other, id))) return
   const query = {url: thread.url, view: 'threads', around: id, limit: 100}
   const {comments} = await kit.ask('comments?' + new URLSearchParams(query)).catch(() => ({comments: []}))
@@ -176,8 +219,10 @@ export async function link(thread, kit, id) {
 
 // -- Reports ------------------------------------------------------------------
 
-/** A comment that was reported here says so; of one's own there is nothing to report. */
+/** Says whose comment the buttons are about, which are the same at each. One that was reported here says so;
+    of one's own there is nothing to report. */
 function mark(thread, {h, recall}, {comment, firstChild: article}, hidden = false) {
+  for (const each of article.querySelectorAll('.quiet')) each.setAttribute('aria-description', comment.nickname)
   const press = article.querySelector('.quiet + .quiet'), word = thread.say('reported')
   if (!press) return
   press.hidden = hidden
@@ -225,6 +270,7 @@ export function report(thread, kit, id) {
 // -- Own ----------------------------------------------------------------------
 
 const MONTH = 30 * 86400e3
+const LONGEST_TIMEOUT = 2 ** 31 - 1 // ms: what is longer would be over at once (HTML Standard, setTimeout)
 const age = comment => Date.now() - new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 /** One spelling of a page's address, as far as a reader can have another. */
@@ -233,6 +279,8 @@ function bare(url) {
   const kept = query.split('&').filter(word => word && !/^(utm_\w+|\w*clid|mc_[ce]id|igshid|spm)=/.test(word))
   return [path.replace(/(index\.html)?\/?$/, ''), ...kept].join('&')
 }
+
+const expiries = new WeakMap() // of items: the timer that takes the buttons of an author away
 
 /** Gives a thread what the author of comments needs, and those that are there their buttons. */
 export function own(thread, kit, posted) {
@@ -267,23 +315,41 @@ export function own(thread, kit, posted) {
   }
 
   /** The buttons of an author, where it is not too late for them. */
-  thread.own = item => {
+  function authorButtons(item) {
     const {comment} = item, article = item.firstChild, acts = article.querySelector('.actions'), yours = !!owns(comment)
     mark(thread, kit, item, yours || me().role === 'admin')
     article.querySelectorAll('.own').forEach(node => node.remove())
     if (!acts || !yours) return
     article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
-    const fresh = age(comment) < thread.settings.edit_minutes * 60e3
+    const left = thread.settings.edit_minutes * 60e3 - age(comment)
+    const fresh = left > 0
+    if (fresh) {
+      clearTimeout(expiries.get(item))
+      expiries.set(item, setTimeout(expire, Math.min(left, LONGEST_TIMEOUT), item))
+    }
     const add = (word, act) => acts.insertBefore(button(thread.say(word), act, {class: 'own'}), acts.querySelector('.quiet'))
     if (fresh) add('edit', () => thread.open(article, {old: comment}))
     if (fresh || comment.user_id) add('delete', ({target}) => {
       if (target.dataset.sure) return remove(comment, article)
+      target.focus() // a click does not, in Safari
       target.dataset.sure = target.textContent = thread.say('sure')
       target.addEventListener('blur', () => {
         target.dataset.sure = ''
         target.textContent = thread.say('delete')
       }, {once: true})
     })
+  }
+
+  thread.own = item => {
+    authorButtons(item)
+    thread.menu?.(item) // of an admin, see moderate.js
+  }
+
+  /** The time to change a comment has passed. */
+  function expire(item) {
+    const focused = item.firstChild.querySelector('.own:focus')
+    thread.own(item)
+    if (focused) item.firstChild.focus()
   }
 
   /** Called by the form that changes a comment. */
@@ -301,8 +367,9 @@ export function own(thread, kit, posted) {
     if (here && owns(comment) && age(comment) < MONTH && !item(thread, comment.id)) thread.put(comment, true)
   }
   thread.shadowRoot.querySelectorAll('li[data-id]').forEach(thread.own)
+  if (posted) go(thread, item(thread, posted.id).firstChild)
   if (posted) thread.tell(thread.say(posted.status === 'waiting' ? 'waiting' : 'posted'), false) // it is there to be seen
-  if (me().token && me().role === 'admin') thread.use('moderate.js', 'moderate')
+  if (!posted && me().token && me().role === 'admin') thread.use('moderate.js', 'moderate')
 }
 
 // -- Company ------------------------------------------------------------------
@@ -323,14 +390,28 @@ export function attend(thread, kit, signal) {
     root.querySelectorAll('li[data-id]').forEach(thread.own)
   }
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
-  document.addEventListener('selectionchange', () => offer(thread, kit), {signal})
+  let selected
+  document.addEventListener('selectionchange', () => {
+    clearTimeout(selected) // each letter that is dragged over is a change, and measuring it costs a layout
+    selected = setTimeout(offer, 100, thread, kit)
+  }, {signal})
+  const clock = setInterval(() => pass(thread, kit), 60e3)
+  signal.addEventListener('abort', () => clearInterval(clock))
   watch(thread, kit, signal)
+}
+
+/** Says anew how long ago comments were written. */
+function pass(thread, {ago}) {
+  for (const time of thread.shadowRoot.querySelectorAll('time')) {
+    time.textContent = ago(new Date(time.dateTime), thread.language)
+  }
 }
 
 /** Asks whether others wrote meanwhile, while the page is in sight: each minute, and less and less
     often, down to each ten, where nobody does. */
 function watch(thread, kit, signal) {
-  const note = kit.h('p', {class: 'fresh', role: 'status'})
+  const note = kit.h('p', {class: 'fresh', role: 'status'}) // empty at first: what comes with it would not be spoken
+  thread.$('section')?.append(note)
   let pause = 60, told = 0, total = 0
   const later = (seconds = pause) => setTimeout(look, seconds * 1000)
 
@@ -343,6 +424,7 @@ function watch(thread, kit, signal) {
 
   async function look() {
     if (signal.aborted) return
+    if (!thread.sums) return later() // loading="lazy": nothing is shown yet
     if (document.hidden) return document.addEventListener('visibilitychange', look, {once: true, signal})
     const reply = await kit.ask('pages?' + new URLSearchParams({url: thread.url})).catch(() => 0), before = told
     const now = reply?.pages?.[0]?.total
@@ -369,7 +451,7 @@ function watch(thread, kit, signal) {
       thread.sums.threads += fresh.filter(({parent_id}) => !parent_id).length
       thread.head()
       tell()
-      if (there[0]) thread.go(there[0])
+      if (there[0]) go(thread, there[0])
       for (const each of there) each?.setAttribute('data-target', '')
     } catch (refusal) {
       fault(thread, kit, note, refusal)
@@ -383,11 +465,20 @@ function watch(thread, kit, signal) {
 
 // -- Quotes -------------------------------------------------------------------
 
-/** Beside what is selected in a comment: to answer with it. */
-async function offer(thread, kit) {
-  await words(thread, kit)
-  thread.$('.quote')?.remove()
-  const [picked] = getSelection().getComposedRanges?.({shadowRoots: [thread.shadowRoot]}) ?? []
+/** What is selected, inside the thread too; nothing in browsers that keep that to themselves. */
+function selectedRange({shadowRoot}) {
+  const selection = getSelection()
+  if (!selection.getComposedRanges) return
+  try {
+    return selection.getComposedRanges({shadowRoots: [shadowRoot]})[0]
+  } catch {
+    return selection.getComposedRanges(shadowRoot)[0] // Safari 17, and some of 18
+  }
+}
+
+/** What is selected in a comment that can be answered: {body, article, range}; undefined for nothing. */
+function selectedPart(thread) {
+  const picked = selectedRange(thread)
   if (!picked || picked.collapsed) return
   const {startContainer: from, startOffset, endContainer, endOffset} = picked
   const body = (from.closest ? from : from.parentNode)?.closest?.('.body'), article = body?.parentNode
@@ -401,8 +492,18 @@ async function offer(thread, kit) {
     if (rest.toString().trim()) return
     range.setEnd(body, body.childNodes.length)
   }
-  if (!range.toString().trim()) return
-  const quote = kit.button(thread.say('quote'), () => answer(thread, article, range), {class: 'quote'})
+  if (range.toString().trim()) return {body, article, range}
+}
+
+/** Beside what is selected in a comment: to answer with it. */
+async function offer(thread, kit) {
+  await words(thread, kit)
+  thread.$('.quote')?.remove()
+  const part = selectedPart(thread)
+  if (!part) return
+  const {body, article, range} = part
+  // The selection may have grown since it was measured, or be gone: iOS drops it on a tap.
+  const quote = kit.button(thread.say('quote'), () => answer(thread, selectedPart(thread) ?? part), {class: 'quote'})
   const here = article.getBoundingClientRect(), there = [...range.getClientRects()].at(-1) ?? here
   quote.style.top = `${there.bottom - here.top + 8}px`
   const end = thread.language === 'ar' ? here.right - there.left : there.right - here.left
@@ -410,8 +511,9 @@ async function offer(thread, kit) {
   body.after(quote)
 }
 
-function answer(thread, article, range) {
+function answer(thread, {article, range}) {
   const part = range.cloneContents()
+  thread.$('.quote')?.remove() // no selectionchange comes in WebKit
   const quoted = part.textContent.trim().split(/\n+/).map(line => '> ' + line).join('\n')
   thread.open(article, {parent: article.parentNode.comment})
   const text = article.querySelector('textarea')
@@ -431,7 +533,7 @@ function press(thread, kit, event) {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented || target.closest('input, textarea, select, dialog')) return
   const here = target.closest('.comment')
-  const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.checkVisibility())
+  const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.getClientRects().length)
   const act = {
     j: () => articles[articles.indexOf(here) + 1]?.focus(),
     k: () => articles[articles.indexOf(here) - 1]?.focus(),

@@ -258,7 +258,7 @@ def preview(page: Page, words: dict[str, str]) -> None:
 
 def reply(page: Page, words: dict[str, str]) -> None:
     """The form below the second comment."""
-    widget(page).get_by_role("button", name=words["reply"], exact=True).nth(1).click()
+    widget(page).locator(".reply").nth(1).click()
     page.keyboard.insert_text(words["sentence"])
 
 

@@ -260,7 +260,7 @@ def test_a_switch_that_fails_goes_back_and_says_so_beside_itself(
     refuse(page, "/me", "storage")
     use(switch(page, "answers"))
     expect(switch(page, "answers")).to_be_checked()
-    alert = page.get_by_role("alert")
+    alert = page.locator(".error")
     expect(alert).to_contain_text("The service is busy")
     expect(switch(page, "answers")).to_be_focused()
     expect(switch(page, "answers")).to_have_accessible_description(re.compile("busy"))
@@ -379,10 +379,10 @@ def test_a_page_that_cannot_be_left_is_told_below_the_list(
     opened.locator("summary").click()
     refuse(page, "/page/follow", "too_many", 429)
     use(button(opened, f"Unfollow: {POST}"))
-    expect(page.get_by_role("alert")).to_have_text("Too fast: please wait 40 s.")
+    expect(page.locator(".error")).to_have_text("Too fast: please wait 40 s.")
     expect(button(opened, f"Unfollow: {POST}")).to_be_focused()
     last = opened.get_by_role("listitem").bounding_box()
-    told = page.get_by_role("alert").bounding_box()
+    told = page.locator(".error").bounding_box()
     below = button(opened, "Change password").bounding_box()
     assert last
     assert told
@@ -440,11 +440,11 @@ def test_a_file_that_cannot_be_had_is_told_beside_the_button(
     open_panel(page)
     page.context.set_offline(True)
     use(button(panel(page), "Download my data"))
-    expect(panel(page).get_by_role("alert")).to_contain_text("can’t be reached")
+    expect(panel(page).locator(".error")).to_contain_text("can’t be reached")
     page.context.set_offline(False)
     with page.expect_download():
         use(button(panel(page), "Download my data"))
-    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".error")).to_have_count(0)
 
 
 def test_an_account_that_cannot_be_had_is_asked_for_again(
@@ -455,11 +455,11 @@ def test_an_account_that_cannot_be_had_is_asked_for_again(
     main(page).click()
     page.context.set_offline(True)
     use(button(page, "Account"))
-    expect(panel(page).get_by_role("alert")).to_contain_text("can’t be reached")
+    expect(panel(page).locator(".error")).to_contain_text("can’t be reached")
     page.context.set_offline(False)
     use(button(panel(page), "Try again"))
     expect(switch(page, "answers")).to_be_visible()
-    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".error")).to_have_count(0)
 
 
 def test_an_answer_for_a_panel_that_was_closed_changes_nothing(
@@ -489,7 +489,7 @@ def test_a_login_that_has_ended_meanwhile_leads_to_a_new_one(
     with ground.app.house.store.writing():
         ground.app.house.store.end_tokens(account)
     use(button(page, "Account"))
-    expect(page.get_by_role("alert")).to_contain_text("Your session has expired.")
+    expect(page.locator(".error")).to_contain_text("Your session has expired.")
     expect(panel(page)).to_have_count(0)
     expect(panel(page, "signin")).to_be_visible()
     expect(main(page)).to_have_value("Not lost.")
@@ -594,7 +594,7 @@ def test_the_last_admin_is_told_why_he_has_to_stay(ground: Ground, account: int)
     page = ann(ground)
     ending = bury(page, writing.mouse, "stay")
     button(ending, "Delete it?").click()
-    expect(ending.get_by_role("alert")).to_contain_text("You are the only admin here.")
+    expect(ending.locator(".error")).to_contain_text("You are the only admin here.")
     assert rows(ground.app, "SELECT role FROM account") == [("admin",)]
 
 
@@ -614,7 +614,7 @@ def test_a_comment_without_a_name_says_so_in_the_language_of_its_readers(
     expect(page.locator(".name")).to_have_text([word] * 4)
     expect(article(page, "Words 3.").locator(".meta")).to_contain_text(f"› {word}")
     expect(page.locator(".avatar").first).to_have_attribute("style", re.compile("_face"))
-    button(article(page, "Words 0."), re.compile(f"^{WORDS[lang]['reply']}$")).click()
+    article(page, "Words 0.").locator(".reply").click()
     label = WORDS[lang]["replyto"].replace("{n}", word)
     expect(page.get_by_role("textbox", name=label, exact=True)).to_be_focused()
 
@@ -676,11 +676,11 @@ def test_who_thinks_better_of_it_reports_nothing(ground: Ground, key: str) -> No
 def test_answer_and_report_take_each_others_place(ground: Ground) -> None:
     say(ground.app, "Hers.")
     page = ground.open()
-    button(page, "Reply").click()
+    page.locator(".reply").click()
     page.keyboard.insert_text("Half a thought")
     form = report(page, "Hers.")
     expect(article(page, "Hers.").locator("form")).to_have_count(1)
-    button(page, "Reply").click()
+    page.locator(".reply").click()
     expect(form).to_have_count(0)
     expect(textbox(page, "Reply to 陆知微")).to_have_value("Half a thought")
 
@@ -737,7 +737,7 @@ def test_a_report_that_fails_is_told_in_its_place(
     form = report(page, "Buy this.")
     textbox(form, "What is wrong with it?").fill("It is an advertisement.")
     button(form, "Report").click()
-    expect(form.get_by_role("alert")).to_contain_text(words)
+    expect(form.locator(".error")).to_contain_text(words)
     expect(textbox(form, "What is wrong with it?")).to_have_value("It is an advertisement.")
     expect(page.get_by_text("Reported")).to_have_count(0)
 
@@ -794,7 +794,7 @@ def switch_error(page: Page) -> None:
     open_panel(page)
     refuse(page, "/me", "storage")
     page.get_by_role("switch").first.click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error")).to_be_visible()
 
 
 def change(page: Page) -> None:
@@ -803,7 +803,7 @@ def change(page: Page) -> None:
 
 def wrong(page: Page) -> None:
     step(page, "change").locator(".button").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error")).to_be_visible()
 
 
 def erase(page: Page) -> None:
@@ -824,7 +824,7 @@ def reporting(page: Page) -> None:
 def report_error(page: Page) -> None:
     refuse(page, "/report", "storage")
     report(page, "Buy this.").locator(".button").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.locator(".error")).to_be_visible()
 
 
 def thanks(page: Page) -> None:

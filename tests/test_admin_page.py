@@ -336,14 +336,26 @@ def test_a_link_for_an_account_asks_for_a_new_password_only(desk: Desk) -> None:
     expect(page.get_by_text(f"For \u2068{MAIL}\u2069.")).to_be_visible()
     expect(page.locator("form input:visible")).to_have_count(1)
     keyboard(page.get_by_label("Password"), "another one")
-    keyboard(button(page, "Begin"))
-    expect(page.get_by_role("heading", name="You are the admin")).to_be_focused()
+    keyboard(button(page, "Save"))
+    told(page, "Your new password is set. Other devices are signed out.")
+    expect(page.get_by_role("heading", name="Queue")).to_be_visible()
     button(page, "Sign out").click()
     desk.expected.append(REFUSED)
     sign_in(page, keyboard)
     expect(page.get_by_role("alert")).to_contain_text("password is wrong")
     sign_in(page, keyboard, "another one")
-    expect(page.get_by_role("navigation")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
+
+
+def test_a_link_makes_an_admin_of_a_reader_and_says_so(desk: Desk) -> None:
+    account(desk.app, "ann@blog.example", "Ann", role="user")
+    link = new_admin_link(desk.app.house.store, desk.app.house.world, "ann@blog.example")
+    page = desk.new_page(signed=False)
+    page.goto(f"{desk.service}/admin#link={link}")
+    expect(page.get_by_text("For \u2068ann@blog.example\u2069.")).to_be_visible()
+    page.get_by_label("Password").fill("another one")
+    button(page, "Begin").click()
+    expect(page.get_by_role("heading", name="You are the admin")).to_be_focused()
 
 
 @pytest.mark.parametrize("link", ["0" * 32, "", "x" * 3000, "%00", "<img src=x onerror=alert(1)>"])
@@ -654,6 +666,30 @@ def test_an_answer_can_be_given_up_and_what_was_typed_stays(desk: Desk) -> None:
     expect(page.get_by_role("textbox")).to_have_value("Half a thought")
 
 
+def test_escape_closes_an_answer_whose_text_is_kept(desk: Desk) -> None:
+    given(desk.app, "One.")
+    page = desk.open()
+    page.keyboard.press("r")
+    page.keyboard.insert_text("Half a thought")
+    page.keyboard.press("Escape")
+    expect(row(page, "One.")).to_be_focused()
+    expect(page.get_by_role("textbox")).to_have_count(0)
+    page.keyboard.press("r")
+    expect(page.get_by_role("textbox")).to_have_value("Half a thought")
+
+
+def test_escape_closes_an_edit_only_where_nothing_is_lost(desk: Desk) -> None:
+    given(desk.app, "One.")
+    page = desk.open()
+    page.keyboard.press("e")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Text")).to_have_count(0)
+    page.keyboard.press("e")
+    page.keyboard.insert_text("Changed. ")
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Text")).to_have_value(re.compile("Changed. "))
+
+
 def test_a_comment_is_edited_in_place(desk: Desk, act: Act) -> None:
     given(desk.app, "A tpyo.", website="https://old.example/")
     page = desk.open()
@@ -777,6 +813,15 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     expect(facts.locator(".place")).to_contain_text("Brazil")
 
 
+def test_what_can_be_done_with_each_comment_is_seen_without_the_mouse(desk: Desk) -> None:
+    given(desk.app, "One.", "Two.")
+    page = desk.open(**WINDOW)
+    seen = "e => e.checkVisibility({opacityProperty: true, visibilityProperty: true})"
+    actions = page.locator("article .acts button").all()
+    assert len(actions) > 10
+    assert all(action.evaluate(seen) for action in actions)
+
+
 def test_links_in_a_comment_say_where_they_lead(desk: Desk) -> None:
     given(desk.app, "[blog.example](https://evil.example/x) and https://plain.example/")
     page = desk.open()
@@ -787,6 +832,14 @@ def test_links_in_a_comment_say_where_they_lead(desk: Desk) -> None:
     expect(links.last).not_to_have_attribute("data-host", re.compile(""))
     for link in links.all():
         assert {"noopener", "noreferrer"} <= set((link.get_attribute("rel") or "").split())
+
+
+def test_links_are_named_in_browsers_that_lack_a_check_for_addresses(desk: Desk) -> None:
+    say(desk.app, "See [here](https://www.other.example/a) and [home](mailto:ann@example.com).")
+    page = desk.new_page()
+    page.add_init_script("delete URL.canParse")  # Safari 16
+    page.goto(f"{desk.service}/admin")
+    expect(there(page).locator(".body a[data-host]")).to_have_text("here")
 
 
 def test_a_long_comment_is_folded_and_opens(desk: Desk) -> None:
@@ -1029,6 +1082,13 @@ def test_pages_are_listed_with_their_sums_and_sorted(desk: Desk) -> None:
     expect(page.get_by_role("article")).to_have_count(3)
 
 
+def test_a_button_of_a_row_says_which_row_it_is_of(desk: Desk) -> None:
+    say(desk.app, "One.", page="/a/")
+    page = desk.open("pages")
+    for name in ("Close", "Rename"):
+        expect(button(page, name)).to_have_accessible_description(re.compile("^/a/"))
+
+
 def test_a_page_is_closed_and_reopened(desk: Desk) -> None:
     paged(desk.app)
     page = desk.open("pages")
@@ -1182,6 +1242,15 @@ def test_a_block_of_each_kind_is_added(desk: Desk, kind: str, value: str, kept: 
     expect(nothing(page, "Nobody and nothing is blocked.")).to_be_visible()
 
 
+@pytest.mark.parametrize("how", [WINDOW, TOUCH], ids=["desk", "phone"])
+def test_the_controls_of_a_block_are_of_one_height(desk: Desk, how: Any) -> None:
+    page = desk.open("blocks", **how)
+    controls = page.locator(".adding :is(input, select, button)")
+    heights = controls.evaluate_all("all => all.map(e => Math.round(e.offsetHeight))")
+    assert len(heights) == 5
+    assert len(set(heights)) == 1
+
+
 def test_a_block_that_is_no_such_thing_is_refused_in_words(desk: Desk) -> None:
     desk.expected.append(REFUSED)
     page = desk.open("blocks")
@@ -1189,6 +1258,38 @@ def test_a_block_that_is_no_such_thing_is_refused_in_words(desk: Desk) -> None:
     button(page, "Add").click()
     expect(page.get_by_role("alert")).to_contain_text("This can’t be blocked")
     expect(page.get_by_label("Value")).to_have_value("not an address")
+
+
+def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
+    desk.expected.append(REFUSED)
+    page = desk.open("blocks")
+    page.get_by_label("Value").fill("0.0.0.0/0")
+    button(page, "Add").click()
+    expect(page.get_by_role("alert")).to_contain_text(
+        re.compile("Of the latest [0-9]+ comments, [0-9]")
+    )
+    assert run(desk.app, "SELECT value FROM block") == []
+    button(page, "Block anyway").click()
+    expect(line(page, "0.0.0.0/0")).to_be_visible()
+    button(line(page, "0.0.0.0/0"), "Remove").click()
+    button(page, "Undo").click()
+    expect(line(page, "0.0.0.0/0")).to_be_visible()
+
+
+def test_who_changes_a_block_that_was_asked_about_is_asked_again(desk: Desk) -> None:
+    desk.expected.append(REFUSED)
+    page = desk.open("blocks")
+    for value in ("0.0.0.0/0", "::/0"):
+        page.get_by_label("Value").fill(value)
+        with page.expect_response("**/admin/blocks") as answer:
+            page.keyboard.press("Enter")
+        assert answer.value.status == 409
+        expect(page.get_by_role("alert")).to_contain_text("Of the latest")
+    page.get_by_label("Value").fill("192.0.2.1")
+    page.keyboard.press("Enter")
+    expect(line(page, "192.0.2.1")).to_be_visible()
+    expect(button(page, "Add")).to_be_visible()
+    assert run(desk.app, "SELECT value FROM block") == [("192.0.2.1",)]
 
 
 def test_a_removed_block_comes_back_by_undo_with_its_note_and_time(desk: Desk, use: Use) -> None:
@@ -1337,6 +1438,14 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
     expect(page.get_by_role("table", name="Most commented").locator("tbody th").first).to_have_text(
         "/b/"
     )
+
+
+@settled(server_public_url="https://comments.blog.example")
+def test_an_address_among_the_settings_stands_in_one_line(desk: Desk) -> None:
+    desk.expected.append("Cross-Origin-Opener-Policy")  # this page came over plain http
+    page = desk.open("settings", **WINDOW)
+    address = page.get_by_text("https://comments.blog.example", exact=True)
+    assert address.evaluate("e => e.getClientRects().length") == 1
 
 
 @settled(

@@ -390,6 +390,22 @@ def test_what_waits_and_the_menus_outlive_another_order_and_more(ground: Ground)
     expect(article(page, "Waits.")).to_have_count(1)
 
 
+def test_a_comment_is_moderated_while_more_are_looked_for(ground: Ground) -> None:
+    for number in range(12):
+        seen(ground.app, f"No. {number}.")
+    page = admin(ground)
+    held: list[Route] = []
+    page.route("**/comments/waiting?**", lambda route: held.append(route))
+    with page.expect_request("**/comments/waiting?**"):
+        button(page, "Show more").click()
+    choose(page, "No. 11.", "Pin")
+    expect(menu(page, "No. 11.")).to_be_focused()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(page.locator(".moderate")).to_have_count(12)
+
+
 def test_two_threads_of_a_page_have_each_their_own(ground: Ground) -> None:
     for name in ("first", "second"):
         say(ground.app, f"Of the {name}.", page=f"/{name}/")

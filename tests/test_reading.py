@@ -471,11 +471,13 @@ SELECT = """([from, to]) => {
     const [start, at] = find(from), [end, last] = find(to)
     getSelection().setBaseAndExtent(start, at, end, last + to.length)
 }"""
+# The page hears of it, and looks at what is selected when that rests for a tenth of a second.
+RESTED = "() => new Promise(go => setTimeout(go, 150))"
 
 
 def select(page: Page, start: str, end: str | None = None) -> None:
     page.evaluate(SELECT, [start, end or start])
-    page.evaluate("() => new Promise(go => setTimeout(go, 20))")  # the page hears of it
+    page.evaluate(RESTED)
 
 
 def drag(page: Page, start: Locator, end: Locator) -> None:
@@ -487,7 +489,7 @@ def drag(page: Page, start: Locator, end: Locator) -> None:
     page.mouse.down()
     page.mouse.move(there["x"] + 20, there["y"] + there["height"] / 2, steps=4)
     page.mouse.up()
-    page.evaluate("() => new Promise(go => setTimeout(go, 20))")
+    page.evaluate(RESTED)
 
 
 # What comes at the first touch is there: its style first, then its words.
@@ -516,7 +518,7 @@ def quote(page: Page) -> Locator:
 
 
 def answer_of(page: Page) -> Locator:
-    return page.get_by_label(re.compile("^回复 "))
+    return page.get_by_role("textbox", name=re.compile("^回复 "))
 
 
 def test_what_is_selected_in_a_comment_begins_the_answer_and_is_posted_as_a_quote(
@@ -579,6 +581,70 @@ def test_nothing_is_offered_for_what_is_not_of_one_comment(
     expect(quote(page)).to_have_count(0)
 
 
+# As Safari 17 has it: the roots one by one, and nothing else.
+OLD_RANGES = """{
+  const plain = Selection.prototype.getComposedRanges
+  Selection.prototype.getComposedRanges = function (...roots) {
+    if (!roots.every(root => root instanceof ShadowRoot)) throw TypeError('no shadow root')
+    return plain.call(this, {shadowRoots: roots})
+  }
+}"""
+
+
+def test_what_is_selected_is_quoted_where_the_browser_asks_in_the_old_way(
+    app: App, page: Page, touch: View
+) -> None:
+    fill(app, 1)
+    page.add_init_script(OLD_RANGES)
+    touch()
+    select(page, "No. 1.")
+    quote(page).click()
+    expect(answer_of(page)).to_have_value("> No. 1.\n\n")
+
+
+def test_the_button_goes_with_its_use_though_the_browser_tells_of_no_change(
+    app: App, touch: View
+) -> None:
+    fill(app, 1)
+    page = touch()
+    select(page, "No. 1.")
+    stop = "event => event.stopImmediatePropagation()"  # in a shadow root, WebKit tells nothing
+    page.evaluate(f"() => document.addEventListener('selectionchange', {stop}, true)")
+    expect(quote(page)).to_have_css("user-select", "none")
+    quote(page).click()
+    expect(answer_of(page)).to_have_value("> No. 1.\n\n")
+    expect(quote(page)).to_have_count(0)
+
+
+MEASURED = """{
+  window.measured = 0
+  const plain = Selection.prototype.getComposedRanges
+  Selection.prototype.getComposedRanges = function (how) {
+    measured++
+    return plain.call(this, how)
+  }
+}"""
+DRAGGED = """async text => {
+  for (let length = 1; length <= text.length; length++) {
+    const heard = new Promise(go => document.addEventListener('selectionchange', go, {once: true}))
+    getSelection().modify('extend', 'forward', 'character')
+    await heard
+  }
+}"""
+
+
+def test_a_selection_is_measured_when_it_rests(app: App, page: Page, stay: View) -> None:
+    fill(app, 1)
+    page.add_init_script(MEASURED)
+    stay()
+    page.evaluate(SELECT, ["N", "N"])
+    page.evaluate(DRAGGED, "o. 1.")
+    assert page.evaluate("measured") == 0
+    page.clock.run_for(100)
+    expect(quote(page)).to_be_visible()
+    assert page.evaluate("measured") == 1
+
+
 def test_nothing_is_offered_in_a_preview_or_a_field(app: App, touch: View) -> None:
     fill(app, 1)
     page = touch()
@@ -589,7 +655,7 @@ def test_nothing_is_offered_in_a_preview_or_a_field(app: App, touch: View) -> No
     select(page, "Of my own.")
     expect(quote(page)).to_have_count(0)
     field.select_text()
-    idle(page)
+    page.evaluate(RESTED)
     expect(quote(page)).to_have_count(0)
 
 
@@ -759,6 +825,17 @@ def test_keys_move_through_the_comments_that_are_seen(app: App, touch: View) -> 
     assert here(page) == "Depth 0."
 
 
+def test_keys_move_in_browsers_that_cannot_say_what_is_visible(
+    app: App, page: Page, touch: View
+) -> None:
+    fill(app, 2)
+    page.add_init_script("delete Element.prototype.checkVisibility")  # Safari 17.3
+    touch()
+    comment(page, "No. 2.").focus()
+    page.keyboard.press("j")
+    expect(comment(page, "No. 1.")).to_be_focused()
+
+
 def test_keys_answer_like_and_begin_to_write(app: App, touch: View) -> None:
     fill(app, 2)
     page = touch()
@@ -926,6 +1003,7 @@ def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None
     folded = page.locator(".folded")
     assert folded.evaluate("it => it.clientHeight < it.scrollHeight")
     page.emulate_media(media="print")
+    expect(page.locator(".meta").first).to_have_css("break-after", "avoid")
     for what in ("form", "button", "select", "[role=status]", "textarea", "summary"):
         assert page.locator(f"commentd-thread {what}").count() > 0
         assert page.locator(f"commentd-thread {what}").filter(visible=True).count() == 0
@@ -935,7 +1013,7 @@ def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None
     for text in ("Depth 0.", "Depth 1.", "3 条评论", "陆知微"):
         expect(page.locator("commentd-thread").get_by_text(text).first).to_be_visible()
     page.emulate_media(media="screen")
-    expect(page.get_by_label("回复 A")).to_be_visible()
+    expect(page.get_by_role("textbox", name="回复 A")).to_be_visible()
     assert folded.evaluate("it => it.clientHeight < it.scrollHeight")
 
 
@@ -1271,6 +1349,21 @@ def test_a_lazy_thread_waits_though_the_page_notes_where_the_reader_is(
     expect(page.locator(".body")).to_have_text("Of the first.")
 
 
+def test_a_lazy_thread_that_is_not_near_looks_for_nothing_new(
+    page: Page, view: View, asked: list[str]
+) -> None:
+    page.clock.install()
+    lazy = "<commentd-thread loading=lazy></commentd-thread>"
+    view("<div style='height: 9000px'>An essay</div>" + lazy + TAG)
+    expect(page.locator("commentd-thread:defined")).to_have_count(1)
+    with page.expect_response("**/words/**"):
+        page.clock.fast_forward(60_000)
+    idle(page)
+    page.clock.fast_forward(180_000)
+    idle(page)
+    assert [url for url in urls(asked) if "/pages" in url] == []
+
+
 # The ground
 
 # As the reader sees them: CSS lightness of text and link, and of the ground that the test names.
@@ -1310,28 +1403,26 @@ def dressed(app: App, view: View) -> View:
     return dressed
 
 
-DARK, LIGHT = "rgb(34, 34, 34)", "rgb(221, 221, 221)"  # what a faint text becomes
-
-
 @pytest.mark.parametrize(
     ("style", "ground", "text"),
     [
-        ("html { background: #303030 } body { background: #303030 }", "#303030", LIGHT),
-        ("body { background: #111; color: #333 }", "#111", LIGHT),
-        ("body { background: oklch(.98 .01 90); color: #fff }", "#f8f6f0", DARK),
+        ("html { background: #303030 } body { background: #303030 }", "#303030", None),
+        ("body { background: #111; color: #333 }", "#111", None),
+        ("body { background: oklch(.98 .01 90); color: #fff }", "#f8f6f0", None),
+        ("body { color: #eee }", "#fff", None),
         ("body { background: #111; color: #ccc }", "#111", "rgb(204, 204, 204)"),
         ("body { background: #fff; color: #555 }", "#fff", "rgb(85, 85, 85)"),
-        ("body { color: #000 } main { background: #222 }", "#222", LIGHT),
+        ("body { color: #000 } main { background: #222 }", "#222", None),
         ("body { background: #222; color: #eee } main { background: transparent }", "#222",
          "rgb(238, 238, 238)"),
     ],
 )  # fmt: skip
 def test_a_text_too_faint_on_its_ground_is_mended_and_no_other(
-    dressed: View, style: str, ground: str, text: str
+    dressed: View, style: str, ground: str, text: str | None
 ) -> None:
     page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
-    page.wait_for_function(f"text => ({SEEN})('#000')[0] === text", arg=text)
-    _, far, linked = seen_on(page, ground)
+    seen, far, linked = seen_on(page, ground)
+    assert text in (seen, None)
     assert far >= 45
     assert linked >= 35
 
@@ -1372,14 +1463,16 @@ def test_a_text_can_be_read_after_the_page_is_switched_and_back(
 ) -> None:
     own = "html.night { color: #eee }" if text == "own" else ""
     page = dressed(NIGHT + style + own)
-    assert seen_on(page, "#fff")[0] == "rgb(0, 0, 0)"
+    assert seen_on(page, "#fff")[1] == 100
     page.evaluate("document.documentElement.className = 'night'")
-    night = "rgb(238, 238, 238)" if own else LIGHT
-    page.wait_for_function(f"() => ({SEEN})('#1b1b1b')[0] === '{night}'")
+    read = f"() => ({SEEN})('#1b1b1b')[1] >= 45"
+    page.wait_for_function(read)
     page.evaluate("Promise.all(document.getAnimations().map(it => it.finished))")
-    page.wait_for_function(f"() => ({SEEN})('#1b1b1b')[0] === '{night}'")
+    page.wait_for_function(read)
+    if own:
+        assert seen_on(page, "#1b1b1b")[0] == "rgb(238, 238, 238)"
     page.evaluate("document.documentElement.className = ''")
-    page.wait_for_function(f"() => ({SEEN})('#fff')[0] === 'rgb(0, 0, 0)'")
+    page.wait_for_function(f"() => ({SEEN})('#fff')[1] === 100")
 
 
 @pytest.mark.parametrize("start", ["light", "dark"])
@@ -1396,20 +1489,20 @@ def test_a_page_without_colours_of_its_own_is_read_in_both_schemes(
 
 
 @pytest.mark.parametrize(
-    ("theme", "own", "text"),
-    [("dark", "rgb(0, 0, 0)", LIGHT), ("light", "rgb(255, 255, 255)", DARK)],
+    ("theme", "own", "ground"),
+    [("dark", "rgb(0, 0, 0)", "#000"), ("light", "rgb(255, 255, 255)", "#fff")],
 )
 def test_the_attribute_says_the_ground_where_the_page_cannot(
-    dressed: View, theme: str, own: str, text: str
+    dressed: View, theme: str, own: str, ground: str
 ) -> None:
     body = f"<commentd-thread theme={theme}></commentd-thread>{TAG}"
     page = dressed(f"body {{ background: #777; color: {own} }}", body)
-    page.wait_for_function(f"() => ({SEEN})('#000')[0] === '{text}'")
+    page.wait_for_function(f"() => ({SEEN})('{ground}')[1] >= 45")
     other = "light" if theme == "dark" else "dark"
     page.locator("commentd-thread").evaluate(
         "(it, theme) => it.setAttribute('theme', theme)", other
     )
-    page.wait_for_function(f"() => ({SEEN})('#000')[0] === '{own}'")
+    page.wait_for_function(f"() => ({SEEN})('{own}')[1] === 0")
 
 
 def test_colours_that_the_page_sets_for_the_comments_win(dressed: View) -> None:
@@ -1426,6 +1519,155 @@ def test_a_link_too_faint_is_mixed_with_the_text_and_no_other(dressed: View) -> 
     assert seen_on(page, "#fff")[2] >= 45
     page.evaluate("document.documentElement.className = 'night'")
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
+
+
+# Two dozen threads on one page, whose links go round the wheel of colours; what stands out how far.
+WHEEL = """async ({ground, text, lightness}) => {
+  const brush = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true})
+  const over = (...colors) => {
+    for (const color of colors) {
+      brush.fillStyle = color
+      brush.fillRect(0, 0, 1, 1)
+    }
+    return [...brush.getImageData(0, 0, 1, 1).data].slice(0, 3)
+  }
+  const light = color => color.map(c => c / 255)
+    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], .05)
+  const contrast = (back, color) => {
+    const pair = [light(over(...back)), light(over(...back, color))]
+    return Math.max(...pair) / Math.min(...pair)
+  }
+  for (const [name, value] of Object.entries({ground, text, lightness})) {
+    document.documentElement.style.setProperty('--' + name, value)
+  }
+  await new Promise(go => requestAnimationFrame(go))
+  await Promise.all(document.getAnimations().map(each => each.finished.catch(() => 0)))
+  await new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))
+  const low = []
+  const threads = [...document.querySelectorAll('commentd-thread')]
+  for (const [number, {shadowRoot}] of threads.entries()) {
+    const style = (selector, pseudo) => getComputedStyle(shadowRoot.querySelector(selector), pseudo)
+    const button = style('.form .button')
+    const marked = getComputedStyle(shadowRoot.querySelector('[data-target]')).backgroundColor
+    const ratios = {
+      text: [4.5, contrast([ground], style('.head b').color)],
+      link: [4.5, contrast([ground], style('.body a').color)],
+      'marked link': [4.5, contrast([ground, marked], style('.body a').color)],
+      'marked time': [4.5, contrast([ground, marked], style('time').color)],
+      reply: [4.5, contrast([ground], style('.reply').color)],
+      placeholder: [4.5, contrast([ground], style('textarea', '::placeholder').color)],
+      error: [4.5, contrast([ground], style('.error').color)],
+      field: [3, contrast([ground], style('textarea').borderTopColor)],
+      button: [3, contrast([ground], button.backgroundColor)],
+      'its word': [4.5, contrast([button.backgroundColor], button.color)],
+    }
+    for (const [name, [least, ratio]] of Object.entries(ratios)) {
+      if (!(ratio >= least)) low.push([number * 15, lightness, name, ratio])
+    }
+  }
+  return low
+}"""
+
+
+def test_all_can_be_read_whatever_colours_the_blog_has(app: App, view: View) -> None:
+    say(app, "See [there](https://a.example/).")
+    threads = "".join(
+        f"<div style='--hue: {hue}'><commentd-thread></commentd-thread></div>"
+        for hue in range(0, 360, 15)
+    )
+    style = """<style>
+        html { color-scheme: light dark }
+        body { background: var(--ground, #fff); color: var(--text, #222) }
+        a { color: hsl(var(--hue) 85% var(--lightness, 50%)) }</style>"""
+    page = view(threads + TAG, head=style)
+    expect(page.locator("article")).to_have_count(24)
+    for thread in page.locator("commentd-thread").all():
+        thread.locator(".form .button").evaluate("e => e.form.requestSubmit()")
+    expect(page.locator(".error")).to_have_count(24)
+    page.evaluate("""() => document.querySelectorAll('commentd-thread').forEach(
+        ({shadowRoot}) => shadowRoot.querySelector('article').setAttribute('data-target', ''))""")
+    grounds = {
+        "#ffffff": ["#000000", "#333333", "#555555", "#707070", "#999999", "#49b1f5"],
+        "#f4ecd8": ["#433422", "#8a7a5c", "#f4ecd8"],
+        "#808080": ["#111111", "#eeeeee"],
+        "#4a4a4a": ["#bbbbbb", "#777777"],
+        "#0d1b2a": ["#e0e1dd", "#778da9", "#415a77"],
+        "#000000": ["#ffffff", "#888888", "#222222"],
+    }
+    low = [
+        [ground, text, *each]
+        for ground, texts in grounds.items()
+        for text in texts
+        for lightness in ("20%", "40%", "60%", "80%")
+        for each in page.evaluate(WHEEL, {"ground": ground, "text": text, "lightness": lightness})
+    ]
+    assert {(ground, text, name): ratio for ground, text, *_, name, ratio in low} == {}
+
+
+@pytest.mark.parametrize(
+    ("link", "ground", "text"),
+    [
+        ("#49b1f5", "#ffffff", "#4c4948"),
+        ("#357edd", "#ffffff", "#333333"),
+        ("#e8590c", "#ffffff", "#333333"),
+        ("#1abc9c", "#ffffff", "#555555"),
+        ("#30a9de", "#252d38", "#c4c6c9"),
+    ],
+)
+def test_the_button_can_be_read_on_blogs_with_light_links(
+    dressed: View, link: str, ground: str, text: str
+) -> None:
+    page = dressed(f"body {{ background: {ground}; color: {text} }} a {{ color: {link} }}")
+    page.get_by_label("写下你的想法…").click()
+    parts = "() => [...document.querySelector('commentd-thread').shadowRoot.querySelectorAll"
+    colors = page.evaluate(
+        parts + "('.button')].map(e => [getComputedStyle(e).color, getComputedStyle(e)"
+        ".backgroundColor])[0]"
+    )
+    ratio = page.evaluate(
+        """colors => {
+          const probe = document.body.appendChild(document.createElement('i'))
+          const [one, two] = colors.map(color => {
+            probe.style.color = `color(from ${color} xyz x y z)`
+            return Number(getComputedStyle(probe).color.split(' ')[2]) + .05
+          })
+          probe.remove()
+          return Math.max(one / two, two / one)
+        }""",
+        colors,
+    )
+    assert ratio >= 4.5
+
+
+def test_a_theme_that_keeps_the_colour_of_links_is_noticed(dressed: View) -> None:
+    style = """a { color: #1a73e8 } body { background: #fff; color: #222 }
+        body.night { background: #111; color: #ddd }"""
+    page = dressed(style)
+    thread = page.locator("commentd-thread")
+    expect(thread).to_have_css("color-scheme", "light")
+    page.evaluate("document.body.className = 'night'")
+    expect(thread).to_have_css("color-scheme", "dark")
+    expect(page.locator(".head b")).to_have_css("color", "rgb(221, 221, 221)")
+    page.evaluate("document.body.className = ''")
+    expect(thread).to_have_css("color-scheme", "light")
+    expect(page.locator(".head b")).to_have_css("color", "rgb(34, 34, 34)")
+
+
+def test_no_colour_is_mixed_from_that_of_the_element_itself(page: Page, view: View) -> None:
+    # Safari 16.4 and 16.5 crash at that (WebKit bug 256171).
+    page.add_init_script("""
+        const sheets = Object.getOwnPropertyDescriptor(ShadowRoot.prototype, 'adoptedStyleSheets')
+        Object.defineProperty(ShadowRoot.prototype, 'adoptedStyleSheets', {...sheets, set(list) {
+          window.before = this.host.style.getPropertyValue('--_own')
+          sheets.set.call(this, list)
+        }})""")
+    view("<style>body { color: #123456 }</style>" + TAG)
+    expect(page.locator(".none")).to_be_visible()
+    assert page.evaluate("before") == "rgb(18, 52, 86)"
+    for script in ("embed.js", "more.js", "account.js"):
+        text = (widget.STATIC / script).read_text("utf-8")
+        assert re.findall(r"(?:--_\w+|color-mix\()[^;{]*currentColor", text) == []
 
 
 REST = "() => new Promise(go => setTimeout(go, 150))"
@@ -1470,6 +1712,75 @@ def test_in_an_element_of_the_page_the_ground_is_that_element_s(app: App, view: 
     idle(page)
     idle(page)
     expect(page.locator(".head b")).to_have_css("color", "rgb(238, 238, 238)")
+
+
+# Names and places
+
+
+def test_each_thing_says_what_it_belongs_to(app: App, view: View) -> None:
+    say(app, "Hello.", "Ann")
+    page = view(TAG, lang="en")
+    section = page.get_by_role("region", name="Comments")
+    expect(section.get_by_role("heading", name="1 comment")).to_be_visible()
+    expect(section.get_by_role("article", name="Ann")).to_contain_text("Hello.")
+    section.get_by_role("button", name="Reply to Ann").click()
+    expect(section.get_by_role("textbox", name="Reply to Ann")).to_be_focused()
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_name_of_the_reply_button_holds_the_word_that_it_shows(lang: str) -> None:
+    assert words(lang, "reply").lower() in words(lang, "replyto").lower()
+
+
+@pytest.mark.parametrize(
+    ("lang", "named"), [("en", "France"), ("zh-CN", "法国"), ("de", "Frankreich")]
+)
+def test_a_comment_with_a_country_only_shows_it_in_each_language(
+    app: App, view: View, lang: str, named: str
+) -> None:
+    say(app, "Imported.")
+    run(app, "UPDATE comment SET country = 'FR', location = ''")
+    page = view(TAG, lang=lang)
+    expect(comment(page, "Imported.").locator(".meta")).to_contain_text(named)
+
+
+@pytest.mark.parametrize(
+    "options", [{"locale": "zh-CN", "viewport": {"width": 390, "height": 800}}]
+)
+def test_on_a_closed_page_the_order_stays_in_the_line_of_the_number(app: App, view: View) -> None:
+    fill(app, 3)
+    run(app, "UPDATE page SET closed = 1")
+    page = view(TAG, lang="en")
+    expect(page.get_by_text("Comments are closed.")).to_be_visible()
+    count = page.locator(".head b").bounding_box()
+    order = page.locator(".head select").bounding_box()
+    assert count
+    assert order
+    assert order["y"] < count["y"] + count["height"]
+
+
+@pytest.mark.parametrize(("lang", "text"), [("en", "شكرا جزيلا لك."), ("ar", "Thank you.")])
+def test_a_text_of_the_other_direction_begins_at_its_own_side(
+    app: App, view: View, lang: str, text: str
+) -> None:
+    say(app, text)
+    page = view(TAG, lang=lang)
+    expect(comment(page, text)).to_be_visible()
+    left, right = page.locator(".body p").evaluate("""p => {
+        const range = document.createRange()
+        range.selectNodeContents(p)
+        const [box, line] = [p.getBoundingClientRect(), range.getBoundingClientRect()]
+        return [line.left - box.left, box.right - line.right]
+    }""")
+    assert (left > 100, right > 100) == ((True, False) if lang == "en" else (False, True))
+
+
+def test_the_placeholder_stands_on_the_side_of_the_language(view: View) -> None:
+    page = view(TAG, lang="ar")
+    box = page.get_by_role("textbox").first
+    expect(box).to_have_css("direction", "rtl")
+    box.fill("Hello")
+    expect(box).to_have_css("direction", "ltr")
 
 
 # Languages

@@ -20,8 +20,9 @@ LETTERS = sorted(all_words())
 
 def inline(language: str) -> dict[str, str]:
     """The words that stand in the script itself."""
-    table = re.findall(rf"^  '?{language}'?: \{{\n(.*?)^  \}},$", EMBED, re.M | re.S)
-    return dict(re.findall(r"^    (\w+): '(.*)',$", table[0], re.M)) if table else {}
+    rows = re.findall(r"^  \['(\w+)', '(.*?)'(?:, '(.*)')?\],$", EMBED, re.M)
+    column = {"en": 1, "zh-CN": 2}.get(language)
+    return {row[0]: row[column] for row in rows if row[column]} if column else {}
 
 
 WORDS = {language: {**inline(language), **words} for language, words in FILES.items()}
