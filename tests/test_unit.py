@@ -1,0 +1,314 @@
+"""The printed units, run by a systemd of their own: each line of them holds while somebody signs
+up, comments and has a backup made.
+
+systemd runs as the first process of new namespaces: it sees a /run, a /tmp and processes of its
+own, and the programs of this machine. That takes root and cgroup 2."""
+
+import configparser
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PAGE
+from test_server import Answer, Service, until
+
+ROOT = Path(__file__).parent.parent
+BLOG = Path("/srv/commentd/blog")
+ANN = {"email": "ann@example.com", "password": "a long enough passphrase"}
+BOB = {"email": "bob@example.com", "password": "another passphrase", "captcha_token": "x"}
+
+# What is mounted is seen in these namespaces alone. $1: the folder of the blog, $2: the kind.
+BOOT = """
+set -eu
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs -o mode=755 tmpfs /srv
+mkdir -p /srv/commentd/blog /srv/python /srv/program /srv/packages /srv/copies
+mount --bind "$1" /srv/commentd/blog
+mount --bind "$3" /srv/python
+mount --bind "$4" /srv/program
+mount --bind "$5" /srv/packages
+for folder in /run /tmp /var/tmp /var/cache; do mount -t tmpfs -o mode=755 tmpfs $folder; done
+mkdir -p /run/units/commentd.service.d /run/units/commentd@.service.d
+cp /etc/passwd /etc/group /run
+echo "commentd:x:64999:64999::/nonexistent:/usr/sbin/nologin" >> /run/passwd
+echo "commentd:x:64999:" >> /run/group
+mount --bind /run/passwd /etc/passwd
+mount --bind /run/group /etc/group
+chown -R commentd:commentd /srv/commentd/blog /srv/copies
+cd /srv/commentd/blog
+export PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib
+/srv/python/bin/$6 /srv/program/commentd.py example $2 \\
+    > /run/units/$2.printed
+mv /run/units/$2.printed /run/units/$7
+for unit in idle basic sysinit shutdown network-online; do
+    printf "[Unit]\\nDefaultDependencies=no\\n" > /run/units/$unit.target
+done
+for folder in /run/units/*.d; do
+    printf "[Service]\\nEnvironment=PYTHONPATH=/srv/packages LD_LIBRARY_PATH=/srv/python/lib
+StandardOutput=append:/srv/commentd/blog/log\\nStandardError=append:/srv/commentd/blog/log\\n" \\
+        > $folder/test.conf
+done
+unset PYTHONPATH LD_LIBRARY_PATH
+export SYSTEMD_UNIT_PATH=/run/units container=test
+exec /lib/systemd/systemd --system --unit=idle.target --log-target=null --show-status=no \\
+    --machine-id=0123456789abcdef0123456789abcdef
+"""
+NAMESPACES = ["--mount", "--pid", "--fork", "--cgroup", "--ipc", "--uts", "--mount-proc"]
+
+
+def new_cgroup() -> Path:
+    """A cgroup of our own, below which systemd makes its others."""
+    found = re.search(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.M)
+    try:
+        return Path(tempfile.mkdtemp(prefix="commentd-test-", dir=found[1] if found else "/none"))
+    except OSError as error:
+        pytest.skip(f"systemd needs root, and a cgroup 2 of its own: {error}")
+
+
+def remove(group: Path) -> bool:
+    """A cgroup and those in it; whether it is gone."""
+    for folder, _, _ in os.walk(group, topdown=False):
+        with contextlib.suppress(OSError):  # its last process is just being forgotten
+            os.rmdir(folder)
+    return not group.exists()
+
+
+class Unit(Service):
+    """The service as systemd runs it."""
+
+    def __init__(self, folder: Path, group: Path, kind: str) -> None:
+        self.folder, self.log, self.path = folder, folder / "log", folder / "commentd.db"
+        self.opened: list[socket.socket] = []
+        self.name = "commentd@blog" if kind == "systemd@" else "commentd"
+        self.log.touch()
+        file = "commentd@.service" if kind == "systemd@" else "commentd.service"
+        python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        places = (sys.base_prefix, str(ROOT), sysconfig.get_path("purelib"), python, file)
+        join = 'echo $$ > "$0/cgroup.procs"; exec unshare "$@"'
+        boot = ["--kill-child", "sh", "-c", BOOT, "boot", str(folder), kind, *places]
+        with (folder / "boot").open("w") as said:
+            self.process = subprocess.Popen(
+                ["sh", "-c", join, str(group), *NAMESPACES, *boot], stdout=said, stderr=said
+            )
+
+    def booted(self) -> "Unit":
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        until(lambda: self.process.poll() is not None or children.read_text())
+        self.init = children.read_text().strip() if self.process.poll() is None else ""
+        said = self.folder / "boot"
+        until(lambda: self.process.poll() is not None or self.ctl("is-system-running")[0] == 0)
+        if self.process.poll() is not None:
+            pytest.skip(f"systemd does not run here: {said.read_text()}")
+        return self
+
+    @property
+    def root(self) -> Path:
+        """The files as systemd sees them."""
+        return Path(f"/proc/{self.init}/root")
+
+    def inside(self, *command: str) -> tuple[int, str]:
+        """A command in systemd's namespaces: its exit code and what it says."""
+        how = ["nsenter", "-t", self.init, "-m", "-p", "-C", "-i", "-u", "--", *command]
+        ended = subprocess.run(how, capture_output=True, text=True)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def ctl(self, *words: str) -> tuple[int, str]:
+        return self.inside("systemctl", *words)
+
+    def shown(self, name: str) -> str:
+        return self.ctl("show", "--value", "-p", name, self.name)[1].strip()
+
+    @property
+    def main(self) -> int:
+        """The service's process, as this machine numbers it."""
+        for status in Path("/proc").glob("[0-9]*/status"):
+            with contextlib.suppress(OSError):
+                numbers = re.search(r"^NSpid:\s+\d+\s+(\d+)$", status.read_text(), re.M)
+                if numbers and numbers[1] == self.shown("MainPID"):
+                    return int(status.parent.name)
+        raise AssertionError("it does not run")
+
+    def sees(self, *command: str) -> tuple[int, str]:
+        """A command of the service's user, among the files that the service sees."""
+        user = ["setpriv", "--reuid=64999", "--regid=64999", "--clear-groups"]
+        how = ["nsenter", "-t", str(self.main), "-m", "--", *user]
+        ended = subprocess.run([*how, *command], capture_output=True, text=True)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def starts(self) -> "Unit":
+        greetings = self.said.count(" serves ")
+        assert self.ctl("start", self.name) == (0, "")
+        until(lambda: self.said.count(" serves ") > greetings)
+        self.address = re.findall(r"^commentd .* serves .* on (\S+)$", self.said, re.M)[-1]
+        self.address = self.address.replace("unix:", f"unix:{self.root}")
+        return self
+
+    def post(self, target: str, *headers: str, **body: Any) -> Answer:
+        return self.ask("POST", target, *headers, body=body)
+
+
+@contextlib.contextmanager
+def booted(folder: Path, kind: str, **sections: dict[str, str]) -> Iterator[Unit]:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_dict({"server": {"listen": "127.0.0.1:0"}, "captcha": {"provider": "none"}})
+    parser.read_dict(sections)
+    folder.mkdir()
+    with (folder / "commentd.ini").open("w") as file:
+        parser.write(file)
+    (folder / "commentd.ini").chmod(0o600)
+    for tool in ("unshare", "nsenter", "setpriv", "/lib/systemd/systemd"):
+        if not shutil.which(tool):
+            pytest.skip(f"there is no {tool}: install Debian's packages systemd and util-linux")
+    group = new_cgroup()
+    unit = Unit(folder, group, kind)
+    try:
+        yield unit.booted()
+    finally:
+        unit.end()
+        until(lambda: remove(group))
+
+
+def signed_up(unit: Unit) -> str:
+    """A reader's way to a token."""
+    assert unit.post("/auth/register", nickname="Bob", **BOB).status == 200
+    code = until(lambda: re.search(r"^\s*(\d{6})\s*$|\b(\d{6})\b", unit.said.partition("To: ")[2]))
+    verified = unit.post("/auth/verify", email=BOB["email"], token=code[1] or code[2])
+    assert (verified.status, verified.body.decode()) == (200, "验证成功")
+    login = unit.post("/auth/login", **BOB)
+    assert login.status == 200
+    return str(login.json["token"])
+
+
+@pytest.mark.parametrize("kind", ["systemd", "systemd@"])
+def test_under_the_printed_unit_everything_works(tmp_path: Path, kind: str) -> None:
+    with booted(tmp_path / "blog", kind) as unit:
+        unit.starts()
+        token = signed_up(unit)
+        link = re.findall(r"/admin#link=(\S+)", unit.said)[-1]
+        claimed = unit.post("/admin/claim", link=link, nickname="Ann", **ANN)
+        assert claimed.status == 200, claimed.body
+        said = {"page_url": PAGE, "content": "hi", "captcha_token": "x"}
+        posted = unit.post("/comments", f"Authorization: Bearer {token}", **said)
+        assert (posted.status, posted.json["comment"]["nickname"]) == (200, "Bob")
+        assert unit.ask("GET", f"/comments?url={PAGE}").json["total"] == 1
+        assert unit.ask("GET", "/health").json == {"ok": True}
+        assert threads_that_stand_back(unit) in (1, 2)
+        assert unit.ctl("restart", unit.name) == (0, "")
+        backups = until(lambda: [*(unit.folder / "backups").glob("*.db")])
+        assert {each.stat().st_mode & 0o777 for each in [*backups, unit.path]} == {0o600}
+        assert unit.path.stat().st_uid == 64999
+        assert unit.ctl("stop", unit.name) == (0, "")
+        assert (unit.shown("Result"), unit.shown("ExecMainStatus")) == ("success", "0")
+        assert " ERROR " not in unit.said
+        assert "Traceback" not in unit.said
+
+
+def threads_that_stand_back(unit: Unit) -> int:
+    """How many of its threads hash, which let the others go first."""
+    stats = [(thread / "stat").read_text() for thread in Path(f"/proc/{unit.main}/task").iterdir()]
+    return sum(stat.rpartition(") ")[2].split()[16] == "15" for stat in stats)
+
+
+SOCKET = {
+    "server": {"listen": "unix:/run/commentd/commentd.sock"},
+    "backup": {"folder": "/srv/copies"},
+}
+
+
+@pytest.fixture(scope="module")
+def by_socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Unit]:
+    """A unit that listens on a socket file, and keeps its backups elsewhere."""
+    with booted(tmp_path_factory.mktemp("unit") / "blog", "systemd", **SOCKET) as unit:
+        yield unit.starts()
+
+
+def test_the_unit_takes_all_rights_that_nobody_needs(by_socket: Unit) -> None:
+    process = Path(f"/proc/{by_socket.main}")
+    status = dict(re.findall(r"^(\w+):\t(.*)$", (process / "status").read_text(), re.M))
+    assert set(status["Uid"].split()) == {"64999"}
+    assert {status[f"Cap{name}"] for name in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
+    assert (status["NoNewPrivs"], status["Seccomp"], status["Umask"]) == ("1", "2", "0077")
+    limits = (process / "limits").read_text()
+    assert re.search(r"^Max open files +4096 +4096 ", limits, re.M)
+    assert by_socket.shown("MemoryMax") == str(1024**3)
+    assert b"SHIV_ROOT=/var/cache/commentd\0" in (process / "environ").read_bytes()
+
+
+@pytest.mark.parametrize("folder", ["/srv/commentd/blog", "/srv/copies", "/var/cache/commentd"])
+def test_the_service_may_write_where_it_has_to(by_socket: Unit, folder: str) -> None:
+    assert by_socket.sees("touch", f"{folder}/x") == (0, "")
+
+
+@pytest.mark.parametrize("folder", ["/etc", "/usr", "/srv", "/srv/program", "/var/lib", "/run"])
+def test_the_service_writes_nowhere_else(by_socket: Unit, folder: str) -> None:
+    assert by_socket.sees("touch", f"{folder}/x")[1].endswith(
+        ("Read-only file system\n", "Permission denied\n")
+    )
+    mounts = Path(f"/proc/{by_socket.main}/mountinfo").read_text()
+    (options,) = re.findall(r"^\S+ \S+ \S+ \S+ / (\S+)", mounts, re.M)
+    assert "ro" in options.split(",")
+
+
+def test_the_service_sees_no_home_no_device_and_no_other_process(by_socket: Unit) -> None:
+    assert by_socket.sees("ls", "/root")[0] == 2
+    assert by_socket.sees("ls", "/home")[1] in (
+        "",
+        "ls: cannot open directory '/home': Permission denied\n",
+    )
+    assert by_socket.sees("ls", "/proc/1")[0] == 2
+    assert by_socket.sees("ls", "/proc/meminfo")[0] == 2
+    devices = by_socket.sees("ls", "/dev")[1].split()
+    assert {"null", "urandom"} <= set(devices)
+    assert not {"mem", "kmsg", "vda", "sda", "loop0"} & set(devices)
+    mine = Path("/tmp") / "mine"
+    assert by_socket.sees("touch", str(mine)) == (0, "")
+    assert not (by_socket.root / mine.relative_to("/")).exists()
+
+
+def test_its_group_reaches_the_socket_file_and_no_one_else(by_socket: Unit) -> None:
+    folder = by_socket.root / "run/commentd"
+    assert folder.stat().st_mode & 0o777 == 0o750
+    assert (folder / "commentd.sock").stat().st_mode & 0o777 == 0o660
+    assert {each.stat().st_gid for each in (folder, folder / "commentd.sock")} == {64999}
+    assert by_socket.ask("GET", "/health").json == {"ok": True}
+
+
+def test_a_service_that_was_killed_is_started_again(by_socket: Unit) -> None:
+    posted = by_socket.post(
+        "/comments", page_url=PAGE, nickname="A", content="x", captcha_token="x"
+    )
+    assert posted.status == 200
+    greetings = by_socket.said.count(" serves ")
+    os.kill(by_socket.main, signal.SIGKILL)
+    until(lambda: by_socket.said.count(" serves ") > greetings)
+    assert by_socket.ask("GET", f"/comments?url={PAGE}").json["total"] == 1
+    assert by_socket.shown("NRestarts") == "1"
+    until(lambda: [*(by_socket.root / "srv/copies").glob("*.db")])
+
+
+def test_settings_that_are_wrong_are_told_once_and_not_tried_again(tmp_path: Path) -> None:
+    with booted(tmp_path / "blog", "systemd") as unit:
+        with (unit.folder / "commentd.ini").open("a") as file:
+            file.write("[mail]\nhots = x\n")
+        unit.ctl("start", unit.name)
+        until(lambda: unit.shown("ActiveState") == "failed")
+        assert (unit.shown("ExecMainStatus"), unit.shown("NRestarts")) == ("2", "0")
+        assert unit.said.count("there is no such setting") == 1
+
+
+def test_a_backup_folder_that_is_missing_is_told_and_readers_are_served(tmp_path: Path) -> None:
+    with booted(tmp_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
+        unit.starts()
+        assert unit.ask("GET", "/health").json == {"ok": True}
+        assert "backup: /srv/missing/copies can't be written: make the folder" in unit.said
