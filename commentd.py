@@ -32,6 +32,7 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
+import errno
 import fnmatch
 import functools
 import gc
@@ -68,7 +69,7 @@ import time
 import unicodedata
 import urllib.parse
 import zlib
-from collections import Counter
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -86,6 +87,14 @@ try:
     import mistune
     import nh3
     import waitress
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"commentd needs the package {missing.name}: run `pip install .` where this file is")
+
+# What Serving takes from the inside of waitress. Where one of these is missing, the stock server
+# serves (see `strange_files`), and what is built on these is not used.
+try:
     from waitress.buffers import ReadOnlyFileBasedBuffer as FileBuffer
     from waitress.channel import HTTPChannel
     from waitress.parser import HTTPRequestParser, ParsingError
@@ -94,10 +103,10 @@ try:
     from waitress.utilities import BadRequest as WrongRequest
     from waitress.utilities import build_http_date
     from waitress.wasyncore import readwrite
-except ModuleNotFoundError as missing:
-    if __name__ != "__main__":
-        raise
-    sys.exit(f"commentd needs the package {missing.name}: run `pip install .` where this file is")
+except ImportError:
+    FileBuffer = HTTPChannel = HTTPRequestParser = ChunkedReceiver = object
+    ErrorTask = ThreadedTaskDispatcher = WSGITask = object
+    ParsingError = WrongRequest = build_http_date = readwrite = None
 
 __version__ = "0.1.0"
 
@@ -312,7 +321,8 @@ class Config:
         networks,
     )
     server_fast: bool = setting(
-        "Answer what all readers get alike where it is read, by epoll. no: the stock waitress.",
+        "Answer what all readers get alike where it is read, by epoll. no: the stock waitress,\n"
+        "which is slower, keeps no answers, and leaves slow peers to the proxy in front of it.",
         yes_or_no,
         "yes",
     )
@@ -476,7 +486,9 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     for section, key, text, source in [*told, *from_environment(environ)]:
         try:
-            values[f"{section}_{key}"] = SETTINGS[section, key].metadata["parse"](text)
+            parse = SETTINGS[section, key].metadata["parse"]
+            refuse_controls(text, lines=parse is not str)
+            values[f"{section}_{key}"] = parse(text)
         except KeyError:
             faults.append(f"{source}: there is no such setting{hint(section, key)}")
         except ValueError as error:
@@ -488,6 +500,13 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     files = ("database_path", "backup_folder", "geo_file")
     placed: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
     return replace(config, **placed)
+
+
+def refuse_controls(text: str, *, lines: bool) -> None:
+    """They would steer the terminal of `check`, and add lines to what `example systemd` prints,
+    part of which root runs."""
+    if any(unicodedata.category(c) == "Cc" and not (lines and c in "\n\t") for c in text):
+        raise ValueError("must be one line" if "\n" in text else "holds a control character")
 
 
 def from_file(path: Path | None, faults: list[str]) -> Iterator[tuple[str, str, str, str]]:
@@ -588,8 +607,8 @@ def in_force(config: Config) -> Iterator[Json]:
 
 
 class Problem(Exception):
-    """A refusal that the caller may read; it leaves as `{error, code}`. `retry_after`: seconds
-    until it may be tried again."""
+    """A refusal that the caller may read; it leaves as `{error, code}`, with what stands in
+    `details` beside them. `retry_after`: seconds until it may be tried again."""
 
     status, code, retry_after = 400, "bad_request", 0
 
@@ -597,6 +616,7 @@ class Problem(Exception):
         super().__init__(text)
         self.code, self.status = code or self.code, status or self.status
         self.retry_after = retry_after or self.retry_after
+        self.details: Json = {}
 
 
 class BadRequest(Problem):
@@ -613,6 +633,22 @@ class Forbidden(Problem):
 
 class NotFound(Problem):
     status, code = 404, "not_found"
+
+
+class TextChanged(Problem):
+    """A comment is not what it was when it was read."""
+
+    status, code = 409, "text_changed"
+
+
+class WideBlock(Problem):
+    """A block would meet many readers: `count` of the `total` latest comments are of them."""
+
+    status, code = 409, "block_wide"
+
+    def __init__(self, count: int, total: int) -> None:
+        super().__init__(f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？")
+        self.details = {"count": count, "total": total}
 
 
 class TooMany(Problem):
@@ -896,6 +932,107 @@ MIGRATIONS = [
     ) STRICT;
     CREATE INDEX token_learnt ON token (learnt_at);
     """,
+    # A notification is news of one comment for one recipient. A row without a recipient means
+    # that nobody has looked up the recipients yet. Of followers, accounts up to `last_user_id` have
+    # rows of their own. `outbox_id` is the email that carries the notification until it is sent.
+    # Ids are never used again: who ends one row must not end another.
+    # In the outbox, `subscriber` belongs to an email that asks a guest whether they want emails. A
+    # webhook row names a comment and an event; its `message` is the reason of a report.
+    """
+    ALTER TABLE outbox RENAME TO old_outbox;
+    CREATE TABLE outbox (
+        id              INTEGER PRIMARY KEY AUTOINCREMENT,
+        registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
+        comment_id      INTEGER REFERENCES comment (id) ON DELETE CASCADE,
+        event           TEXT NOT NULL DEFAULT '' CHECK (event IN ('', 'created', 'reported')),
+        subscriber      TEXT NOT NULL DEFAULT '',
+        recipient       TEXT NOT NULL,
+        message         TEXT NOT NULL,
+        created_at      INTEGER NOT NULL DEFAULT 0,
+        tries           INTEGER NOT NULL DEFAULT 0,
+        due_at          INTEGER,
+        expires_at      INTEGER NOT NULL,
+        failure         TEXT NOT NULL DEFAULT ''
+    ) STRICT;
+    INSERT INTO outbox (id, registration_id, subscriber, recipient, message, tries, due_at,
+                        expires_at, failure)
+    SELECT id, registration_id,
+           CASE WHEN about LIKE 'owner %' OR about LIKE 'author %' OR about LIKE 'follow %'
+                THEN '' ELSE rtrim(substr(about, 1, instr(about, ' '))) END,
+           recipient, message, tries, due_at, expires_at, failure
+      FROM old_outbox WHERE recipient <> 'webhook';
+    INSERT INTO outbox (id, comment_id, event, recipient, message, created_at, tries, due_at,
+                        expires_at, failure)
+    SELECT old.id, comment.id,
+           CASE json_extract(body, '$.type') WHEN 'comment.reported' THEN 'reported'
+                ELSE 'created' END,
+           recipient, coalesce(json_extract(body, '$.data.reason'), ''), expires_at - 86400,
+           tries, due_at, expires_at, failure
+      FROM (SELECT *, CASE WHEN json_valid(message) THEN message ELSE '{}' END AS body
+              FROM old_outbox WHERE recipient = 'webhook') AS old
+      JOIN comment ON old.about = 'webhook ' || comment.id || ',0 '
+     WHERE comment.status IN ('visible', 'waiting');
+
+    CREATE TABLE notification (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        comment_id   INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        kind         TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
+        recipient    TEXT NOT NULL,
+        due_at       INTEGER NOT NULL,
+        last_user_id INTEGER NOT NULL DEFAULT 0,
+        outbox_id    INTEGER REFERENCES outbox (id) ON DELETE CASCADE
+    ) STRICT;
+    INSERT INTO notification (comment_id, kind, recipient, due_at, outbox_id)
+    SELECT comment.id,
+           CASE WHEN old.about LIKE 'owner %' THEN 'owner'
+                WHEN old.about LIKE 'follow %' THEN 'follower' ELSE 'author' END,
+           old.recipient, 1, old.id
+      FROM old_outbox AS old
+      JOIN json_each('["' || replace(trim(old.about), ' ', '","') || '"]') AS pair
+      JOIN comment ON comment.id =
+           CAST(substr(pair.value, 1, instr(pair.value, ',') - 1) AS INTEGER)
+     WHERE old.recipient <> 'webhook' AND pair.key > 0;
+    -- What was hidden while its email waited is not sent, the rest of the email is told anew.
+    CREATE TEMP TABLE outdated AS
+    SELECT outbox_id FROM notification
+      JOIN comment ON comment.id = notification.comment_id
+      LEFT JOIN comment AS above ON above.id = comment.parent_id AND kind = 'author'
+     WHERE (comment.status <> 'visible' AND NOT (comment.status = 'waiting' AND kind = 'owner'))
+        OR coalesce(above.status, 'visible') <> 'visible';
+    DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
+           (SELECT subscriber FROM outbox WHERE id IN (SELECT outbox_id FROM outdated));
+    DELETE FROM outbox WHERE id IN (SELECT outbox_id FROM outdated);
+    UPDATE notification SET outbox_id = NULL
+     WHERE outbox_id IN (SELECT outbox_id FROM outdated);
+    DROP TABLE outdated;
+    -- Two emails to one person can have told of the same comment: once is enough.
+    DELETE FROM notification WHERE outbox_id IS NULL AND id NOT IN
+           (SELECT min(id) FROM notification WHERE outbox_id IS NULL
+             GROUP BY kind, recipient, comment_id);
+    INSERT INTO notification (comment_id, kind, recipient, due_at)
+    SELECT id, 'owner', '', owner_due FROM comment WHERE owner_due > 0
+     UNION ALL
+    SELECT id, 'author', '', author_due FROM comment WHERE author_due > 0
+     UNION ALL
+    SELECT id, 'follower', '', follower_due FROM comment WHERE follower_due > 0;
+
+    DROP TABLE old_outbox;
+    CREATE INDEX outbox_due ON outbox (due_at);
+    CREATE INDEX outbox_code_due ON outbox (due_at) WHERE registration_id IS NOT NULL;
+    CREATE INDEX outbox_expires ON outbox (expires_at);
+    CREATE INDEX outbox_registration ON outbox (registration_id);
+    CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
+    CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
+        WHERE outbox_id IS NULL;
+    CREATE INDEX notification_comment ON notification (comment_id);
+    CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
+    DROP INDEX comment_owner_due;
+    DROP INDEX comment_author_due;
+    DROP INDEX comment_follower_due;
+    ALTER TABLE comment DROP COLUMN owner_due;
+    ALTER TABLE comment DROP COLUMN author_due;
+    ALTER TABLE comment DROP COLUMN follower_due;
+    """,
 ]
 
 
@@ -1049,6 +1186,17 @@ def alone(path: Path) -> sqlite3.Connection:
     return db
 
 
+def turn_beside(path: Path) -> sqlite3.Connection:
+    """The turn to write (see `Store.turn`); held until it is closed."""
+    db = lock_beside(path, "-turn")
+    try:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError:
+        db.close()
+        raise SchemaFault(f"a command writes to {path} now: wait for its end") from None
+    return db
+
+
 Progress = Callable[[int, int], None]  # pages that are left, and in all
 
 
@@ -1118,13 +1266,45 @@ MADE = f"{'[0-9]' * 8}-{'[0-9]' * 6}"  # a stamp, for glob
 
 def backups_of(path: Path, folder: Path) -> dict[Path, float]:
     """The copies that are in the folder, and their times, the oldest first. Those that were made
-    before a migration are not among them: they are the owner's to delete."""
-    found = {}
+    before a migration are not among them: they are the owner's to delete. Of a folder that another
+    database claims, none."""
+    found: dict[Path, float] = {}
+    if other_claim(path, folder):
+        return found
     for copy in sorted(folder.glob(f"{glob.escape(path.stem)}-{MADE}.db")):
         with contextlib.suppress(ValueError):
             day, time_ = copy.stem.split("-")[-2:]
             found[copy] = datetime.fromisoformat(f"{day}T{time_}Z").timestamp()
     return found
+
+
+def other_claim(path: Path, folder: Path) -> str:
+    """A sentence where the folder keeps the copies of another database of that name, which is still
+    there: each would delete the other's. Else ""."""
+    try:
+        claimed_by = Path(claim_of(path, folder).read_text("utf-8")).resolve()
+    except (OSError, ValueError):  # nobody's yet
+        return ""
+    is_other = claimed_by != path.resolve() and claimed_by.exists()
+    what = f"{folder} keeps the copies of {claimed_by}: name another [backup] folder"
+    return what if is_other else ""
+
+
+def claim_of(path: Path, folder: Path) -> Path:
+    """The file in a backup folder that names the database whose backups are there."""
+    return folder / f".{path.stem}-of"
+
+
+def back_up_in_turn(path: Path, folder: Path, now: float, **how: Any) -> Path:
+    """A copy in the folder that the settings name; it is claimed for this database."""
+    if other := other_claim(path, folder):
+        raise Fault(other)
+    copy = back_up(path, folder, now, **how)
+    try:
+        claim_of(path, folder).write_text(str(path.resolve()), "utf-8")
+    except OSError as error:
+        raise Fault(f"{folder} can't be written: {error.strerror}") from None
+    return copy
 
 
 def rotate(path: Path, folder: Path, keep: int, now: float) -> None:
@@ -1144,7 +1324,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     inspect(source, WHOLE_CHECK)
     fresh = path.with_name(f"{path.name}.restored")
     kept = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
-    with contextlib.closing(alone(path)):
+    with contextlib.closing(alone(path)), contextlib.closing(turn_beside(path)):
         try:
             for suffix in ("-wal", "-shm"):  # of a restore that was cut off
                 Path(f"{fresh}{suffix}").unlink(missing_ok=True)
@@ -1160,7 +1340,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                     INSERT INTO sqlite_sequence (name, seq)
                     SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account"""
                 db.execute(sql, {"now": now})
-                if version_of(db) > 3:  # a one-time link is used once, whatever is put back
+                tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+                if "admin_link" in tables:  # each is used once, whatever is put back
                     db.execute("DELETE FROM admin_link")
             sync(fresh)
             set_aside(path, kept)
@@ -1174,16 +1355,35 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 
 def set_aside(path: Path, kept: Path) -> None:
-    """Give a database another name too. Its -wal must be gone before another file takes its
-    place: SQLite would write the old pages into the new file."""
+    """Give a database another name too. Nobody else may have it open: a command would go on writing
+    to the old file, and SQLite would write its -wal into the new one."""
     if path.exists():
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(connect(str(path))) as db:
-            if db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                raise Fault(f"another program reads {path}: stop it first")
-        kept.hardlink_to(path)
+        empty_alone(path)
+        try:
+            kept.hardlink_to(path)
+        except OSError:  # some file systems, such as exFAT, have no such links
+            part = kept.with_name(f".{kept.name}.part")
+            part.unlink(missing_ok=True)
+            part.touch(0o600, exist_ok=False)
+            shutil.copyfile(path, part)
+            sync(part)
+            part.replace(kept)
     for suffix in ("-wal", "-shm"):  # still there when the file is damaged or gone
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
+
+
+def empty_alone(path: Path) -> None:
+    """Write the -wal into the file, if it can be read; a `Fault` where another program has it
+    open, which SQLite finds out when the file leaves the mode with a -wal."""
+    try:
+        with contextlib.closing(connect(str(path))) as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise Fault(f"another program has {path} open: stop it first") from None
+    except sqlite3.Error:  # it is damaged
+        pass
 
 
 # -- Store --------------------------------------------------------------------
@@ -1285,15 +1485,30 @@ class Block:
 
 @dataclass(frozen=True)
 class Letter:
-    """A letter in the outbox; `message` is its whole text as RFC 5322 has it, `about` whom it
-    tells of which comments: `author 12,7 13,7` of answers to 7; of a question, the subscriber."""
+    """An email in the outbox, whose `message` is its whole text as RFC 5322 has it; or a webhook,
+    which has an event instead."""
 
     id: int
     recipient: str
     message: str
     tries: int
     expires_at: int
-    about: str = ""
+    created_at: int = 0
+    comment_id: int | None = None
+    event: str = ""
+
+
+@dataclass(frozen=True)
+class Notification:
+    """News of one comment for one recipient; "" is whomever it concerns."""
+
+    id: int
+    comment_id: int
+    kind: str  # owner, author (of the comment above), or follower of the page
+    recipient: str
+    due_at: int
+    last_user_id: int
+    outbox_id: int | None
 
 
 COLUMNS = [f"comment.{f.name}" for f in fields(Comment) if f.name not in ("page_url", "role")]
@@ -1321,18 +1536,11 @@ CASES = {
         **dict.fromkeys(STATES, "comment.status = :status"),
     }.items()
 }
-# Comments that somebody is still to be told of; coalesce() keeps from the index of all states,
-# where the one of what is due has no state.
-DUE = {
-    whom: f"""{CASE} WHERE comment.{whom}_due > 0 AND comment.{whom}_due <= :now
-       AND {shown} ORDER BY comment.{whom}_due LIMIT 200"""
-    for whom, shown in {
-        "owner": "coalesce(comment.status, '') IN ('visible', 'waiting')",
-        "author": "coalesce(comment.status, '') = 'visible'",
-        "follower": "comment.status = 'visible'",
-    }.items()
-}
-TOLD = {whom: f"UPDATE comment SET {whom}_due = :due WHERE id = :id" for whom in DUE}
+# Notifications that wait for no email, of comments that their recipients may read. None waits for
+# longer than an hour: where it seems so, the clock was ahead.
+DUE = f"""
+    outbox_id IS NULL AND due_at NOT BETWEEN :now + 1 AND :now + {HOUR}
+       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
 # The visible comments of an author, up to a hundred. A guest is known by his name together with
 # his address, or its network where that was masked since; an e-mail proves nothing.
 KNOWN = """
@@ -1427,53 +1635,9 @@ Row = TypeVar("Row")
 # protocol, not a database.
 MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
 DAMAGE = {11, 26}
-
-ALL = 0  # in place of a page's id: all pages
-# Each write tells the pages of which readers may see something else now, views aside.
-WATCH = f"""
-    CREATE TEMP TRIGGER comment_added AFTER INSERT ON comment
-        BEGIN SELECT touched(NEW.page_id); END;
-    CREATE TEMP TRIGGER comment_changed AFTER UPDATE ON comment
-        BEGIN SELECT touched(OLD.page_id), touched(NEW.page_id); END;
-    CREATE TEMP TRIGGER comment_dropped AFTER DELETE ON comment
-        BEGIN SELECT touched(OLD.page_id); END;
-    CREATE TEMP TRIGGER page_added AFTER INSERT ON page
-        BEGIN SELECT touched(NEW.id); END;
-    CREATE TEMP TRIGGER page_changed AFTER UPDATE OF
-        key, page_url, total, threads, page_likes, closed, opened_at ON page
-        BEGIN SELECT touched(NEW.id); END;
-    CREATE TEMP TRIGGER page_dropped AFTER DELETE ON page
-        BEGIN SELECT touched(OLD.id); END;
-    CREATE TEMP TRIGGER account_changed AFTER UPDATE OF role ON account
-        BEGIN SELECT touched({ALL}); END;
-    CREATE TEMP TRIGGER account_dropped AFTER DELETE ON account
-        BEGIN SELECT touched({ALL}); END;"""
-
-
-class Changes:
-    """Numbers the changes, so that an answer can be kept until one of its pages changes. They are
-    noted after the commit, and read without a lock."""
-
-    MOST = 10_000  # pages that are remembered one by one
-
-    def __init__(self) -> None:
-        self.number, self.last, self.lock = 0, 0, threading.Lock()
-        self.pages: dict[int, int] = {}  # id to its last change; `ALL` to the last of any
-        self.views: dict[int, tuple[int, int]] = {}  # id to the last change, and the views then
-
-    def note(self, pages: set[int], views: Mapping[int, int]) -> None:
-        with self.lock:
-            self.number += 1
-            if ALL in pages or len(self.pages) + len(self.views) > self.MOST:
-                self.last = self.number  # before they are forgotten: see `since`
-                self.pages, self.views = {}, {}
-            self.views.update({page: (self.number, count) for page, count in views.items()})
-            if pages:
-                self.pages.update(dict.fromkeys({ALL, *pages}, self.number))
-
-    def since(self, number: int, pages: Iterable[int]) -> bool:
-        """Whether one of the pages has changed since."""
-        return any(self.pages.get(page, 0) > number for page in pages) or self.last > number
+# SQLITE_FULL, and SQLITE_IOERR, which some file systems give instead.
+NO_ROOM = {13, 10}
+ROOM = 64 * 1024  # bytes that a write may need: as long as a request can be
 
 
 @contextlib.contextmanager
@@ -1487,9 +1651,7 @@ def holding(seat: Any, wait: float, late: Problem) -> Iterator[None]:
         seat.release()
 
 
-def on_worker() -> bool:
-    """Not on the main thread, which is the server's loop: all connections wait for that."""
-    return threading.current_thread() is not threading.main_thread()
+SEARCH_SECONDS = 2  # that a search may take
 
 
 class Store:
@@ -1505,10 +1667,12 @@ class Store:
             raise SchemaFault(f"{path}: there is no such database yet; the first start makes it")
         self.path, self.damaged, self.beside = str(path), False, beside
         self.stale = False  # whether something that was erased is still in the -wal
+        self.cramped = False  # whether a write was refused for want of room
         self.lock, self.local = threading.Lock(), threading.local()
-        self.reading, self.seats = threading.Lock(), threading.Semaphore(8)
-        self.changes, self.touched, self.data_version = Changes(), set[int](), 0
-        self.hurried = False  # whether the server's loop has something to do now
+        self.seats = threading.Semaphore(8)
+        # The number of writes after which readers may see something else, views aside.
+        self.changes = 0
+        self.data_version = 0
         self.steps: dict[tuple[str, str, int], tuple[int, list[Json]]] = {}
         self.opened: list[sqlite3.Connection] = []
         self.turns = lock_beside(path, "-turn")
@@ -1520,12 +1684,11 @@ class Store:
                 self.locks.append(alone(path))
             if not path.exists():
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-            self.opened.append(connect(self.path))
+            # While `restore` has the turn, a command would open the file that it replaces.
+            with self.turn() if beside else contextlib.nullcontext():
+                self.opened.append(connect(self.path))
             self.writer = self.opened[0]
             self.bring_up_to_date(keep, beside)
-            self.writer.create_function("touched", 1, self.touched.add)
-            for statement in statements(WATCH):
-                self.writer.execute(statement)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
@@ -1563,12 +1726,14 @@ class Store:
         return reader
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, *, only_views: bool = False) -> Iterator[None]:
         """One transaction. IMMEDIATE, since a deferred one that reads and then writes fails
-        at once when another has written in between. `Unavailable` when the machine fails."""
+        at once when another has written in between. `Unavailable` when the machine fails.
+        `only_views`: what it changes is no change to readers, who may see it later."""
         with self.turn(), self.machine_faults():
             if self.damaged:
                 raise Unavailable("数据库已损坏，请联系站长", "storage")
+            rows_before = self.writer.total_changes
             try:
                 with self.writer:
                     self.writer.execute("BEGIN IMMEDIATE")
@@ -1577,15 +1742,16 @@ class Store:
                     yield
             finally:
                 self.local.writing = False
-                self.changes.note(self.touched, {})
-                self.touched.clear()
+                # After the commit: a response with the new number is made of the new rows.
+                if self.writer.total_changes > rows_before and not only_views:
+                    self.changes += 1
 
     def look_for_others(self) -> None:
-        """A command has written beside the service, who knows what: asked with each write, and so
-        each second (sqlite.org/pragma.html#pragma_data_version)."""
+        """A command may have written beside the service: asked with each write, and so each
+        second (sqlite.org/pragma.html#pragma_data_version)."""
         version = self.writer.execute("PRAGMA data_version").fetchone()[0]
         if version != self.data_version:
-            self.touched.add(ALL)
+            self.changes += 1
         self.data_version = version
 
     @contextlib.contextmanager
@@ -1616,6 +1782,7 @@ class Store:
             if code in DAMAGE and not self.damaged:
                 self.damaged = True
                 log.critical("the database is damaged, so nothing is written any more: %s", error)
+            self.cramped = self.cramped or code in NO_ROOM
             log.error("the database failed: %s", error)
             raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
 
@@ -1648,25 +1815,24 @@ class Store:
             self.stale = bool(busy)
 
     def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
-        if self.hurried and on_worker():
-            # sqlite3 lets go of the interpreter's lock, but takes it again before the loop has
-            # woken up: beside writers, answers that were ready waited for ten times as long.
-            threading.Event().wait(0.00005)
         return self.db.execute(sql, values)
 
     def rows(self, sql: str, **values: Any) -> list[sqlite3.Row]:
         """All rows of a statement; to the end, since an open cursor holds back the checkpoint."""
-        # sqlite3 lets go of the interpreter's lock at each row: readers at one time would mostly
-        # take it from each other (tests/bench_http.py, lists at 16 connections).
-        with self.reading if on_worker() else contextlib.nullcontext():
-            return self.run(sql, **values).fetchall()
+        return self.run(sql, **values).fetchall()
 
     def search(self, sql: str, **values: Any) -> list[sqlite3.Row]:
-        """As above, beside the turns of other readers, and not for long: it looks at every text."""
-        ends = time.monotonic() + 2
+        """As above, but not for long: it looks at every text. `BadRequest` where it takes too
+        long."""
+        ends = time.monotonic() + SEARCH_SECONDS
         self.db.set_progress_handler(lambda: time.monotonic() > ends, 10_000)
         try:
             return self.run(sql, **values).fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            text = "搜索太慢，请换一个词，或限定页面和状态"
+            raise BadRequest(text, "search_slow") from None
         finally:
             self.db.set_progress_handler(None, 0)
 
@@ -1681,6 +1847,20 @@ class Store:
 
     def all(self, kind: type[Row], sql: str, /, **values: Any) -> list[Row]:
         return [kind(**dict(row)) for row in self.rows(sql, **values)]
+
+    def examine_room(self) -> None:
+        """After a write was refused for want of room: `Unavailable` until a long comment could be
+        written. What is smaller, or written over, still succeeds on a full disk."""
+        if not self.cramped:
+            return
+        with self.writing():
+            sql = """
+                INSERT OR REPLACE INTO budget (name, subject, used, ends_at)
+                VALUES ('room', hex(zeroblob(:bytes / 2)), 0, 0)"""
+            self.run(sql, bytes=ROOM)
+        with self.writing():
+            self.run("DELETE FROM budget WHERE name = 'room'")
+        self.cramped = False
 
     # Secrets, budgets, captchas
 
@@ -1714,6 +1894,15 @@ class Store:
             return 0
         sql = "SELECT ends_at FROM budget WHERE name = :name AND subject = :subject"
         return (self.number(sql, name=name, subject=subject) or now + 1) - now
+
+    def wait_for(self, name: str, subject: str, most: int, window: int, now: int) -> int:
+        """What `take` would say; nothing is taken."""
+        sql = """
+            SELECT ends_at - :now FROM budget
+             WHERE name = :name AND subject = :subject AND used >= :most
+               AND ends_at BETWEEN :now + 1 AND :now + :window"""
+        values = {"name": name, "subject": subject, "most": most, "window": window}
+        return self.number(sql, **values, now=now) or 0
 
     def give_back(self, name: str, subject: str) -> None:
         """One that was taken in advance was not needed."""
@@ -1918,13 +2107,13 @@ class Store:
             self.run(sql, old=page.id, new=there.id)
         return self.page(key) or there
 
-    def add_views(self, key: str, views: int, now: int) -> dict[int, int]:
-        """The id of the page to the views that it has then; nothing when there is no such page."""
+    def add_views(self, key: str, views: int, now: int) -> bool:
+        """False when there is no such page."""
         sql = """
             UPDATE page SET seen_at = :now, views = views
                    + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
-             WHERE key = :key RETURNING id, views"""
-        found = {row["id"]: row["views"] for row in self.rows(sql, key=key, views=views, now=now)}
+             WHERE key = :key"""
+        found = self.run(sql, key=key, views=views, now=now).rowcount == 1
         if found:
             self.run(COUNTED["views"], more=views, now=now)
         return found
@@ -1949,10 +2138,10 @@ class Store:
 
     def step(self, view: str, sort: str, of: int, number: int) -> Json | None:
         """The last comment of so many steps of a list, or None where it is shorter. It is known
-        until a comment of the page changes; in a thread, until one of any page does."""
+        until something is written."""
         began, steps = self.steps.get((view, sort, of), (0, []))
-        if not steps or self.changes.since(began, [ALL if view == "thread" else of]):
-            began = self.changes.number
+        if not steps or began != self.changes:
+            began = self.changes
             steps = [dict.fromkeys(("likes", "created_at", "id"), FIRST[sort])]
         while len(steps) <= number:
             if not (found := self.rows(STEPS[view, sort], of=of, **steps[-1])):
@@ -1995,8 +2184,8 @@ class Store:
         return self.one(Comment, COMMENT + sql, signature=signature)
 
     def add_comment(self, status: str, **values: Any) -> Comment:
-        none = {"held": "", "language": "", "owner_due": 0, "author_due": 0, "follower_due": 0}
-        none |= {"edited_at": None, "pinned": 0, "masked": 0, "now": values["created_at"], "id": 0}
+        none = {"held": "", "language": "", "edited_at": None, "pinned": 0, "masked": 0, "id": 0}
+        none["now"] = values["created_at"]
         values = {**none, **values}
         free = values["id"] and not self.comment(values["id"])
         comment_id = self.number(ADD_COMMENT_AS if free else ADD_COMMENT, **values) or 0
@@ -2007,7 +2196,7 @@ class Store:
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
         sql = "UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"
         self.run(sql, content=content, html=html, now=now, id=comment_id)
-        self.stale = True
+        self.withdraw([comment_id])
 
     def case(self, comment_id: int) -> Case | None:
         return self.one(Case, CASE + " WHERE comment.id = :id", id=comment_id)
@@ -2019,22 +2208,10 @@ class Store:
         found = self.search(CASES[status], **words, limit=limit)
         return [Case(**dict(row)) for row in found]
 
-    def cases_due(self, whom: str, now: int) -> list[Case]:
-        return self.all(Case, DUE[whom], now=now)
-
-    def told(self, whom: str, ids: Iterable[int], due: int = 0) -> None:
-        """Those who wait for word of some comments have it, or wait again."""
-        for comment_id in ids:
-            self.run(TOLD[whom], id=comment_id, due=due)
-
-    def tell_again(self, email: str, since: int) -> None:
-        """A guest of the answers that he was not told of, as he had not confirmed his address."""
-        sql = """
-            UPDATE comment SET author_due = 1
-             WHERE status = 'visible' AND created_at > :since AND parent_id IN
-                   (SELECT id FROM comment
-                     WHERE email = :email AND email <> '' AND user_id IS NULL)"""
-        self.run(sql, email=email, since=since)
+    def cases_with(self, ids: Iterable[int]) -> dict[int, Case]:
+        """Those that are there, by number."""
+        sql = CASE + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
+        return {case.id: case for case in self.all(Case, sql, ids=json.dumps([*ids]))}
 
     def count_known(self, network: str, **values: Any) -> int:
         return self.number(KNOWN, network=network, **values) or 0
@@ -2063,6 +2240,7 @@ class Store:
     def rewrite(self, comment_id: int, nickname: str, website: str) -> None:
         sql = "UPDATE comment SET nickname = :nickname, website = :website WHERE id = :id"
         self.run(sql, nickname=nickname, website=website, id=comment_id)
+        self.withdraw([comment_id])
 
     def judge(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Show or hide a comment; the sums of its page and its parents follow. What is hidden for
@@ -2080,65 +2258,57 @@ class Store:
         more = (status == "visible") - (old.status == "visible")
         sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
         self.run(sql, more=more, page_id=old.page_id)
-        self.settle(comment_id)
+        self.settle([comment_id])
+        if status not in ("visible", old.status):
+            self.withdraw([comment_id], from_owners=status != "waiting")
+        if status in ("spam", "deleted"):
+            self.run("DELETE FROM outbox WHERE comment_id = :id", id=comment_id)
 
     def erase_comment(self, comment_id: int) -> None:
-        """Nothing of it or its author is left; its answers keep their place."""
-        self.judge(comment_id, "deleted", 0, "")
-        sql = """
-            UPDATE comment SET user_id = NULL, nickname = '', email = '', website = '',
-                   content = '', html = '', ip = '', country = '', location = '', masked = 1,
-                   likes = 0, language = '', edited_at = NULL, judged_at = NULL, learnt = '',
-                   owner_due = 0, author_due = 0, follower_due = 0
-             WHERE id = :id"""
-        self.run(sql, id=comment_id)
-        self.run("DELETE FROM comment_liker WHERE comment_id = :id", id=comment_id)
-        self.run("UPDATE import SET original = '' WHERE comment_id = :id", id=comment_id)
-        self.end_reports(comment_id)
-        self.drop_letters_about(comment_id)
+        self.erase_comments([comment_id])
 
-    def drop_letters_about(self, comment_id: int, *, waiting: bool = False) -> None:
-        """What was given up holds its text; what is still to go out is judged when it does, or
-        goes too, and what it tells of is told anew."""
-        sql = """
-            DELETE FROM outbox
-             WHERE (due_at IS NULL OR :waiting = 1) AND (about LIKE :answer OR about LIKE :above)
-            RETURNING CASE WHEN due_at IS NULL THEN '' ELSE about END AS about"""
-        words = {"answer": f"% {comment_id},%", "above": f"%,{comment_id} %"}
-        for row in self.rows(sql, waiting=int(waiting), **words):
-            self.tell_anew(row["about"])
-        self.stale = True
+    def erase_comments(self, ids: Iterable[int]) -> None:
+        """Nothing of them or their authors is left; what replies to them keeps its place."""
+        ids = [*ids]
+        numbers = json.dumps(ids)
+        self.withdraw(ids)
+        for sql in ERASE_COMMENTS:
+            self.run(sql, ids=numbers)
+        self.settle(ids)
 
-    def tell_anew(self, about: str) -> None:
-        """What a letter was about that did not go out; but where others had it too."""
-        whom = about.partition(" ")[0]
-        if whom not in ("follow", "webhook"):  # else the author's, or a question to one
-            self.unask(whom)
-            whom = whom if whom in TOLD else "author"
-            self.told(whom, [int(id) for id in re.findall(r" ([0-9]{1,18}),", about)], due=1)
-
-    def erase_judged(self, before: int) -> None:
-        for row in self.rows(JUDGED, before=before):
-            self.erase_comment(row["id"])
+    def erase_judged(self, before: int) -> bool:
+        """Some of what was hidden for good; whether there may be more."""
+        ids = [row["id"] for row in self.rows(JUDGED, before=before)]
+        self.erase_comments(ids)
+        for comment_id in ids:
             sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
-            self.run(sql, id=row["id"])
-            self.run(LEAF, id=row["id"])
+            self.run(sql, id=comment_id)
+            self.run(LEAF, id=comment_id)
+        return len(ids) == 200
 
-    def settle(self, comment_id: int | None) -> None:
-        """Set `shown` where it is stale, from a comment upwards: a parent changes only when
+    def settle(self, ids: Iterable[int]) -> None:
+        """Set `shown` where it is stale, from some comments upwards: a parent changes only when
         what it holds appears or goes."""
         flip = """
             UPDATE comment SET shown = 1 - shown
-             WHERE id = :id
+             WHERE id IN (SELECT value FROM json_each(:ids))
                AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
-        while comment_id and (changed := self.rows(flip, id=comment_id)):
-            page_id, comment_id, more = changed[0]
-            if comment_id is None:
-                sql = "UPDATE page SET threads = threads + :more WHERE id = :id"
-            else:
-                sql = "UPDATE comment SET replies = replies + :more WHERE id = :id"
-            self.run(sql, more=more, id=comment_id or page_id)
+        while ids and (flipped := self.rows(flip, ids=json.dumps([*ids]))):
+            threads: dict[int, int] = {}
+            replies: dict[int, int] = {}
+            for page_id, parent_id, more in flipped:
+                sums, changed = (replies, parent_id) if parent_id else (threads, page_id)
+                sums[changed] = sums.get(changed, 0) + more
+            sql = """
+                UPDATE page SET threads = threads + more.value FROM json_each(:threads) AS more
+                 WHERE page.id = CAST(more.key AS INTEGER)"""
+            self.run(sql, threads=json.dumps(threads))
+            sql = """
+                UPDATE comment SET replies = replies + more.value FROM json_each(:replies) AS more
+                 WHERE comment.id = CAST(more.key AS INTEGER)"""
+            self.run(sql, replies=json.dumps(replies))
+            ids = [*replies]
 
     # Likes
 
@@ -2156,30 +2326,51 @@ class Store:
 
     # Outbox
 
-    def add_letter(self, **values: Any) -> None:
+    def add_letter(self, **values: Any) -> int:
+        none = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
         sql = """
-            INSERT INTO outbox (registration_id, recipient, message, due_at, expires_at, about)
-            VALUES (:registration_id, :recipient, :message, :due_at, :expires_at, :about)"""
-        self.run(sql, **{"registration_id": None, **values})
+            INSERT INTO outbox (registration_id, comment_id, event, subscriber, recipient, message,
+                                created_at, due_at, expires_at)
+            VALUES (:registration_id, :comment_id, :event, :subscriber, :recipient, :message,
+                    :created_at, :due_at, :expires_at)
+            RETURNING id"""
+        return self.number(sql, **{**none, **values}) or 0
 
     def due_letter(self, now: int) -> Letter | None:
-        """The one that waits longest of those whose time has come."""
+        """A code, else the one that waits longest of those whose time has come."""
         sql = """
-            SELECT id, recipient, message, tries, expires_at, about FROM outbox
+            SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
+              FROM outbox
+             WHERE due_at <= :now AND registration_id IS NOT NULL ORDER BY due_at LIMIT 1"""
+        if code := self.one(Letter, sql, now=now):
+            return code
+        sql = """
+            SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
+              FROM outbox
              WHERE due_at <= :now ORDER BY due_at LIMIT 1"""
         return self.one(Letter, sql, now=now)
 
     def next_due(self) -> int | None:
         return self.number("SELECT min(due_at) FROM outbox")
 
-    def drop_letter(self, letter_id: int, tries: int = 0) -> bool:
-        """With `tries`: only one that was tried, since numbers are given again."""
-        sql = "DELETE FROM outbox WHERE id = :id AND tries >= :tries"
-        return self.run(sql, id=letter_id, tries=tries).rowcount == 1
+    def drop_letter(self, letter_id: int) -> bool:
+        """One that was tried and did not go out, with the notifications that it carries."""
+        sql = "DELETE FROM outbox WHERE id = :id AND tries > 0"
+        return self.run(sql, id=letter_id).rowcount == 1
 
-    def set_back_letter(self, letter_id: int, due_at: int, tries: int) -> None:
-        sql = "UPDATE outbox SET tries = :tries, due_at = :due_at WHERE id = :id"
-        self.run(sql, due_at=due_at, tries=tries, id=letter_id)
+    def begin_try(self, letter: Letter, due_at: int, tries: int) -> bool:
+        """Note when the next try is due. False if the email is gone or has changed."""
+        sql = """
+            UPDATE outbox SET tries = :tries, due_at = :due_at
+             WHERE id = :id AND tries = :before AND due_at IS NOT NULL"""
+        values = {"id": letter.id, "before": letter.tries, "tries": tries, "due_at": due_at}
+        return self.run(sql, **values).rowcount == 1
+
+    def end_letter(self, letter_id: int, carried: Iterable[int]) -> None:
+        """It was sent. What it carried is told, also where the letter was withdrawn while it was
+        on its way."""
+        self.run("DELETE FROM outbox WHERE id = :id", id=letter_id)
+        self.drop_notifications(carried)
 
     def put_off(self, recipient: str, now: int, due_at: int, tries: int = 0) -> None:
         """All that is due to one who can't be reached, with the pauses of what was tried."""
@@ -2189,22 +2380,24 @@ class Store:
              WHERE recipient = :recipient AND due_at <= :now"""
         self.run(sql, recipient=recipient, now=now, due_at=due_at, tries=tries)
 
-    def note_failure(self, letter_id: int, failure: str) -> None:
-        sql = "UPDATE outbox SET failure = :failure WHERE id = :id"
-        self.run(sql, failure=failure, id=letter_id)
+    def note_failure(self, letter_id: int, tries: int, failure: str) -> None:
+        """Of that try: the owner may have asked for another meanwhile."""
+        sql = "UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries"
+        self.run(sql, failure=failure, id=letter_id, tries=tries)
 
-    def fail_letter(self, letter_id: int, failure: str, expires_at: int) -> None:
+    def fail_letter(self, letter_id: int, tries: int, failure: str, expires_at: int) -> None:
         """Given up, until the owner tries again. A code goes: it is no good any more."""
         sql = """
             UPDATE outbox SET due_at = NULL, failure = :failure, expires_at = :expires_at,
                    message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
-             WHERE id = :id"""
-        self.run(sql, failure=failure, expires_at=expires_at, id=letter_id)
+             WHERE id = :id AND tries = :tries"""
+        self.run(sql, failure=failure, expires_at=expires_at, id=letter_id, tries=tries)
 
     def stuck_letters(self) -> list[sqlite3.Row]:
         sql = """
-            SELECT id, recipient, tries, failure, due_at,
-                   CASE WHEN registration_id IS NULL THEN message ELSE '' END AS message
+            SELECT id, recipient, tries, failure, due_at, registration_id IS NULL AS can_retry,
+                   CASE WHEN registration_id IS NULL AND event = '' THEN message ELSE '' END
+                   AS message
               FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
         return self.rows(sql)
@@ -2212,8 +2405,134 @@ class Store:
     def retry_letter(self, letter_id: int, now: int) -> bool:
         sql = """
             UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
-             WHERE id = :id AND tries > 0 AND message <> '' AND registration_id IS NULL"""
+             WHERE id = :id AND tries > 0 AND registration_id IS NULL"""
         return self.run(sql, id=letter_id, now=now, expires_at=now + DAY).rowcount == 1
+
+    # Notifications
+
+    def notify(self, comment_id: int, kinds: Iterable[str], now: int) -> None:
+        """News of a comment; whom it concerns is looked up later, since there may be thousands."""
+        sql = """
+            INSERT INTO notification (comment_id, kind, recipient, due_at)
+            SELECT :comment_id, value, '', :now FROM json_each(:kinds)
+             WHERE true ON CONFLICT DO NOTHING"""
+        self.run(sql, comment_id=comment_id, kinds=json.dumps([*kinds]), now=now)
+
+    def notify_again(self, email: str, since: int) -> None:
+        """Guests of the replies that they did not hear of, as they had not confirmed."""
+        sql = """
+            INSERT INTO notification (comment_id, kind, recipient, due_at)
+            SELECT reply.id, 'author', :email, 1
+              FROM comment CROSS JOIN comment AS reply ON reply.parent_id = comment.id
+             WHERE comment.email = :email AND comment.email <> '' AND comment.user_id IS NULL
+               AND reply.status = 'visible' AND reply.created_at > :since
+                ON CONFLICT DO NOTHING"""
+        self.run(sql, email=email, since=since)
+
+    def unaddressed(self, now: int) -> Notification | None:
+        """The next of which nobody has looked up whom it concerns."""
+        sql = """
+            SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
+             WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
+        return self.one(Notification, sql + DUE + " LIMIT 1", now=now)
+
+    def address(self, news: Notification, recipients: Iterable[str]) -> None:
+        """A notification for each recipient, in place of one for all."""
+        if self.run("DELETE FROM notification WHERE id = :id", id=news.id).rowcount:
+            sql = """
+                INSERT INTO notification (comment_id, kind, recipient, due_at)
+                SELECT :comment_id, :kind, value, :due_at FROM json_each(:recipients)
+                 WHERE true ON CONFLICT DO NOTHING"""
+            self.run(sql, **{**vars(news), "recipients": json.dumps([*recipients])})
+
+    def address_followers(self, news: Notification, page_id: int, most: int) -> None:
+        """The same for some more of those who follow the page."""
+        sql = """
+            SELECT max(user_id) FROM (
+                SELECT user_id FROM follow
+                 WHERE page_id = :page_id AND user_id > :last_user_id
+                 ORDER BY user_id LIMIT :most)"""
+        values = {**vars(news), "page_id": page_id}
+        last = self.number(sql, **values, most=most)
+        if last is None:
+            self.drop_notifications([news.id])
+            return
+        sql = "UPDATE notification SET last_user_id = :last WHERE id = :id"
+        if self.run(sql, id=news.id, last=last).rowcount:
+            sql = """
+                INSERT INTO notification (comment_id, kind, recipient, due_at)
+                SELECT :comment_id, 'follower', account.email, :due_at
+                  FROM follow JOIN account ON account.id = follow.user_id
+                 WHERE page_id = :page_id AND user_id > :last_user_id AND user_id <= :last
+                    ON CONFLICT DO NOTHING"""
+            self.run(sql, **values, last=last)
+
+    def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
+        sql = """
+            SELECT DISTINCT recipient FROM notification JOIN comment ON comment.id = comment_id
+             WHERE kind = :kind AND recipient > '' AND """
+        sql = sql + DUE + " ORDER BY recipient LIMIT :most"
+        return [row["recipient"] for row in self.rows(sql, kind=kind, now=now, most=most)]
+
+    def due_notifications(self, kind: str, recipient: str, now: int) -> list[Notification]:
+        """The oldest that one recipient is to be sent in one email."""
+        sql = """
+            SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
+             WHERE kind = :kind AND recipient = :recipient AND """
+        sql = sql + DUE + " ORDER BY comment_id LIMIT 200"
+        return self.all(Notification, sql, kind=kind, recipient=recipient, now=now)
+
+    def pending(self, ids: Iterable[int]) -> set[int]:
+        """Those of some notifications that are still to be told."""
+        sql = """
+            SELECT id FROM notification
+             WHERE id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NULL"""
+        return {row["id"] for row in self.rows(sql, ids=json.dumps([*ids]))}
+
+    def postpone(self, ids: Iterable[int], due_at: int) -> None:
+        sql = """
+            UPDATE notification SET due_at = :due_at
+             WHERE id IN (SELECT value FROM json_each(:ids))"""
+        self.run(sql, ids=json.dumps([*ids]), due_at=due_at)
+
+    def carry(self, ids: Iterable[int], letter_id: int) -> None:
+        """An email in the outbox tells of these."""
+        sql = """
+            UPDATE notification SET outbox_id = :letter_id
+             WHERE id IN (SELECT value FROM json_each(:ids))"""
+        self.run(sql, ids=json.dumps([*ids]), letter_id=letter_id)
+
+    def carried(self, letter_id: int) -> list[int]:
+        sql = "SELECT id FROM notification WHERE outbox_id = :letter_id"
+        return [row["id"] for row in self.rows(sql, letter_id=letter_id)]
+
+    def drop_notifications(self, ids: Iterable[int]) -> None:
+        sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(:ids))"
+        self.run(sql, ids=json.dumps([*ids]))
+
+    def end_owner_notifications(self, comment_id: int) -> None:
+        """One of the owners has seen the comment; what is in the outbox goes out all the same."""
+        sql = """
+            DELETE FROM notification
+             WHERE comment_id = :id AND kind = 'owner' AND outbox_id IS NULL"""
+        self.run(sql, id=comment_id)
+
+    def withdraw(self, ids: Iterable[int], *, from_owners: bool = True) -> None:
+        """Emails that tell of some comments, or quote them above a reply, leave the outbox. What
+        they tell of, these comments too, is told anew when it may be."""
+        sql = """
+            SELECT outbox_id FROM notification
+             WHERE comment_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
+               AND (kind <> 'owner' OR :from_owners = 1)
+             UNION ALL
+            SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
+             WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
+               AND kind = 'author'"""
+        found = self.rows(sql, ids=json.dumps([*ids]), from_owners=int(from_owners))
+        letters = json.dumps([row["outbox_id"] for row in found])
+        for sql in WITHDRAW:
+            self.run(sql, letters=letters)
+        self.stale = True
 
     # Moderation
 
@@ -2244,10 +2563,6 @@ class Store:
                 ON CONFLICT (subscriber, page_id) DO UPDATE SET state = excluded.state"""
         self.run(sql, who=subscriber, page_id=page_id, state=state)
 
-    def unask(self, subscriber: str) -> None:
-        sql = "DELETE FROM subscription WHERE subscriber = :who AND state = 'asked'"
-        self.run(sql, who=subscriber)
-
     # What the spam filter has learnt
 
     def tokens(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
@@ -2261,25 +2576,39 @@ class Store:
         return found
 
     def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
-        for hash in (0, *hashes):
-            self.run(LEARN[kind], hash=hash, now=now)
+        rows = [{"hash": hash, "now": now} for hash in (0, *hashes)]
+        self.db.executemany(LEARN[kind], rows)
         self.note_learnt(comment_id, kind)
 
     def unlearn(self, comment_id: int, kind: str, hashes: Iterable[int]) -> None:
-        for hash in (0, *hashes):
-            self.run(UNLEARN[kind], hash=hash)
-            self.run("DELETE FROM token WHERE hash = :hash AND ham = 0 AND spam = 0", hash=hash)
+        rows = [{"hash": hash} for hash in (0, *hashes)]
+        self.db.executemany(UNLEARN[kind], rows)
+        sql = "DELETE FROM token WHERE hash = :hash AND ham = 0 AND spam = 0"
+        self.db.executemany(sql, rows)
         self.note_learnt(comment_id, "")
+
+    def unlearn_ham(self, counts: Mapping[int, int]) -> None:
+        """What many comments taught, by how often each hash was in them; of 0, how many they
+        are."""
+        sql = """
+            UPDATE token SET ham = max(0, ham - gone.value) FROM json_each(:counts) AS gone
+             WHERE token.hash = CAST(gone.key AS INTEGER)"""
+        self.run(sql, counts=json.dumps(counts))
+        sql = """
+            DELETE FROM token WHERE ham = 0 AND spam = 0 AND hash IN
+                   (SELECT CAST(key AS INTEGER) FROM json_each(:counts))"""
+        self.run(sql, counts=json.dumps(counts))
 
     def note_learnt(self, comment_id: int, kind: str) -> None:
         self.run("UPDATE comment SET learnt = :kind WHERE id = :id", id=comment_id, kind=kind)
 
-    def oldest_unlearnt(self) -> Comment | None:
-        """Of those that readers see, and have seen for longest."""
+    def oldest_unlearnt(self, but: int) -> Comment | None:
+        """Of those that readers see, and have seen for longest; not the one with the id `but`."""
         sql = """
              WHERE comment.id =
-                   (SELECT min(id) FROM comment WHERE learnt = '' AND status = 'visible')"""
-        return self.one(Comment, COMMENT + sql)
+                   (SELECT min(id) FROM comment
+                     WHERE learnt = '' AND status = 'visible' AND id <> :but)"""
+        return self.one(Comment, COMMENT + sql, but=but)
 
     # What readers may have of their own
 
@@ -2301,12 +2630,11 @@ class Store:
              WHERE follow.user_id = :user_id"""
         return sorted(self.all(Page, sql, user_id=user_id), key=lambda page: page.key)
 
-    def followers(self, page_id: int) -> list[sqlite3.Row]:
-        sql = """
-            SELECT account.id, account.email, follow.language
-              FROM follow JOIN account ON account.id = follow.user_id
-             WHERE follow.page_id = :page_id AND account.blocked = 0"""
-        return self.rows(sql, page_id=page_id)
+    def following(self, user_id: int, page_id: int) -> str | None:
+        """The language in which an account wants emails about a page."""
+        sql = "SELECT language FROM follow WHERE user_id = :user_id AND page_id = :page_id"
+        rows = self.rows(sql, user_id=user_id, page_id=page_id)
+        return rows[0]["language"] if rows else None
 
     def report(self, comment_id: int, visitor: str, reason: str, now: int) -> bool:
         """False where this visitor has said so before."""
@@ -2337,9 +2665,9 @@ class Store:
         self.run(sql, id=user_id, nickname=nickname, password=password)
 
     def claim_comments(self, account: Account) -> None:
-        """What a guest wrote under the address that was proven to be the account's. It keeps that
-        address: where the account becomes an admin's, what anybody may have written shall not look
-        like the owner's (`UNCLAIM`)."""
+        """What guests wrote under the address of a new account. Anybody can have written it, so
+        this happens once, never to an account that exists. The comments keep the address: where
+        the account becomes an admin's, they shall not look like the owner's (`UNCLAIM`)."""
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
@@ -2364,10 +2692,10 @@ class Store:
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Nothing of it is left: of its comments the bare text, or nothing (`comments`)."""
-        for comment in self.comments_of(account.id):
-            if comments:
-                self.erase_comment(comment.id)
-            self.drop_letters_about(comment.id, waiting=True)
+        ids = [comment.id for comment in self.comments_of(account.id)]
+        self.withdraw(ids)
+        if comments:
+            self.erase_comments(ids)
         values = {"id": account.id, "email": account.email, "subscriber": subscriber}
         for sql in ERASE_ACCOUNT:
             self.run(sql, visitor=f"user {account.id}", **values)
@@ -2446,15 +2774,19 @@ class Store:
         for sql in PURGES:
             self.run(sql, now=now)
 
-    def forget(self, before: int, mask: Callable[[str], str]) -> None:
+    def forget(self, before: int, mask: Callable[[str], str]) -> bool:
         """Of what is older, mask some addresses and let some likes, and reports, forget whose they
-        are."""
-        for row in self.rows(UNMASKED, before=before):
+        are; whether there may be more."""
+        unmasked = self.rows(UNMASKED, before=before)
+        for row in unmasked:
             sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
             self.run(sql, ip=mask(row["ip"]), id=row["id"])
             self.stale = True
-        for sql in (*LIKERS, REPORTERS):
-            self.run(sql, before=before)
+        self.run(REPORTERS, before=before)
+        most = len(unmasked)
+        for sql in LIKERS:
+            most = max(most, self.run(sql, before=before).rowcount)
+        return most >= 500
 
     def recount(self) -> int:
         """Mend the counters; how many were wrong. A parent is right when its answers are."""
@@ -2483,11 +2815,6 @@ PURGES = [
     f"UPDATE outbox SET due_at = :now WHERE due_at > :now + {HOUR}",
     # A clock that was ahead when a comment came.
     "UPDATE comment SET judged_at = :now WHERE judged_at > :now",
-    *[
-        f"UPDATE comment SET {whom}_due = 1 WHERE {whom}_due > :now + {HOUR} AND {whom}_due > 0"
-        + too
-        for whom, too in (("owner", ""), ("author", ""), ("follower", " AND status = 'visible'"))
-    ],
     "DELETE FROM block WHERE expires_at <= :now",
     "DELETE FROM admin_link WHERE expires_at <= :now",
     f"DELETE FROM audit WHERE created_at < :now - {400 * DAY}",
@@ -2534,8 +2861,40 @@ ERASE_ACCOUNT = [
     "DELETE FROM registration WHERE email = :email",
     "DELETE FROM admin_link WHERE email = :email",
     "DELETE FROM outbox WHERE recipient = :email",
+    """DELETE FROM notification
+        WHERE kind IN ('owner', 'author', 'follower') AND recipient = :email
+          AND outbox_id IS NULL""",
     "DELETE FROM subscription WHERE subscriber = :subscriber",
     "DELETE FROM account WHERE id = :id",
+]
+ERASE_COMMENTS = [
+    """UPDATE page SET total = total - gone.n
+         FROM (SELECT page_id, count(*) AS n FROM comment
+                WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'visible'
+                GROUP BY page_id) AS gone
+        WHERE page.id = gone.page_id""",
+    """UPDATE comment SET status = 'deleted', user_id = NULL, nickname = '', email = '',
+              website = '', content = '', html = '', ip = '', country = '', location = '',
+              masked = 1, likes = 0, language = '', edited_at = NULL, judged_at = NULL, held = '',
+              pinned = 0, learnt = ''
+        WHERE id IN (SELECT value FROM json_each(:ids))""",
+    "DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids))",
+    "UPDATE import SET original = '' WHERE comment_id IN (SELECT value FROM json_each(:ids))",
+    "DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids))",
+    "DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids))",
+    "DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids))",
+    # To their authors, of replies.
+    """DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+             (SELECT id FROM comment WHERE parent_id IN (SELECT value FROM json_each(:ids)))""",
+]
+# A question that was not sent may be asked again. Where news of the same comment waits already, one
+# of the two is enough.
+WITHDRAW = [
+    """DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
+             (SELECT subscriber FROM outbox WHERE id IN (SELECT value FROM json_each(:letters)))""",
+    """UPDATE OR REPLACE notification SET outbox_id = NULL
+        WHERE outbox_id IN (SELECT value FROM json_each(:letters))""",
+    "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:letters))",
 ]
 UNMASKED = """
     SELECT id, ip FROM comment
@@ -2579,10 +2938,10 @@ TWINS = {
 ADD_COMMENT = """
     INSERT INTO comment (page_id, parent_id, thread_id, user_id, nickname, email, website, content,
                          html, ip, country, location, status, created_at, held, language,
-                         owner_due, author_due, follower_due, edited_at, pinned, masked)
+                         edited_at, pinned, masked)
     VALUES (:page_id, :parent_id, :thread_id, :user_id, :nickname, :email, :website, :content,
             :html, :ip, :country, :location, 'waiting', :created_at, :held, :language,
-            :owner_due, :author_due, :follower_due, :edited_at, :pinned, :masked)
+            :edited_at, :pinned, :masked)
     RETURNING id"""
 ADD_COMMENT_AS = ADD_COMMENT.replace("(page_id", "(id, page_id").replace("(:page", "(:id, :page")
 LIKED_BEFORE = {
@@ -2820,7 +3179,9 @@ def strict_json(body: bytes) -> Json:
     """The object in a body; `BadRequest` for all that parsers read differently or choke on."""
     try:
         text = body.decode("utf-8")
-        if too_deep(text):
+        # Without texts and blanks: a hundred ids are the most that anybody sends.
+        structure = "".join(re.sub(r'(?s)"(?:[^"\\]|\\.)*+"?', "", text).split())
+        if len(structure) > 8192 or too_deep(structure):
             raise ValueError
         value = json.loads(text, object_pairs_hook=without_doubles)
         # Neither NaN and its like nor lone surrogates, which Python reads, can be written again.
@@ -2832,11 +3193,10 @@ def strict_json(body: bytes) -> Json:
     return value
 
 
-def too_deep(text: str, most: int = 16) -> bool:
-    """Brackets outside texts, counted before parsing: the parser recurses."""
-    # An unended text counts too, so that no start of one is scanned twice.
-    marks = re.findall(r'(?s)"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', text)
-    steps = ({"[": 1, "{": 1, "]": -1, "}": -1}.get(mark, 0) for mark in marks)
+def too_deep(structure: str, most: int = 16) -> bool:
+    """Brackets, counted before parsing: the parser recurses."""
+    marks = re.findall(r"[\[{\]}]", structure)
+    steps = (1 if mark in "[{" else -1 for mark in marks)
     return max(itertools.accumulate(steps), default=0) > most
 
 
@@ -2907,26 +3267,77 @@ def proper_nickname(text: str) -> str:
     return name
 
 
-# Letters of other scripts that are drawn as Latin ones (a part of Unicode's confusables.txt).
-LOOK_ALIKES = str.maketrans(
-    "аеорсухіјѕһԁɡԛԝпвмтнкαβγεηικνορτυχωϲ01|ıłӏѵьօոսհ",
-    "aeopcyxijshdgqwnbmthkabyenikvoptuxwcollillvbonuh",
+# Letters of Cyrillic and Greek, and digits, that look Latin (a part of Unicode's confusables.txt).
+LOOK_LATIN = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХҮѴӀавеѕіјкмнопрстухүѵӏһԁԛԝьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορςτυχω01|",
+    "ABESIJKMHOPCTYXYVIabesijkmhonpctyxyvlhdqwbABEZHIKMNOPTYXabyenikvopctuxwoll",
 )
+LATIN_LETTER = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
+# Scripts with so many shapes of Latin that a whole name can be forged in them.
+FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAGE"}
+# What stands beside Latin in many honest names.
+BESIDE_LATIN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "DIGIT"}
+ANY = "\0"  # in a skeleton: a letter that could be meant for any other
 
 
-# Capitals that are drawn as Latin ones, though their small letters are not.
-CAPITALS = str.maketrans(
-    "ΗΜΝΥΖҮԌѴӀЬՕՍՏᎪᏴᏟᎠᎬᏀᎻᏆᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᎩᏃꓐꓑꓒꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ",
-    "HMNYZYGVIbOUSABCDEGHIJKLMPRSTVWYZBPdDTGKJCZFMNLSRVHWXYAEIOU",
-)
+def script_of(character: str) -> str:
+    return re.split("[ -]", unicodedata.name(character, ""))[0]
+
+
+def drawn(letter: str, *, mixed: bool) -> str:
+    """The small Latin letter that it looks like, `ANY`, or itself."""
+    looks = letter.translate(LOOK_LATIN).casefold()
+    script = script_of(letter)
+    if looks.isascii() or script in BESIDE_LATIN:
+        return looks
+    if latin := LATIN_LETTER.fullmatch(unicodedata.name(letter, "")):
+        return latin[1].lower()
+    return ANY if mixed or script in FORGEABLE else looks
 
 
 def skeleton(nickname: str) -> str:
-    """What a nickname looks like: equal for those that a reader could take for one another."""
-    wide = unicodedata.normalize("NFKC", nickname).translate(CAPITALS)
-    spread = unicodedata.normalize("NFKD", wide.casefold())
-    letters = [c for c in spread.translate(LOOK_ALIKES) if c.isalnum() and c not in BLANKS]
-    return "".join(letters).replace("l", "i") or nickname.strip()
+    """What the letters of a nickname look like. Where scripts are mixed, an unknown letter counts
+    as any: honest names seldom mix, and a list of all look-alikes has thousands of lines."""
+    spread = unicodedata.normalize("NFKD", nickname).replace("|", "l")
+    letters = [
+        c
+        for c in spread
+        if (c.isalnum() or LATIN_LETTER.fullmatch(unicodedata.name(c, "")))
+        and c not in BLANKS
+        and script_of(c) != "MODIFIER"
+    ]
+    mixed = len({script_of(c) for c in letters} - BESIDE_LATIN) > 1
+    looks = "".join(drawn(c, mixed=mixed) for c in letters)
+    return looks.replace("rn", "m").replace("l", "i") or nickname.strip()
+
+
+# What the badge of an admin says in the languages of the widget, and what else claims to be one.
+TITLES = """author admin owner official autor auteur автор админ الإدارة
+            作者 博主 站长 站長 管理员 管理員 管理人 글쓴이"""
+TITLE_SKELETONS = [skeleton(title) for title in TITLES.split()]
+IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
+
+
+def looks_like(nickname: str, admin: str) -> bool:
+    """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
+    What stands in brackets is not looked at: `Boss (Berlin)` is the Boss too."""
+    names = skeletons(admin)
+    titled = {each for n in names for title in TITLE_SKELETONS for each in (n + title, title + n)}
+    return any(
+        len(mine) == len(theirs) and all(map(could_be, mine, theirs))
+        for mine in skeletons(nickname)
+        for theirs in names | titled
+    )
+
+
+def skeletons(name: str) -> set[str]:
+    """With and without what stands in brackets."""
+    bare = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
+    return {skeleton(each) for each in (name, bare) if each.strip()}
+
+
+def could_be(letter: str, other: str) -> bool:
+    return letter == other or (letter == ANY and other.isascii())
 
 
 def proper_website(text: str) -> str:
@@ -3038,7 +3449,8 @@ def parted(url: str) -> tuple[str, str]:
 
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
-    """Where a page can be opened; "" for what is no http(s) URL."""
+    """Where a page can be opened; "" for what is no http(s) URL. Brackets stay as they are, as in
+    browsers, though RFC 3986 allows none: the widget would take `%5B` for another page."""
     on_blog = page_url.startswith("/") and not page_url.startswith("//") and origins
     url = origins[0] + page_url if on_blog else page_url
     try:
@@ -3058,24 +3470,55 @@ def own_link(page_url: str, origins: tuple[str, ...]) -> str:
     return "" if is_foreign(page_url, origins) else page_link(page_url, origins)
 
 
+def comment_link(link: str, comment_id: int) -> str:
+    """Where a comment can be read: on its page, which may be a route that takes the fragment."""
+    return link if "#" in link else f"{link}#comment-{comment_id}"
+
+
+MOST_MARKS = 30  # on one letter: Unicode's stream-safe format (UAX 15, section 13)
+
+
 def folded(text: str) -> str:
     """Equal for texts that differ in case, width, blanks and what nobody sees only."""
-    seen = "".join(c for c in text if unicodedata.category(c) != "Cf" and c not in BLANKS)
-    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
+    seen = []
+    marks = 0
+    for character in text:
+        category = unicodedata.category(character)
+        if category == "Cf" or character in BLANKS:
+            continue
+        marks = marks + 1 if category[0] == "M" else 0
+        # To sort a run of marks takes time that grows with the square of its length.
+        if marks <= MOST_MARKS:
+            seen.append(character)
+    return " ".join(unicodedata.normalize("NFKC", "".join(seen)).casefold().split())
+
+
+MOST_HOSTS = 30  # that are looked up of one comment: whoever names more of them has it wait
+WRITTEN_HOST = re.compile(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]+)")
 
 
 def plain_host(text: str) -> str:
-    """One spelling of a host, as browsers look it up (RFC 3490)."""
+    """One spelling of a host, as browsers look it up (RFC 3490); "" for what is too long to be
+    one: 253 characters, 63 between two dots (RFC 1035, section 2.3.4)."""
+    host = folded(text).strip(".")
+    longest = max(map(len, re.split("[.\u3002]", host)))
+    # Measured before the conversion, whose work grows with the square of a label's length.
+    if len(host) > 253 or longest > 63:
+        return ""
     with contextlib.suppress(UnicodeError):
-        text = text.encode("idna").decode()
-    return text.lower().strip(".")
+        host = host.encode("idna").decode()
+    return host.lower().strip(".")
+
+
+def written_hosts(*texts: str) -> list[str]:
+    """The hosts of the links and email addresses in some texts, each spelling once."""
+    found = WRITTEN_HOST.findall(" ".join(texts))
+    return [*dict.fromkeys(map(urllib.parse.unquote, found))]
 
 
 def hosts_in(*texts: str) -> set[str]:
-    """The hosts of the links and addresses in some texts."""
-    text = " ".join(texts)
-    found = re.findall(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]+)", text)
-    return {plain_host(urllib.parse.unquote(host)) for host in found}
+    """The same hosts in one spelling each, as far as they are looked up."""
+    return {plain_host(host) for host in written_hosts(*texts)[:MOST_HOSTS]} - {""}
 
 
 def met(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
@@ -3167,6 +3610,9 @@ def only_absolute(tag: str, attribute: str, link: str) -> str | None:
 
 
 def clean(markup: str) -> str:
+    """What can only look like text. Rows are cleaned when they are written. The feed and the page
+    of a thread clean them again, since an older nh3 may have let something pass then; the widget
+    has an allow-list of its own."""
     return nh3.clean(
         markup,
         tags={*"p br em strong del code pre blockquote ul ol li a hr".split()},  # noqa: SIM905
@@ -3664,8 +4110,8 @@ def compose(
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: no one's holiday shall answer
     message.set_content(text, cte="base64")
     whole = head + message.as_bytes().decode("ascii")
-    times = {"due_at": now, "expires_at": now + life}
-    return {"recipient": to, "message": whole, "about": "", **times}
+    times = {"created_at": now, "due_at": now, "expires_at": now + life}
+    return {"recipient": to, "message": whole, **times}
 
 
 CODE_LETTER = """\
@@ -3721,11 +4167,16 @@ def signed_link(office: Office, language: str, **words: str) -> str:
 
 
 def judging_link(
-    office: Office, comment: Comment, status: str, language: str = "", to: str = ""
+    office: Office,
+    comment: Comment,
+    status: str,
+    language: str = "",
+    to: str = "",
+    made_at: int | None = None,
 ) -> str:
     """It gives a comment another status, as long as its text is what it was, and who got it is one
     of the owners."""
-    until = str(int(office.world.now()) + LINK_LIFE)
+    until = str((made_at or int(office.world.now())) + LINK_LIFE)
     words = {"do": status, "was": comment.status, "until": until, "id": str(comment.id)}
     words["who"] = subscriber_of(office.key, to)
     return signed_link(office, language or comment.language, version=text_version(comment), **words)
@@ -3754,32 +4205,27 @@ def thread_headers(office: Office, to: str, comment: Comment, again: int | None)
     return headers
 
 
-Pair = tuple[Case, Case | None]  # a comment, and what it answers where its author is told
-
-
 def letter_about(
     office: Office,
-    whom: str,
+    kind: str,
     subject: str,
     to: str,
     words: Mapping[str, str],
-    pairs: list[Pair],
+    cases: list[Case],
     texts: list[str],
     **headers: str,
 ) -> Json:
     """A letter that tells the owner, the author of what was answered, or a follower of a page;
     `subject` is the first word of the name of one."""
-    first, config = pairs[0][0], office.config
+    first, config = cases[0], office.config
     foreign = is_foreign(first.page_url, config.site_origins)
     page = words["elsewhere"] if foreign else first.page_url[:80]
-    name = f"{subject}_subject" if len(pairs) == 1 else f"{subject}_many_subject"
-    subject = words[name].format(site=site_name(config), page=page, n=len(pairs))
+    name = f"{subject}_subject" if len(cases) == 1 else f"{subject}_many_subject"
+    subject = words[name].format(site=site_name(config), page=page, n=len(cases))
     text = f"\n{'-' * 40}\n\n".join(texts)
-    reports = office.store.reports(first.id) if whom == "owner" else []
+    reports = office.store.reports(first.id) if kind == "owner" else []
     headers |= thread_headers(office, to, first, reports[-1]["reported_at"] if reports else None)
-    about = " ".join([whom, *(f"{case.id},{above.id if above else 0}" for case, above in pairs)])
-    letter = compose(config, office.world, to, subject, text, DAY, **headers)
-    return {**letter, "about": f"{about} "}
+    return compose(config, office.world, to, subject, text, DAY, **headers)
 
 
 def name_of(words: Mapping[str, str], comment: Comment) -> str:
@@ -3789,7 +4235,7 @@ def name_of(words: Mapping[str, str], comment: Comment) -> str:
 
 def read_line(words: Mapping[str, str], link: str, case: Case) -> str:
     """Where a comment can be read; "" where its page can't be opened."""
-    return words["read"].format(link=f"{link}#comment-{case.id}") if link else ""
+    return words["read"].format(link=comment_link(link, case.id)) if link else ""
 
 
 def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
@@ -3824,8 +4270,7 @@ def owner_letter(office: Office, to: str, cases: list[Case]) -> Json:
     if public:
         texts[-1] += words["owner_all"].format(link=f"{public}/admin")
     subject = "owner_reported" if len(cases) == 1 and reports else "owner"
-    pairs: list[Pair] = [(case, None) for case in cases]
-    return letter_about(office, "owner", subject, to, words, pairs, texts)
+    return letter_about(office, "owner", subject, to, words, cases, texts)
 
 
 def held_because(words: Mapping[str, str], case: Comment) -> str:
@@ -3837,7 +4282,10 @@ def held_because(words: Mapping[str, str], case: Comment) -> str:
     return words.get(f"held_{kind}", "{held}").format(value=value, held=case.held)
 
 
-def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Json:
+Pair = tuple[Case, Case]  # a reply, and what it replies to
+
+
+def answer_letter(office: Office, to: str, pairs: list[Pair]) -> Json:
     """Answers on a page, to the author of what they answer, who can end such letters."""
     own, headers, texts = pairs[0][1], {}, []
     words, origins = letter_words(own.language), office.config.site_origins
@@ -3855,7 +4303,8 @@ def answer_letter(office: Office, to: str, pairs: list[tuple[Case, Case]]) -> Js
         ends = {do: signed_link(office, own.language, do=do, **who) for do in ("stop", "stop_all")}
         texts[-1] += words["author_end"].format(**ends)
         headers = one_click(ends["stop"])
-    return letter_about(office, "author", "author", to, words, [*pairs], texts, **headers)
+    answers = [answer for answer, _ in pairs]
+    return letter_about(office, "author", "author", to, words, answers, texts, **headers)
 
 
 def one_click(link: str) -> dict[str, str]:
@@ -3864,11 +4313,11 @@ def one_click(link: str) -> dict[str, str]:
     return {"List_Unsubscribe": f"<{link}>", "List_Unsubscribe_Post": post}
 
 
-def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> Json:
+def follower_letter(office: Office, reader: Account, language: str, cases: list[Case]) -> Json:
     """What is new on pages, to one who follows them; each page with a way to end that."""
-    words, texts, ends = letter_words(reader["language"]), [], []
+    words, texts, ends = letter_words(language), [], []
     cases = sorted(cases, key=lambda case: (case.page_id, case.id))
-    who = {"who": subscriber_of(office.key, reader["email"]), "user": str(reader["id"])}
+    who = {"who": subscriber_of(office.key, reader.email), "user": str(reader.id)}
     for page_id, of_page in itertools.groupby(cases[:20], lambda case: case.page_id):
         for case in of_page:
             said = {
@@ -3879,20 +4328,19 @@ def follower_letter(office: Office, reader: sqlite3.Row, cases: list[Case]) -> J
             }
             texts.append(words["follow_text"].format(**said))
         which = {**who, "do": "unfollow", "id": str(case.id), "page": str(page_id)}
-        ends.append(signed_link(office, reader["language"], **which))
+        ends.append(signed_link(office, language, **which))
         texts[-1] += words["follow_end"].format(stop=ends[-1]) if ends[-1] else ""
     if len(cases) > 20:
         texts.append(words["owner_more"].format(n=len(cases) - 20))
     if len(ends) > 1:  # one click ends all that it tells of, and more
         all_of_them = {**who, "do": "unfollow", "id": "0", "page": "0"}
-        ends = [signed_link(office, reader["language"], **all_of_them)]
+        ends = [signed_link(office, language, **all_of_them)]
     headers = one_click(ends[0]) if ends[0] else {}
-    pairs: list[Pair] = [(case, None) for case in cases]
     subject = "follow" if cases[0].page_id == cases[-1].page_id else "owner"
-    return letter_about(office, "follow", subject, reader["email"], words, pairs, texts, **headers)
+    return letter_about(office, "follower", subject, reader.email, words, cases, texts, **headers)
 
 
-def asking_letter(office: Office, answer: Case, above: Case) -> Json:
+def asking_letter(office: Office, above: Case) -> Json:
     """Asks the owner of an address that a guest gave; nothing in it is a stranger's."""
     words, site, to = letter_words(above.language), site_name(office.config), above.email
     said = {"who": subscriber_of(office.key, to), "id": str(above.id)}
@@ -3900,38 +4348,40 @@ def asking_letter(office: Office, answer: Case, above: Case) -> Json:
     confirm = signed_link(office, above.language, do="confirm", until=until, **said)
     text, subject = words["ask_text"].format(site=site, confirm=confirm), words["ask_subject"]
     letter = compose(office.config, office.world, to, subject.format(site=site), text, DAY)
-    return {**letter, "about": f"{said['who']} {answer.id},{above.id} "}
+    return {**letter, "subscriber": said["who"]}
 
 
-# A webhook is a letter to this recipient: its message is the body of a request.
-WEBHOOK = "webhook"
+WEBHOOK = "webhook"  # in place of an email address
 
 
 def call_webhook(office: Office, comment_id: int, event: str, reason: str = "") -> None:
-    """Tell the owner's program or chat of a comment: `event` is created or reported."""
-    case, now = office.store.case(comment_id), int(office.world.now())
-    if case and office.config.webhook_url:
-        message = json.dumps(hook_body(office, case, event, reason), ensure_ascii=False)
-        letter = {"recipient": WEBHOOK, "message": message, "about": f"webhook {case.id},0 "}
-        office.store.add_letter(**letter, due_at=now, expires_at=now + DAY)
+    """Tell the owner's program or chat of a comment: `event` is created or reported. What it is
+    told is made when it is sent."""
+    if office.config.webhook_url:
+        now = int(office.world.now())
+        times = {"created_at": now, "due_at": now, "expires_at": now + DAY}
+        what = {"comment_id": comment_id, "event": event, "message": reason}
+        office.store.add_letter(recipient=WEBHOOK, **what, **times)
 
 
-def hook_body(office: Office, case: Case, event: str, reason: str) -> Json:
-    """What a webhook of that kind is sent. Neither a full address nor an e-mail is in it."""
+def hook_body(office: Office, case: Case, webhook: Letter) -> Json:
+    """What a webhook of that kind is sent, the same at each try unless the comment has changed.
+    Neither a full address nor an e-mail is in it."""
+    event, reason, made_at = webhook.event, webhook.message, webhook.created_at
     config, language = office.config, office.config.notify_language
     language = case.language if language == "comment" else language
     words, link = letter_words(language), page_link(case.page_url, config.site_origins)
     waits, reported = case.status == "waiting", event == "reported"
     judging = ["visible", "spam", "deleted"] if waits or reported else STATES[2:]
-    links = {do: judging_link(office, case, do, language, WEBHOOK) for do in judging}
+    links = {do: judging_link(office, case, do, language, WEBHOOK, made_at) for do in judging}
     links = {do: url for do, url in links.items() if url}
-    link = f"{link}#comment-{case.id}" if link else ""
+    link = comment_link(link, case.id) if link else ""
     if config.webhook_kind == "json":
         names = "id page_url parent_id nickname website content html country location status held"
         said = picked(case, f"{names} user_id language") | {"ip": masked(case.ip)}
         said |= {"created_at": rfc3339(case.created_at), "reason": reason}
         data = {**said, "link": link, "links": links}
-        return {"type": f"comment.{event}", "timestamp": rfc3339(office.world.now()), "data": data}
+        return {"type": f"comment.{event}", "timestamp": rfc3339(made_at), "data": data}
     page = words["elsewhere"] if is_foreign(case.page_url, config.site_origins) else case.page_url
     subject = words["owner_reported_subject" if reported else "owner_subject"]
     subject = subject.format(site=site_name(config), page=page[:80])
@@ -3973,9 +4423,17 @@ def for_discord(config: Config, subject: str, text: str, buttons: Buttons) -> Js
 def for_telegram(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage: bare text, so that nothing in it is markup."""
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
-    keys = [[{"text": label, "url": url}] for label, url in buttons]
+    # For one button that it does not like, Telegram refuses the whole message, as with a host that
+    # has no dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are buttons:
+    # in the text, any address will do.
+    public = config.server_public_url
+    takes_ours = "." in (urllib.parse.urlsplit(public).hostname or "")
+    ours = [each for each in buttons if takes_ours and each[1].startswith(f"{public}/")]
+    keys = [[{"text": label, "url": url}] for label, url in ours]
+    others = [f"{label}: {url}" for label, url in buttons if (label, url) not in ours]
     quiet = {"link_preview_options": {"is_disabled": True}}
-    said = {"chat_id": query["chat_id"][0], "text": f"{subject}\n\n{text}"}
+    lines = "\n".join([f"{subject}\n\n{text}", *others])
+    said = {"chat_id": query["chat_id"][0], "text": lines}
     return said | quiet | ({"reply_markup": {"inline_keyboard": keys}} if keys else {})
 
 
@@ -3995,22 +4453,29 @@ CHATS: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
 }
 
 
-def send_webhook(config: Config, world: World, message: str) -> None:
+class WebhookRefused(ConnectionError):
+    """The receiver is there, and does not take this one."""
+
+
+def send_webhook(office: Office, webhook: Letter, case: Case) -> None:
     """One try; `OSError` unless it was taken. The id is the same in each, the time is not."""
+    config, world = office.config, office.world
     now, key = str(int(world.now())), key_of_webhook(config.webhook_secret)
-    body, headers = message.encode(), {}
+    told, headers = hook_body(office, case, webhook), {}
     if key and config.webhook_kind == "feishu":
         # open.feishu.cn: of nothing, with the time and the secret as the key.
         sign = hmac.digest(f"{now}\n{config.webhook_secret}".encode(), b"", "sha256")
-        signed = {"timestamp": now, "sign": base64.b64encode(sign).decode()}
-        body = json.dumps(json.loads(message) | signed, ensure_ascii=False).encode()
-    elif config.webhook_kind == "json":
-        number = f"msg_{hashlib.sha256(body).hexdigest()[:32]}"
+        told |= {"timestamp": now, "sign": base64.b64encode(sign).decode()}
+    body = json.dumps(told, ensure_ascii=False).encode()
+    if config.webhook_kind == "json":
+        number = f"msg_{mac(office.key, 'webhook', webhook.id, webhook.created_at)[:32]}"
         headers = {"webhook_id": number, "webhook_timestamp": now}
         sign = hmac.digest(key, f"{number}.{now}.".encode() + body, "sha256")
         if key:  # github.com/standard-webhooks/standard-webhooks
             headers["webhook_signature"] = f"v1,{base64.b64encode(sign).decode()}"
     status, answer = world.fetch(config.webhook_url, message=body, **headers)
+    if 400 <= status < 500 and status not in (408, 429):
+        raise WebhookRefused(0, str(status))
     refusal = config.webhook_kind == "feishu" and re.search(rb'"code":\s*([1-9]\d*)', answer)
     if not 200 <= status < 300 or refusal:
         raise ConnectionError(0, f"{status} {refusal[1].decode() if refusal else ''}".strip())
@@ -4031,78 +4496,205 @@ def owners(office: Office, page_url: str) -> list[str]:
     return [address for address in named if EMAIL.fullmatch(address)]
 
 
-BUNDLE = 9 * MINUTE  # between two letters to one person: with the wait of the postman, ten
+BUNDLE = 9 * MINUTE  # between two emails to one person: with the wait of the worker, ten
+BATCH = 10  # emails that are written in one transaction: other writers wait for some milliseconds
+FOLLOWERS_BATCH = 200  # of a page, who are looked up in one transaction
 
 
-def tell_all(office: Office) -> None:
-    """Write the letters about comments that are due."""
-    now = int(office.world.now())
-    if any(office.store.cases_due(whom, now) for whom in DUE):
-        with office.store.writing():
-            tell_owner(office, now)
-            tell_authors(office, now)
-            tell_followers(office, now)
+@dataclass(frozen=True)
+class Draft:
+    """What becomes of some notifications of one recipient: an email carries them, or they wait for
+    so many seconds, or they go. `cases` are what it was decided by, and the email quotes."""
+
+    ids: list[int]
+    cases: list[Case] = field(default_factory=list)
+    email: Json | None = None
+    wait: int = 0
+    limits: tuple[tuple[str, str, int, int], ...] = ()  # of emails, for `Store.take`
 
 
-def tell_owner(office: Office, now: int) -> None:
-    """All that is new in one letter, or later."""
-    store, wait = office.store, 0
-    cases = store.cases_due("owner", now)
-    news: dict[str, list[Case]] = {}
-    for case in cases:
-        for to in owners(office, case.page_url):
-            if not case.user_id or case.email != to:
-                news.setdefault(to, []).append(case)
-    if news and not (wait := store.take("bundle", "", 1, BUNDLE, now)):
-        for to, mine in news.items():
-            store.add_letter(**owner_letter(office, to, mine))
-    store.told("owner", [case.id for case in cases], due=now + wait if wait else 0)
-
-
-def tell_authors(office: Office, now: int) -> None:
-    """The authors of what was answered, as far as they want to know: a letter for each page."""
+def find_recipients(office: Office) -> bool:
+    """Look up whom the next new comment concerns; False where there is none."""
     store = office.store
-    readers: dict[tuple[str, int], list[tuple[Case, Case]]] = {}
-    for answer in store.cases_due("author", now):
-        above = store.case(answer.parent_id or 0)
-        if above and wants(office, answer, above):
-            readers.setdefault((above.email, above.page_id), []).append((answer, above))
+    news = store.unaddressed(int(office.world.now()))
+    case = store.case(news.comment_id) if news else None
+    if news is None or case is None:
+        return False
+    above = store.case(case.parent_id or 0) if news.kind == "author" else None
+    recipients = [above.email] if above and above.email else []
+    if news.kind == "owner":
+        recipients = owners(office, case.page_url)
+    with store.writing():
+        if news.kind == "follower":
+            store.address_followers(news, case.page_id, FOLLOWERS_BATCH)
         else:
-            store.told("author", [answer.id])
-    for (to, page_id), pairs in readers.items():
-        who = subscriber_of(office.key, to)
-        wait = store.take("bundle", f"{who} {page_id}", 1, BUNDLE, now)
-        if not wait and (wait := store.take("bundles", who, 6, HOUR, now)):
-            store.give_back("bundle", f"{who} {page_id}")
-        if not wait:
-            store.add_letter(**answer_letter(office, to, pairs))
-        store.told("author", [a.id for a, _ in pairs], due=now + wait if wait else 0)
+            store.address(news, recipients)
+    return True
 
 
-def tell_followers(office: Office, now: int) -> None:
-    """Those who follow pages of what is new there, all at one time: but not of what they wrote,
-    nor of what they have another letter about."""
-    store, wait = office.store, 0
-    cases = store.cases_due("follower", now)
-    news: dict[str, tuple[sqlite3.Row, list[Case]]] = {}
-    for case in cases:
-        told = owners(office, case.page_url)
-        for reader in store.followers(case.page_id):
-            if reader["email"] not in told and not concerns(office, reader, case):
-                news.setdefault(reader["email"], (reader, []))[1].append(case)
-    if news and not (wait := store.take("bundle", "followers", 1, BUNDLE, now)):
-        for reader, mine in news.values():
-            store.add_letter(**follower_letter(office, reader, mine))
-    store.told("follower", [case.id for case in cases], due=now + wait if wait else 0)
+def write_emails(office: Office) -> bool:
+    """Write emails to the next recipients; False where nobody is to hear of anything now. They are
+    composed before the transaction, which takes only those whose comments did not change."""
+    store, now = office.store, int(office.world.now())
+    for kind, drafts_for in DRAFTS.items():
+        recipients = store.due_recipients(kind, now, BATCH)
+        drafts = [draft for to in recipients for draft in drafts_for(office, to, now)]
+        for start in range(0, len(drafts), BATCH):
+            write_drafts(store, drafts[start : start + BATCH], now)
+        if drafts:
+            return True
+    return False
 
 
-def concerns(office: Office, reader: sqlite3.Row, case: Case) -> bool:
-    """Whether a comment is a reader's own, or an answer to him of which he is told anyway."""
+def write_drafts(store: Store, drafts: list[Draft], now: int) -> None:
+    with store.writing():
+        pending = store.pending(id for draft in drafts for id in draft.ids)
+        fresh = store.cases_with({case.id for draft in drafts for case in draft.cases})
+        for draft in drafts:
+            same = all(fresh.get(case.id) == case for case in draft.cases)
+            if same and pending.issuperset(draft.ids):
+                write_draft(store, draft, now)
+
+
+def write_draft(store: Store, draft: Draft, now: int) -> None:
+    if draft.wait:
+        store.postpone(draft.ids, now + draft.wait)
+    elif draft.email is None:
+        store.drop_notifications(draft.ids)
+    # Another draft of the batch may have taken the last: this one is drafted anew.
+    elif not any(store.take(*limit, now) for limit in draft.limits):
+        if "subscriber" in draft.email:
+            store.subscribe(draft.email["subscriber"], 0, "asked")
+        store.carry(draft.ids, store.add_letter(**draft.email))
+
+
+def bundled(
+    office: Office,
+    ids: Iterable[int],
+    cases: list[Case],
+    compose_email: Callable[[], Json],
+    now: int,
+    *limits: tuple[str, str, int, int],
+) -> Draft:
+    """An email, unless its recipient has had enough lately."""
+    if wait := max(office.store.wait_for(*limit, now) for limit in limits):
+        return Draft([*ids], wait=wait)
+    return Draft([*ids], cases, compose_email(), limits=limits)
+
+
+def due_news(office: Office, kind: str, to: str, now: int) -> dict[int, Case]:
+    """What a recipient is to hear of, by the numbers of the notifications."""
+    due = office.store.due_notifications(kind, to, now)
+    cases = office.store.cases_with({each.comment_id for each in due})
+    return {each.id: cases[each.comment_id] for each in due if each.comment_id in cases}
+
+
+def unwanted(news: Iterable[int], wanted: Iterable[int]) -> Iterator[Draft]:
+    """The notifications that go, if any do."""
+    if ids := [*{*news}.difference(wanted)]:
+        yield Draft(ids)
+
+
+def owner_drafts(office: Office, to: str, now: int) -> Iterator[Draft]:
+    """All that is new in one email."""
+    news = due_news(office, "owner", to, now)
+    wanted = {
+        id: case
+        for id, case in news.items()
+        if to in owners(office, case.page_url) and not (case.user_id and case.email == to)
+    }
+    yield from unwanted(news, wanted)
+    if wanted:
+        limit = ("bundle", f"owner {subscriber_of(office.key, to)}", 1, BUNDLE)
+        cases = [*wanted.values()]
+        yield bundled(office, wanted, cases, lambda: owner_letter(office, to, cases), now, limit)
+
+
+def author_drafts(office: Office, to: str, now: int) -> Iterator[Draft]:
+    """To the author of what was replied to, an email for each page. A guest is asked first, once:
+    whoever wrote may have named another's address."""
+    store, news = office.store, due_news(office, "author", to, now)
+    above = store.cases_with({case.parent_id for case in news.values() if case.parent_id})
+    pairs = {id: (case, above[case.parent_id or 0]) for id, case in news.items()}
+    # What its author edited may wait for the owner: its replies are told when it is shown again.
+    paused = [id for id, (_, parent) in pairs.items() if parent.status == "waiting"]
+    if paused:
+        yield Draft(paused, wait=HOUR)
+    pairs = {id: pair for id, pair in pairs.items() if is_for_author(office, to, *pair)}
+    answer = store.subscriptions(subscriber_of(office.key, to)).get(0)
+    wanted = {id: pair for id, pair in pairs.items() if pair[1].user_id or answer == "yes"}
+    unasked = {id: pair for id, pair in pairs.items() if id not in wanted and answer is None}
+    if not office.config.server_public_url:
+        unasked = {}
+    yield from unwanted(news, [*wanted, *unasked, *paused])
+    by_page: dict[int, dict[int, Pair]] = {}
+    for id, pair in wanted.items():
+        by_page.setdefault(pair[0].page_id, {})[id] = pair
+    for page_id, replies in by_page.items():
+        yield reply_draft(office, to, page_id, replies, now)
+    if unasked:
+        yield question_draft(office, unasked, now)
+
+
+def is_for_author(office: Office, to: str, answer: Case, above: Case) -> bool:
+    """Whether an author may be told of a reply, or asked whether they want to be."""
+    own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
+    if own or above.status != "visible" or above.email != to or not EMAIL.fullmatch(to):
+        return False
+    return to not in owners(office, above.page_url) and not is_off(office, to, above.page_id)
+
+
+def reply_draft(
+    office: Office, to: str, page_id: int, replies: Mapping[int, Pair], now: int
+) -> Draft:
+    """An email about replies on one page, six an hour."""
+    who, pairs = subscriber_of(office.key, to), [*replies.values()]
+    limits = ("bundles", who, 6, HOUR), ("bundle", f"{who} {page_id}", 1, BUNDLE)
+    cases = [case for pair in pairs for case in pair]
+    return bundled(office, replies, cases, lambda: answer_letter(office, to, pairs), now, *limits)
+
+
+def question_draft(office: Office, replies: Mapping[int, Pair], now: int) -> Draft:
+    """An email that asks a guest whether they want such emails."""
+    # Whoever writes may name anybody's address: this must not become a way to write to strangers.
+    limit = ("asks", "", 30, HOUR)
+    if office.store.wait_for(*limit, now):
+        return Draft([*replies])
+    cases = [case for pair in replies.values() for case in pair]
+    return Draft([*replies], cases, asking_letter(office, cases[1]), limits=(limit,))
+
+
+def follower_drafts(office: Office, to: str, now: int) -> Iterator[Draft]:
+    """What is new on the pages that somebody follows: but not what they wrote themselves, nor what
+    they have another email about."""
+    store, news = office.store, due_news(office, "follower", to, now)
+    reader = store.account_of(to)
+    if reader is None or reader.blocked:
+        yield from unwanted(news, [])
+        return
+    wanted: dict[int, Case] = {}
+    languages: list[str] = []
+    for id, case in news.items():
+        language = store.following(reader.id, case.page_id)
+        if language and not concerns(office, reader, case):
+            wanted[id] = case
+            languages.append(language)
+    yield from unwanted(news, wanted)
+    if wanted:
+        limit = ("bundle", f"follower {subscriber_of(office.key, to)}", 1, BUNDLE)
+        cases = [*wanted.values()]
+        write = functools.partial(follower_letter, office, reader, languages[0], cases)
+        yield bundled(office, wanted, cases, write, now, limit)
+
+
+def concerns(office: Office, reader: Account, case: Case) -> bool:
+    """Whether a comment is a reader's own, or they are told of it anyway: as an owner, or as it
+    replies to them."""
+    if case.user_id == reader.id or reader.email in owners(office, case.page_url):
+        return True
     above = office.store.comment(case.parent_id or 0)
-    answered = above is not None and above.user_id == reader["id"]
-    return case.user_id == reader["id"] or (
-        answered and not is_off(office, reader["email"], case.page_id)
-    )
+    answered = above is not None and above.user_id == reader.id
+    return answered and not is_off(office, reader.email, case.page_id)
 
 
 def is_off(office: Office, address: str, page_id: int) -> bool:
@@ -4111,83 +4703,72 @@ def is_off(office: Office, address: str, page_id: int) -> bool:
     return "no" in (said.get(0), said.get(page_id))
 
 
-def wants(office: Office, answer: Case, above: Case) -> bool:
-    """Whether an author is to have a letter about an answer. A guest is asked first, once: whoever
-    wrote may have named another's address."""
-    own = above.user_id == answer.user_id if above.user_id else above.email == answer.email
-    hidden = above.status != "visible" or not EMAIL.fullmatch(above.email)
-    if own or hidden or above.email in owners(office, above.page_url):
-        return False
-    if is_off(office, above.email, above.page_id):
-        return False
-    subscriber = subscriber_of(office.key, above.email)
-    said = office.store.subscriptions(subscriber)
-    may_ask = not above.user_id and 0 not in said and office.config.server_public_url
-    # Whoever writes may name anybody's address: this must not become a way to write to strangers.
-    if may_ask and not office.store.take("asks", "", 30, HOUR, int(office.world.now())):
-        office.store.subscribe(subscriber, 0, "asked")
-        office.store.add_letter(**asking_letter(office, answer, above))
-    return above.user_id is not None or said.get(0) == "yes"
-
-
-def is_stale(store: Store, letter: Letter) -> bool:
-    """Whether what a letter tells of was hidden since; the rest is told anew, but where others
-    have been told of it too."""
-    whom = letter.about.partition(" ")[0]
-    states = ("visible", "waiting") if whom in ("owner", WEBHOOK) else ("visible",)
-    told = [int(id) for id in re.findall("[0-9]{1,18}(?=[, ])", letter.about.partition(" ")[2])]
-    found = [store.comment(id) for id in told if id]
-    stale = any(comment is None or comment.status not in states for comment in found)
-    if stale:
-        store.tell_anew(letter.about)
-    return stale
+DRAFTS: dict[str, Callable[[Office, str, int], Iterator[Draft]]] = {
+    "owner": owner_drafts,
+    "author": author_drafts,
+    "follower": follower_drafts,
+}
 
 
 def deliver_due(office: Office) -> float:
-    """Send the letters whose time has come; seconds until the next one is due."""
-    store, now = office.store, office.world.now
-    while letter := store.due_letter(int(now())):
+    """Send what is due, and write and send the emails about comments. Codes go first each time.
+    Seconds until the next one is due."""
+    send_due(office)
+    while find_recipients(office):
+        send_due(office)
+    while write_emails(office):
+        send_due(office)
+    due_at = office.store.next_due()
+    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - office.world.now()))
+
+
+def send_due(office: Office) -> None:
+    while letter := office.store.due_letter(int(office.world.now())):
         deliver(office, letter)
-    due_at = store.next_due()
-    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - now()))
 
 
 def deliver(office: Office, letter: Letter) -> None:
     """One try. The next one is written down before: where the disk takes no more, a letter that
     went out would be sent again and again. After a crash it goes out once more, with the same
     Message-ID."""
-    store = office.store
-    now, failure = int(office.world.now()), ""
+    store, now = office.store, int(office.world.now())
+    tries = min(max(0, letter.tries), 999) + 1  # whatever the row says
+    next_try = now + min(HOUR, 5 * 3 ** min(tries - 1, 9))
+    with store.writing():
+        if not store.begin_try(letter, min(next_try, letter.expires_at), tries):
+            return  # what it tells of was hidden or changed since it was looked up
+        carried = store.carried(letter.id)
     final = now >= letter.expires_at
+    error = TimeoutError("expired") if final else failed_try(office, letter)
     with store.writing():
-        if is_stale(store, letter):
-            store.drop_letter(letter.id)
+        if error is None:
+            store.end_letter(letter.id, carried)
             return
-        tries = min(max(0, letter.tries), 999)  # whatever the row says
-        next_try = now + min(HOUR, 5 * 3 ** min(tries, 9))
-        store.set_back_letter(letter.id, min(next_try, letter.expires_at), tries + 1)
-    try:
-        if final:
-            raise TimeoutError("expired")
-        if letter.recipient == WEBHOOK:
-            send_webhook(office.config, office.world, letter.message)
-        else:
-            office.world.send(office.config, letter)
-    except (OSError, ValueError, smtplib.SMTPException) as error:
-        failure = "expired" if final else failure_of(error)
         final = final or is_final(error)
+        failure = "expired" if now >= letter.expires_at else failure_of(error)
         log.warning("letter %d: %s%s", letter.id, failure, "; given up" if final else "")
-    with store.writing():
         if final:
-            store.fail_letter(letter.id, failure, now + 30 * DAY)
-        elif failure:
-            store.note_failure(letter.id, failure)
-            if letter.recipient == WEBHOOK:
-                # Codes shall not wait for each of many in vain. The others are tried before this
-                # one, which may itself be what is refused.
-                store.put_off(WEBHOOK, now, next_try - 1, tries + 1)
+            store.fail_letter(letter.id, tries, failure, now + 30 * DAY)
         else:
-            store.drop_letter(letter.id)
+            store.note_failure(letter.id, tries, failure)
+        if letter.event and not final and not isinstance(error, WebhookRefused):
+            # Codes shall not wait for each of many in vain. The others are tried before this
+            # one, which may itself be what is refused.
+            store.put_off(WEBHOOK, now, next_try - 1, tries)
+
+
+def failed_try(office: Office, letter: Letter) -> Exception | None:
+    """Send it; why it was not taken, or None."""
+    try:
+        if not letter.event:
+            office.world.send(office.config, letter)
+            return None
+        case = office.store.case(letter.comment_id or 0)
+        if case and case.status in ("visible", "waiting"):
+            send_webhook(office, letter, case)
+    except (OSError, ValueError, smtplib.SMTPException) as error:
+        return error
+    return None
 
 
 def failure_of(error: Exception) -> str:
@@ -4228,6 +4809,7 @@ LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
     "like_one": ((20, DAY),),  # a client and a comment
     "likes": ((2000, HOUR),),  # all
     "page": ((20, HOUR),),  # new ones
+    "pages": ((300, HOUR), (1000, DAY)),  # all, by views and likes: 10 kB each, kept for 90 days
     "follow": ((30, HOUR),),
     "report": ((5, HOUR), (20, DAY)),
     "reports": ((60, HOUR),),  # all
@@ -4249,17 +4831,35 @@ class Hashing:
     that hashing never takes the threads that serve readers; nor their time, where threads can
     stand back (on Linux)."""
 
+    SECONDS = 30  # for all eight to be hashed, on a slow machine
+
     def __init__(self) -> None:
         self.seats = threading.Semaphore(8)
-        self.hands = ThreadPoolExecutor(2, "hashing", self.stand_back)
+        # Without an initializer: one that fails would break the pool for good.
+        self.hands = ThreadPoolExecutor(2, "hashing")
 
     @staticmethod
     def stand_back() -> None:
+        """Lets the threads that serve readers go first. A sandbox may refuse that."""
         if sys.platform == "linux":  # elsewhere it would be the whole process
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+
+    def work(self, password: str, scheme: str) -> str:
+        self.stand_back()
+        return hashed(password, scheme)
 
     def hashed(self, password: str, scheme: str) -> str:
-        return self.hands.submit(hashed, password, scheme).result()
+        """`Unavailable` when no thread does it, since the system gives no more of them."""
+        try:
+            return self.hands.submit(self.work, password, scheme).result(self.SECONDS)
+        except (RuntimeError, TimeoutError) as error:
+            log.error("hashing fails: %s", str(error) or "no thread answers")
+            raise Unavailable("暂时无法处理密码，请稍后再试", "busy") from None
+
+    def examine(self) -> None:
+        """`Unavailable` when no password can be hashed. One round tells it in 0.1 ms."""
+        self.hashed("", password_scheme(1, b"", ""))
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
         busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
@@ -4307,6 +4907,8 @@ class Provider:
 class Tally:
     """Counts in memory what is too cheap for a row: so many a minute and a client."""
 
+    MOST = 10_000  # clients: beyond them, who was silent longest is forgotten and begins anew
+
     def __init__(self) -> None:
         self.lock, self.minute = threading.Lock(), 0
         self.counts: dict[tuple[str, str], int] = {}
@@ -4315,11 +4917,13 @@ class Tally:
         with self.lock:
             if now // MINUTE != self.minute:
                 self.minute, self.counts = now // MINUTE, {}
-            count = self.counts.get((name, subject), 0)
-            if count >= MEMORY_LIMITS[name] * factor:
-                return False
-            self.counts[name, subject] = count + 1
-            return True
+            count = self.counts.pop((name, subject), 0)
+            allowed = count < MEMORY_LIMITS[name] * factor
+            # At the end, as the one who was counted last.
+            self.counts[name, subject] = count + allowed
+            if len(self.counts) > self.MOST:
+                del self.counts[next(iter(self.counts))]
+            return allowed
 
 
 class Views:
@@ -4345,10 +4949,25 @@ class Views:
 @dataclass(frozen=True)
 class Client:
     """Who asks. `ip` is "" when it can't be read; `networks` is empty when all visitors would
-    be one client, since they come through a proxy that is not named."""
+    be one client, since they come through a proxy on this machine that is not named."""
 
     ip: str
     networks: list[tuple[str, int]]
+
+
+# Where containers and machines of one network meet (RFC 1918, 3927, 4193, 6598).
+LOCAL = [
+    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
+    *("fc00::/7", "fe80::/10"),
+]
+# As many readers can share a peer without harm; who makes up addresses there gets so many times the
+# limits of a client, and no more.
+SHARED = 20
+
+
+def is_local(ip: str) -> bool:
+    networks = map(ipaddress.ip_network, LOCAL)
+    return bool(ip) and any(ipaddress.ip_address(ip) in network for network in networks)
 
 
 class Clients:
@@ -4366,22 +4985,37 @@ class Clients:
 
     def of(self, environ: Json) -> Client:
         peer = plain_ip(environ.get("REMOTE_ADDR", ""))
-        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "")
         through_file = self.by_socket_file and not peer
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
+        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]
         if self.trusts(peer) or (through_file and self.unix):
-            hops = map(plain_ip, reversed(forwarded.split(",")))
             ip = next((hop for hop in hops if not self.trusts(hop)), peer) if forwarded else peer
             return Client(ip, networks_of(ip))
-        near = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
-        passed_on = forwarded or environ.get("HTTP_X_REAL_IP") or environ.get("HTTP_FORWARDED")
-        if not near or not passed_on:
+        if forwarded or environ.get("HTTP_FORWARDED"):
+            return self.behind_unnamed(peer, hops[0], through_file=through_file)
+        return Client(peer, networks_of(peer))
+
+    def behind_unnamed(self, peer: str, hop: str, *, through_file: bool) -> Client:
+        """Who asks with a forwarding header of a peer that is not named: mostly a proxy of the
+        owner's. In a local network it can be a reader who writes the header, and the address
+        (`hop`) in it, on their own: all that come from there share the limits of `SHARED` clients,
+        or the header would be a way round all limits."""
+        named = bool(self.trusted or self.unix)
+        on_this_machine = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
+        if on_this_machine:
+            self.notice("unix" if through_file else peer)
+            return Client(peer, networks_of(peer) if named else [])
+        if named or not is_local(peer):
             return Client(peer, networks_of(peer))
+        self.notice(f"{peer}, if that is yours")
+        shared = [(network, factor * SHARED) for network, factor in networks_of(peer)]
+        return Client(peer, [(f"{peer} for {networks_of(hop)[0][0]}", 1), *shared])
+
+    def notice(self, name: str) -> None:
         if not self.unnamed_proxy:
             said = "a proxy that is not named passes requests on, so visitors can't be told apart"
-            name = "unix" if through_file else peer
             log.warning("%s: set [server] trusted_proxy = %s", said, name)
         self.unnamed_proxy = True
-        return Client(peer, networks_of(peer) if self.trusted or self.unix else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4410,7 +5044,7 @@ class Context(House):
     form: Json
     client: Client
     caller: Account | None
-    told: "Told"
+    cacheable: "Cacheable"
 
     @property
     def me(self) -> Account:
@@ -4455,17 +5089,14 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Told:
-    """What a reply tells everybody alike, and for how long: until one of its pages changes after
-    `number`; with the views of the change `views`; for a second at a time from `until` on. `began`
-    are the seconds that the thread had worked before."""
+class Cacheable:
+    """What the response cache keeps beside a public response: the store's `changes` when its
+    handler began, the seconds that the thread had worked by then, and the page of which each
+    request for it is a view."""
 
-    number: int
-    pages: tuple[int, ...] | None = None  # their ids, `ALL` for all; None: it is for one caller
-    viewed: PageName | None = None  # the page of which who asks has a view
-    views: float = math.inf
-    until: float = math.inf
+    changes: int
     began: float = field(default_factory=time.thread_time)
+    viewed: PageName | None = None
 
 
 @dataclass(frozen=True)
@@ -4499,6 +5130,9 @@ class Route:
     handler: Handler
     refusal: str = ""  # the text of every refusal, where the contract wants just one
     by_link: bool = False  # its right is in the address: neither body nor origin is looked at
+    # The query parameters of a public response: one that all get alike, but for a token. It is
+    # cached, and its handler is given no others, so that they can't make another question.
+    public: tuple[str, ...] | None = None
 
 
 ROUTES: list[Route] = []
@@ -4520,14 +5154,15 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
     def answer(**words: str) -> bottle.HTTPResponse:
         numbers: Json = {n: int(w) for n, w in words.items() if re.fullmatch("[0-9]{1,18}", w)}
         ids = {name: numbers.get(name, 0) for name in words if name.endswith("_id")}
-        environ, told = bottle.request.environ, Told(house.store.changes.number)
+        environ = bottle.request.environ
+        cacheable = Cacheable(house.store.changes)
         try:
             with house.store.machine_faults():
-                cx = context_of(route, house, environ, told)
+                cx = context_of(route, house, environ, cacheable)
                 reply = reply_of(route.handler(cx, **{**words, **ids}))
-            if told.pages is not None and cx.caller is None:
+            if route.public is not None and cx.caller is None:
                 if len(reply.body) <= READY_MOST:
-                    environ["commentd.told"] = told
+                    environ["commentd.cacheable"] = cacheable
                 reply = packed(reply, environ)
         except Problem as problem:
             reply = refused(problem, route.refusal)
@@ -4540,7 +5175,7 @@ def mounted(route: Route, house: House) -> Callable[..., bottle.HTTPResponse]:
     return answer
 
 
-def context_of(route: Route, house: House, environ: Json, told: Told) -> Context:
+def context_of(route: Route, house: House, environ: Json, cacheable: Cacheable) -> Context:
     if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
         raise Problem("网址太长", "uri_too_long", status=414)
     writes = route.method != "GET" and not route.by_link
@@ -4551,12 +5186,20 @@ def context_of(route: Route, house: House, environ: Json, told: Told) -> Context
         **vars(house),
         now=now,
         environ=environ,
-        query=query_of(environ.get("QUERY_STRING", "")),
+        query=query_for(route.public, environ.get("QUERY_STRING", "")),
         form=form_of(environ) if writes else {},
         client=house.clients.of(environ),
         caller=caller_of(route.rank, house, environ.get("HTTP_AUTHORIZATION", ""), now),
-        told=told,
+        cacheable=cacheable,
     )
+
+
+def query_for(public: tuple[str, ...] | None, query_string: str) -> dict[str, list[str]]:
+    """The query; of a public response the parameters that it has, in the order of its route."""
+    query = query_of(query_string)
+    if public is None:
+        return query
+    return {name: query[name] for name in public if name in query}
 
 
 def check_origin(config: Config, environ: Json, *, only_own: bool) -> None:
@@ -4646,7 +5289,9 @@ def refused(problem: Problem | None, text: str = "") -> Reply:
     if text:
         status = status if status in (413, 415, 429) or status >= 500 else 400
         headers.pop("WWW-Authenticate", None)
-    said = {"error": str(problem), "code": problem.code} if problem else INTERNAL
+    said = INTERNAL
+    if problem:
+        said = {"error": str(problem), "code": problem.code, **problem.details}
     return replace(reply_of(text or said), headers=headers, status=status)
 
 
@@ -4754,19 +5399,17 @@ def flush_views(house: House, now: int) -> None:
             taken = dict(views.pending)
         if not taken:
             return
-        seen: dict[int, int] = {}
-        with store.writing():
+        with store.writing(only_views=True):
             for key, (count, page_url, client) in taken.items():
                 found = store.add_views(key, count, now)
-                if not found and not budget(house, now, *shares_of(house, client, "page")):
+                shares = [("pages", "", 1), *shares_of(house, client, "page")]
+                if not found and not budget(house, now, *shares):
                     store.add_page(key, page_url, now)
-                    found = store.add_views(key, count, now)
-                seen |= found
+                    store.add_views(key, count, now)
         with views.lock:
             for key, (count, page_url, client) in taken.items():
                 if left := views.pending.pop(key)[0] - count:
                     views.pending[key] = left, page_url, client
-        store.changes.note(set(), seen)
 
 
 def within(house: House, client: Client, name: str, now: int) -> bool:
@@ -4788,6 +5431,17 @@ def limit_client(cx: Context, name: str, *words: object) -> None:
         wait = budget(cx, cx.now, *shares_of(cx, cx.client, name, *words))
     if wait:
         raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
+
+
+def check_limits(cx: Context, *names: str) -> None:
+    """`TooMany` where this client has used up a rate limit. It takes nothing, so that costly work
+    can be done between this and the transaction that takes it."""
+    for name in names if cx.config.limits_enabled else ():
+        for limit, subject, factor in shares_of(cx, cx.client, name):
+            for most, window in LIMITS[limit]:
+                row = f"{limit}/{window}", subject
+                if wait := cx.store.wait_for(*row, most * factor, window, cx.now):
+                    raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
 
 
 def give_back(cx: Context, *shares: Share) -> None:
@@ -4902,7 +5556,13 @@ def examine_files(config: Config) -> Iterator[Finding]:
         if each.exists() and each.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {each}: run chmod 600 on it")
     copies = Path(config.backup_folder).absolute()
-    if config.backup_every and not os.access(copies if copies.is_dir() else copies.parent, os.W_OK):
+    if copies.exists() and not copies.is_dir():
+        yield Finding("fail", "backup", f"{copies} is a file: name a folder in [backup] folder")
+    elif other := other_claim(path, copies):
+        yield Finding("fail", "backup", other)
+    elif config.backup_every and not os.access(
+        copies if copies.is_dir() else copies.parent, os.W_OK
+    ):
         yield Finding("fail", "backup", f"{copies} can't be written: make the folder, or own it")
 
 
@@ -4912,8 +5572,7 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
     if not seen["admins"]:
         text = "there is none: open the link that the start prints, or run commentd admin"
         yield Finding("warn", "admin", text)
-    if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
-        yield Finding("fail", "clock", "it is behind what was written or released before")
+    yield from examine_clock(seen, now)
     if seen["unnamed_proxy"] and not config.server_trusted_proxy:
         text = "one that is not named passes requests on: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
@@ -4923,11 +5582,18 @@ def examine_past(config: Config, seen: Json, now: float) -> Iterator[Finding]:
     times = backups_of(Path(config.database_path), Path(config.backup_folder)).values()
     if config.backup_every and seen["comments"]:
         hours = int((now - max(times, default=0)) // HOUR)
-        level = "ok" if hours < 2 * config.backup_every else "warn"
+        level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
         text = f"the last copy was made {hours} h ago" if times else "there is none yet"
+        if hours < 0:
+            text = "the last copy is of a time to come: the clock is behind, or was ahead"
         yield Finding(level if times else "note", "backup", text)
     elif not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
+
+
+def examine_clock(seen: Json, now: float) -> Iterator[Finding]:
+    if max(seen["newest"] or 0, RELEASED) > now + MINUTE:
+        yield Finding("fail", "clock", "it is behind what was written or released before")
 
 
 def examine_versions() -> Iterator[Finding]:
@@ -4984,8 +5650,11 @@ def greet_by_mail(config: Config, world: World, address: str) -> None:
 def answers(world: World, url: str) -> None:
     status, body = world.fetch(url)
     if (status, body) != (200, b'{"ok":true}'):
-        reached = "the proxy does not reach this service" if status == 502 else "not as this does"
-        raise OSError(f"the answer is {status}: {reached}")
+        reasons = {
+            502: "the proxy does not reach this service",
+            503: "it can't write to its disk, or can't hash passwords; its log tells more",
+        }
+        raise OSError(f"the answer is {status}: {reasons.get(status, 'not as this does')}")
 
 
 def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
@@ -5008,9 +5677,12 @@ def tried(topic: str, good: str, work: Callable[[], object]) -> Finding:
 
 @route("GET", "/health", rank=Rank.NOBODY)
 def health(cx: Context) -> Json:
-    """`{ok}`; 503 when writes fail, which one write every five seconds finds out."""
+    """`{ok}`; 503 when writes or the hashing of passwords fail, tried every five seconds."""
     with cx.writing():
-        cx.store.take("health", "", 1, 5, cx.now)
+        tried = cx.store.take("health", "", 1, 5, cx.now) > 0
+    cx.store.examine_room()
+    if not tried:
+        cx.hashing.examine()
     return {"ok": True}
 
 
@@ -5041,12 +5713,13 @@ def register(cx: Context) -> Json:
     stored = hashed_in_turn(cx, email, password, captcha, ("register",), ("code", email))
     client = mac(cx.key, "client", cx.client.networks[0][0]) if cx.client.networks else request_id
     mails = [("mail", mac(cx.key, "mail", email), 1), ("mails", "", 1)]
+    barred = is_blocked(cx, email)
     with after_a_minute(), cx.telling():
         known = cx.store.account_of(email) is not None
         letter = code_letter(cx.config, cx.world, email, code, known)
         # Where no more letters may go, nobody is told, not even by the time: something is written.
         cx.store.take("quiet", "", 2**31, MINUTE, cx.now)
-        room, barred = cx.store.has_room(email, client, older, cx.now), is_blocked(cx, email)
+        room = cx.store.has_room(email, client, older, cx.now)
         if room and not budget(cx, cx.now, *mails):
             account = {"email": email, "nickname": nickname, "password": stored}
             # Without a code there is no way in, and a login tells no more than of another.
@@ -5133,9 +5806,12 @@ def verify(cx: Context) -> str:
                 if same(waiting.code, mac(cx.key, "code", waiting.request_id, code)):
                     confirmed = waiting
         if confirmed:
-            if cx.store.account_of(email):  # an account that changes is told so by mail
+            is_new = cx.store.account_of(email) is None
+            account = cx.store.confirm(confirmed, cx.now)
+            if is_new:
+                cx.store.claim_comments(account)
+            else:
                 cx.store.add_letter(**changed_letter(cx.config, cx.world, email))
-            cx.store.claim_comments(cx.store.confirm(confirmed, cx.now))
             give_back(cx, *share)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
@@ -5222,7 +5898,10 @@ def listing_of(cx: Context) -> Listing:
     return Listing(view, sort, page, limit, thread, around)
 
 
-@route("GET", "/comments", rank=Rank.ANYONE)
+LISTING_PARAMETERS = ("url", "page", "limit", "sort", "view", "thread", "around")
+
+
+@route("GET", "/comments", rank=Rank.ANYONE, public=LISTING_PARAMETERS)
 def get_comments(cx: Context) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments of a page and its sums."""
     name = page_of(cx, {"url": word_of(cx, "url")}, "url")
@@ -5240,20 +5919,15 @@ def get_comments(cx: Context) -> Json:
     total = {"flat": page.total, "threads": page.threads - len(pinned)}.get(ask.view, 0)
     found = first + cx.store.comments(ask.view, ask.sort, skip, limit, of, total)
     if number == 1 and not ask.thread and not ask.around:
-        cx.told.viewed = name
+        cx.cacheable.viewed = name
         if is_person(cx.environ):
             count_view(cx, cx.client, name, cx.now)
-    cx.told.pages, cx.told.views = (page.id,), cx.told.number
 
     threads = ask.view == "threads"
     shown = [with_replies(cx, c, ask.limit) if threads else listed(cx, c) for c in found]
     answer = {"comments": shown, "page": number, **sums_of(cx, name, page)}
     answer["max_comment_length"] = cx.config.comments_max_length
     if threads:
-        days = cx.config.comments_close_after_days
-        cx.told.until = (
-            page.opened_at + days * DAY if days and not is_closed(cx, page) else math.inf
-        )
         answer |= {"threads": page.threads, "settings": settings_for(cx, page)}
     return answer
 
@@ -5301,7 +5975,7 @@ def with_replies(cx: Context, root: Comment, limit: int) -> Json:
 
 
 def listed(cx: Context, comment: Comment) -> Json:
-    return show(cx, comment) if comment.status == "visible" else tombstone(cx, comment)
+    return show(cx, comment) if comment.status == "visible" else tombstone(comment)
 
 
 def show(cx: Context, comment: Comment) -> Json:
@@ -5319,12 +5993,20 @@ def show(cx: Context, comment: Comment) -> Json:
     }
 
 
-def tombstone(cx: Context, comment: Comment) -> Json:
-    """What holds the place of a comment that is gone, for the sake of its replies."""
-    texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
-    none: Json = {"user_id": None, "likes": 0, "edited_at": None, "pinned": 0}
-    gone = none | dict.fromkeys(texts, "")
-    return {**show(cx, replace(comment, **gone)), "deleted": True}
+def tombstone(comment: Comment) -> Json:
+    """What holds the place of a comment that is gone, for the sake of its replies: of the comment
+    only what is named here leaves, in the shape of `show`."""
+    texts = ("nickname", "content", "html", "role", "website", "ip", "country", "location")
+    return {
+        **picked(comment, "id page_url parent_id"),
+        "created_at": beijing_time(comment.created_at),
+        **dict.fromkeys(texts, ""),
+        "user_id": None,
+        "likes": 0,
+        "edited": None,
+        "pinned": False,
+        "deleted": True,
+    }
 
 
 def ip_for(cx: Context, ip: str) -> str:
@@ -5379,7 +6061,7 @@ def count_view(house: House, client: Client, name: PageName, now: int) -> bool:
     return counted
 
 
-@route("GET", "/pages", rank=Rank.ANYONE)
+@route("GET", "/pages", rank=Rank.ANYONE, public=("url",))
 def get_pages(cx: Context) -> Json:
     """`?url=…&url=…`, up to 100, to their sums in the order asked."""
     urls = cx.query.get("url", [])
@@ -5388,15 +6070,13 @@ def get_pages(cx: Context) -> Json:
     names = [page_of(cx, {"url": url}, "url") for url in urls]
     pages = [(name, cx.store.page(name.key) or NO_PAGE) for name in names]
     sums = [{"page_url": name.page_url, **sums_of(cx, name, page)} for name, page in pages]
-    cx.told.pages, cx.told.until = tuple({page.id for _, page in pages}), cx.now + 1
     return {"pages": sums}
 
 
-@route("GET", "/comments/latest", rank=Rank.ANYONE)
+@route("GET", "/comments/latest", rank=Rank.ANYONE, public=("limit",))
 def get_latest(cx: Context) -> Json:
     """`?limit=6`, up to 30, to the comments that were written last, on any page of the site."""
     found = cx.store.latest_comments(number_of(cx, "limit", 6, 30))
-    cx.told.pages = (ALL,)
     return {"comments": [show(cx, comment) for comment in found]}
 
 
@@ -5417,10 +6097,10 @@ def author_of(cx: Context) -> Json:
 
 def content_of(cx: Context) -> str:
     text = text_of(cx.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
-    if is_blank(text):
-        raise BadRequest("请填写评论内容", "content_missing")
     if len(text) > cx.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
+    if is_blank(text):
+        raise BadRequest("请填写评论内容", "content_missing")
     if any(unicodedata.category(c) == "Cc" for c in text if c not in "\n\t"):
         raise BadRequest("评论内容不能含有控制字符", "content_invalid")
     return text
@@ -5434,26 +6114,35 @@ def post_comment(cx: Context) -> Json:
     said = {**author_of(cx), "content": content_of(cx), "ip": cx.client.ip}
     answers = cx.form.get("parent_id") is not None
     said["parent_id"] = id_of(cx.form, "parent_id") if answers else None
-    said["language"] = language_of(str(cx.form.get("lang")), said["nickname"] + said["content"])
+    lang = text_of(cx.form, "lang", 64, optional=True)
+    said["language"] = language_of(lang, said["nickname"] + said["content"])
     try:
         captcha, down = captcha_of(cx), False
     except CaptchaDown:
         captcha, down = None, True
 
+    place = place_of(cx, name, said, captcha)
+    if place.earlier:
+        return posted(cx, place.earlier, captcha, again=True)
+    check_limits(cx, "comment", *([] if place.page.id else ["page"]))
+    prepared = prepare_text(cx, said, captcha, down=down)
+    said |= location_of(cx)
     with cx.telling():
-        check_nickname(cx, said["nickname"])
-        page = page_for(cx, name)
-        said["page_id"] = page.id
-        parent = parent_of(cx, said["parent_id"], page)
-        earlier = earlier_comment(cx, captcha, said)
-        if is_closed(cx, page) and not earlier:
-            raise Forbidden("这里的评论已关闭", "page_closed")
-        comment = earlier or add_comment(cx, parent, captcha, said, down)
-        spent = captcha and cx.store.spent_on(captcha.signature)
+        place = place_of(cx, name, said, captcha)  # it may have changed meanwhile
+        if place.earlier:
+            return posted(cx, place.earlier, captcha, again=True)
+        said["page_id"] = page_for(cx, name).id
+        comment = add_comment(cx, said, place.parent, prepared, captcha)
+        return posted(cx, comment, captcha, again=False)
 
-    # A guest who only says again what somebody said gets no right to it: but a retry, which
-    # has the captcha that was spent on it, does.
-    if cx.caller or (earlier and not (spent and spent.id == comment.id)):
+
+def posted(cx: Context, comment: Comment, captcha: Captcha | None, *, again: bool) -> Json:
+    """The response to a comment, which may have been there `again`. A guest who only says again
+    what somebody said gets no edit token; a retry does, since it brings the captcha token that
+    was spent on the comment."""
+    spent = cx.store.spent_on(captcha.signature) if captcha else None
+    is_own = not again or (spent is not None and spent.id == comment.id)
+    if cx.caller or not is_own:
         return written(cx, comment)
     return {**written(cx, comment), "edit_token": edit_token(cx, comment)}
 
@@ -5472,16 +6161,18 @@ def edit_token(cx: Context, comment: Comment) -> str:
 
 def check_nickname(cx: Context, nickname: str) -> None:
     """Nobody may look like an admin but an admin."""
-    taken = [] if cx.is_admin else [skeleton(admin.nickname) for admin in cx.store.admins()]
-    if skeleton(nickname) in taken:
+    admins = [] if cx.is_admin else cx.store.admins()
+    if any(looks_like(nickname, admin.nickname) for admin in admins):
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
-def page_for(cx: Context, name: PageName) -> Page:
-    """The page, which begins with what is written on it."""
+def page_for(cx: Context, name: PageName, *shares: Share) -> Page:
+    """The page, which begins with what is written on it, where there are `shares` left too."""
     page = cx.store.page(name.key)
     if page is None:
         limit_client(cx, "page")
+        if wait := budget(cx, cx.now, *shares):
+            raise TooMany("操作太频繁，请稍后再试", retry_after=wait)
         page = cx.store.add_page(name.key, name.page_url, cx.now)
     return page
 
@@ -5495,13 +6186,11 @@ def parent_of(cx: Context, parent_id: int | None, page: Page) -> Comment | None:
 
 def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment | None:
     """The comment that this request asks for once more: a double click, or the retry of a
-    request whose answer was lost. Else the captcha is spent."""
+    request whose response was lost. `Forbidden` where its captcha token was spent on another."""
     limited = cx.config.limits_enabled
     double = cx.store.same_comment(cx.now - MINUTE, cx.now, **said) if limited else None
-    if double:
+    if double or captcha is None or not cx.store.is_spent(captcha.signature):
         return double
-    if captcha is None or cx.store.spend_captcha(captcha.signature, captcha.expires_at):
-        return None
     spent = cx.store.spent_on(captcha.signature)
     told = ("page_id", "parent_id", "user_id", "nickname", "content")
     if spent and all(getattr(spent, name) == said[name] for name in told):
@@ -5509,20 +6198,65 @@ def earlier_comment(cx: Context, captcha: Captcha | None, said: Json) -> Comment
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def add_comment(
-    cx: Context, parent: Comment | None, captcha: Captcha | None, said: Json, down: bool = False
-) -> Comment:
-    """`down`: its captcha could not be checked."""
-    flood = flood_of(cx)
-    markup = safe_html(said["content"])  # not before the limits: it is what costs most
-    status, held = verdict(cx, said, markup, captcha, {"flood": flood, "captcha_down": down})
+@dataclass(frozen=True)
+class Place:
+    """Where a comment goes: the page (`NO_PAGE` if it is new), what the comment replies to, and
+    the comment that this request has made before."""
+
+    page: Page
+    parent: Comment | None
+    earlier: Comment | None
+
+
+def place_of(cx: Context, name: PageName, said: Json, captcha: Captcha | None) -> Place:
+    """Refuses what can't be written there. It is called before the costly work, and again in the
+    transaction, so it writes nothing."""
+    check_nickname(cx, said["nickname"])
+    page = cx.store.page(name.key) or NO_PAGE
+    parent = parent_of(cx, said["parent_id"], page)
+    earlier = earlier_comment(cx, captcha, {**said, "page_id": page.id})
+    if is_closed(cx, page) and not earlier:
+        raise Forbidden("这里的评论已关闭", "page_closed")
+    return Place(page, parent, earlier)
+
+
+@dataclass(frozen=True)
+class PreparedText:
+    """The HTML of a text, and the status that it is to have, with the reason if it is hidden."""
+
+    html: str
+    status: str
+    held: str
+
+
+def prepare_text(
+    cx: Context, said: Json, captcha: Captcha | None, *, down: bool = False
+) -> PreparedText:
+    """The costly part of writing: Markdown and the spam filter. It stands after `check_limits` and
+    before the transaction: nobody else can write while that lasts. `down`: the captcha could not
+    be checked."""
+    markup = safe_html(said["content"])
+    status, held = verdict(cx, said, markup, captcha, down=down)
+    return PreparedText(markup, status, held)
+
+
+def location_of(cx: Context) -> Json:
     shows_place = cx.config.privacy_show_location
     country, location = cx.places.of(cx.client.ip) if shows_place else ("", "")
+    return {"country": country, "location": location}
+
+
+def add_comment(
+    cx: Context, said: Json, parent: Comment | None, prepared: PreparedText, captcha: Captcha | None
+) -> Comment:
+    status, held = take_limits(cx, prepared)
+    if captcha:
+        cx.store.spend_captcha(captcha.signature, captcha.expires_at)
     thread_id = (parent.thread_id or parent.id) if parent else None
-    made = {"html": markup, "country": country, "location": location, "created_at": cx.now}
-    due = {"owner_due": int(status != "spam"), "author_due": int(parent is not None)}
-    due |= {"follower_due": 1}
-    comment = cx.store.add_comment(status, held=held, thread_id=thread_id, **made, **due, **said)
+    made = {"html": prepared.html, "held": held, "thread_id": thread_id, "created_at": cx.now}
+    comment = cx.store.add_comment(status, **made, **said)
+    kinds = ["owner"] * (status != "spam") + ["author"] * (parent is not None) + ["follower"]
+    cx.store.notify(comment.id, kinds, cx.now)
     if status != "spam" and not cx.is_admin:
         call_webhook(cx, comment.id, "created")
     if captcha:
@@ -5530,13 +6264,16 @@ def add_comment(
     return comment
 
 
-def flood_of(cx: Context) -> bool:
-    """Whether what is written now waits: a flood does, whoever it comes from."""
+def take_limits(cx: Context, prepared: PreparedText) -> tuple[str, str]:
+    """Takes the rate limits of writing. In a flood, what would be shown waits, whoever it comes
+    from. Returns the status, and the reason if it is hidden."""
     limit_client(cx, "comment")
-    flood = bool(budget(cx, cx.now, ("comments", "", 1)))
-    if flood:
+    is_flood = bool(budget(cx, cx.now, ("comments", "", 1)))
+    if is_flood:
         log.warning("more than 300 comments in an hour: further ones wait for approval")
-    return flood
+    if is_flood and prepared.status == "visible" and not cx.is_admin:
+        return "waiting", "flood"
+    return prepared.status, prepared.held
 
 
 def known(cx: Context, said: Json) -> int:
@@ -5545,33 +6282,40 @@ def known(cx: Context, said: Json) -> int:
 
 
 def verdict(
-    cx: Context, said: Json, markup: str, captcha: Captcha | None, reasons: Json
+    cx: Context, said: Json, markup: str, captcha: Captcha | None, *, down: bool
 ) -> tuple[str, str]:
     """The status of what is written, and why it is not shown, where it is not. Nothing is dropped:
     what is blocked is kept as spam, to be looked at."""
     if cx.is_admin:
         return "visible", ""
     email = cx.caller.email if cx.caller else said["email"]
-    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    text = folded(" ".join([said["nickname"], said["website"], said["content"], shown]))
-    hosts = hosts_in(markup, said["website"], email)
+    text = read_text(said["nickname"], said["website"], said["content"], markup)
+    hosts = hosts_in(email, said["website"], markup)
     for block in cx.store.blocks(cx.now):
         if met(block, said["ip"], email, text, hosts):
             return "spam", f"block: {remembered(block)}"
     word = next((word for word in cx.config.moderation_words if folded(word) in text), "")
     learnt = opinion(cx, said["nickname"], said["website"], markup) or NO_OPINION
     hold = cx.config.moderation_hold
+    has_link = bool(said["website"]) or "<a " in markup
+    many_hosts = len(written_hosts(markup)) > MOST_HOSTS
     reasons = {
         "all": hold == "all",
         f"word: {word}": word,
         "fast": too_fast(captcha, said["content"], cx.now),
         f"learnt: {in_short(learnt)}": learnt["score"] >= SPAM_SCORE,
-        **reasons,
-        "links": hold == "links" and (said["website"] or "<a " in markup),
+        "captcha_down": down,
+        "links": many_hosts or (hold == "links" and has_link),
         "first": hold == "first" and not known(cx, {"id": 0, **said}),
     }
     held = next((reason for reason, holds in reasons.items() if holds), "")
     return ("waiting", held) if held else ("visible", "")
+
+
+def read_text(nickname: str, website: str, content: str, markup: str) -> str:
+    """What words are looked for in, folded."""
+    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
+    return folded(" ".join([nickname, website, content, shown]))
 
 
 NO_OPINION: Json = {"score": 0.0, "tokens": []}
@@ -5609,13 +6353,50 @@ def hashes_of(house: House, comment: Comment) -> list[int]:
     return [token_hash(house.key, token) for token in said]
 
 
-def unteach(cx: Context, comment: Comment) -> None:
+@dataclass(frozen=True)
+class Terms:
+    """The hashes of the terms of a comment, and the version of the text that they are of."""
+
+    version: str
+    hashes: list[int]
+
+
+KnownTerms = dict[int, Terms]  # by comment id
+
+
+def terms_of(house: House, *comments: Comment) -> KnownTerms:
+    """What the spam filter may have to learn or forget. It is read before the transaction, since a
+    long text takes milliseconds and nobody else can write meanwhile."""
+    return {each.id: Terms(text_version(each), hashes_of(house, each)) for each in comments}
+
+
+def terms_for(cx: Context, comment_id: int, wish: str | bool) -> KnownTerms:
+    """The terms that are needed when a comment gets a status: see `teach`."""
+    good = cx.store.oldest_unlearnt(but=comment_id) if wish == "spam" else None
+    found = [cx.store.comment(comment_id), good]
+    return terms_of(cx, *filter(None, found))
+
+
+def hashes_as_read(terms: KnownTerms, comment: Comment) -> list[int]:
+    """`TextChanged` if the comment was edited after its terms were read."""
+    read = terms.get(comment.id) or Terms("", [])
+    check_version(comment, read.version)
+    return read.hashes
+
+
+def check_version(comment: Comment, version: object) -> None:
+    """`TextChanged` if the text of a comment is not the one that was read."""
+    if version != text_version(comment):
+        raise TextChanged("评论内容改过，请再看一遍")
+
+
+def unteach(cx: Context, comment: Comment, terms: KnownTerms) -> None:
     """Before its text changes, or what is thought of it."""
     if comment.learnt:
-        cx.store.unlearn(comment.id, comment.learnt, hashes_of(cx, comment))
+        cx.store.unlearn(comment.id, comment.learnt, hashes_as_read(terms, comment))
 
 
-def teach(cx: Context, comment: Comment, status: str) -> None:
+def teach(cx: Context, comment: Comment, status: str, terms: KnownTerms) -> None:
     """Approve and spam teach the filter, and it forgets what is taken back. With what is spam it
     learns a comment that readers see: an owner who holds nothing approves nothing, and it would
     know only one side."""
@@ -5623,14 +6404,16 @@ def teach(cx: Context, comment: Comment, status: str) -> None:
     spam_gone = status == "deleted" and comment.learnt == "spam"
     if kind == comment.learnt or spam_gone:
         return
-    unteach(cx, comment)
+    unteach(cx, comment, terms)
     if not kind or (kind == "ham" and comment.learnt):  # spam that is shown again: an undo
         return
-    cx.store.learn(comment.id, kind, hashes_of(cx, comment), cx.now)
+    cx.store.learn(comment.id, kind, hashes_as_read(terms, comment), cx.now)
     ham, spam = learnt_by(cx)
-    good = cx.store.oldest_unlearnt() if ham < spam else None
+    good = cx.store.oldest_unlearnt(but=comment.id) if ham < spam else None
     if good and kind == "spam":
-        cx.store.learn(good.id, "ham", hashes_of(cx, good), cx.now)
+        # Where its terms were not read, since it was edited just now, the next spam will do.
+        with contextlib.suppress(TextChanged):
+            cx.store.learn(good.id, "ham", hashes_as_read(terms, good), cx.now)
 
 
 def learnt_by(house: House) -> tuple[int, int]:
@@ -5650,27 +6433,44 @@ def preview(cx: Context) -> Json:
 def edit_comment(cx: Context, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, while it is new."""
     content = content_of(cx)
-    own_comment(cx, comment_id)  # before the writer's turn, which strangers shall not take
+    comment = editable_comment(cx, comment_id)
+    if content == comment.content:
+        return written(cx, comment)
+    check_limits(cx, "comment")
+    prepared = prepare_text(cx, {**vars(comment), "content": content}, None)
+    terms = terms_of(cx, comment)
     with cx.telling():
-        comment, late = own_comment(cx, comment_id)
-        if late:
-            raise Forbidden("已超过可修改的时间", "edit_late")
+        comment = editable_comment(cx, comment_id)
         if content != comment.content:
-            markup, said = safe_html(content), {**vars(comment), "content": content}
-            status, held = verdict(cx, said, markup, None, {"flood": flood_of(cx)})
-            if comment.learnt == "ham":
-                unteach(cx, comment)
-            elif comment.learnt:  # what it taught stays: else its author could take that back
-                cx.store.note_learnt(comment.id, "")
-            cx.store.edit_comment(comment.id, content, markup, cx.now)
-            if status == "visible":
-                status, held = comment.status, comment.held
-            if comment.status in ("visible", "waiting"):  # what is spam stays so
-                cx.store.judge(comment.id, status, cx.now, held)
-            if status == "waiting":  # else: approved first
-                cx.store.told("owner", [comment.id], due=1)
-                call_webhook(cx, comment.id, "created")
+            change_text(cx, comment, content, prepared, terms)
         return written(cx, cx.store.comment(comment.id) or comment)
+
+
+def editable_comment(cx: Context, comment_id: int) -> Case:
+    comment, late = own_comment(cx, comment_id)
+    if late:
+        raise Forbidden("已超过可修改的时间", "edit_late")
+    return comment
+
+
+def change_text(
+    cx: Context, comment: Case, content: str, prepared: PreparedText, terms: KnownTerms
+) -> None:
+    """Its author's edit, which may hide the comment and never shows it."""
+    status, held = take_limits(cx, prepared)
+    if comment.learnt == "ham":
+        unteach(cx, comment, terms)
+    elif comment.learnt:  # what it taught stays: else its author could take that back
+        cx.store.note_learnt(comment.id, "")
+    cx.store.edit_comment(comment.id, content, prepared.html, cx.now)
+    if status == "visible":
+        status, held = comment.status, comment.held
+    if comment.status == "spam":  # it stays so, and nobody hears of it
+        return
+    cx.store.judge(comment.id, status, cx.now, held)
+    if status == "waiting":  # else: approved first
+        cx.store.notify(comment.id, ["owner"], cx.now)
+        call_webhook(cx, comment.id, "created")
 
 
 @route("DELETE", "/comments/<comment_id>", rank=Rank.ANYONE)
@@ -5682,7 +6482,7 @@ def delete_comment(cx: Context, comment_id: int) -> Json:
         if late and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         cx.store.erase_comment(comment.id)
-    return {"success": True, "comment": {**tombstone(cx, comment), "status": "deleted"}}
+    return {"success": True, "comment": {**tombstone(comment), "status": "deleted"}}
 
 
 def own_comment(cx: Context, comment_id: int) -> tuple[Case, bool]:
@@ -5718,7 +6518,7 @@ def like_page(cx: Context) -> Json:
     undo = flag_of(cx.form, "undo")
     with cx.writing():
         limit_likes(cx)
-        page = cx.store.page(name.key) if undo else page_for(cx, name)
+        page = cx.store.page(name.key) if undo else page_for(cx, name, ("pages", "", 1))
         said = {**visitor_of(cx), "undo": undo, "now": cx.now}
         likes = cx.store.like("page", page.id, **said) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
@@ -5734,14 +6534,14 @@ def limit_likes(cx: Context) -> None:
 def follow_page(cx: Context) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: letters about what is new there."""
     name, undo = page_of(cx, cx.form, "page_url"), flag_of(cx.form, "undo")
+    lang = text_of(cx.form, "lang", 64, optional=True)
     with cx.writing():
         limit_client(cx, "follow")
         page = cx.store.page(name.key) if undo else page_for(cx, name)
         if page and undo:
             cx.store.unfollow(cx.me.id, page.id)
         elif page:
-            language = language_of(str(cx.form.get("lang")), cx.me.nickname)
-            cx.store.follow(cx.me.id, page.id, language)
+            cx.store.follow(cx.me.id, page.id, language_of(lang, cx.me.nickname))
     return {"success": True, "following": not undo}
 
 
@@ -5749,6 +6549,8 @@ def follow_page(cx: Context) -> Json:
 def report_comment(cx: Context, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: the owner is asked to look at it again."""
     reason = " ".join(text_of(cx.form, "reason", 500, optional=True).split())
+    blocks = [block for block in cx.store.blocks(cx.now) if block.kind == "address"]
+    barred = any(met(block, cx.client.ip, "", "", set()) for block in blocks)
     with cx.telling():
         comment = cx.store.comment(comment_id)
         if comment is None or comment.status != "visible":
@@ -5756,11 +6558,10 @@ def report_comment(cx: Context, comment_id: int) -> Json:
         limit_client(cx, "report")
         if wait := budget(cx, cx.now, ("reports", "", 1)):
             raise TooMany("举报的人太多，请稍后再试", retry_after=wait)
-        blocks = [block for block in cx.store.blocks(cx.now) if block.kind == "address"]
-        if any(met(block, cx.client.ip, "", "", set()) for block in blocks):
+        if barred:
             return {"success": True}
         if cx.store.report(comment_id, visitor_of(cx)["visitor"], reason, cx.now):
-            cx.store.told("owner", [comment_id], due=1)
+            cx.store.notify(comment_id, ["owner"], cx.now)
             call_webhook(cx, comment_id, "reported", reason)
     return {"success": True}
 
@@ -5823,15 +6624,24 @@ def delete_me(cx: Context) -> Json:
     """`{password, comments}` to `{success}`. `keep`: comments stay without a name; `delete`."""
     comments = choice_of(text_of(cx.form, "comments", 8), "comments", ("keep", "delete"))
     confirm_password(cx)
+    # Before the transaction, since it takes a millisecond for a long comment.
+    learnt = {comment: hashes_of(cx, comment) for comment in learnt_from(cx)}
     with cx.writing():
         if [admin.id for admin in cx.store.admins()] == [cx.me.id]:
             raise Problem("至少要有一位站长", "last_admin", status=409)
-        for comment in cx.store.comments_of(cx.me.id):
-            if comment.learnt == "ham":
-                unteach(cx, comment)
+        counts: dict[int, int] = {}
+        for comment in learnt_from(cx):
+            for hash in (0, *(learnt.get(comment) or hashes_of(cx, comment))):
+                counts[hash] = counts.get(hash, 0) + 1
+        cx.store.unlearn_ham(counts)
         who = subscriber_of(cx.key, cx.me.email)
         cx.store.erase_account(cx.me, who, comments=comments == "delete")
     return {"success": True}
+
+
+def learnt_from(cx: Context) -> list[Comment]:
+    """Comments of the caller from which the filter has learnt what is good."""
+    return [comment for comment in cx.store.comments_of(cx.me.id) if comment.learnt == "ham"]
 
 
 @route("GET", "/me/export", rank=Rank.USER)
@@ -5863,13 +6673,13 @@ def xml_text(text: str) -> str:
     return html.escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text))
 
 
-@route("GET", "/feed.atom", rank=Rank.NOBODY)
+@route("GET", "/feed.atom", rank=Rank.NOBODY, public=("url",))
 def get_feed(cx: Context) -> Reply:
     """`?url=` to the newest 50 comments of a page, or of all pages of the site (RFC 4287)."""
     page, site = None, site_name(cx.config)
     if "url" in cx.query:
         name = page_of(cx, {"url": word_of(cx, "url")}, "url")
-        page = cx.store.page(name.key) or replace(NO_PAGE, page_url=name.page_url)
+        page = cx.store.page(name.key) or replace(NO_PAGE, key=name.key, page_url=name.page_url)
         found = cx.store.comments("flat", "newest", 0, 50, page.id)
     else:
         found = cx.store.latest_comments(50)
@@ -5879,28 +6689,33 @@ def get_feed(cx: Context) -> Reply:
     newest = max((comment.edited_at or comment.created_at for comment in found), default=0)
     head = [
         f"<title>{xml_text(f'{site} · {page.page_url}' if page else site)}</title>",
-        f"<id>{xml_text((public or 'urn:commentd:') + address)}</id>",
+        f"<id>{lasting_id(cx, 'page', page.key) if page else lasting_id(cx, 'site')}</id>",
         f'<link rel="self" href="{xml_text((public or "") + address)}"/>',
         f'<link rel="alternate" href="{xml_text(link)}"/>' if link else "",
         f"<updated>{rfc3339(newest)}</updated>",
     ]
     body = "\n".join([*filter(None, head), *(entry_of(cx, comment) for comment in found)])
     text = f'<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="{ATOM}">\n{body}\n</feed>\n'
-    cx.told.pages = (page.id if page else ALL,)
     return Reply(text.encode(), "application/atom+xml; charset=utf-8", keep_for(5 * MINUTE))
 
 
 ATOM = "http://www.w3.org/2005/Atom"
 
 
+def lasting_id(cx: Context, *words: object) -> str:
+    """A name that stays when `public_url` changes (RFC 4287, 4.2.6), and is used by no other."""
+    return f"urn:commentd:{mac(cx.key, 'feed', *words)[:32]}"
+
+
 def entry_of(cx: Context, comment: Comment) -> str:
     link = own_link(comment.page_url, cx.config.site_origins)
-    number = f"{cx.config.server_public_url or 'urn:commentd:'}#comment-{comment.id}"
+    # The number alone is given again after `restore`.
+    lasting = lasting_id(cx, "comment", comment.id, comment.created_at)
     name = name_of(letter_words(comment.language), comment)
-    where = f'<link href="{xml_text(link)}#comment-{comment.id}"/>' if link else ""
+    where = f'<link href="{xml_text(comment_link(link, comment.id))}"/>' if link else ""
     return (
         f"<entry><title>{xml_text(name)} · {xml_text(comment.page_url)}</title>"
-        f"<id>{xml_text(number)}</id>{where}<author><name>{xml_text(name)}</name></author>"
+        f"<id>{lasting}</id>{where}<author><name>{xml_text(name)}</name></author>"
         f"<published>{rfc3339(comment.created_at)}</published>"
         f"<updated>{rfc3339(comment.edited_at or comment.created_at)}</updated>"
         f'<content type="html">{xml_text(clean(comment.html))}</content></entry>'
@@ -5981,7 +6796,7 @@ def page_reply(cx: Context, template: str, values: Mapping[str, str], status: in
 THREADS, ANSWERS = 20, 10  # on one page for those without JavaScript; of each
 
 
-@route("GET", "/thread", rank=Rank.NOBODY)
+@route("GET", "/thread", rank=Rank.NOBODY, public=("url", "page", "lang"))
 def get_thread(cx: Context) -> Reply:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
@@ -6007,7 +6822,7 @@ def get_thread(cx: Context) -> Reply:
     body = f"<header><h1>{title}</h1>{back}</header>{shown}<nav>{ways_on(words, ways)}</nav>"
     values = {"lang": lang, "dir": direction_of(lang), "title": title, "body": body}
     values |= {"links": head_links(page, links), "json": linked_data(link, page, comments)}
-    cx.told.pages, reply = (page.id,), page_reply(cx, "thread.html", values)
+    reply = page_reply(cx, "thread.html", values)
     return replace(reply, headers={**reply.headers, **keep_for(5 * MINUTE)})
 
 
@@ -6035,7 +6850,7 @@ def thread_item(words: Mapping[str, str], link: str, comment: Comment, *replies:
     """A comment and the first that answer it, as a list item; one that is gone holds its place."""
     below = "".join(thread_item(words, link, reply) for reply in replies[:ANSWERS])
     if len(replies) > ANSWERS:
-        more = f'href="{html.escape(link)}#comment-{comment.id}"'
+        more = f'href="{html.escape(comment_link(link, comment.id))}"'
         below += f"<li><a {more}>{words['thread_newer']}</a></li>"
     below = f"<ol>{below}</ol>" if below else ""
     if comment.status != "visible":
@@ -6060,7 +6875,7 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
     said: list[Json] = [
         {
             "@type": "Comment",
-            "@id": f"{address}#comment-{comment.id}",
+            "@id": f"{'' if '#' in address else address}#comment-{comment.id}",
             "text": comment.content,
             "datePublished": rfc3339(comment.created_at),
             "author": {"@type": "Person", "name": comment.nickname or "Anonymous"},
@@ -6074,14 +6889,13 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
-@route("GET", "/words/<name>", rank=Rank.NOBODY)
-@route("GET", "/<name>", rank=Rank.NOBODY)
+@route("GET", "/words/<name>", rank=Rank.NOBODY, public=())
+@route("GET", "/<name>", rank=Rank.NOBODY, public=())
 def asset(cx: Context, name: str) -> Reply:
     """A file of `static/` that readers may have."""
     found = cx.assets.get(cx.environ["PATH_INFO"].lstrip("/"))
     if found is None or name.endswith((".html", "letters.json")):
         raise NotFound("没有这个网址")
-    cx.told.pages = ()
     headers = {"ETag": found.etag, **keep_for(HOUR)}
     return Reply(found.body, found.content_type, headers, zipped=found.zipped())
 
@@ -6148,10 +6962,13 @@ def address_of_link(cx: Context) -> str:
 
 @route("POST", "/admin/link", rank=Rank.NOBODY)
 def admin_link(cx: Context) -> Json:
-    """`{link}` to `{email, known}`: what a one-time link is good for."""
+    """`{link}` to `{email, known, admin}`: what a one-time link is good for, and whether its email
+    address has an account and is an admin's."""
     limit_client(cx, "link")
     email = address_of_link(cx)
-    return {"email": email, "known": bool(email and cx.store.account_of(email))}
+    account = cx.store.account_of(email) if email else None
+    is_admin = account is not None and account.role == "admin"
+    return {"email": email, "known": account is not None, "admin": is_admin}
 
 
 @route("POST", "/admin/claim", rank=Rank.NOBODY)
@@ -6229,22 +7046,36 @@ def judge_comments(cx: Context) -> Json:
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
     numbers = [id_of({"ids": each}, "ids") for each in ids]
-    read = {number: version for number, version in zip(numbers, versions, strict=True) if version}
+    read = dict(zip(numbers, versions, strict=True))
+    if isinstance(wish, bool):
+        with cx.telling():
+            was = {number: judged(cx, number, wish, {}) for number in read}
+        return moderated(was, [])
+    was = {}
+    changed = []
+    # A transaction each: all in one would keep everybody else from writing for too long.
+    for number, version in read.items():
+        try:
+            was[number] = given_status(cx, number, wish, version)
+        except TextChanged:
+            changed.append(number)
+    return moderated(was, changed)
+
+
+def moderated(was: Mapping[int, str | bool | None], changed: list[int]) -> Json:
+    done = [{"id": number, "was": old} for number, old in was.items() if old is not None]
+    return {"success": True, "comments": done, "changed": changed}
+
+
+def given_status(cx: Context, comment_id: int, status: str, version: object) -> str | bool | None:
+    """Gives a comment a status and returns what `judged` does. `TextChanged` if what would be
+    approved is not the `version` that was read."""
+    terms = terms_for(cx, comment_id, status)
     with cx.telling():
-        changed = [number for number in read if is_changed(cx, number, wish, read[number])]
-        done = [
-            {"id": number, "was": judged(cx, number, wish)}
-            for number in dict.fromkeys(numbers)
-            if number not in changed
-        ]
-    told = [each for each in done if each["was"] is not None]
-    return {"success": True, "comments": told, "changed": changed}
-
-
-def is_changed(cx: Context, comment_id: int, wish: str | bool, version: object) -> bool:
-    """Whether what would be approved is not what was read."""
-    comment = cx.store.comment(comment_id)
-    return wish == "visible" and comment is not None and text_version(comment) != version
+        comment = cx.store.comment(comment_id)
+        if comment and version and status == "visible":
+            check_version(comment, version)
+        return judged(cx, comment_id, status, terms)
 
 
 def wish_of(cx: Context) -> str | bool:
@@ -6254,8 +7085,9 @@ def wish_of(cx: Context) -> str | bool:
     return choice_of(text_of(cx.form, "status", 16), "status", STATES)
 
 
-def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
-    """Give a comment a status or a pin, and tell what it had; None when it is gone for good."""
+def judged(cx: Context, comment_id: int, wish: str | bool, terms: KnownTerms) -> str | bool | None:
+    """Give a comment a status or a pin, and tell what it had; None when it is gone for good.
+    `terms` are those of `terms_for`, which a pin does not need."""
     comment = cx.store.comment(comment_id)
     if comment is None or not comment.content:
         return None
@@ -6264,10 +7096,10 @@ def judged(cx: Context, comment_id: int, wish: str | bool) -> str | bool | None:
         if wish == was and cx.store.reports(comment.id):
             note(cx, "keep", comment.id)
         cx.store.end_reports(comment.id)
-        teach(cx, comment, wish)
+        teach(cx, comment, wish, terms)
         if wish != was:
             cx.store.judge(comment.id, wish, cx.now)
-            cx.store.told("owner", [comment.id])
+            cx.store.end_owner_notifications(comment.id)
             note(cx, wish, comment.id)
     elif wish != was:
         if comment.parent_id or comment.status != "visible":
@@ -6287,8 +7119,8 @@ def known_comment(cx: Context, comment_id: int) -> Case:
 def as_read(cx: Context, comment_id: int) -> Case:
     """A comment, if it is what the caller has read, where he tells its `version`."""
     case, version = known_comment(cx, comment_id), text_of(cx.form, "version", 64, optional=True)
-    if version not in ("", text_version(case)):
-        raise Problem("评论内容改过，请再看一遍", "text_changed", status=409)
+    if version:
+        check_version(case, version)
     return case
 
 
@@ -6298,31 +7130,46 @@ def rewrite_comment(cx: Context, comment_id: int) -> Json:
     content = content_of(cx) if "content" in cx.form else ""
     nickname = proper(cx.form, "nickname", 256, proper_nickname, optional=True)
     website = proper(cx.form, "website", 2048, proper_website, optional=True)
+    markup = safe_html(content)
+    terms = terms_of(cx, as_read(cx, comment_id))
     with cx.writing():
         case = as_read(cx, comment_id)
-        unteach(cx, case)
+        unteach(cx, case, terms)
         if content not in ("", case.content):
-            cx.store.edit_comment(case.id, content, safe_html(content), cx.now)
+            cx.store.edit_comment(case.id, content, markup, cx.now)
         website = website if "website" in cx.form else case.website
         cx.store.rewrite(case.id, nickname or case.nickname, website)
         note(cx, "edit", case.id)
-        return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
+    return {"success": True, "comment": show_case(cx, known_comment(cx, comment_id))}
 
 
 @route("POST", "/admin/reply", rank=Rank.ADMIN)
 def reply_as_owner(cx: Context) -> Json:
     """`{parent_id, content, version?}` to `{success, comment}`; what waits is approved by it."""
-    content, parent_id = content_of(cx), id_of(cx.form, "parent_id")
+    content = content_of(cx)
+    parent_id = id_of(cx.form, "parent_id")
+    parent = parent_as_read(cx, parent_id)
+    said = {**author_of(cx), **location_of(cx), "content": content, "ip": cx.client.ip}
+    said |= {"page_id": parent.page_id, "parent_id": parent.id, "language": parent.language}
+    if not earlier_comment(cx, None, said):
+        check_limits(cx, "comment")
+    prepared = prepare_text(cx, said, None)
+    terms = terms_for(cx, parent_id, "visible")
     with cx.telling():
-        parent = as_read(cx, parent_id)
-        if parent.status not in ("visible", "waiting"):
-            raise NotFound("要回复的评论不存在", "parent_gone")
-        judged(cx, parent.id, "visible")
-        said = {**author_of(cx), "content": content, "ip": cx.client.ip}
-        said |= {"page_id": parent.page_id, "parent_id": parent.id, "language": parent.language}
-        comment = earlier_comment(cx, None, said) or add_comment(cx, parent, None, said)
+        parent = parent_as_read(cx, parent_id)
+        said["page_id"] = parent.page_id  # its page may have been merged into another
+        judged(cx, parent.id, "visible", terms)
+        earlier = earlier_comment(cx, None, said)
+        comment = earlier or add_comment(cx, said, parent, prepared, None)
         note(cx, "reply", parent.id)
         return {"success": True, "comment": show_case(cx, known_comment(cx, comment.id))}
+
+
+def parent_as_read(cx: Context, parent_id: int) -> Case:
+    parent = as_read(cx, parent_id)
+    if parent.status not in ("visible", "waiting"):
+        raise NotFound("要回复的评论不存在", "parent_gone")
+    return parent
 
 
 def show_page(cx: Context, page: Page) -> Json:
@@ -6401,9 +7248,41 @@ def admin_blocks(cx: Context) -> Json:
     return {"blocks": [as_json(vars(block)) for block in cx.store.blocks(cx.now)]}
 
 
+LATEST = 100  # comments that a block is tried on before it is made
+# A network that is wider belongs to several providers: the least that one is given of IPv6 is a /32
+# (RIPE-738, section 5.1.2), and few are given more than a /16 of IPv4.
+WIDEST_NETWORK = {4: 16, 6: 32}
+
+
+def check_reach(cx: Context, kind: str, value: str) -> None:
+    """`WideBlock` for what would meet a large part of the readers: a wide network, a single letter,
+    a domain or word of one in ten of the latest comments."""
+    block = Block(0, kind, value, "", cx.now, None)
+    latest = cx.store.cases("visible", "", 0, 2**63 - 1, LATEST)
+    count = sum(would_meet(block, comment) for comment in latest)
+    is_common = kind in ("domain", "word") and count >= 5 and 10 * count >= len(latest)
+    if is_common or is_wide(kind, value):
+        raise WideBlock(count=count, total=len(latest))
+
+
+def would_meet(block: Block, comment: Case) -> bool:
+    said = (comment.nickname, comment.website, comment.content, comment.html)
+    hosts = hosts_in(comment.email, comment.website, comment.html)
+    return met(block, comment.ip, comment.email, read_text(*said), hosts)
+
+
+def is_wide(kind: str, value: str) -> bool:
+    if kind == "address":
+        network = ipaddress.ip_network(value)
+        return network.prefixlen < WIDEST_NETWORK[network.version]
+    # One letter stands in any text, but one Chinese character is a word.
+    return kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)) is not None
+
+
 @route("POST", "/admin/blocks", rank=Rank.ADMIN)
 def add_block(cx: Context) -> Json:
-    """`{kind, value, days?, note?}` to `{success, block}`; without `days` it is for ever."""
+    """`{kind, value, days?, note?, sure?}` to `{success, block}`; without `days` it is for ever.
+    What would meet many readers is refused unless the caller is `sure`."""
     kinds = ("address", "email", "domain", "word")
     kind = choice_of(text_of(cx.form, "kind", 16), "kind", kinds)
     value = proper(cx.form, "value", 254, lambda text: proper_block(kind, text))
@@ -6411,6 +7290,8 @@ def add_block(cx: Context) -> Json:
     if days is not None and (type(days) is not int or not 1 <= days <= 3650):
         raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
     words = {"note": text_of(cx.form, "note", 200, optional=True), "created_at": cx.now}
+    if not flag_of(cx.form, "sure"):
+        check_reach(cx, kind, value)
     with cx.writing():
         ends = cx.now + days * DAY if days else None
         block = cx.store.add_block(kind=kind, value=value, expires_at=ends, **words)
@@ -6439,7 +7320,8 @@ def admin_outbox(cx: Context) -> Json:
     for letter in letters:
         text = letter.pop("message")
         message = email.message_from_string(text, policy=email.policy.default)
-        letter |= {"subject": str(message["Subject"] or ""), "can_retry": bool(text)}
+        letter |= {"subject": str(message["Subject"] or "")}
+        letter["can_retry"] = bool(letter["can_retry"])
     return {"letters": letters}
 
 
@@ -6449,7 +7331,7 @@ def change_letter(cx: Context, letter_id: int) -> Json:
     """Try a letter again, or drop it."""
     store, retry = cx.store, cx.environ["REQUEST_METHOD"] == "POST"
     with cx.telling():
-        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id, 1)
+        done = store.retry_letter(letter_id, cx.now) if retry else store.drop_letter(letter_id)
         if not done:
             raise NotFound("没有这封信", "letter_gone")
         note(cx, "retry" if retry else "drop", letter_id)
@@ -6521,8 +7403,10 @@ def waiting_comments(cx: Context) -> Json:
 def moderate(cx: Context, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget keeps in the blog's storage. /admin can undo it."""
+    wish = wish_of(cx)
+    terms = terms_for(cx, comment_id, wish)
     with cx.telling():
-        was = judged(cx, as_read(cx, comment_id).id, wish_of(cx))
+        was = judged(cx, as_read(cx, comment_id).id, wish, terms)
         comment = known_comment(cx, comment_id)
     return {"success": True, "comment": {**show(cx, comment), "status": comment.status}, "was": was}
 
@@ -6541,7 +7425,10 @@ def follow_link(cx: Context) -> Reply:
     if not genuine or cx.now >= int(said.get("until", cx.now + 1)):
         return told_page(cx, words["bad"], "", 403)
     if said["do"] in STATES:
-        return judging_page(cx, said, done=done)
+        try:
+            return judging_page(cx, said, done=done)
+        except TextChanged:  # at this moment: its text is shown as it is now
+            return replace(judging_page(cx, said, done=False), status=409)
     if said["do"] == "stop" and not cx.store.comment(int(said["id"])):  # nobody knows its page
         said["do"] = "stop_all"
     if not done:
@@ -6594,9 +7481,8 @@ def judging_page(cx: Context, said: dict[str, str], *, done: bool) -> Reply:
         return told_page(cx, words[f"done_{said['do']}"], quote + undo)
     if not done:
         return told_page(cx, words[f"page_{said['do']}"], quote + button(cx, words, said))
-    with cx.telling():
-        if judged(cx, comment.id, said["do"]) is None:
-            return told_page(cx, words["gone"], "", 404)
+    if given_status(cx, comment.id, said["do"], said["version"]) is None:
+        return told_page(cx, words["gone"], "", 404)
     return told_page(cx, words[f"done_{said['do']}"], quote + undo)
 
 
@@ -6606,7 +7492,7 @@ def subscribe(cx: Context, said: Mapping[str, str]) -> Case | None:
     do, who, own = said["do"], said["who"], cx.store.case(int(said["id"]))
     ours = own is not None and same(subscriber_of(cx.key, own.email), who)
     if do == "confirm" and own and ours and cx.store.subscriptions(who).get(0) == "asked":
-        cx.store.tell_again(own.email, cx.now - LINK_LIFE)
+        cx.store.notify_again(own.email, cx.now - LINK_LIFE)
     if do in ("follow", "unfollow"):
         user, page_id = int(said["user"]), own.page_id if own else int(said["page"])
         account = cx.store.account(user)
@@ -6634,6 +7520,7 @@ class App:
 
     def __init__(self, house: House, wsgi: Callable[..., Iterable[bytes]]) -> None:
         self.house, self.wsgi, self.stopping = house, wsgi, False
+        self.behind = False  # whether more is to be forgotten than one transaction should take
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self.wsgi(environ, start_response)
@@ -6645,10 +7532,13 @@ class App:
         with house.store.writing():
             if a_minute_passed := not house.store.take("purge", "", 1, MINUTE, now):
                 house.store.purge(now)
+            if a_minute_passed or self.behind:
+                trash = now - house.config.moderation_keep_days * DAY
+                forgotten = house.store.forget(oldest, masked)
+                erased = house.store.erase_judged(trash)
+                self.behind = forgotten or erased
             if house.clients.unnamed_proxy:
                 house.store.take("unnamed_proxy", "", 1, DAY, now)  # for `check` to see
-            house.store.forget(oldest, masked)
-            house.store.erase_judged(now - house.config.moderation_keep_days * DAY)
         if a_minute_passed and house.store.stale:
             house.store.empty_wal()
         return 1
@@ -6664,7 +7554,7 @@ class App:
         if wanted:
             try:
                 part = f".{path.name}.part"  # the same each time: no more than one is ever left
-                back_up(path, folder, now, progress=self.go_on, part=part)
+                back_up_in_turn(path, folder, now, progress=self.go_on, part=part)
             except Fault as fault:
                 log.error("no backup: %s", fault)
                 return 10 * MINUTE
@@ -6678,8 +7568,6 @@ class App:
     def deliver(self) -> float:
         """Write and send the letters that are due; seconds until there may be more."""
         with self.house.store.machine_faults():
-            deliver_due(self.house)  # codes go out, whatever comments are like
-            tell_all(self.house)
             return deliver_due(self.house)
 
     def close(self) -> None:
@@ -6819,11 +7707,11 @@ class Product:
     (where there is none, they tell), and has `field=path` words, or `field` where both are one:
     `a.b` lies within, of `a|b` the first that says something is taken. A comment has `id`,
     `parent`, `thread` (what stands above them all, for where the parent is lost), `page` (its
-    address or, where `pages` has an id, the id of a record there), `author` (the id of one of
-    `people`), `nickname`, `email`, `website`, `markdown`, `html`, `lines` (HTML whose ends of lines
-    are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`,
-    `edited_at` and `status`: a path, or rules in order, `path:state` where something is so,
-    `!path:state` where it is not."""
+    address or, where `pages` has an id, the id of a record there), `site` (the name of its blog),
+    `author` (the id of one of `people`), `nickname`, `email`, `website`, `markdown`, `html`,
+    `lines` (HTML whose ends of lines are breaks) or `either`, `ip`, `likes`, `pinned`, `closed` (of
+    its page), `created_at`, `edited_at` and `status`: a path, or rules in order, `path:state` where
+    something is so, `!path:state` where it is not."""
 
     sign: str  # a pattern of how it begins; of SQLite, its tables
     comment: str
@@ -6888,7 +7776,7 @@ PRODUCTS = {
         "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
     ),
     "wordpress": Product(
-        r"(?s)\s*<.*http://wordpress\.org/export/",
+        r"(?s)\s*<.*https?://wordpress\.org/export/",
         """comment: id=comment_id parent=comment_parent page=in nickname=comment_author
         email=comment_author_email website=comment_author_url ip=comment_author_IP
         lines=comment_content created_at=comment_date_gmt|comment_date type=comment_type
@@ -6918,8 +7806,8 @@ PRODUCTS = {
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
-        """id parent=rid page=page_key nickname=nick email website=link either=content ip
-        likes=vote_up pinned=is_pinned closed=page_admin_only created_at
+        """id parent=rid page=page_key site=site_name nickname=nick email website=link
+        either=content ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at
         status=is_pending:waiting""",
         lost="user agents, votes against, badges, titles",
     ),
@@ -7056,7 +7944,7 @@ class MarkdownMaker(html.parser.HTMLParser):
             return
         if not self.is_in("pre", "code"):
             data = re.sub(r"\n\s*\n", "\n\n", data) if self.breaks else data
-            blank, space = (r"[ \t]*\n[ \t]*", "\n") if self.breaks else (r"\s+", " ")
+            blank, space = (BLANKS_AROUND, "\n") if self.breaks else (r"\s+", " ")
             data = re.sub(blank, space, data)
             if not self.open[-1][2] or self.open[-1][2][-1].endswith("\n"):
                 data = data.lstrip("\n")  # after <br> or at the start of a paragraph
@@ -7098,6 +7986,10 @@ class MarkdownMaker(html.parser.HTMLParser):
         return f"\n\n{text}\n\n" if block else text
 
 
+# The lookbehind keeps them linear: else each blank of a long run is tried as the first of it.
+BLANKS_AROUND = re.compile(r"(?<![ \t])[ \t]*\n[ \t]*")
+BLANKS_AT_ENDS = re.compile(r"(?m)(?<![ \t])[ \t]+$|^ (?=\S)")
+
 TO_ESCAPE = re.compile(r"[\\`*\[\]<>~]|(?<!\w)_|_(?![^\W_])|(?<=_)_")
 LINE_START = re.compile(r"(?m)^([ \t]*\d*)([#+=.)_-])(?=[\s#=_-]|$)")
 
@@ -7129,7 +8021,7 @@ def linked(text: str, url: str) -> str:
 
 def tidy(text: str) -> str:
     """Without blanks at the ends of lines, and never two empty lines."""
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?m)[ \t]+$|^ (?=\S)", "", text)).strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", re.sub(BLANKS_AT_ENDS, "", text)).strip("\n")
 
 
 def markdown_of(markup: str, breaks: bool = False) -> str:
@@ -7157,6 +8049,7 @@ Records = Iterator[tuple[str, Any]]
 # Found while all files can be read: root gives its rights up later.
 CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 RECORD_LIMIT = 16 * MEGA  # no record of any product has a thousandth of it
+UNPACKS_TO = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
 
 
 def records_of(path: Path, product: Product, show: Progress | None) -> Records:
@@ -7193,7 +8086,9 @@ def coding_of(head: bytes) -> str:
 
 
 def head_of(head: bytes) -> str:
-    return head.decode(coding_of(head), "replace").lstrip("\ufeff \t\r\n")
+    """How the text begins, without what stands before an XML by accident."""
+    text = head.decode(coding_of(head), "replace").lstrip("\ufeff \t\r\n")
+    return re.sub(r"\A[^\[{]{1,1000}(?=<\?xml)", "", text)
 
 
 def in_lines(start: str) -> bool:
@@ -7402,12 +8297,21 @@ def unpacked(path: Path) -> Iterator[tuple[Path, Fault | None]]:
     with tempfile.NamedTemporaryFile() as plain:
         try:
             with gzip.open(path) if packed else path.open("rb") as file:
+                most = max(64 * MEGA, UNPACKS_TO * size_of(path))
                 for part in parts_of(file):
-                    shutil.copyfileobj(part, plain, 16384)
+                    unpack(part, plain, most)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             broken = Fault(f"the file breaks off, or is damaged ({error})")
         plain.flush()
         yield Path(plain.name), broken
+
+
+def unpack(part: IO[bytes], plain: IO[bytes], most: int) -> None:
+    while chunk := part.read(16384):
+        plain.write(chunk)
+        if plain.tell() > most:
+            what = f"the file unpacks to more than {most // MEGA} MB"
+            raise Fault(f"{what}, which no export of its size does: unpack it yourself")
 
 
 def parts_of(file: Any) -> Iterator[IO[bytes]]:
@@ -7428,22 +8332,31 @@ def parts_of(file: Any) -> Iterator[IO[bytes]]:
 
 STAGE = """
     CREATE TABLE author (id TEXT PRIMARY KEY, fields TEXT);
-    CREATE TABLE page (ref TEXT, host TEXT, key TEXT, page_url TEXT, closed INTEGER,
+    CREATE TABLE page (ref TEXT, site TEXT, host TEXT, key TEXT, page_url TEXT, closed INTEGER,
                        views INTEGER, page_likes INTEGER, opened_at INTEGER);
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
-    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, host TEXT, key TEXT,
-                          page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT, depth INTEGER,
-                          fields TEXT);
+    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, site TEXT, host TEXT,
+                          key TEXT, page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT,
+                          depth INTEGER, fields TEXT);
+    CREATE TABLE met (id TEXT PRIMARY KEY);  -- each comment of the file, skipped ones too
     CREATE TABLE claimed (id INTEGER PRIMARY KEY);
     CREATE INDEX comment_parent ON comment (parent);
     CREATE INDEX comment_key ON comment (key, created_at);
     CREATE INDEX comment_depth ON comment (depth, created_at);
 """
+HOSTS = "SELECT host, count(*) FROM comment WHERE host <> '' GROUP BY host"
+HOSTS_OF_PAGES = "SELECT DISTINCT host, 0 FROM page WHERE host <> ''"
+SITES = "SELECT site, count(*) FROM comment WHERE site <> '' GROUP BY site"
 LOST = """ NOT EXISTS (SELECT 1 FROM comment AS p
         WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id)"""
 REHUNG = "UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND" + LOST
-ORPHANS = f"UPDATE comment SET parent = '' WHERE parent <> '' AND {LOST} RETURNING id"
+ORPHANS = f"""
+    SELECT id, CASE WHEN parent = id THEN 'they answer themselves' ELSE 'what they answer is ' ||
+               CASE WHEN parent IN (SELECT id FROM comment) THEN 'on another page'
+                    WHEN parent IN (SELECT id FROM met) THEN 'skipped'
+                    ELSE 'not in the file' END END
+      FROM comment WHERE parent <> '' AND {LOST}"""
 DEPTHS = """
     WITH RECURSIVE tree (id, depth) AS (
         SELECT id, 0 FROM comment WHERE parent = ''
@@ -7595,8 +8508,9 @@ class Import:
             self.counts["pages"] += 1
             counts = (count_in(said.get("views")), count_in(said.get("page_likes"), 100_000))
             opened = time_in(said.get("opened_at"), self.zone, self.now)
-            values = (as_text(said.get("id")), *place, is_true(said.get("closed")), *counts, opened)
-            self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            names = (as_text(said.get("id")), one_line(as_text(said.get("site"))), *place)
+            values = (*names, is_true(said.get("closed")), *counts, opened)
+            self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def place(self, page: Any) -> tuple[str, str, str] | None:
         """Host, key and address of a page; the host of the blog goes, whichever it is."""
@@ -7623,6 +8537,7 @@ class Import:
         author = self.db.execute(sql, (as_text(said.get("author")),)).fetchone()
         said |= json.loads(author[0]) if author else {}
         id, place = as_text(said["id"]), self.place_of(said["page"])
+        self.db.execute("INSERT OR IGNORE INTO met VALUES (?)", (id,))
         kind = as_text(said.get("type")) or "comment"
         if self.broken and said.get("author") and not author:  # it comes with the whole file
             self.tell("skipped: its author is not in the file", id)
@@ -7641,9 +8556,10 @@ class Import:
         self.counts["bare"] += bool(re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", written))
         stamp = f"{row['id']} {written}"  # that any zone has
         above = (as_text(said.get(name)) for name in ("parent", "thread"))
-        values = (row.pop("id"), *("" if each in TOP else each for each in above), *place)
+        values = (row.pop("id"), *("" if each in TOP else each for each in above))
+        values += (one_line(as_text(said.get("site"))), *place)
         values += (row.pop("status"), created_at, stamp, json.dumps(row))
-        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
         if not self.db.execute(sql, values).rowcount:
             if id:
                 self.tell("skipped: its id is there twice", id)
@@ -7689,9 +8605,11 @@ class Import:
 
     def arrange(self, host: str) -> None:
         """Leave what is of other sites; find who answers whom."""
-        self.choose_host(host_of(re.sub("^(https?://)?(www[.])?", "any://", host.lower())))
+        self.choose_blog(host)
         self.db.execute(REHUNG)
-        self.tell_each("stand at the top, since what they answer is not there", ORPHANS)
+        for id, reason in self.db.execute(ORPHANS).fetchall():
+            self.tell(f"stand at the top, since {reason}", id)
+            self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
         self.db.execute(DEPTHS)
         if unreached := self.db.execute(UNREACHED).fetchall():
             self.cut_cycles(dict(unreached))
@@ -7711,18 +8629,31 @@ class Import:
                 self.tell("stand at the top, since they answer each other", id)
                 self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
 
-    def choose_host(self, host: str) -> None:
-        """That of the blog: the one that is named, or that the settings name, or the only one."""
-        sql = "SELECT host FROM comment WHERE host <> '' GROUP BY host"
-        found = [host for (host,) in self.db.execute(sql)]
-        own = {host_of(origin).removeprefix("www.") for origin in self.config.site_origins}
-        chosen = {host} - {""} or own.intersection(found) or set(found)
-        if len(chosen) > 1 and not own & chosen:
-            raise Fault(f"it holds comments of {', '.join(found)}: name yours with --host")
-        for other in {*found} - chosen:
+    def choose_blog(self, name: str) -> None:
+        """Leave one blog: the site or host that is named, or that the settings name, or the only
+        one. Comments that name none belong to each."""
+        sites, hosts = self.counted(SITES), self.counted(HOSTS) or self.counted(HOSTS_OF_PAGES)
+        host = host_of(re.sub("^(https?://)?(www[.])?", "any://", name.lower()))
+        if name in sites or (len(sites) > 1 and host not in hosts):
+            self.db.execute("UPDATE comment SET host = site")
+            self.db.execute("UPDATE page SET host = site")
+            host, hosts = name, sites
+        origins = self.config.site_origins
+        own = {host_of(origin).removeprefix("www.") for origin in origins}.intersection(hosts)
+        there = ", ".join(f"{each} ({count})" for each, count in hosts.items())
+        if name and host not in hosts:
+            has = f"it has those of {there}" if there else "its comments name none: leave it out"
+            raise Fault(f"--host {name}: the file has no comments of it; {has}")
+        if len(hosts) > 1 and not name and not own:
+            raise Fault(f"it holds comments of {there}: name yours with --host")
+        for other in {*hosts} - ({host} if name else own or {*hosts}):
             sql = "DELETE FROM comment WHERE host = ? RETURNING id"
-            self.tell_each(f"skipped: of {other} (--host {other} takes those alone)", sql, other)
+            alone = f"--host {shlex.quote(other)} takes those alone"
+            self.tell_each(f"skipped: of {other} ({alone})", sql, other)
             self.db.execute("DELETE FROM page WHERE host = ?", (other,))
+
+    def counted(self, sql: str) -> dict[str, int]:
+        return dict(map(tuple, self.db.execute(sql)))
 
     # Bringing in
 
@@ -7760,10 +8691,11 @@ class Import:
             self.pages.add(key)
         elif any(sums[1:]) or (sums[0] and row["comments"]) or self.name == "commentd":
             page_id = self.page_in(store, key, row["page_url"], dry)
+            # One that has comments here was closed or opened here.
+            closed = page.closed if page and (page.total or page.closed) else sums[0]
+            self.counts["closed"] += closed and not (page and page.closed)
             if not dry:
                 store.note_import(self.name, stamp, 0)
-                # One that has comments here was closed or opened here.
-                closed = page.closed if page and (page.total or page.closed) else sums[0]
                 store.raise_page(page_id, closed, *sums[1:])
 
     def bring_comment(self, store: Store, row: sqlite3.Row, dry: bool) -> None:
@@ -7779,6 +8711,7 @@ class Import:
                 store.note_import(self.name, row["stamp"], twin)
             return
         self.counts["new"] += 1
+        self.counts[row["status"]] += 1
         page_id = self.page_in(store, row["key"], row["page_url"], dry)
         if not dry:
             self.add(store, said, page_id)
@@ -7810,7 +8743,10 @@ class Import:
             more = " …" if count[what] > len(names) else ""
             number = "  " if what.startswith("skipped") else f"{count[what]} "
             lines.append(f"  {number}{what}: {', '.join(names)}{more}")
-        lines += [f"  {len(self.pages)} pages, {count['new pages']} of them new"]
+        states = [f"{count[state]} {state}" for state in STATES if count[state]]
+        lines += [f"  new: {', '.join(states)}"] * bool(states)
+        closed = f", {count['closed']} closed to new comments" if count["closed"] else ""
+        lines += [f"  {len(self.pages)} pages, {count['new pages']} of them new{closed}"]
         if count["bare"] and self.name in ("waline", "isso-json"):
             lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
         lines += [f"  not carried: {self.product.lost}"] * bool(self.product.lost)
@@ -7912,21 +8848,52 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     yield "\n]\n"
 
 
-def as_isso(store: Store, config: Config, emails: bool) -> Iterator[str]:
-    """What `isso import -t generic` reads; it shows all of it, and takes times as local."""
-    words = "id author=nickname email website remote_addr=ip text=content created=created_at"
-    rows = (
-        row
-        | {"nickname": html.escape(row["nickname"], quote=False)}
-        | {"website": html.escape(row["website"])}
-        for row in exported(store, emails, SECONDS, ["visible"])
-    )
-    yield "["
-    yield from in_list(
-        {"id": spelt(url), "title": url, "comments": [taken(row, words) for row in of_page]}
-        for url, of_page in itertools.groupby(rows, key=operator.itemgetter("page_url"))
-    )
-    yield "]\n"
+# As Isso 0.13 and 0.14 make it. `voters` is a filter of 2048 bits, in which nobody is.
+ISSO = """
+    PRAGMA user_version = 5;
+    CREATE TABLE threads (id INTEGER PRIMARY KEY, uri VARCHAR(256) UNIQUE, title VARCHAR(256));
+    CREATE TABLE comments (
+        tid REFERENCES threads(id), id INTEGER PRIMARY KEY, parent INTEGER,
+        created FLOAT NOT NULL, modified FLOAT, mode INTEGER, remote_addr VARCHAR,
+        text VARCHAR NOT NULL, author VARCHAR, email VARCHAR, website VARCHAR,
+        likes INTEGER DEFAULT 0, dislikes INTEGER DEFAULT 0, voters BLOB NOT NULL,
+        notification INTEGER DEFAULT 0);
+"""
+ISSO_THREAD = "INSERT OR IGNORE INTO threads (uri, title) VALUES (:uri, :page_url)"
+ISSO_COMMENT = """
+    INSERT INTO comments (tid, id, parent, created, modified, mode, remote_addr, text, author,
+                          email, website, likes, voters)
+    VALUES ((SELECT id FROM threads WHERE uri = :uri), :id, :thread_id,
+            coalesce(strftime('%s', :created_at), 0), strftime('%s', :edited_at), :mode, :ip,
+            :content, nullif(:nickname, ''), nullif(:email, ''), nullif(:website, ''), :likes,
+            zeroblob(256))"""
+ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
+# Spam is left out; what was deleted stands where it is answered.
+ISSO_ORPHANS = "UPDATE comments SET parent = NULL WHERE parent NOT IN (SELECT id FROM comments)"
+ISSO_CHILDLESS = """
+    DELETE FROM comments WHERE mode = 4
+       AND id NOT IN (SELECT parent FROM comments WHERE parent IS NOT NULL AND mode <> 4)"""
+
+
+def as_isso(store: Store, config: Config, emails: bool) -> Iterator[bytes]:
+    """The database file of Isso, whose importers keep neither parents nor edits nor likes. It
+    shows names and websites as HTML, and puts each answer below the first comment."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "comments.db"
+        with contextlib.closing(sqlite3.connect(file)) as db, db:
+            db.executescript(ISSO)
+            for row in exported(store, emails, SECONDS, ISSO_MODES):
+                row["uri"] = spelt(row["page_url"])
+                row["mode"] = ISSO_MODES[row["status"]]
+                row["nickname"] = html.escape(row["nickname"], quote=False)
+                row["website"] = html.escape(row["website"])
+                row["ip"] = row["ip"] or NOBODY
+                db.execute(ISSO_THREAD, row)
+                db.execute(ISSO_COMMENT, row)
+            db.execute(ISSO_ORPHANS)
+            db.execute(ISSO_CHILDLESS)
+        with file.open("rb") as data:
+            yield from iter(lambda: data.read(65536), b"")
 
 
 WXR = """<?xml version="1.0" encoding="UTF-8"?>
@@ -7972,13 +8939,22 @@ def xml_of(values: Json) -> str:
     return CONTROL.sub("", "".join(lines))
 
 
+def encoded(parts: Iterable[str | bytes]) -> Iterator[bytes]:
+    for part in parts:
+        yield part.encode() if isinstance(part, str) else part
+
+
 # With what each can't carry.
-EXPORTERS: dict[str, tuple[Callable[[Store, Config, bool], Iterator[str]], str]] = {
+EXPORTERS: dict[str, tuple[Callable[[Store, Config, bool], Iterator[str | bytes]], str]] = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
     "waline": (as_waline, "edits, closed pages, likes of pages"),
-    "isso": (as_isso, "parents, what is not shown, likes, views, edits, pins, closed pages"),
+    "isso": (
+        as_isso,
+        "answers to answers (they stand below the first), spam, views, pins, closed pages, "
+        "likes of pages",
+    ),
 }
 
 
@@ -8026,6 +9002,34 @@ def move_pages(store: Store, old: str, new: str, own: set[str], dry: bool) -> li
 
 # -- Serving ------------------------------------------------------------------
 
+# Serving was written for these files of waitress 3.0.2. When one of them is another, it may work
+# no more: read what changed, and what Serving takes from it, before its digest is written here.
+INSIDE = {
+    "buffers": "50bf15244d9056a9",
+    "channel": "6b44713fd38f8917",
+    "parser": "f3c294637d49ced3",
+    "receiver": "e4b4903d525a6d6a",
+    "server": "93fa60086cb5b979",
+    "task": "fc30d7eb4fde6134",
+    "trigger": "98fc875bfc940b76",
+    "utilities": "d7d243c4c848323e",
+    "wasyncore": "ac7821b11b192a19",
+}
+# What `StockChannel` and its classes are built on.
+PARSING = {"buffers", "channel", "parser", "receiver", "task", "utilities"}
+
+
+def strange_files() -> set[str]:
+    """The files of this waitress that are not those that Serving was written for."""
+    folder = Path(waitress.__file__).parent
+    strange = set()
+    for name, digest in INSIDE.items():
+        file = folder / f"{name}.py"
+        body = file.read_bytes() if file.is_file() else b""
+        if hashlib.sha256(body).hexdigest()[:16] != digest:
+            strange.add(name)
+    return strange
+
 
 class OneSendTask(WSGITask):  # type: ignore[misc]
     """Head and body leave in one send: two cost a system call and, on a slow line, a packet."""
@@ -8041,7 +9045,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
         self.wrote_header = True
         self.content_bytes_written = self.content_length or 0
         self.channel.write_soon(data)
-        self.channel.keep(data, self.environ.get("commentd.told"))
+        self.channel.keep(data, self.environ.get("commentd.cacheable"))
 
     def set_close_on_finish(self) -> None:
         """waitress also closes after a 204 and a 304, for want of a length, which they may not
@@ -8056,6 +9060,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
 
     PROBLEMS: ClassVar[dict[int, Problem | None]] = {
         413: Problem("请求内容太大", "body_too_large", status=413),
+        429: TooMany("操作太频繁，请稍后再试", retry_after=5),
         431: Problem("请求头太大", "headers_too_large", status=431),
         500: None,
     }
@@ -8150,17 +9155,16 @@ REQUEST_TIME, REPLY_TIME = 20, 60
 CONNECTIONS, CROWD, UNTAKEN = 1000, 900, 256 * 1024 * 1024
 
 
-class CalmChannel(HTTPChannel):  # type: ignore[misc]
-    """The I/O thread stays quiet while a worker owns the channel: the worker flushes its own
-    output. Else the I/O thread spins in its poll and keeps taking the interpreter's lock from
-    the worker; at 128 connections that is a collapse (see tests/bench_http.py)."""
+def on_worker() -> bool:
+    """Not on the main thread, which is the server's loop."""
+    return threading.current_thread() is not threading.main_thread()
 
-    task_class = OneSendTask
+
+class StockChannel(HTTPChannel):  # type: ignore[misc]
+    """waitress's own, which refuses what we refuse, as we do."""
+
     error_task_class = RefusalTask
     parser_class = StrictParser
-    near = False  # whether the loop does the work itself
-    held: Any = None  # the reply that goes out, or the request that comes in, since `since`
-    since = 0.0
 
     def received(self, data: bytes) -> bool:
         """A pipeline is cut after a few requests, so that no reply waits for a peer that does not
@@ -8171,6 +9175,17 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
                 del self.requests[PIPELINE:]
                 self.requests[-1].headers["CONNECTION"] = "close"
         return taken
+
+
+class CalmChannel(StockChannel):
+    """The I/O thread stays quiet while a worker owns the channel: the worker flushes its own
+    output. Else the I/O thread spins in its poll and keeps taking the interpreter's lock from
+    the worker; at 128 connections that is a collapse (see tests/bench_http.py)."""
+
+    task_class = OneSendTask
+    near = False  # whether the loop does the work itself
+    held: Any = None  # the reply that goes out, or the request that comes in, since `since`
+    since = 0.0
 
     def writable(self) -> bool:
         if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
@@ -8184,48 +9199,118 @@ class CalmChannel(HTTPChannel):  # type: ignore[misc]
         with self.outbuf_lock:
             return self.connected and bool(super()._flush_some(do_close and not on_worker()))
 
-    def keep(self, data: bytes, told: Told | None) -> None:
+    def keep(self, data: bytes, cacheable: Cacheable | None) -> None:
         """What is sent may be sent again."""
+
+
+class Turns:
+    """What waits for a worker. Clients take turns, one request each, so that nobody waits for all
+    that another one has asked."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self.clients: OrderedDict[str, deque[Any]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def append(self, channel: Any) -> None:
+        self.length += 1
+        self.clients.setdefault(channel.client, deque()).append(channel)
+
+    def popleft(self) -> Any:
+        client, channels = self.clients.popitem(last=False)
+        channel = channels.popleft()
+        if channels:
+            self.clients[client] = channels
+        self.length -= 1
+        return channel
+
+    def waiting(self, client: str) -> int:
+        return len(self.clients.get(client, ()))
+
+
+# Where connections run short, a client that has so many requests waiting is refused another one,
+# so that others can connect.
+MOST_WAITING = CONNECTIONS // 4
+
+
+def crowding(server: Any) -> int:
+    """How many connections are open beyond those that leave room for others."""
+    most = min(CROWD, server.adj.connection_limit * 9 // 10)
+    return len(server.active_channels) - int(most)
 
 
 class Workers(ThreadedTaskDispatcher):  # type: ignore[misc]
     """Sixteen threads, four of them for readers: behind a hundred writers, who wait for a commit
-    each, a list took half a second."""
+    each, a list took half a second. Another one refuses what is too much."""
 
-    def __init__(self) -> None:
+    def __init__(self, clients: Clients) -> None:
         super().__init__()
-        self.readers = ThreadedTaskDispatcher()
-        self.readers.set_thread_count(4)
+        self.clients = clients
+        self.queue = Turns()
         self.set_thread_count(12)
+        self.readers = ThreadedTaskDispatcher()
+        self.readers.queue = Turns()
+        self.readers.set_thread_count(4)
+        self.refusals = ThreadedTaskDispatcher()
+        self.refusals.set_thread_count(1)
 
     def add_task(self, channel: Any) -> None:
         asked = channel.requests[0]
         reads = getattr(asked, "command", "") in ("GET", "HEAD", "OPTIONS")
-        if not reads or getattr(asked, "path", "").lstrip("/") == "health":  # which tries to write
-            super().add_task(channel)
-        elif not channel.near:
+        if getattr(asked, "path", "").lstrip("/") == "health":  # which tries to write
+            reads = False
+        if reads and channel.near:
+            return
+        queue = self.readers.queue if reads else self.queue
+        channel.client = self.client_of(channel)
+        waiting = queue.waiting(channel.client) if channel.client else 0
+        if waiting >= MOST_WAITING and crowding(channel.server) > 0:
+            asked.error = Crowding()
+            self.refusals.add_task(channel)
+        elif reads:
             self.readers.add_task(channel)
+        else:
+            super().add_task(channel)
+
+    def client_of(self, channel: Any) -> str:
+        """The network of who asks; "" where all visitors would be one client."""
+        headers = {f"HTTP_{name}": value for name, value in channel.requests[0].headers.items()}
+        client = self.clients.of({**headers, "REMOTE_ADDR": channel.addr[0]})
+        return client.networks[0][0] if client.networks else ""
 
     def shutdown(self, **how: Any) -> bool:
-        return bool(self.readers.shutdown(**how) and super().shutdown(**how))
+        ended = [pool.shutdown(**how) for pool in (self.readers, self.refusals)]
+        return bool(super().shutdown(**how) and all(ended))
 
 
-# Ready answers: what was sent to one is kept as it was sent, head and all, for the next who asks
-# the same, until something that it tells has changed.
+class Crowding:
+    """The error of a request that one client has sent too many of."""
+
+    code = 429
+
+
+# The response cache: what was sent to one is kept as it was sent, head and all, for the next who
+# asks the same, until something is written. Views are not waited for: they may be late.
 READY_BYTES = 16 * MEGA  # of all of them
+KEPT_SECONDS = 9  # and for the rest of that second
 
 
 class Answer:
-    """The bytes that were sent, what they tell, and the seconds that it took to make them."""
+    """The bytes that were sent, what they depend on, and the seconds that it took to make them."""
 
-    __slots__ = ("cost", "data", "date", "etag", "second", "size", "told", "unchanged")
+    __slots__ = (
+        *("changes", "cost", "data", "date", "etag", "kept_at", "second", "size", "unchanged"),
+        "viewed",
+    )
 
-    def __init__(self, data: bytes, told: Told) -> None:
-        self.told, self.size = told, len(data) + 1000  # with what holds it
-        self.cost = time.thread_time() - told.began
-        self.fill(data)
-
-    def fill(self, data: bytes) -> None:
+    def __init__(self, data: bytes, cacheable: Cacheable, kept_at: int) -> None:
+        self.changes = cacheable.changes
+        self.viewed = cacheable.viewed
+        self.cost = time.thread_time() - cacheable.began
+        self.kept_at = kept_at
+        self.size = len(data) + 1000  # with what holds it
         self.data, self.second, self.unchanged = data, 0, b""
         self.date, etag = (data.index(b"\r\n%s: " % name) + 8 for name in (b"Date", b"Etag"))
         self.etag = data[etag : data.index(b"\r", etag)]
@@ -8235,18 +9320,6 @@ class Answer:
         date = build_http_date(second).encode()
         self.data = self.data[: self.date] + date + self.data[self.date + len(date) :]
         self.second, self.unchanged = second, b""
-
-    def with_views(self, views: int) -> None:
-        """Other views in a list: a fifth of what it takes to make it anew."""
-        head, _, body = self.data.partition(b"\r\n\r\n")
-        zips = "gzip" if b"\r\nContent-Encoding: gzip\r\n" in head else ""
-        body = gzip.decompress(body) if zips else body
-        # No text can have this in it: there, quotes have a backslash before them.
-        body = re.sub(rb',"views":\d+', b',"views":%d' % views, body)
-        reply = packed(Reply(body, ""), {"HTTP_ACCEPT_ENCODING": zips})
-        head = re.sub(rb"\nEtag: [^\r]+", b"\nEtag: " + reply.headers["ETag"].encode(), head)
-        head = re.sub(rb"\nContent-Length: \d+", b"\nContent-Length: %d" % len(reply.body), head)
-        self.fill(b"%s\r\n\r\n%s" % (head, reply.body))
 
     def to(self, known: bytes) -> bytes:
         """For who has what has this ETag."""
@@ -8259,47 +9332,79 @@ class Answer:
         return self.unchanged
 
 
-class Ready:
-    """The answers by their questions."""
+class Questions:
+    """One spelling for all requests that get the same response: unknown parameters are left out,
+    and the others stand in one order."""
 
-    def __init__(self, changes: Changes) -> None:
-        self.changes, self.lock, self.size = changes, threading.Lock(), 0
-        self.answers: dict[bytes, Answer] = {}
+    MOST = 5000  # spellings that are remembered, of fewer bytes than so many
+    LONGEST = 500
+
+    def __init__(self, house: House) -> None:
+        self.parameters: dict[bytes, tuple[str, ...]] = {
+            route.path.encode(): route.public
+            for route in ROUTES
+            if route.public is not None and "<" not in route.path
+        }
+        self.parameters |= {b"/" + name.encode(): () for name in house.assets}
+        self.spellings: dict[bytes, bytes] = {}
+
+    def spelt(self, target: bytes) -> bytes:
+        known = self.spellings.get(target)
+        if known is None:
+            known = self.in_one_spelling(target)
+            if len(self.spellings) >= self.MOST:
+                self.spellings = {}
+            if len(target) < self.LONGEST:
+                self.spellings[target] = known
+        return known
+
+    def in_one_spelling(self, target: bytes) -> bytes:
+        path, _, query = target.partition(b"?")
+        parameters = self.parameters.get(path)
+        # What is not plain stays as it is: the ordinary way may read it otherwise, or refuse it.
+        if parameters is None or not re.fullmatch(rb"[!-~]+", target) or b"#" in target:
+            return target
+        try:
+            read = query_for(parameters, query.decode())
+        except Problem:
+            return target
+        return path + b"?" + urllib.parse.urlencode(read, doseq=True).encode()
+
+
+class Ready:
+    """The answers by their questions, those that were used last at the end."""
+
+    def __init__(self, house: House) -> None:
+        self.store, self.lock, self.size = house.store, threading.Lock(), 0
+        self.questions = Questions(house)
+        self.answers: OrderedDict[bytes, Answer] = OrderedDict()
 
     def find(self, question: bytes, second: int) -> Answer | None:
         """The answer as it is to be sent now; None where the ordinary way has to make another."""
-        if (answer := self.answers.get(question)) is None:
-            return None
-        told, changes = answer.told, self.changes
-        for page in told.pages or ():
-            if changes.pages.get(page, 0) > told.number:
-                return None
-            number, views = changes.views.get(page, (0, 0))
-            if number > told.views:
-                if answer.data.startswith(b"HTTP/1.1 304 "):
-                    return None
-                told.views = number
-                answer.with_views(views)
-        if changes.last > told.number:
+        answer = self.answers.get(question)
+        if answer is None or answer.changes != self.store.changes:
             return None
         if answer.second != second:
-            if told.until <= second:  # one goes for all: at a hundred connections, a crowd
-                told.until = second + 1
+            # One request makes it anew, and the others get the old one: they may be a hundred. A
+            # clock that was set back ends it too.
+            if not 0 <= second - answer.kept_at < KEPT_SECONDS:
+                answer.kept_at = second - KEPT_SECONDS + 1
                 return None
             answer.at(second)
+        with self.lock:
+            if question in self.answers:  # a worker may have made room
+                self.answers.move_to_end(question)
         return answer
 
     def keep(self, question: bytes, answer: Answer) -> None:
-        if answer.told.viewed and ALL in (answer.told.pages or ()):
-            return  # a page that is not known yet: its views are for the ordinary way
         with self.lock:
             if old := self.answers.pop(question, None):
                 self.size -= old.size + len(question)
             self.answers[question] = answer
             self.size += answer.size + len(question)
             while self.size > READY_BYTES:
-                oldest = next(iter(self.answers))
-                self.size -= self.answers.pop(oldest).size + len(oldest)
+                unused, dropped = self.answers.popitem(last=False)
+                self.size -= dropped.size + len(unused)
 
 
 # The fast path: where an answer is ready, it is sent where the question is read. That takes 9 µs;
@@ -8354,7 +9459,7 @@ class Loop:
     are asked that a worker has, or whose reply is not sent yet: the `busy` ones."""
 
     def __init__(self, server: Any, house: House) -> None:
-        self.house, self.map, self.ready = house, server._map, Ready(house.store.changes)
+        self.house, self.map, self.ready = house, server._map, Ready(house)
         self.epoll, self.busy = select.epoll(), set(self.map.values())
         self.viewers: dict[tuple[bytes, ...], Viewer] = {}
         self.second, self.near_until = 0, 0.0
@@ -8365,9 +9470,7 @@ class Loop:
     def turn(self, timeout: float) -> None:
         for channel in [c for c in self.busy if c.watched or not c.requests]:
             self.watch(channel)
-        self.house.store.hurried = False
         events = self.epoll.poll(timeout, 256)
-        self.house.store.hurried = True
         self.near_until, crowd = time.monotonic() + NEAR_TURN, len(self.map) + 100
         if self.second != (second := int(self.house.world.now())):
             self.second = second
@@ -8449,7 +9552,7 @@ class FastChannel(CalmChannel):
         closes = self.will_close or self.close_when_flushed
         if not visit.form or self.request or closes or not data.startswith(b"GET /"):
             return False
-        question = data[:end] + visit.form
+        question = loop.ready.questions.spelt(data[4:end]) + visit.form
         answer = loop.ready.find(question, loop.second)
         if not answer and visit.known:
             answer = loop.ready.find(question + b"\0" + visit.known, loop.second)
@@ -8458,8 +9561,8 @@ class FastChannel(CalmChannel):
             in_time = time.monotonic() < loop.near_until
             self.near = in_time and old is not None and old.cost < NEAR
             return False
-        if answer.told.viewed:
-            loop.viewer(visit).see(loop.house, answer.told.viewed, loop.second)
+        if answer.viewed:
+            loop.viewer(visit).see(loop.house, answer.viewed, loop.second)
         data = answer.to(visit.known) if visit.known else answer.data
         if (sent := self.send(data)) < len(data) and self.connected:
             with self.outbuf_lock:
@@ -8468,10 +9571,10 @@ class FastChannel(CalmChannel):
             loop.busy.add(self)
         return True
 
-    def keep(self, data: bytes, told: Told | None) -> None:
-        if told and self.asked:
+    def keep(self, data: bytes, cacheable: Cacheable | None) -> None:
+        if cacheable and self.asked:
             known = b"" if data.startswith(b"HTTP/1.1 200 ") else b"\0" + self.visit.known
-            self.loop.ready.keep(self.asked + known, Answer(data, told))
+            self.loop.ready.keep(self.asked + known, Answer(data, cacheable, self.loop.second))
 
 
 class Worker(threading.Thread):
@@ -8498,6 +9601,36 @@ class Worker(threading.Thread):
         self.join(2)
 
 
+class InFlight:
+    """The app, which knows whether it works on a request: a stock waitress does not tell."""
+
+    def __init__(self, app: App) -> None:
+        self.app, self.house = app, app.house
+        self.lock = threading.Lock()
+        self.begun = 0
+        self.ended = 0
+        self.at_rest = False  # nothing is in flight, and the server may be stopped
+
+    def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with self.lock:
+            self.begun += 1
+        try:
+            return self.app(environ, start_response)
+        finally:
+            with self.lock:
+                self.ended += 1
+
+    def rest(self, seconds: float = 10) -> None:
+        """Waits until no request has come for a while, so that the last replies are sent too."""
+        ends_at = time.monotonic() + seconds
+        quiet_turns = 0
+        while quiet_turns < 10 and time.monotonic() < ends_at:
+            begun = self.begun
+            threading.Event().wait(0.03)
+            quiet_turns = quiet_turns + 1 if begun == self.begun == self.ended else 0
+        self.at_rest = True
+
+
 def sweep(server: Any, now: float) -> None:
     """Close the connections whose request or reply comes to no end, and make room for others:
     waitress only sees silence, and closes what it can write to; a peer that drips, or that never
@@ -8510,7 +9643,7 @@ def sweep(server: Any, now: float) -> None:
     newest = max((channel.last_activity for channel in resting), default=0)
     # A drip is no sign of life. waitress's clock is another, so that only its differences count.
     resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
-    crowd = len(server.active_channels) - min(CROWD, server.adj.connection_limit * 9 // 10)
+    crowd = crowding(server)
     # What is left of a download is in a file, and takes its time.
     resting = [c for c in resting if not any(isinstance(b, FileBuffer) for b in c.outbufs)]
     untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
@@ -8535,10 +9668,21 @@ def spare_descriptors() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
-def make_server(app: App) -> Any:
-    listen = app.house.config.server_listen
-    common = {
-        "_dispatcher": Workers(),
+def refuse_if_taken(path: str) -> None:
+    """waitress replaces a socket file, also one where another program listens: that would serve
+    nobody any more, without an error. A file that nobody listens to is left for waitress."""
+    with socket.socket(socket.AF_UNIX) as other:
+        other.settimeout(1)
+        try:
+            other.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+
+
+def adjustments() -> Json:
+    """Of any waitress."""
+    return {
         # The rest is for the database, three files a thread, and for replies on the disk.
         "connection_limit": max(64, min(CONNECTIONS, spare_descriptors() - 400)),
         "channel_timeout": 30,
@@ -8551,8 +9695,29 @@ def make_server(app: App) -> Any:
         "clear_untrusted_proxy_headers": False,  # `Clients` reads them
         "ident": None,
     }
+
+
+def make_server(app: App) -> Any:
+    """waitress with what this part makes of its inside."""
+    server = waitress_server(app, app.house.config, _dispatcher=Workers(app.house.clients))
+    server.channel_class = CalmChannel
+    return server
+
+
+def make_stock_server(app: App, strange: set[str]) -> Any:
+    """waitress as it is, by what it documents: without ready answers, and a little slower."""
+    server = waitress_server(InFlight(app), app.house.config, threads=16)
+    if not strange & PARSING:
+        server.channel_class = StockChannel
+    return server
+
+
+def waitress_server(app: Callable[..., Iterable[bytes]], config: Config, **how: Any) -> Any:
+    listen = config.server_listen
+    common = adjustments() | how
     try:
         if listen.startswith("unix:"):
+            refuse_if_taken(listen.removeprefix("unix:"))
             where = {"unix_socket": listen.removeprefix("unix:"), "unix_socket_perms": "660"}
             server = waitress.create_server(app, **where, **common)
         else:
@@ -8563,7 +9728,6 @@ def make_server(app: App) -> Any:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else error
         raise Fault(f"can't listen on {listen} ({reason}): change [server] listen") from None
-    server.channel_class = CalmChannel
     return server
 
 
@@ -8595,13 +9759,16 @@ def turns_of(server: Any, house: House) -> Callable[[float], None]:
 
 def serve_until_stopped(app: App, server: Any) -> None:
     """Runs until SIGTERM or Ctrl-C; then answers what is in flight."""
-    stopping = False
+    stock = isinstance(server.application, InFlight)
+    stopping = threading.Event()
 
     # Not by an exception: it could end the I/O thread in the middle of a request it reads.
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-        server.pull_trigger()
+        stopping.set()
+        if not stock:
+            server.pull_trigger()
+        elif server.application.at_rest:
+            raise SystemExit
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
@@ -8613,19 +9780,37 @@ def serve_until_stopped(app: App, server: Any) -> None:
     greet(app, server)  # before a letter is printed into it
     for worker in workers:
         worker.start()
+    run = run_stock if stock else run_and_drain
+    run(server, app.house, stopping)
+    app.stopping = True
+    for worker in workers:
+        worker.stop()
+
+
+def run_and_drain(server: Any, house: House, stopping: threading.Event) -> None:
     sys.setswitchinterval(0.0005)  # a worker gives way to the loop, else after 5 ms
-    turn = turns_of(server, app.house)
+    turn = turns_of(server, house)
     swept = 0.0
-    while not stopping:
+    while not stopping.is_set():
         turn(1)
         full = len(server._map) >= server.adj.connection_limit
         if full or time.monotonic() - swept >= 1:
             swept = time.monotonic()
             sweep(server, swept)
     drain(server)
-    app.stopping = True
-    for worker in workers:
-        worker.stop()
+
+
+def run_stock(server: Any, house: House, stopping: threading.Event) -> None:
+    """waitress's own loop. An exception in the main thread ends it, at the second signal, which we
+    send to ourselves when nothing is in flight."""
+
+    def end() -> None:
+        stopping.wait()
+        server.application.rest()
+        signal.raise_signal(signal.SIGTERM)
+
+    threading.Thread(target=end, daemon=True).start()
+    server.run()
 
 
 def drain(server: Any, seconds: float = 10) -> None:
@@ -8649,9 +9834,19 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 
 def serve(config: Config, asked: argparse.Namespace) -> int:
+    strange = strange_files()
+    if strange and config.server_fast:
+        log.warning(
+            "waitress is another inside (%s) than the one that commentd was written for: it serves "
+            "as with [server] fast = no, until there is a commentd that knows it",
+            ", ".join(sorted(strange)),
+        )
+    fast = config.server_fast and not strange
     with contextlib.closing(make_app(config)) as app:
-        server = make_server(app)
-        for finding in (*examine_settings(config), *examine_files(config)):
+        server = make_server(app) if fast else make_stock_server(app, strange)
+        now = app.house.world.now()
+        clock = examine_clock(app.house.store.figures(int(now)), now)
+        for finding in (*examine_settings(config), *examine_files(config), *clock):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
         gc.freeze()  # what was loaded stays: looking through it for garbage stops all for 10 ms
@@ -8705,8 +9900,10 @@ def backup(config: Config, asked: argparse.Namespace) -> int:
         if target.exists():
             raise Fault(f"{target} is there already: name another file")
         copy_to(path, target, progress=progress("copied"))
-    else:
+    elif asked.what:
         target = back_up(path, target, now, progress=progress("copied"))
+    else:
+        target = back_up_in_turn(path, target, now, progress=progress("copied"))
     print(f"{target}: {size_of(target) / MEGA:.1f} MB, whole")
     return 0
 
@@ -8782,10 +9979,15 @@ def export_command(config: Config, asked: argparse.Namespace) -> int:
     if name not in EXPORTERS:
         raise SettingsFault(f"exports are: {', '.join(EXPORTERS)}")
     export, lost = EXPORTERS[name]
-    with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
-        texts = (text.encode() for text in export(store, config, asked.emails))
+    if name == "isso" and sys.stdout.isatty():
+        raise SettingsFault("this is a database: commentd export isso > comments.db")
+    with tempfile.TemporaryFile() as whole:
+        # Not straight to the reader: while that one stalls, the -wal could not be emptied.
+        with contextlib.closing(Store(Path(config.database_path), beside=True)) as store:
+            whole.writelines(encoded(export(store, config, asked.emails)))
+        whole.seek(0)
         try:
-            sys.stdout.buffer.writelines(texts)
+            shutil.copyfileobj(whole, sys.stdout.buffer)
             sys.stdout.flush()
         except BrokenPipeError:  # whoever read has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -8817,13 +10019,20 @@ def example(config: Config, asked: argparse.Namespace) -> int:
             inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
             inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
             text = template(f"{kind}.conf").replace("{{inside}}", inside)
-            text = text if words["ssl"] else re.sub(".* ssl_.*\n", "", text)
+            text = text if words["ssl"] else re.sub(".* (ssl_|certonly).*\n", "", text)
     else:
         raise SettingsFault("the examples are: systemd, systemd@, caddy, nginx, container")
-    for name, value in {**words, "program": str(Path(sys.argv[0]).absolute())}.items():
+    command = own_command() + (["--config", str(asked.file.absolute())] if asked.file else [])
+    for name, value in {**words, "program": shlex.join(command)}.items():
         text = text.replace("{{" + name + "}}", value)
     print(text, end="")
     return 0
+
+
+def own_command() -> list[str]:
+    """What starts this program again."""
+    program = Path(sys.argv[0]).absolute()
+    return [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
 
 
 def template(name: str) -> str:
@@ -8842,6 +10051,7 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
         "path": url.path,
         "port": str(url.port or (443 if tls else 80)),
         "ssl": " ssl" if tls else "",
+        "packages": "nginx certbot python3-certbot-nginx" if tls else "nginx",
         "upstream": upstream,
     }
 
@@ -8851,13 +10061,14 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     many, program = asked.what == "systemd@", Path(sys.argv[0]).absolute()
     if not many and not asked.file:
         raise SettingsFault("go to the folder of commentd.ini, or name it: --config FILE")
-    command = [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
+    command = own_command()
     folder = "/srv/commentd/%i" if many else str(asked.file.absolute().parent)
     if asked.config and not many:
         command += ["--config", str(asked.config.absolute())]
     used = (Path(config.database_path).parent, config.backup_folder)
     written = [os.path.abspath(each) for each in used]
-    outside = [] if many else [w for w in written if not Path(w).is_relative_to(folder)]
+    # "-": systemd starts the service although it is missing, so that the log can say so.
+    outside = [] if many else [f"-{w}" for w in written if not Path(w).is_relative_to(folder)]
     places = (folder, program, sys.executable, sys.base_prefix)
     homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
     words = {
@@ -8916,15 +10127,23 @@ OPTIONS: dict[str, tuple[str, Json]] = {
 }
 
 
-def as_owner(path: Path) -> None:
-    """Root becomes the owner of the database: what it makes could else not be opened by the
-    service, and a link that somebody planted there would be followed with root's rights."""
-    there = path if os.path.lexists(path) else path.absolute().parent
-    owner = os.lstat(there) if os.path.lexists(there) else None
-    if owner and owner.st_uid and hasattr(os, "geteuid") and os.geteuid() == 0:
-        os.setgroups([])
-        os.setgid(owner.st_gid)
-        os.setuid(owner.st_uid)
+def as_owner(path: Path) -> str:
+    """Root becomes who owns this file, or its folder if that is root's, and is told their name.
+    Else what it makes could not be opened by the service, and root would follow where they lead:
+    by a link in that folder, or by a path in their settings."""
+    places = [place for place in (path, path.absolute().parent) if os.path.lexists(place)]
+    owners = [owner for owner in map(os.lstat, places) if owner.st_uid]
+    if not owners or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return ""
+    import pwd  # which Windows has not
+
+    os.setgroups([])
+    os.setgid(owners[0].st_gid)
+    os.setuid(owners[0].st_uid)
+    try:
+        return pwd.getpwuid(owners[0].st_uid).pw_name
+    except KeyError:
+        return f"user {owners[0].st_uid}"
 
 
 def asked_for(argv: list[str] | None) -> argparse.Namespace:
@@ -8954,6 +10173,33 @@ def asked_for(argv: list[str] | None) -> argparse.Namespace:
     return asked
 
 
+class OnceAMinute(logging.Filter):
+    """Writes a line that is repeated once a minute, with the number of the others: a stranger can
+    repeat a request that fails, and so fill the disk."""
+
+    MOST = 1000  # different lines that are remembered
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.lines: dict[str, tuple[float, int]] = {}  # when it was written, and left out since
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        line = record.getMessage()
+        with self.lock:
+            if len(self.lines) >= self.MOST:
+                self.lines.clear()
+            written_at, left_out = self.lines.get(line, (-math.inf, 0))
+            if 0 <= record.created - written_at < MINUTE:
+                self.lines[line] = written_at, left_out + 1
+                return False
+            self.lines[line] = record.created, 0
+        if left_out:
+            record.msg = f"{line} (left out since the last one: {left_out})"
+            record.args = ()
+        return True
+
+
 class LogLine(logging.Formatter):
     """One event, one line: what follows it, a trace, is indented, and nothing steers a terminal."""
 
@@ -8968,19 +10214,27 @@ def main(argv: list[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
     handler = logging.StreamHandler()
+    handler.addFilter(OnceAMinute())
     handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s", "%F %T%z"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
     asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
+    owner = ""
     try:
         if asked.command == "example" and not asked.what:
             return example(Config(), asked)  # the way out of wrong settings
+        gives_up_root = asked.command not in ("serve", "example")
+        if gives_up_root and asked.file:
+            owner = as_owner(asked.file)
         config = load_config(asked.file, os.environ)
-        if asked.command not in ("serve", "example"):
-            as_owner(Path(config.database_path))
+        if gives_up_root and not owner:
+            owner = as_owner(Path(config.database_path))
         return COMMANDS[asked.command][0](config, asked)
     except (Fault, OSError, sqlite3.Error) as fault:
-        print(f"commentd: {fault}".replace("\n", "\ncommentd: "), file=sys.stderr)
+        text = str(fault)
+        if owner and isinstance(fault, PermissionError):
+            text += f": root does this with the rights of {owner} alone, who must have access to it"
+        print(f"commentd: {text}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return getattr(fault, "exit_code", 1)
     except KeyboardInterrupt:
         print("commentd: stopped; an import goes on where it was", file=sys.stderr)

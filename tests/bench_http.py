@@ -1,5 +1,6 @@
 """How fast the service is, beside nginx, Isso and Waline, as Markdown tables; run by hand:
-`python tests/bench_http.py listings --peers FOLDER`, or `mixed`, `writing`, `growth`, `start`.
+`python tests/bench_http.py listings --peers FOLDER`, or `mixed`, `writing`, `growth`, `start`,
+`flood`.
 FOLDER keeps the others, which the first run takes from PyPI and npm.
 
 Each server runs in its own process and is driven by wrk with one thread, by the same command and
@@ -7,9 +8,11 @@ eight browser headers. All share this machine and take turns within a run; figur
 the turns, and those that differ by 15 % are equal. CPU ms: of the server, for a request."""
 
 import argparse
+import asyncio
 import contextlib
 import http.client
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -28,7 +31,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import cache
 from itertools import product
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -169,7 +172,7 @@ def process(folder: Path, *command: str) -> Iterator[tuple[int, str]]:
 def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     port = other.free_port()
-    usual = f"[server]\nlisten=127.0.0.1:{port}\n[captcha]\nprovider=none\n[token]\nkey={KEY}\n"
+    usual = f"[captcha]\nprovider=none\n[token]\nkey={KEY}\n[server]\nlisten=127.0.0.1:{port}\n"
     (folder / "commentd.ini").touch(0o600)
     (folder / "commentd.ini").write_text(usual + settings)
     fill(folder / "commentd.db", sizes)
@@ -457,7 +460,147 @@ def nothing() -> Figures:
     return Figures((time.monotonic() - begun) * 1000)
 
 
-TABLES = {table.__name__: table for table in (listings, mixed, writing, growth, start)}
+# Floods: one client sends as much as it can, and another reads and likes as a reader does.
+
+LONG = "/comments?url=/p/11000"  # a page of ten thousand comments
+LARGE_BODY = b"[" + b"{}," * 16_000 + b"{}]"
+
+
+def unknown_parameters(number: int) -> tuple[str, bytes]:
+    return f"GET {LONG}&view=threads&limit=100&nothing={number}", b""
+
+
+def large_responses(number: int) -> tuple[str, bytes]:
+    return f"GET {LONG}&limit=100&page={number % 400 + 1}&sort=oldest", b""
+
+
+def small_responses(number: int) -> tuple[str, bytes]:
+    return f"GET {LONG}&limit=1&page={number % 10_000 + 1}", b""
+
+
+def large_bodies(number: int) -> tuple[str, bytes]:
+    return "POST /comment/like", LARGE_BODY
+
+
+class Flood(NamedTuple):
+    """What one client sends: so many requests at once on each of so many connections."""
+
+    connections: int
+    request: Callable[[int], tuple[str, bytes]]
+    pipelined: int = 1
+
+
+FLOODS = {
+    "nothing": Flood(0, unknown_parameters),
+    "unknown parameters": Flood(200, unknown_parameters),
+    "large responses": Flood(16, large_responses),
+    "large bodies": Flood(64, large_bodies),
+    "pipelines": Flood(900, small_responses, 8),
+}
+# Where the one who floods and the reader connect from, and what a proxy there says of them.
+CLIENTS = {
+    "peers": (("127.0.0.2", ""), ("127.0.0.3", "")),
+    "a proxy's word": (("127.0.0.1", "198.51.100.2"), ("127.0.0.1", "2001:db8::3")),
+}
+
+
+def raw_request(line: str, body: bytes, forwarded: str) -> bytes:
+    head = [f"{line} HTTP/1.1", "Host: comments.example", f"Content-Length: {len(body)}"]
+    if body:
+        head.append("Content-Type: application/json")
+    if forwarded:
+        head.append(f"X-Forwarded-For: {forwarded}")
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+async def taken(reader: asyncio.StreamReader) -> None:
+    """One response, which nobody looks at."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
+    await reader.readexactly(int(length[1]) if length else 0)
+
+
+async def flooding(flood: Flood, port: int, client: tuple[str, str], sent: Any) -> None:
+    """Until the process is ended: each connection asks anew when it was answered or closed."""
+
+    async def connection(number: int) -> None:
+        place = {"local_addr": (client[0], 0), "limit": 1 << 18}
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, **place)
+                with closing(writer):
+                    while True:
+                        for _ in range(flood.pipelined):
+                            number += flood.connections
+                            writer.write(raw_request(*flood.request(number), client[1]))
+                        for _ in range(flood.pipelined):
+                            await taken(reader)
+                            sent.value += 1
+            await asyncio.sleep(0.01)
+
+    await asyncio.gather(*map(connection, range(flood.connections)))
+
+
+def flood_process(flood: Flood, port: int, client: tuple[str, str], sent: Any) -> None:
+    spare_descriptors()
+    asyncio.run(flooding(flood, port, client, sent))
+
+
+def honest_times(port: int, client: tuple[str, str], seconds: float) -> dict[str, list[float]]:
+    """The ms of each request of a reader, every one on a connection of its own."""
+    times: dict[str, list[float]] = {"ready list": [], "unready list": [], "like": []}
+    ends_at = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < ends_at:
+        number += 1
+        undo = str(number % 2 == 0).lower()
+        lines = {
+            "ready list": ("GET /comments?url=/p/1&page=2", b""),
+            "unready list": (f"GET /comments?url=/p/{number % 900 + 2}&limit=9&page=2", b""),
+            "like": ("POST /comment/like", f'{{"id": 5, "undo": {undo}}}'.encode()),
+        }
+        for kind, (line, body) in lines.items():
+            begun = time.monotonic()
+            with socket.create_connection(("127.0.0.1", port), 30, (client[0], 0)) as peer:
+                peer.sendall(raw_request(line, body, client[1]))
+                with closing(http.client.HTTPResponse(peer)) as response:
+                    with contextlib.suppress(OSError, http.client.HTTPException):
+                        response.begin()
+                        response.read()
+                    if response.status != 200:
+                        print(f"{kind}: {response.status}", file=sys.stderr)
+            times[kind].append((time.monotonic() - begun) * 1000)
+        time.sleep(0.05)
+    return times
+
+
+def flood(asked: argparse.Namespace, stack: ExitStack) -> None:
+    settings = "trusted_proxy=127.0.0.1\n[limits]\nenabled=no\n"
+    kinds = "ready list", "unready list", "like"
+    columns = [f"{kind}, p50 and p99 ms" for kind in kinds]
+    heading("One client sends", "told apart by", *columns, "of it answered a second", words=2)
+    for named, each in product(FLOODS, CLIENTS):
+        folder, port, command = prepared(stack, SMALL | {11_000: 10_000}, settings)
+        stack.enter_context(other.running(folder, port, command))
+        attacker, reader = CLIENTS[each]
+        sent = multiprocessing.Value("l", lock=False)
+        process = multiprocessing.Process(
+            target=flood_process, args=(FLOODS[named], port, attacker, sent), daemon=True
+        )
+        process.start()
+        time.sleep(2)
+        before = sent.value
+        begun = time.monotonic()
+        times = honest_times(port, reader, asked.seconds * asked.turns)
+        rate = (sent.value - before) / (time.monotonic() - begun)
+        process.terminate()
+        process.join()
+        cells = [f"{median(times[k]):.0f}, {quantiles(times[k], n=100)[-1]:.0f}" for k in kinds]
+        line(named, each, *cells, shown(rate))
+        stack.close()
+
+
+TABLES = {table.__name__: table for table in (listings, mixed, writing, growth, start, flood)}
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import random
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +40,10 @@ class Outside:
         self.time: float = START
         self.letters: list[Letter] = []
         self.mail_fails_with: Exception | None = None
+        self.happens: Callable[[Letter], None] = lambda letter: None  # while one is sent
 
     def send(self, config: Config, letter: Letter) -> None:
+        self.happens(letter)
         if self.mail_fails_with:
             raise self.mail_fails_with
         self.letters.append(letter)
@@ -148,7 +150,8 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         if response.content_type == "application/json" and method != "HEAD":
             value = json.loads(text, parse_constant=lambda word: pytest.fail(f"not JSON: {word}"))
             if status >= 400:
-                assert set(value) == {"error", "code"}
+                details = {"count", "total"} if value["code"] == "block_wide" else set()
+                assert set(value) == {"error", "code"} | details
                 assert value["error"]
                 assert value["code"].replace("_", "").isalpha()
         elif status >= 400 and method != "HEAD":

@@ -9,7 +9,8 @@ Waline the export of its admin page. Only the times are set in their databases, 
 that wait are read there, since its API hides them. Then `commentd import` reads it, dry, for real
 and once more, and what is said here is compared with what the product says, field by field. At
 last `commentd export` writes files for new, empty ones of both, which read them by their own
-importers. What is lost on that way is counted; it is a fault where the file could have carried it.
+importers, or take them as their database. What is lost on that way is counted; it is a fault where
+the file could have carried it.
 
 `--keep FOLDER` copies what the products gave out to real_isso.sql and real_waline.json."""
 
@@ -248,8 +249,10 @@ class Isso(bench_weight.Isso):
         return shutil.copy(self.data / "db", folder / "comments.db")
 
     def back(self, name: str, file: Path) -> None:
-        kind = {"isso": "generic"}.get(name, name)
-        words = [*self.command()[:-1], "import", "-t", kind, file]
+        if name == "isso":
+            shutil.copy(file, self.data / "db")
+            return
+        words = [*self.command()[:-1], "import", "-t", name, file]
         environ = os.environ | {"TZ": "UTC"}
         subprocess.run(words, check=True, env=environ, cwd=self.data, capture_output=True)
 
@@ -565,7 +568,7 @@ class Form(NamedTuple):
 
 BASE = {"page", "name", "at", "website", "mail"}
 FORMS = {
-    "isso": Form("isso", BASE | {"text"}, {"visible"}),
+    "isso": Form("isso", {*Told._fields} - {"pinned"}, {"visible", "waiting", "deleted"}),
     "wordpress": Form("isso", BASE | {"parent", "state"}, {"visible", "waiting"}),
     "waline": Form("waline", {*Told._fields} - {"edited"}, {"visible", "waiting", "spam"}),
 }

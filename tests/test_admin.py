@@ -18,6 +18,7 @@ from conftest import CANARY, PAGE, START, Outside, Visitor, dump
 from test_commands import run
 from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
+import commentd
 from commentd import (
     ROUTES,
     App,
@@ -324,7 +325,7 @@ def test_a_link_tells_what_it_is_good_for_and_looking_changes_nothing(
             ann.get("/admin/claim", {"link": secret}, status=405)
             ann.get("/admin/link", {"link": secret}, status=405)
             answer = ann.post_json("/admin/link", {"link": secret})
-            assert answer.json == {"email": email, "known": known}
+            assert answer.json == {"email": email, "known": known, "admin": False}
         assert dump(app.house.store.path) == before
         assert claim(ann, secret, email=email or OWNER)["token"]
 
@@ -652,6 +653,33 @@ def test_a_search_looks_into_text_name_mail_address_and_page(
     }
     assert {word: ids(queue(owner, q=word)) for word in looked} == looked
     assert ids(queue(owner, q="a", status="waiting")) == []
+
+
+def many_comments(db: sqlite3.Connection) -> None:
+    sql = """
+        INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
+                             location, status, created_at)
+        WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2000)
+        SELECT 1, 'Ann', '', '', 'number ' || n, '', '', '', '', 'spam', 1 FROM number"""
+    db.execute(sql)
+
+
+def test_a_search_that_takes_too_long_says_so_and_is_no_fault_of_the_database(
+    visitor: Visitor,
+    owner: Visitor,
+    db: sqlite3.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    visitor.say("a needle")
+    many_comments(db)
+    monkeypatch.setattr(commentd, "SEARCH_SECONDS", -1)
+    slow = {"error": "搜索太慢，请换一个词，或限定页面和状态", "code": "search_slow"}
+    assert queue(owner, 400, q="needle") == slow
+    assert caplog.records == []
+    assert ids(queue(owner, q="needle", status="visible")) == [1]
+    monkeypatch.undo()
+    assert ids(queue(owner, q="needle")) == [1]
 
 
 @NO_LIMITS
@@ -1321,8 +1349,8 @@ def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
     assert block(owner, "word", "x" * 255, 400)["code"] == "value_too_long"
     assert block(owner, "", "x", 400)["code"] == "kind_missing"
     assert block(owner, "word", "", 400)["code"] == "value_missing"
-    assert block(owner, "word", "x", days=3650)["block"]["expires_at"] == "2036-11-15 19:06:40"
-    assert block(owner, "word", "x", days=None)["block"]["expires_at"] is None
+    assert block(owner, "word", "xy", days=3650)["block"]["expires_at"] == "2036-11-15 19:06:40"
+    assert block(owner, "word", "xy", days=None)["block"]["expires_at"] is None
 
 
 # What was done
@@ -1357,7 +1385,7 @@ def test_what_an_admin_does_is_written_down_and_readers_are_in_it_by_number_only
 def test_the_audit_forgets_after_four_hundred_days(
     visitor: Visitor, owner: Visitor, outside: Outside, app: App, db: sqlite3.Connection
 ) -> None:
-    do(owner, "blocks", kind="word", value="x")
+    do(owner, "blocks", kind="word", value="xyz")
     outside.time += 400 * DAY
     app.tick()
     assert len(rows(db, "SELECT * FROM audit")) == 1
@@ -1552,3 +1580,76 @@ def test_a_reader_never_sees_what_only_moderators_do(
         assert not secret & set(shown)
         assert shown["ip"] == masked("203.0.113.7")
     assert "ann@example.org" in str(queue(owner))
+
+
+# Blocks that would meet many readers
+
+WIDE = [
+    ("address", "0.0.0.0/0", 20),
+    ("address", "203.0.0.0/15", 20),
+    ("address", "::/0", 0),
+    ("address", "2001:db8::/31", 0),
+    ("word", "e", 1),
+    ("word", " Ｅ ", 1),
+    ("word", "thank", 5),
+    ("word", "谢", 6),
+    ("domain", "mail.example", 7),
+]
+NARROW = [
+    ("address", "203.0.0.0/16"),
+    ("address", "203.0.113.7"),
+    ("address", "2001:db8::/32"),
+    ("email", "ann@mail.example"),
+    ("word", "ee"),
+    ("word", "赌"),
+    ("word", "good"),
+    ("domain", "spam.example"),
+]
+
+
+@pytest.fixture
+def talk(visitor: Visitor) -> None:
+    """Twenty comments, of which some have much in common."""
+    for number in range(20):
+        words = ["thank you" if number < 5 else "谢谢" if number < 11 else "yo"]
+        words += ["deep" if number == 11 else "", "good" if 11 <= number < 15 else ""]
+        email = f"g{number}@mail.example" if number < 7 else ""
+        visitor.say(f"{number} {' '.join(words)}", nickname="Jo", email=email)
+
+
+@NO_LIMITS
+@pytest.mark.parametrize(("kind", "value", "count"), WIDE)
+def test_a_block_that_would_meet_many_is_made_only_for_who_is_sure(
+    talk: None, owner: Visitor, kind: str, value: str, count: int
+) -> None:
+    refusal = block(owner, kind, value, 409)
+    assert (
+        refusal.pop("error") == f"这条屏蔽会命中最近 20 条评论中的 {refusal['count']} 条，确定吗？"
+    )
+    assert (refusal.pop("code"), refusal.pop("total")) == ("block_wide", 20)
+    assert blocks(owner) == []
+    assert block(owner, kind, value, 409, sure=False)["code"] == "block_wide"
+    assert block(owner, kind, value, 400, sure="yes")["code"] == "sure_invalid"
+    assert block(owner, kind, value, sure=True)["success"]
+    assert len(blocks(owner)) == 1
+    assert refusal == {"count": count}
+
+
+@NO_LIMITS
+@pytest.mark.parametrize(("kind", "value"), NARROW)
+def test_a_block_that_meets_few_is_made_at_once(
+    talk: None, owner: Visitor, kind: str, value: str
+) -> None:
+    assert block(owner, kind, value)["success"]
+
+
+@NO_LIMITS
+def test_of_spam_a_block_may_meet_as_much_as_it_likes(talk: None, owner: Visitor) -> None:
+    judge(owner, [*range(1, 6)], "spam")
+    assert block(owner, "word", "thank")["success"]
+
+
+def test_on_an_empty_blog_a_single_letter_is_asked_about(owner: Visitor) -> None:
+    refusal = block(owner, "word", "e", 409)
+    assert (refusal["count"], refusal["total"]) == (0, 0)
+    assert block(owner, "domain", "spam.example")["success"]

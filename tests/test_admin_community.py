@@ -337,18 +337,17 @@ def test_a_strange_opinion_breaks_nothing(desk: Desk, spam: Any) -> None:
 def hooks(desk: Desk) -> None:
     """Two calls that failed, of which one was given up."""
     now = int(desk.app.house.world.now())
-    sql = """INSERT INTO outbox (recipient, message, tries, due_at, expires_at, failure, about)
-             VALUES ('webhook', ?, ?, ?, ?, 'ConnectionError 404', 'webhook 1,0 ')"""
-    body = json.dumps({"type": "comment.created", "data": {"content": "Subject: hi"}})
-    run(desk.app, sql, body, 3, now + 3600, now + 86400)
-    run(desk.app, sql, body, 1, None, now + 86400)
+    sql = """INSERT INTO outbox (recipient, message, tries, due_at, expires_at, failure, event)
+             VALUES ('webhook', ?, ?, ?, ?, 'WebhookRefused 404', 'reported')"""
+    run(desk.app, sql, "Subject: hi", 3, now + 3600, now + 86400)
+    run(desk.app, sql, "Subject: hi", 1, None, now + 86400)
 
 
 def test_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, hooks: None, use: Use) -> None:
     page = desk.open("mail")
     expect(line(page, "Message about a comment")).to_have_count(2)
     expect(notes(page, "3 tries")).to_contain_text(
-        ["Webhook", "3 tries", "ConnectionError 404", "next"]
+        ["Webhook", "3 tries", "WebhookRefused 404", "next"]
     )
     use(button(line(page, "given up"), "Drop"))
     expect(admin.dialog(page)).to_contain_text("Drop this message for good?")

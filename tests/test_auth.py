@@ -3,6 +3,7 @@ import hashlib
 import hmac
 import itertools
 import json
+import os
 import re
 import sqlite3
 import threading
@@ -356,7 +357,7 @@ def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
         assert (reply.status_int, reply.text) == (503, FAILURE)
     assert last > 50
     assert guest.login(password="new")["nickname"] == "Anna"
-    assert [c["user_id"] for c in guest.listing()["comments"]] == [1]
+    assert [c["user_id"] for c in guest.listing()["comments"]] == [None]
 
 
 # Which registration a code confirms
@@ -482,8 +483,8 @@ def test_the_file_holds_no_code_but_in_its_letter(
     (kept,) = db.execute("SELECT * FROM registration WHERE email = ?", (ANN,)).fetchall()
     assert code not in [str(value) for value in kept]
     assert commentd.mac(app.house.key, "code", request_id, code) in kept
-    letters = dump_of(visitor, "outbox")
-    assert [letter[2] for letter in letters] == ["bob@example.com"], "what was sent is gone"
+    recipients = db.execute("SELECT recipient FROM outbox").fetchall()
+    assert recipients == [("bob@example.com",)], "what was sent is gone"
 
 
 # Tries
@@ -1284,3 +1285,58 @@ def test_a_code_that_saw_the_clock_go_back_is_no_code_any_more(
     app.tick()
     outside.time += DAY  # a moment later by the clock, and who knows how long after
     visitor.verify(outside.code(), status=400)
+
+
+def test_passwords_are_hashed_where_no_thread_may_stand_back(
+    ann: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: int) -> None:
+        raise PermissionError(1, "Operation not permitted")  # as a filter of system calls does
+
+    monkeypatch.setattr(os, "setpriority", refused)
+    assert ann.login()["token"]
+    assert ann.get("/health").json == {"ok": True}
+
+
+def test_where_the_system_gives_no_thread_no_password_is_hashed_until_it_does(
+    app: App, visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    visitor.faults_allowed = True
+    with monkeypatch.context() as crowded:
+        crowded.setattr(threading.Thread, "start", refused)
+        for path in ("/auth/register", "/auth/login"):
+            reply = visitor.post_json(path, body(), status=503)
+            assert reply.json["code"] == "busy"
+            assert int(reply.headers["Retry-After"]) > 0
+        assert visitor.get("/health", status=503).json["code"] == "busy"
+    visitor.faults_allowed = False
+    outside.time += MINUTE
+    assert visitor.get("/health").json == {"ok": True}
+    visitor.verify(code_for(visitor, outside)[0])
+    assert visitor.login()["token"]
+
+
+def test_a_pool_that_is_gone_is_a_503_and_no_failure(app: App, visitor: Visitor) -> None:
+    app.house.hashing.hands.shutdown()
+    visitor.faults_allowed = True
+    assert visitor.login(status=503)["code"] == "busy"
+    assert visitor.get("/health", status=503).json["code"] == "busy"
+
+
+def test_clients_counted_in_memory_are_bounded_and_the_busiest_are_kept(
+    app: App, visitor: Visitor
+) -> None:
+    tally = app.house.tally
+    for number in range(3 * tally.MOST):
+        tally.take("preview", f"2001:db8:{number:x}::/64", 1, START)
+        if number % 1000 == 0:
+            tally.take("preview", "busy", 1, START)
+        if number % 100 == 0:
+            tally.take("challenge", "flood", 1, START)
+    assert len(tally.counts) == tally.MOST
+    assert tally.counts["preview", "busy"] == 30
+    assert not tally.take("challenge", "flood", 1, START)
+    assert tally.take("challenge", "flood", 1, START + MINUTE)

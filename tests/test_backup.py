@@ -1,12 +1,15 @@
 """Copies of the database: made while it is in use, kept in rotation and before a migration, put
 back; counters that are mended beside the service; and the file replicated by Litestream."""
 
+import errno
 import itertools
+import json
 import logging
 import os
 import re
 import resource
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -43,6 +46,7 @@ from commentd import (
     peek,
     restore,
     sync,
+    turn_beside,
 )
 
 ACCOUNT = """INSERT INTO account (email, nickname, password, created_at)
@@ -51,8 +55,8 @@ QUIET = {"backup": {"every": "0"}}  # the service makes no copies by itself
 
 
 def found(folder: Path) -> set[str]:
-    """What lies in a folder, but for locks, in which is nothing."""
-    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn"))}
+    """What lies in a folder, but for locks, in which is nothing, and the claim of a database."""
+    return {p.name for p in folder.iterdir() if not p.name.endswith(("-lock", "-turn", "-of"))}
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -167,7 +171,7 @@ def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
         os.umask(umask)
     assert [(code, errors) for code, _, errors in texts] == [(0, "")] * 3
     copies = [tmp_path / text.split(":")[0] for _, text, _ in texts]
-    copies += (tmp_path / "backups").iterdir()
+    copies += (tmp_path / "backups").glob("*.db")
     assert (len(copies), len(set(copies))) == (5, 4)
     assert found(tmp_path / "there") == {copies[2].name}
     database = {"commentd.db", "commentd.db-wal", "commentd.db-shm"}
@@ -228,7 +232,7 @@ def test_a_key_that_is_set_is_in_no_file(tmp_path: Path, config: Config, outside
         assert visitor.login()["token"]
         visitor.say()
         app.keep()
-        assert len(list((tmp_path / "backups").iterdir())) == 1
+        assert len(found(tmp_path / "backups")) == 1
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
         assert len(files) > 3
         assert [path.name for path in files if key[:20].encode() in path.read_bytes()] == []
@@ -324,7 +328,7 @@ def test_copies_are_made_in_turn_and_each_can_be_served(
             seen |= found(folder)
     assert len(seen) == 5
     assert sorted(seen)[-3:] == sorted(found(folder))
-    for hour, copy in zip((12, 18, 24), sorted(folder.iterdir()), strict=True):
+    for hour, copy in zip((12, 18, 24), sorted(folder.glob("*.db")), strict=True):
         other = replace(config, database_path=str(tmp_path / f"{hour}.db"))
         restore(Path(other.database_path), copy, int(outside.time))
         with closing(make_app(other, outside.world, rounds=1)) as app:
@@ -397,7 +401,37 @@ def test_a_clock_that_jumps_makes_no_copy_a_minute_nor_none(
             outside.time += HOUR
         assert sum(changes) <= 2  # at once, and a day later
         assert len(found(folder)) == keep
-        assert f"{number}" in [text for copy in folder.iterdir() for text in said(copy)]
+        assert f"{number}" in [text for copy in folder.glob("*.db") for text in said(copy)]
+
+
+def test_two_blogs_that_share_a_folder_lose_no_copy(
+    config: Config, tmp_path: Path, outside: Outside, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whose database has the same name, too: the second is told, and makes no copies there."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        path = str(tmp_path / name / "commentd.db")
+        own = replace(config, database_path=path, backup_keep=2)
+        with closing(make_app(own, outside.world, rounds=1)) as app:
+            Visitor(app).say(f"in {name}")
+            for _ in range(3):
+                app.keep()
+                outside.time += DAY
+    folder = Path(config.backup_folder)
+    copies = list(folder.glob("*.db"))
+    assert [said(copy) for copy in copies] == [["in one"]] * 2
+    assert f"keeps the copies of {tmp_path}/one/commentd.db: name another" in caplog.text
+    (tmp_path / "link").symlink_to("one")  # another way to the same
+    linked = replace(own, database_path=str(tmp_path / "link/commentd.db"))
+    with closing(make_app(linked, outside.world, rounds=1)) as app:
+        app.keep()
+    assert [said(copy) for copy in folder.glob("*.db")] == [["in one"]] * 2
+    assert {*folder.glob("*.db")} != {*copies}
+    outside.time += DAY
+    shutil.rmtree(tmp_path / "one")  # that one has moved, or has gone
+    with closing(make_app(own, outside.world, rounds=1)) as app:
+        app.keep()
+    assert [said(copy) for copy in sorted(folder.glob("*.db"))] == [["in one"], ["in two"]]
 
 
 def test_a_service_that_stops_does_not_wait_for_its_copy(
@@ -512,7 +546,7 @@ def test_nothing_is_put_back_under_a_service_that_runs(tmp_path: Path) -> None:
     with services(tmp_path) as start:
         service = start(**QUIET)
         service.ask("POST", "/comments", body=COMMENT)
-        until(lambda: not dump(str(service.path))["comment"][0][-2])  # the postman has seen it
+        until(lambda: not dump(str(service.path))["notification"])  # the postman has seen it
         before = dump(str(service.path))
         said = "commentd: another commentd is running on commentd.db: stop it first\n"
         names = found(tmp_path)
@@ -529,6 +563,70 @@ def test_nothing_is_put_back_under_a_service_that_runs(tmp_path: Path) -> None:
         assert kept
         assert dump(str(tmp_path / kept[1])) == before
         assert start(**QUIET).ask("GET", f"/comments?url={PAGE}").json["total"] == 2
+
+
+def test_nothing_is_put_back_under_an_import_that_runs(tmp_path: Path) -> None:
+    path, source = tmp_path / "commentd.db", tmp_path / "new.db"
+    live(path, "old", 1)
+    live(source, "new", 2)
+    lines = [{"_id": n, "comment": f"<p>{n}</p>", "url": "/a/", "created": n} for n in range(2000)]
+    (tmp_path / "file").write_text("\n".join(map(json.dumps, lines)))
+    command = [sys.executable, commentd.__file__, "import", "file"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as importing:
+        until(lambda: len(said(path)) > 100)
+        importing.send_signal(signal.SIGSTOP)
+        code, text, errors = run(tmp_path, "restore", "new.db")
+        importing.send_signal(signal.SIGCONT)
+        report, _ = importing.communicate()
+    assert (code, text, importing.returncode) == (1, "", 0)
+    assert re.fullmatch(r"commentd: (another program has|a command writes to) .*\n", errors)
+    assert "2000 new" in report
+    assert len(said(path)) == 2002
+    assert run(tmp_path, "restore", "new.db")[0] == 0
+    assert len(said(path)) == 4
+
+
+def test_nothing_is_put_back_while_a_command_has_the_file_open(tmp_path: Path) -> None:
+    """An import holds no lock between two of its batches."""
+    path = tmp_path / "commentd.db"
+    old = live(path, "old", 1)
+    live(tmp_path / "new.db", "new", 2)
+    with closing(Store(path, beside=True)):
+        code, text, errors = run(tmp_path, "restore", "new.db")
+    assert (code, text) == (1, "")
+    assert errors == "commentd: another program has commentd.db open: stop it first\n"
+    assert said(path) == old
+
+
+def test_no_command_opens_what_a_restore_replaces(tmp_path: Path) -> None:
+    path, source = tmp_path / "commentd.db", tmp_path / "new.db"
+    live(path, "old", 1)
+    live(source, "new", 1)
+    with closing(turn_beside(path)):
+        code, _, errors = run(tmp_path, "recount")
+        assert (code, "can't be written" in errors) == (1, True)
+        with pytest.raises(Fault, match="a command writes to"):
+            restore(path, source, START)
+    assert run(tmp_path, "recount")[0] == 0
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_backup_is_put_back_where_there_are_no_hard_links(
+    tmp_path: Path, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # as exFAT has it
+
+    path, source = tmp_path / "commentd.db", tmp_path / "source.db"
+    old = live(path, "old", 40, killed=killed)
+    new = live(source, "new", 3)
+    monkeypatch.setattr(os, "link", refuse)
+    kept = restore(path, source, START)
+    assert kept
+    assert (said(path), said(kept)) == (new, old)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    names = {path.name, source.name, kept.name}
+    assert found(tmp_path) == names
 
 
 def write_noise(path: Path) -> None:
@@ -690,6 +788,41 @@ def test_a_planted_link_is_not_followed_with_the_rights_of_root(
     for words in (["recount"], ["backup"], ["restore", "none.db"], ["check"]):
         run(anothers, *words)
     assert (victim.read_text(), victim.stat().st_uid) == ("of root", os.geteuid())
+
+
+@pytest.fixture
+def of_root(tmp_path: Path) -> Path:
+    """A folder that only root may enter."""
+    if os.geteuid():
+        pytest.skip("only root can give up the rights of root")
+    folder = tmp_path / "of root"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.mark.parametrize("whose", ["commentd.ini", "."])
+def test_root_obeys_no_settings_of_others(anothers: Path, of_root: Path, whose: str) -> None:
+    """Who can change the settings would else choose where root writes."""
+    (anothers / "commentd.ini").write_text(f"[database]\npath = {of_root}/commentd.db\n")
+    os.chown(anothers / "commentd.ini", anothers.stat().st_uid, -1)
+    if whose == ".":  # who owns the folder can put another file there
+        os.chown(anothers / "commentd.ini", 0, 0)
+    (anothers / "file").write_text('{"_id": 1, "comment": "hi", "url": "/", "created": 1}')
+    for words in (["import", "file"], ["recount"], ["backup", "x.db"], ["restore", "commentd.db"]):
+        code, _, errors = run(anothers, *words)
+        assert (code, "Permission denied" in errors or "can't be" in errors) == (1, True)
+    assert list(of_root.iterdir()) == []
+    for name in ("commentd.ini", "file"):
+        os.chown(anothers / name, anothers.stat().st_uid, -1)
+
+
+def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) -> None:
+    (of_root / "file").write_text('{"_id": 1, "comment": "hi", "url": "/", "created": 1}')
+    for words in (["import"], ["restore"]):
+        code, text, errors = run(anothers, *words, str(of_root / "file"))
+        assert (code, text) == (1, "")
+        assert f"{of_root}/file" in errors
+        assert "with the rights of user 1234 alone" in errors
 
 
 def wrong(path: Path) -> int:

@@ -32,6 +32,7 @@ from commentd import (
     SETTINGS,
     TRIAL_SECRETS,
     Config,
+    Store,
     examine_files,
     examine_settings,
     examine_versions,
@@ -526,6 +527,46 @@ def test_the_age_of_the_last_copy_is_told(
     assert not hours or not every or f" {min(hours)} h ago" in report.words("backup")
 
 
+def test_a_copy_of_a_time_to_come_is_warned_about(kept: Path) -> None:
+    (kept / "backups").mkdir()
+    made = datetime.fromtimestamp(time.time() + 400 * DAY, UTC)
+    (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
+    report = check(kept)
+    assert report.of("backup") == ["warn"]
+    assert "a time to come" in report.words("backup")
+
+
+def test_a_folder_of_copies_that_is_a_file_or_anothers_is_told_at_the_start_too(
+    start: Start, kept: Path, tmp_path: Path
+) -> None:
+    (kept / "backups").touch()
+    report = check(kept)
+    assert (report.code, report.of("backup")) == (1, ["note", "fail"])
+    assert "backups is a file" in report.words("backup")
+    service = start()
+    assert "backup: " in service.said
+    assert "backups is a file" in service.said
+    service.stop()
+    (kept / "backups").unlink()
+    (tmp_path / "other").mkdir()
+    copies = str(kept / "backups")
+    with closing(Store(tmp_path / "other/commentd.db")):
+        assert run(tmp_path / "other", "backup", COMMENTD_BACKUP_FOLDER=copies)[0] == 0
+    report = check(kept)
+    assert report.code == 1
+    said = f"backups keeps the copies of {tmp_path}/other/commentd.db: name another"
+    assert said in report.words("backup")
+    assert said in run(kept, "backup")[2]
+
+
+def test_a_clock_that_is_behind_is_told_at_the_start(start: Start) -> None:
+    service = start()
+    assert service.ask("POST", "/comments", body=COMMENT).status == 200
+    service.stop()
+    change(service.path.parent, "UPDATE comment SET created_at = created_at + 3600")
+    assert "clock: it is behind what was written" in start().said
+
+
 def test_a_killed_service_is_examined_as_it_lies(start: Start, tmp_path: Path) -> None:
     service = start()
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
@@ -545,7 +586,7 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
     service = start()
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
     with closing(sqlite3.connect(service.path)) as db:  # the postman has looked at it
-        until(lambda: db.execute("SELECT owner_due FROM comment").fetchone() == (0,))
+        until(lambda: not db.execute("SELECT * FROM notification").fetchone())
     before = dump(str(service.path))
     with closing(sqlite3.connect(service.path, isolation_level=None)) as db:
         db.execute("BEGIN IMMEDIATE")  # a writer who takes its time
@@ -555,9 +596,10 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
 
 
-def test_a_proxy_that_is_not_named_is_told(start: Start, tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP"])
+def test_a_proxy_that_is_not_named_is_told(start: Start, tmp_path: Path, header: str) -> None:
     service = start()
-    service.ask("GET", "/health", "X-Forwarded-For: 203.0.113.9")
+    service.ask("GET", "/health", f"{header}: 203.0.113.9")
     seen = "SELECT count(*) FROM budget WHERE name = 'unnamed_proxy'"
     with closing(sqlite3.connect(service.path)) as db:
         until(lambda: db.execute(seen).fetchone()[0])
@@ -623,7 +665,7 @@ def test_the_page_shows_the_past_too(visitor: Visitor, outside: Outside) -> None
     outside.time -= DAY
     assert state(visitor.get("/"))["clock"] == "fail"
     outside.time += DAY
-    Visitor(visitor.served, ip="127.0.0.1").get("/health", headers={"X-Forwarded-For": "::1"})
+    Visitor(visitor.served, ip="172.17.0.1").get("/health", headers={"X-Forwarded-For": "::1"})
     assert "unnamed_proxy" in state(visitor.get("/"))
 
 

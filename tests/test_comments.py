@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from commentd import App, budget
+from commentd import App, budget, masked
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 SHOWN = {
@@ -323,11 +323,12 @@ def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connect
         "Pavel Ilin", "PAVEL ilin", "pavelilin", " Pavel  Ilin ", "Pavel_Ilin.", "Рavel Ilin",
         "Раvеl Ilin", "Pavel I1in", "Pavel llin", "Pavel |lin", "Ｐａｖｅｌ Ｉｌｉｎ", "𝐏𝐚𝐯𝐞𝐥 Ilin",
         "Pável Ilin", "ⓅⓐⓥⓔⓛIlin", "Pανel Ilin", "Pavel Ilın", "Pavel Iłin",
+        "Pⲁvel Ilin", "ᴘᴀᴠᴇʟ ɪʟɪɴ", "Pavel Ilin (Author)", "Pavel Ilin 博主",
     ]  # fmt: skip
     taken = {"error": "这个昵称和站长的太像，请换一个", "code": "nickname_taken"}
     told = {name: visitor.say(name, nickname=name, status="*") for name in alike}
     assert {name: r for name, r in told.items() if r != taken} == {}
-    for name in ("Pavel", "Pavel Ilina", "Maria"):
+    for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)
 
 
@@ -515,7 +516,7 @@ def test_readers_see_of_an_address_what_the_owner_says(visitor: Visitor, seen: s
             (("127.0.0.1/32",), "127.0.0.1", "::ffff:198.51.100.1", "198.51.100.1"),
             (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1, junk", ""),
             (("127.0.0.1/32",), "127.0.0.1", "198.51.100.1,", ""),
-            (("127.0.0.1/32",), "127.0.0.1", "", "127.0.0.1"),
+            (("127.0.0.1/32",), "127.0.0.1", "", "6.6.6.6"),  # it said X-Real-IP
             (("::1/128",), "::1", "198.51.100.1", "198.51.100.1"),
             (("unix",), "localhost", "198.51.100.1", "localhost"),
         ]
@@ -555,6 +556,52 @@ def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_on
     assert [(r.levelno, r.getMessage()[-34:]) for r in told] == [
         (logging.WARNING, "[server] trusted_proxy = 127.0.0.1")
     ]
+
+
+@pytest.mark.parametrize("peer", ["172.17.0.1", "192.168.1.7", "100.64.0.1", "fd00::1", "fe80::1"])
+def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_limits(
+    app: App, caplog: pytest.LogCaptureFixture, peer: str
+) -> None:
+    proxy = Visitor(app, peer)
+    for i in range(20):  # twenty readers, each with five comments a minute
+        for n in range(5):
+            headers = {"X-Forwarded-For": f"6.6.6.6, 198.51.100.{i}"}
+            said = proxy.say(f"{i} {n}", page_url=f"/{i}", headers=headers)
+        proxy.say("six", headers=headers, status=429)
+    assert said["comment"]["ip"] == masked(peer)
+    proxy.say("a reader who makes up addresses", headers={"X-Real-IP": "198.51.100.99"}, status=429)
+    told = [r.getMessage() for r in caplog.records if "trusted_proxy" in r.getMessage()]
+    assert [text[text.index("[server]") :] for text in told] == [
+        f"[server] trusted_proxy = {peer}, if that is yours"
+    ]
+    assert app.house.clients.unnamed_proxy
+
+
+@pytest.mark.parametrize("peer", ["203.0.113.7", "172.32.0.1", "2001:db8::1", ""])
+def test_a_forwarding_header_of_a_reader_changes_nothing(app: App, peer: str) -> None:
+    reader = Visitor(app, peer)
+    for i in range(5):
+        reader.say(str(i), headers={"X-Forwarded-For": f"198.51.100.{i}"})
+    reader.say("six", headers={"X-Forwarded-For": "198.51.100.9"}, status=429)
+    assert not app.house.clients.unnamed_proxy
+
+
+@pytest.mark.parametrize("settings", [{"server_trusted_proxy": ("10.0.0.2",)}])
+def test_once_a_proxy_is_named_others_of_its_network_are_readers(app: App) -> None:
+    reader = Visitor(app, "10.0.0.3")
+    for i in range(5):
+        reader.say(str(i), headers={"X-Forwarded-For": f"198.51.100.{i}"})
+    reader.say("six", headers={"X-Forwarded-For": "198.51.100.9"}, status=429)
+    assert not app.house.clients.unnamed_proxy
+
+
+@pytest.mark.parametrize("settings", [{"server_trusted_proxy": ("10.0.0.2",)}])
+def test_a_named_proxy_may_say_x_real_ip_where_it_says_nothing_else(app: App) -> None:
+    proxy = Visitor(app, "10.0.0.2")
+    real = {"X-Real-IP": "198.51.100.1"}
+    assert proxy.say("real", headers=real)["comment"]["ip"] == "198.51.100.0"
+    both = {**real, "X-Forwarded-For": "203.0.113.5"}
+    assert proxy.say("both", headers=both)["comment"]["ip"] == "203.0.113.0"
 
 
 def test_loopback_without_a_proxy_is_a_client_like_others(app: App) -> None:

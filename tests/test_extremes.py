@@ -29,6 +29,7 @@ from commentd import (
     as_isso,
     as_waline,
     as_wordpress,
+    encoded,
     make_app,
 )
 
@@ -263,8 +264,10 @@ class Look:
         self.does("keep", self.app.keep)
         store, config = self.app.house.store, self.app.house.config
         for export in (as_commentd, as_waline, as_artalk, as_isso, as_wordpress):
-            text = self.does(export.__name__, lambda to=export: "".join(to(store, config, True)))
-            self.seen[export.__name__] = {*re.findall("pills and cheap good [0-9]+", text or "")}
+            make = functools.partial(export, store, config, True)
+            text = self.does(export.__name__, lambda make=make: b"".join(encoded(make())))
+            found = re.findall(rb"pills and cheap good [0-9]+", text or b"")
+            self.seen[export.__name__] = {each.decode() for each in found}
             store.db.rollback()
         self.does("close", self.app.close)
 
@@ -598,5 +601,5 @@ def test_the_longest_of_everything_goes_everywhere(
         for path in ("pages", "audit", "figures"):
             owner.get(f"/admin/{path}")
         for export in (as_commentd, as_waline, as_artalk, as_isso, as_wordpress):
-            "".join(export(app.house.store, app.house.config, True)).encode()
+            assert b"".join(encoded(export(app.house.store, app.house.config, True)))
             app.house.store.db.rollback()

@@ -556,6 +556,7 @@ IN_STEPS = {
     "views": "views, then what has had its time",
     "a tick, days later": "what has had its time, then the -wal",
     "letters": "each letter",
+    "POST /admin/comments": "each comment",
     "commentd import": "fifty records",
     "the first start": "the tables, then the key",
     **{name: "the tables, then what has had its time" for name in OPERATIONS if "version" in name},

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlsplit
 
@@ -80,6 +81,7 @@ def posted(visitor: Visitor, **fields: Any) -> Any:
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+LASTING = "urn:commentd:[0-9a-f]{32}"
 # XML 1.0, section 2.2
 CHARS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 
@@ -118,7 +120,7 @@ class Feed:
             "id": self.iri(self.text(entry, "id")),
             "title": self.text(entry, "title"),
             "name": self.text(author[0], "name"),
-            "link": str(links[0].get("href")) if links else "",
+            "link": self.iri(str(links[0].get("href"))) if links else "",
             "published": published,
             "updated": updated,
             "html": content[0].text or "",
@@ -135,7 +137,7 @@ class Feed:
         return text
 
     def iri(self, text: str) -> str:
-        assert re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`]+", text)
+        assert re.fullmatch(r"[a-z][a-z0-9+.-]*:[^\s<>\"{}|\\^`#]+(#[^\s<>\"{}|\\^`#]+)?", text)
         return text
 
 
@@ -154,11 +156,12 @@ def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside:
     found = feed(visitor, url=PAGE)
     query = urlencode({"url": PAGE})
     assert found.title == f"Ann's <blog> & more · {PAGE}"
-    assert found.id == found.links["self"] == f"{SERVICE}/feed.atom?{query}"
+    assert re.fullmatch(LASTING, found.id)
+    assert found.links["self"] == f"{SERVICE}/feed.atom?{query}"
     assert found.links["alternate"] == BLOG + PAGE
     assert found.updated == "2026-11-18T11:08:41Z"
     newest, oldest = found.entries
-    assert re.match(f".*comments.example.*comment-{first}$", oldest.pop("id"))
+    assert re.fullmatch(LASTING, oldest.pop("id"))
     assert oldest == {
         "title": f"Lu & <Li> · {PAGE}",
         "name": "Lu & <Li>",
@@ -181,9 +184,9 @@ def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: C
     said(visitor, "no page", page_url="a key")
     found = feed(visitor)
     assert found.title == "Ann's <blog> & more"
-    assert found.id == found.links["self"] == f"{SERVICE}/feed.atom"
+    assert found.links["self"] == f"{SERVICE}/feed.atom"
     assert found.links["alternate"] == BLOG
-    assert [int(e["id"].rpartition("-")[2]) for e in found.entries] == numbers[:4:-1]
+    assert [int(e["link"].rpartition("-")[2]) for e in found.entries] == numbers[:4:-1]
     assert found.entries[0]["link"] == f"{BLOG}/p0/#comment-{numbers[-1]}"
     one = feed(visitor, url="/p0/")
     assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
@@ -192,7 +195,7 @@ def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: C
 def test_the_feed_of_one_page_has_fifty_too(visitor: Crawler) -> None:
     numbers = [said(visitor, f"c{n}") for n in range(52)]
     found = feed(visitor, url=PAGE)
-    assert [int(e["id"].rpartition("-")[2]) for e in found.entries] == numbers[:1:-1]
+    assert [int(e["link"].rpartition("-")[2]) for e in found.entries] == numbers[:1:-1]
 
 
 @pytest.mark.parametrize("query", [{}, {"url": "/nobody/"}, {"url": "https://other.example/"}])
@@ -207,6 +210,20 @@ def test_all_spellings_of_a_page_have_its_feed(visitor: Crawler) -> None:
     for url in ("/日记/x", f"{BLOG}/%E6%97%A5%E8%AE%B0/x/index.html?utm_source=y#z"):
         (entry,) = feed(visitor, url=url).entries
         assert entry["link"] == f"{BLOG}/{quote('日记')}/x/#comment-{number}"
+
+
+@pytest.mark.parametrize("page_url", ["/#/日记/x", "/app#!x"])
+def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(
+    visitor: Crawler, page_url: str
+) -> None:
+    number = said(visitor, "hi", page_url=page_url)
+    for n in range(51):
+        said(visitor, f"c{n}", page_url=page_url, parent_id=number)
+    link = BLOG + quote(page_url, safe="/#!")
+    assert {entry["link"] for entry in feed(visitor, url=page_url).entries} == {link}
+    page = thread(visitor, page_url)
+    assert link in page.hrefs
+    assert page.data["comment"][0]["@id"] == f"#comment-{number}"
 
 
 @pytest.mark.parametrize("status", HIDDEN)
@@ -368,11 +385,12 @@ def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(
 def test_a_feed_has_proper_names_wherever_the_service_is(
     visitor: Crawler, settings: dict[str, Any]
 ) -> None:
-    number = said(visitor, "hi")
+    said(visitor, "hi")
     for query in ({}, {"url": PAGE}):
         found = feed(visitor, **query)
         assert found.title
-        assert found.entries[0]["id"].endswith(f"comment-{number}")
+        assert re.fullmatch(LASTING, found.id)
+        assert re.fullmatch(LASTING, found.entries[0]["id"])
         assert found.entries[0]["link"] == ""  # no [site] origins
         if public := settings.get("server_public_url", ""):
             assert str(found.links["self"]).startswith(f"{public}/feed.atom")
@@ -910,18 +928,32 @@ def test_a_feed_reader_finds_the_feed_of_a_thread(visitor: Crawler) -> None:
     assert 'type="application/atom+xml"' in tag
     href = html.unescape(re.findall('href="([^"]*)"', tag)[0])
     (entry,) = Feed(visitor.get(f"/{href}")).entries
-    assert entry["id"].endswith(f"-{number}")
+    assert entry["link"].endswith(f"-{number}")
 
 
-def test_two_services_give_their_comments_different_names(config: Config, outside: Outside) -> None:
+def test_two_services_give_their_comments_different_names(
+    config: Config, outside: Outside, tmp_path: Path
+) -> None:
     names = []
-    for public in (SERVICE, "https://other.example"):
-        changed = replace(config, **{**USUAL, "server_public_url": public})
+    for name in ("one", "two"):
+        changed = replace(config, **{**USUAL, "database_path": str(tmp_path / f"{name}.db")})
         with closing(make_app(changed, outside.world)) as app:
             visitor = Crawler(app)
             said(visitor, "hi")
             names.append({entry["id"] for entry in feed(visitor).entries})
     assert not names[0] & names[1]
+
+
+def test_names_in_a_feed_stay_when_the_service_moves(config: Config, outside: Outside) -> None:
+    names = []
+    for public in ("", SERVICE, "https://other.example"):
+        changed = replace(config, **{**USUAL, "server_public_url": public})
+        with closing(make_app(changed, outside.world)) as app:
+            visitor = Crawler(app)
+            said(visitor, "hi")
+            found = feed(visitor, url=PAGE)
+            names.append((found.id, found.entries[-1]["id"]))
+    assert len(set(names)) == 1
 
 
 def test_a_thread_with_more_answers_than_fit_says_so(visitor: Crawler) -> None:

@@ -1303,9 +1303,31 @@ def test_the_host_of_the_settings_is_taken_of_itself(desk: Desk) -> None:
     assert told.named("other.example") == ["9"]
 
 
-def test_a_host_that_is_not_in_the_file_takes_what_has_none(desk: Desk) -> None:
+def test_a_host_that_is_not_in_the_file_is_refused(desk: Desk) -> None:
     told = desk.bring(waline(several_hosts()), "--host", "elsewhere.example")
-    assert told.sums == (4, 1, 0, 3)
+    assert (told.code, count_in(desk.path)) == (1, 0)
+    assert "blog.example (2), localhost:4000 (1)" in told.errors
+    counters = [{"url": page, "time": 3} for page in HOSTS]
+    views = waline([], Counter=counters)
+    assert desk.bring(views, "--host", "elsewhere.example").code == 1
+    assert desk.bring(views, "--host", "blog.example").code == 0
+
+
+def test_the_report_counts_what_waits_and_what_is_closed(desk: Desk) -> None:
+    thread = [
+        Said("1"),
+        Said("2", NOON + 1, status="waiting", page="/b/"),
+        Said("3", NOON + 2, status="spam"),
+        Said("4", NOON + 3, page="/c/"),
+    ]
+    file = wordpress(thread, closed=("/b/", "/c/"))
+    for words in (["--dry-run"], []):
+        report = desk.bring(file, *words).text.splitlines()
+        assert "  new: 2 visible, 1 waiting, 1 spam" in report
+        assert "  3 pages, 3 of them new, 2 closed to new comments" in report
+    report = desk.bring(file).text.splitlines()
+    assert "  3 pages, 0 of them new" in report
+    assert not [line for line in report if "new:" in line]
 
 
 # Which files

@@ -344,14 +344,16 @@ def test_the_report_names_what_is_not_as_it_was(desk: Desk) -> None:
     assert told.splitlines() == [
         "valine: 11 comments read, 9 new, 0 already here, 2 skipped",
         "    skipped: no page: 6001a00000000000000000ab",
-        "  1 stand at the top, since what they answer is not there: 6001a00000000000000000a5",
+        "  1 stand at the top, since what they answer is not in the file: 6001a00000000000000000a5",
         "    skipped: deleted, or no text: 6001a00000000000000000aa",
+        "  new: 7 visible, 1 spam, 1 deleted",
         "  2 pages, 2 of them new",
         "  not carried: user agents",
         "valine: 9 comments read, 8 new, 0 already here, 1 skipped",
         "    skipped: it can't be read: line 6",
         "  1 without a time that can be: 5ed4b00000000000000000b6",
         "  1 stand at the top, since they answer each other: 5ed4b00000000000000000b3",
+        "  new: 8 visible",
         "  1 pages, 1 of them new",
         "  not carried: user agents",
     ]
@@ -1220,7 +1222,49 @@ def hosts(product: str) -> str:
 def test_several_hosts_in_a_file_are_listed_and_nothing_is_taken(desk: Desk, product: str) -> None:
     desk.take(hosts(product), code=1)
     assert not desk.base.exists() or not desk.comments()
-    assert re.search(r"a\.example.*b\.example.*--host", desk.errors)
+    assert re.search(r"a\.example \(2\), b\.example \(1\).*--host", desk.errors)
+
+
+@each_product
+def test_a_host_is_refused_where_the_file_names_none(desk: Desk, product: str) -> None:
+    desk.take(file_of(product, [row(product, "a1")]), "--host", "nope.example", code=1)
+    assert "nope.example" in desk.errors
+    assert "name none" in desk.errors
+
+
+SITES = [("Site A", "/x/"), ("Site A", "/y/"), ("Site B", "/x/"), ("", "/z/")]
+
+
+def of_sites() -> str:
+    rows = []
+    for n, (site, page) in enumerate(SITES):
+        said = {"site_name": site, "page_admin_only": str(site == "Site B").lower()}
+        rows.append(row("artalk", f"a{n}", page=page, **said))
+    return file_of("artalk", rows)
+
+
+@pytest.mark.parametrize("words", [[], ["--host", "Site C"], ["--host", "blog.example"]])
+def test_several_sites_of_artalk_are_counted_and_nothing_is_taken(
+    desk: Desk, words: list[str]
+) -> None:
+    desk.take(of_sites(), *words, code=1)
+    assert not desk.base.exists()
+    assert "Site A (2), Site B (1)" in desk.errors
+    assert "--host" in desk.errors
+
+
+def test_one_site_of_artalk_is_chosen_by_its_name(desk: Desk) -> None:
+    told = desk.take(of_sites(), "--host", "Site A")
+    nicks = {one.nick: one.page for one in desk.comments()}
+    assert nicks == {"nick a0": "/x", "nick a1": "/y", "nick a3": "/z"}
+    assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in told
+    assert {r["closed"] for r in desk.rows("SELECT closed FROM page")} == {0}
+
+
+def test_only_one_site_of_artalk_needs_no_name(desk: Desk) -> None:
+    desk.take(file_of("artalk", [row("artalk", "a0", site_name="Site A")]))
+    desk.take(file_of("artalk", [row("artalk", "a1", site_name="Site A")]), "--host", "Site A")
+    assert {one.nick for one in desk.comments()} == {"nick a0", "nick a1"}
 
 
 @each_product
@@ -1249,7 +1293,7 @@ def test_nobody_is_told_and_nobody_gets_an_account(desk: Desk, product: str) -> 
     assert desk.rows("SELECT * FROM outbox") == []
     assert desk.rows("SELECT * FROM account") == []
     assert desk.rows("SELECT * FROM subscription") == []
-    assert desk.rows("SELECT id FROM comment WHERE owner_due + author_due > 0") == []
+    assert desk.rows("SELECT * FROM notification") == []
 
 
 ADDRESSES = {

@@ -239,7 +239,9 @@ def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
     listing = visitor.listing(view="threads")
     assert (listing["total"], listing["threads"]) == (1, 1)
     (stone,) = listing["comments"]
-    assert [reply["content"] for reply in stone.pop("replies")] == ["reply"]
+    (reply,) = stone.pop("replies")
+    assert reply["content"] == "reply"
+    assert {*stone} == {*reply, "deleted", "more_replies"}
     texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
     assert stone == {
         "id": 1, "page_url": PAGE, "parent_id": None, "user_id": None, "likes": 0,
@@ -530,6 +532,32 @@ def test_a_client_begins_twenty_pages_an_hour_by_views(
     outside.time += 3600
     visitor.listing(url="/by-view")
     assert begun() == 22
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"X-Forwarded-For": "198.51.100.1"}], ids=["clients", "an unnamed proxy"]
+)
+def test_all_clients_begin_three_hundred_pages_an_hour_by_views_and_likes(
+    app: App, db: sqlite3.Connection, outside: Outside, headers: dict[str, str]
+) -> None:
+    def begun() -> int:
+        app.tick()
+        number: int = db.execute("SELECT count(*) FROM page").fetchone()[0]
+        return number
+
+    for i in range(320):
+        reader = Visitor(app, "127.0.0.1" if headers else f"203.0.113.{i // 20}")
+        if i % 60 == 59:
+            outside.time += 60  # else the same client is refused for its views in a minute
+        reader.get("/comments", {"url": f"/{i}"}, headers=headers)
+    assert begun() == 300
+    like = {"page_url": "/by-like"}
+    Visitor(app, "203.0.113.99").post_json("/page/like", like, status=429)
+    Visitor(app, "203.0.113.99").say(page_url="/by-comment")
+    assert begun() == 301
+    outside.time += 3600
+    Visitor(app, "203.0.113.99").post_json("/page/like", like)
+    assert begun() == 302
 
 
 def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(

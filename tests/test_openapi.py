@@ -129,6 +129,14 @@ def test_it_has_every_route() -> None:
             assert named == re.findall("{(.*?)}", path)
 
 
+def test_public_responses_depend_on_the_parameters_that_it_names() -> None:
+    public = {route.path: route.public for route in commentd.ROUTES if route.public}
+    assert len(public) == 5
+    for path, names in public.items():
+        parameters = map(resolved, OPERATIONS[f"GET {path}"]["parameters"])
+        assert {p["name"] for p in parameters if p["in"] == "query"} == {*names}, path
+
+
 def test_it_says_who_may_call_a_route() -> None:
     for label, operation in OPERATIONS.items():
         assert operation["security"] == SECURITY[RANKS[label]], label
@@ -147,6 +155,7 @@ def test_it_is_served(app: App) -> None:
 
 PROBLEMS = {"Problem": 400, "BadRequest": 400, "Unauthorized": 401, "Forbidden": 403}
 PROBLEMS |= {"NotFound": 404, "TooMany": 429, "Unavailable": 503, "CaptchaDown": 503}
+PROBLEMS |= {"TextChanged": 409, "WideBlock": 409}
 # What reads a parameter or field: where its name stands. Their codes begin with it.
 READERS = {"text_of": 1, "proper": 1, "id_of": 1, "flag_of": 1, "choice_of": 1, "word_of": 1}
 READERS |= {"number_of": 1, "page_of": 2, "password_of": 1}
@@ -310,7 +319,8 @@ def town(app: App, outside: Outside, db: sqlite3.Connection) -> Town:
         "id": 1, "ids": [1], "kind": "word", "lang": "de", "link": "1" * 32, "merge": False,
         "new_password": CANARY, "nickname": "Zoe", "note": "of a game", "page_url": PAGE,
         "parent_id": 1, "password": CANARY, "pinned": True, "reason": "rude",
-        "request_id": request_id, "role": "user", "status": "spam", "token": code, "undo": False,
+        "request_id": request_id, "role": "user", "status": "spam", "sure": False, "token": code,
+        "undo": False,
         "value": "casino", "version": version, "versions": [version],
         "website": "https://e.example",
         # Parameters

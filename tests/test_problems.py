@@ -21,7 +21,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_admin
 
-from commentd import ROUTES, App, Config, LogLine, Rank, Route, World, make_app, tried
+from commentd import ROUTES, App, Config, LogLine, OnceAMinute, Rank, Route, World, make_app, tried
 
 LINKS = [r for r in ROUTES if r.by_link]  # their pages are judged in test_letters.py
 GETS = [r for r in ROUTES if r.method == "GET" and not r.by_link]
@@ -689,6 +689,38 @@ def test_an_event_is_one_line_of_the_log_and_steers_no_terminal() -> None:
     events = [line for line in lines if line and not line.startswith("    ")]
     assert events == ["WARNING one a", "ERROR two"]
     assert all(line.isprintable() for line in lines)
+
+
+def test_what_a_stranger_can_repeat_is_one_line_a_minute_in_the_log() -> None:
+    said, log = io.StringIO(), logging.getLogger("of this test")
+    handler = logging.StreamHandler(said)
+    handler.addFilter(OnceAMinute())
+    log.addHandler(handler)
+
+    def write(seconds: int, text: str, times: int = 1) -> None:
+        for _ in range(times):
+            record = log.makeRecord("", logging.ERROR, "", 0, "failed: %s", (text,), None)
+            record.created = START + seconds
+            log.handle(record)
+
+    write(0, "full", times=1000)
+    write(1, "locked", times=2)
+    write(59, "full")
+    write(60, "full")
+    write(61, "full")
+    write(-10, "full")  # the clock was set back
+    for number in range(2000):
+        write(300, str(number))
+    log.removeHandler(handler)
+    lines = said.getvalue().splitlines()
+    assert lines[:4] == [
+        "failed: full",
+        "failed: locked",
+        "failed: full (left out since the last one: 1000)",
+        "failed: full (left out since the last one: 1)",
+    ]
+    assert lines[4:] == [f"failed: {number}" for number in range(2000)]
+    assert len(handler.filters[0].lines) <= OnceAMinute.MOST
 
 
 def test_what_another_machine_answers_steers_no_terminal() -> None:

@@ -476,6 +476,47 @@ def test_https_is_as_good(tmp_path: Path, kind: str, certificate: tuple[Path, Pa
     assert_single(answer)
 
 
+# What a command does here that would change this machine, or ask a company for a certificate. Like
+# the real one, certbot works with settings of nginx that are valid.
+STAND_INS = {
+    "apt-get": "true",
+    "systemctl": 'echo "$*" >> {0}/done',
+    "nginx": "sed -i s#/etc/letsencrypt#{0}/etc/letsencrypt# {0}/etc/nginx/conf.d/*.conf || true\n"
+    'PATH={1} exec nginx -e {0}/log -c {0}/etc/nginx/nginx.conf "$@"',
+    "certbot": f"nginx -t && cp -r {{0}}/made {{0}}/etc/letsencrypt/live/{HOST}",
+}
+
+
+@pytest.mark.parametrize("listen", ["127.0.0.1:8080", "unix:/run/commentd/commentd.sock"])
+@pytest.mark.parametrize("scheme", ["https", "http"])
+def test_the_steps_that_are_printed_for_nginx_work_on_a_bare_machine(
+    tmp_path: Path, scheme: str, listen: str, certificate: tuple[Path, Path]
+) -> None:
+    if shutil.which("nginx", path=PLACES) is None:
+        pytest.skip("there is no nginx")
+    for folder in ("bin", "made", "blog", "etc/nginx/conf.d", "etc/letsencrypt/live"):
+        (tmp_path / folder).mkdir(parents=True)
+    settings = NGINX.replace("printed.conf", "etc/nginx/conf.d/*.conf").format(tmp_path)
+    (tmp_path / "etc/nginx/nginx.conf").write_text(settings)
+    for name, path in zip(("fullchain", "privkey"), certificate, strict=True):
+        path.rename(tmp_path / f"made/{name}.pem")
+    for name, lines in STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{lines.format(tmp_path, PLACES)}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "blog/commentd.ini").write_text(
+        f"[server]\npublic_url = {scheme}://{HOST}:8443\nlisten = {listen}\n"
+    )
+    printed = run(tmp_path / "blog", "example", "nginx")[1]
+    steps = "\n".join(re.findall("^#   (.+)", printed, re.M)).replace("/etc/", f"{tmp_path}/etc/")
+    command = ["sh", "-e", "-c", steps]
+    environ = {"PATH": f"{tmp_path}/bin:{PLACES}"}
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "done").read_text() == "reload nginx\n"
+    assert f"server_name {HOST};" in (tmp_path / "etc/nginx/conf.d/commentd.conf").read_text()
+    assert ("cert" in printed) == (scheme == "https")
+
+
 # In a browser
 
 browser_page = test_home.browser_page

@@ -130,6 +130,17 @@ def test_a_wrong_value_is_named_with_its_place_and_what_is_meant(
     assert meant in in_environment
 
 
+@pytest.mark.parametrize("name", SETTINGS, ids=".".join)
+@pytest.mark.parametrize("sign", ["\n", "\t", "\x1b[2J", "\x07", "\x7f", "\x9b"])
+def test_no_setting_holds_a_control_character(path: Path, name: tuple[str, str], sign: str) -> None:
+    """But for blanks and the ends of lines, where a setting has its own rule for them."""
+    variable = f"COMMENTD_{'_'.join(name)}".upper()
+    if sign in "\n\t" and SETTINGS[name].metadata["parse"] is not str:
+        return
+    told = faults(path, "", **{variable: f"a{sign}b"})
+    assert f"{variable}: {'must be one line' if sign == chr(10) else 'holds a control'}" in told[0]
+
+
 def test_a_name_with_foreign_letters_is_an_origin_as_browsers_spell_it_or_a_fault(
     path: Path,
 ) -> None:

@@ -31,13 +31,13 @@ from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_who
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_admin import new_admin, token_of
-from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, services
+from test_server import COMMENT, LOGIN, Service, answer_on, refused, request, services, until
 
 import commentd
 from commentd import (
     BEFORE,
     CASES,
-    DUE,
+    ERASE_COMMENTS,
     EXPORTED,
     FIGURES,
     LISTS,
@@ -353,8 +353,11 @@ def test_a_full_disk_refuses_what_needs_room(visitor: Visitor) -> None:
     assert (reply.status_int, reply.json["code"]) == (503, "storage")
     assert int(reply.headers["Retry-After"]) > 0
     assert visitor.listing()["total"] == kept
+    for _ in range(3):  # the row of the first is there: the others write over it
+        assert visitor.get("/health", status=503).json["code"] == "storage"
     store.writer.execute("PRAGMA max_page_count = 1000000")
     visitor.faults_allowed = False
+    assert visitor.get("/health").json == {"ok": True}
     visitor.say("again")
     assert visitor.listing()["total"] == kept + 1
 
@@ -396,7 +399,12 @@ def test_a_disk_that_fills_up_refuses_writes_until_there_is_room(tmp_path: Path)
             kept.append(answer.json["comment"]["id"])
         assert (answer.status, answer.json["code"]) == (503, "storage")
         assert int(answer.headers["Retry-After"]) > 0
-        assert service.ask("GET", "/health").status == 503
+        # The last bytes are taken by what is small, which then is written over, again and again.
+        until(lambda: service.ask("GET", "/health").status == 503)
+        for _ in range(3):
+            assert service.ask("POST", "/comments", body=body).status == 503
+            assert service.ask("GET", "/health").status == 503
+        assert len(re.findall("the database failed: .*full", service.said)) == 1
         assert service.ask("GET", f"/comments?url={PAGE}").json["total"] == len(kept) + 1
         (folder / "filler").unlink(missing_ok=True)
         endless = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
@@ -942,7 +950,7 @@ def exercise(store: Store) -> None:
     store.secret("key", lambda: "x")
     with store.writing():
         for _ in range(2):
-            store.take("login", "x", 1, 60, START)
+            store.take("login", "x", 1, 60, START), store.wait_for("login", "x", 1, 60, START)
         store.give_back("login", "x")
         store.has_room("a@b.c", "client", "", START)
         waits = {"request_id": "r", "email": "a@b.c", "nickname": "Ann", "password": "p"}
@@ -950,25 +958,32 @@ def exercise(store: Store) -> None:
         number = store.add_registration(**waits, **times, code="c", client="x", older="")
         assert store.revise("a@b.c", "r", "Bob", "q")
         letter = {"recipient": "a@b.c", "message": "hi", "due_at": START, "expires_at": START}
-        store.add_letter(registration_id=number, **letter, about="")
+        letter["created_at"] = START
+        store.add_letter(registration_id=number, **letter)
         (registration,) = store.tried("a@b.c", "", START)
         store.confirm(registration, START)
-        for about in ("", "owner 1,0"):
-            store.add_letter(**letter, about=about)
+        for _ in range(2):
+            store.add_letter(**letter)
         store.account(1), store.account_of("a@b.c")
         store.end_tokens(1), store.set_password(1, "p")
         exercise_comments(store)
         exercise_moderation(store)
         exercise_account(store)
-        assert (store.due_letter(START), store.next_due()) != (None, None)
-        store.set_back_letter(2, START, 1), store.note_failure(2, "x"), store.stuck_letters()
-        assert store.retry_letter(2, START)
-        store.fail_letter(2, "x", START), store.drop_letter(2)
+        due = store.due_letter(START)
+        assert due
+        assert store.next_due() == START
+        assert store.begin_try(due, START, 1)
+        store.note_failure(due.id, 1, "x"), store.stuck_letters(), store.carried(due.id)
+        assert store.retry_letter(due.id, START)
+        store.fail_letter(due.id, 1, "x", START), store.drop_letter(due.id)
+        store.end_letter(due.id, [1])
         store.forget(START + 9, lambda ip: ip), store.purge(START)
         store.judge(1, "spam", START), store.erase_judged(START + 1)
         # These may read all there is: they are asked for by hand, or seldom.
         assert store.recount() == 0
         assert store.figures(START)["comments"] == 4
+    store.cramped = True
+    store.examine_room()
 
 
 def exercise_comments(store: Store) -> None:
@@ -1010,14 +1025,13 @@ def exercise_moderation(store: Store) -> None:
         store.cases(status, "%a%", 0, 9, 10)
     known = {"user_id": None, "nickname": "Ann", "ip": "192.0.2.1", "id": 1}
     store.count_known(network="192.0.2.0", **known)
-    for whom in DUE:
-        store.cases_due(whom, START), store.told(whom, [1])
-    store.tell_again("a@b.c", START)
+    exercise_notifications(store)
     store.learn(1, "spam", [7], START), store.unlearn(1, "spam", [7])
-    store.tokens([0, 7]), store.oldest_unlearnt()
+    store.unlearn_ham({0: 1, 7: 1})
+    store.tokens([0, 7]), store.oldest_unlearnt(but=1)
     store.report(1, "x", "rude", START), store.reports(1), store.end_reports(1)
     store.put_off("webhook", START, START + 9)
-    store.subscribe("who", 1, "asked"), store.subscriptions("who"), store.unask("who")
+    store.subscribe("who", 1, "asked"), store.subscriptions("who")
     store.blocks(START)
     words = {"value": "x", "note": "", "created_at": START, "expires_at": None}
     assert store.drop_block(store.add_block(kind="word", **words).id)
@@ -1030,10 +1044,31 @@ def exercise_moderation(store: Store) -> None:
     add(store, 2, id=99)
 
 
+def exercise_notifications(store: Store) -> None:
+    """Who is to hear of what, and what an email carries."""
+    store.wait_for("bundle", "", 1, 60, START)
+    account = store.make_admin("d@b.c", "Dan", "p", START)
+    store.follow(account.id, 1, "en"), store.following(account.id, 1)
+    store.notify(3, ["owner", "follower"], START)
+    while news := store.unaddressed(START):
+        if news.kind == "owner":
+            store.address(news, ["d@b.c"])
+        else:
+            store.address_followers(news, 1, 200)
+    assert store.due_recipients("follower", START, 10) == ["d@b.c"]
+    (due,) = store.due_notifications("follower", "d@b.c", START)
+    store.postpone([due.id], START)
+    assert (store.pending([due.id]), [*store.cases_with([3])]) == ({due.id}, [3])
+    times = {"created_at": START, "due_at": START, "expires_at": START}
+    store.carry([due.id], store.add_letter(recipient="d@b.c", message="hi", **times))
+    store.withdraw([3]), store.end_owner_notifications(3), store.drop_notifications([due.id])
+    store.notify_again("a@b.c", START), store.unfollow(account.id)
+
+
 def exercise_account(store: Store) -> None:
     """What a reader may have of his own."""
     account = store.make_admin("c@b.c", "Cat", "p", START)
-    store.follow(account.id, 1, "en"), store.followed(account.id), store.followers(1)
+    store.follow(account.id, 1, "en"), store.followed(account.id)
     store.change_account(account.id, "Kat", ""), store.claim_comments(account)
     (
         store.comments_of(account.id),
@@ -1041,7 +1076,7 @@ def exercise_account(store: Store) -> None:
         store.traces("x"),
         store.unfollow(account.id),
     )
-    store.tell_anew("owner 1,0 "), store.erase_account(account, "who", comments=True)
+    store.erase_account(account, "who", comments=True)
 
 
 SLOW = {*RECOUNTS, FIGURES, EXPORTED, "SELECT * FROM page ORDER BY key"}
@@ -1056,8 +1091,8 @@ MAY_SCAN = {
     "WITH RECURSIVE n (i)": "as many as there are likes to come",
     "FROM block WHERE expires_at": "each block is held against each comment",
     "FROM outbox WHERE tries > 0": "for the admin page; what is in the outbox does not stay",
-    "DELETE FROM outbox WHERE (due_at": "the same",
     "DELETE FROM outbox WHERE recipient": "the same",
+    "AS gone": "the pages of what is erased, which were summed up before",
     "UPDATE report": "what is reported is soon judged",
     "FROM report": "what is reported waits for the owner, and is no more than 60 an hour",
 }
@@ -1073,18 +1108,20 @@ def test_no_statement_reads_a_whole_table(tmp_path: Path) -> None:
             sql: [row["detail"] for row in explain(f"EXPLAIN QUERY PLAN {sql}", values)]
             for sql, values in store.ran.items()
         }
-    for known in (LISTS, BEFORE, CASES, DUE, PAGES):
+    for known in (LISTS, BEFORE, CASES, PAGES):
         assert set(known.values()) < set(plans)
     scans = {
         " ".join(sql.split())
         for sql, details in plans.items()
-        if sql not in SLOW and any("SCAN" in detail for detail in details)
+        # A virtual table is a list that was handed in as JSON.
+        if sql not in SLOW and any("SCAN" in d and "VIRTUAL TABLE" not in d for d in details)
     }
     assert [sql for sql in scans if not any(words in sql for words in MAY_SCAN)] == []
     assert [words for words in MAY_SCAN if not any(words in sql for sql in scans)] == []
     # What is sorted at last is one page of a list, since the index chose and cut it before.
     sorts = {sql for sql, details in plans.items() if any("TEMP B-TREE" in d for d in details)}
-    assert sorts <= {*LISTS.values(), EXPORTED}
+    # What is erased is summed up for each page.
+    assert sorts <= {*LISTS.values(), EXPORTED, ERASE_COMMENTS[0]}
 
 
 def test_each_reference_can_be_found_from_its_other_end(db: sqlite3.Connection) -> None:

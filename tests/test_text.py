@@ -2,9 +2,11 @@
 
 import contextlib
 import ipaddress
+import itertools
 import json
 import random
 import re
+import sys
 import unicodedata
 from argparse import Namespace
 from collections.abc import Iterator
@@ -35,7 +37,10 @@ from commentd import (
     BadRequest,
     Config,
     clean,
+    folded,
     has_controls,
+    hosts_in,
+    looks_like,
     make_app,
     make_token,
     masked,
@@ -46,12 +51,12 @@ from commentd import (
     proper_nickname,
     proper_website,
     safe_html,
-    skeleton,
     strict_json,
 )
 
 many = hypothesis_settings(max_examples=300, deadline=None)
 TEXT = st.text(st.characters(codec="utf-8"))
+STATIC = Path(commentd.__file__).parent / "static"
 
 # Strict JSON
 
@@ -75,6 +80,7 @@ TEXT = st.text(st.characters(codec="utf-8"))
         b'{"a":' + b"[" * 16 + b"]" * 16 + b"}",
         b'{"a":"\\"[["' + b',"b":[' * 16 + b"]" * 16 + b"}",
         b"[" * 5000 + b"]" * 5000,
+        b'{"a":[' + b"1," * 4100 + b"1]}",
     ],
 )  # fmt: skip
 def test_json_that_is_not_strict_is_refused(body: bytes) -> None:
@@ -320,36 +326,75 @@ def test_a_nickname_that_passes_passes_again(text: str) -> None:
     "alike",
     [
         "admin 100", "ADMIN100", " A-d.m_i n 1 0 0 ", "аdmin100", "аԁмin100", "αdmin100",
-        "Аdmin1ОО",
-        "adm1nl00", "admln|oo", "ａｄｍｉｎ１００", "𝐚𝐝𝐦𝐢𝐧𝟏𝟎𝟎", "ⓐⓓⓜⓘⓝ100", "ádmïn100",
-        "admın100", "admіn100",
-        "admin100️", "ADMİN100", "admΙnΙOΟ",
+        "Аdmin1ОО", "adm1nl00", "admln|oo", "ａｄｍｉｎ１００", "𝐚𝐝𝐦𝐢𝐧𝟏𝟎𝟎", "ⓐⓓⓜⓘⓝ100", "ádmïn100",
+        "admın100", "admіn100", "admin100️", "ADMİN100", "admΙnΙOΟ", "ᴀᴅᴍɪɴ100", "🅰dmin100",
+        "Ⲁdmin100", "ꭺdmin100", "ᗩdmin100", "ađmin1๐0", "adminʼ100", "adrnin100",
     ],
 )  # fmt: skip
-def test_what_looks_alike_has_one_skeleton(alike: str) -> None:
-    assert skeleton(alike) == skeleton("admin100")
+def test_names_that_look_alike_are_taken_for_one_another(alike: str) -> None:
+    assert looks_like(alike, "admin100")
 
 
 @pytest.mark.parametrize(
-    "name", ["Ηenry Μayz", "HEΝRΥ MAYΖ", "Ꮋenry Ꮇayz", "հeոry mayz", "Henry MaҮz"]
-)
-def test_letters_drawn_alike_are_one_in_capitals_too(name: str) -> None:
-    assert skeleton(name) == skeleton("Henry Mayz")
+    ("alike", "admin"),
+    [
+        ("Ηenry Μayz", "Henry Mayz"), ("HEΝRΥ MAYΖ", "Henry Mayz"), ("Ꮋenry Ꮇayz", "Henry Mayz"),
+        ("հeոry mayz", "Henry Mayz"), ("Henry MaҮz", "Henry Mayz"), ("ꓮꓠꓠ", "Ann"),
+        ("Bⲟss", "Boss"), ("Ivү", "Ivy"), ("ιвy", "Iby"), ("Łukasz", "Lukasz"), ("Иван", "ИВАН"),
+        ("Lukasz", "Łukasz"), ("小明", "小明"), ("Ivү", "Ivү"), ("Воѕѕ", "Boss"), ("🦊", "🦊"),
+    ],
+)  # fmt: skip
+def test_letters_of_other_scripts_pass_for_latin_ones(alike: str, admin: str) -> None:
+    assert looks_like(alike, admin)
 
 
-def test_lisu_letters_are_drawn_as_capitals_and_radicals_are_no_letters() -> None:
-    assert skeleton("ꓮꓠꓠ") == skeleton("Ann")
+@pytest.mark.parametrize(
+    "titled",
+    [
+        "Boss (Author)", "Boss ✓", "Boss 博主", "【博主】Boss", "[Admin] BOSS", "Boss (Berlin",
+        "Bоss Αuthor", "Boss — Автор", "B(o)ss", "站长Boss", "Boss （官方）",
+    ],
+)  # fmt: skip
+def test_a_title_or_brackets_make_no_other_name(titled: str) -> None:
+    assert looks_like(titled, "Boss")
+
+
+@pytest.mark.parametrize("admin", ["小明【博主】", "小明 (Berlin)", "小明"])
+def test_brackets_in_the_name_of_an_admin_count_as_little(admin: str) -> None:
+    assert looks_like("小明", admin)
+    assert not looks_like("ᏣᎳ", admin), "no letter of Cherokee looks Chinese"
+
+
+def test_the_titles_are_those_of_the_badges_in_all_languages() -> None:
+    letters = json.loads((STATIC / "letters.json").read_bytes()).values()
+    widget = [json.loads(path.read_bytes()) for path in (STATIC / "words").glob("*.json")]
+    badges = {words["thread_author"] for words in letters}
+    badges |= {words["admin"] for words in widget if "admin" in words}
+    assert len(badges) >= 8
+    assert {badge.casefold() for badge in badges} <= {*commentd.TITLES.split()}
+
+
+def test_radicals_are_no_letters_of_a_name() -> None:
     with pytest.raises(ValueError, match="hidden"):
         proper_nickname("站⻓")
 
 
-@pytest.mark.parametrize("other", ["admin", "admin10", "admin1000", "badmin100", "管理员"])
-def test_what_looks_different_has_another_skeleton(other: str) -> None:
-    assert skeleton(other) != skeleton("admin100")
+@pytest.mark.parametrize("other", ["admin", "admin10", "admin1000", "badmin100", "管理员", "..."])
+def test_names_that_look_different_are_two(other: str) -> None:
+    assert not looks_like(other, "admin100")
+    assert not looks_like("admin100", other)
 
 
-def test_names_of_signs_alone_are_told_apart() -> None:
-    assert skeleton("🦊") != skeleton("🐼")
+HONEST = """
+    Anna Ann Вера Рома Иван Олег Max_Иванов DJ_Олег Νίκος Ἑλένη Արամ Աննա ნინო नेहा محمد דוד สมชาย
+    小明 小明Tom Tom老师 Tom小李 ミカ 김민수 Søren Bæk Łukasz Ivan Boris Bosse
+    🦊 🐼 !!! ??? Author 博主
+"""
+
+
+def test_honest_names_are_taken_for_no_other() -> None:
+    pairs = itertools.permutations(HONEST.split(), 2)
+    assert [(one, other) for one, other in pairs if looks_like(one, other)] == []
 
 
 # Addresses of mail and web
@@ -1056,3 +1101,76 @@ def test_in_a_browser_nothing_runs_and_nothing_is_fetched(
         eye.page.wait_for_function("() => document.querySelectorAll('main article').length >= 20")
         assert eye.sees() == []
         campaign.figures["texts, each in four places"] += 20
+
+
+# Hosts
+
+HOST_OF_253 = ".".join(["a" * 60] * 4) + ".example.c"
+NO_HOSTS = [
+    "ﷺ" * 1998,  # each becomes eighteen letters
+    "".join(chr(0x4E00 + number) for number in range(1999)),
+    "a" * 64 + ".example",
+    f"a{HOST_OF_253}",
+    ".".join(["é"] * 200),
+    ".",
+]
+
+
+@pytest.mark.parametrize("text", NO_HOSTS, ids=range(len(NO_HOSTS)))
+def test_what_is_too_long_for_a_host_is_none(text: str) -> None:
+    assert hosts_in(f"@{text}") == set()
+    assert hosts_in(f"@{text} http://x.example/") == {"x.example"}
+
+
+HIDDEN = {
+    HOST_OF_253: HOST_OF_253,
+    "a" * 63 + ".example": "a" * 63 + ".example",
+    "\u00ad" * 500 + "evil.example": "evil.example",
+    "EVIL.e\u200bxample.": "evil.example",
+    "evil。example": "evil.example",
+    "ｅvil.example": "evil.example",
+    "%65vil.example": "evil.example",
+    "Bücher.example": "xn--bcher-kva.example",
+    "bu\u0308cher.example": "xn--bcher-kva.example",
+}
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_a_host_is_found_however_it_is_written(text: str) -> None:
+    assert hosts_in(f"see http://{text}/x") == {HIDDEN[text]}
+
+
+def steps_of(text: str) -> int:
+    """The lines that the interpreter runs to find the hosts."""
+    steps = 0
+
+    def count(frame: Any, event: str, _: Any) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        hosts_in(text)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+LABEL = "".join(chr(0x4E00 + 7 * number) for number in range(40))
+HOSTILE = ["ﷺ", LABEL, f"{LABEL}.", f"@{LABEL}.example", "http://u:p@x", "@é.", "@", "%C3%A9"]
+
+
+@pytest.mark.parametrize("part", HOSTILE, ids=range(len(HOSTILE)))
+def test_the_work_of_finding_hosts_does_not_grow_with_the_square_of_a_text(part: str) -> None:
+    short, long = (
+        (f"@{part}" + part * (length // len(part)))[:length] for length in (2500, 10_000)
+    )
+    assert steps_of(long) <= 5 * steps_of(short)
+
+
+def test_of_a_run_of_marks_as_many_are_read_as_any_language_has() -> None:
+    marks = "\u0301" * 5000 + "\u0316" * 5000
+    assert len(folded(f"a{marks}b{marks}")) <= 2 * 31
+    assert folded("e\u0301\u200b\u0316") == folded("e\u0316\u0301")

@@ -334,6 +334,19 @@ def test_an_edit_that_makes_a_comment_wait_is_told_anew(
 # What is not told
 
 
+@HELD
+def test_what_is_spam_by_a_block_is_not_told_when_it_is_edited(
+    app: App, visitor: Reader, owner: Judge, hook: Hook
+) -> None:
+    owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
+    made = visitor.say("a casino")
+    edit = {"content": "harmless", "edit_token": made["edit_token"]}
+    visitor.patch_json(f"/comments/{made['comment']['id']}", edit)
+    assert outbox(app) == []
+    app.deliver()
+    assert (hook.calls, outbox(app)) == ([], [])
+
+
 def test_what_is_spam_by_a_block_is_not_told(
     app: App, visitor: Reader, owner: Judge, hook: Hook
 ) -> None:
@@ -414,10 +427,10 @@ def test_what_was_given_up_can_be_tried_again_or_dropped_by_the_owner(
     hook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
     numbers = [said(visitor, content) for content in "ab"]
     app.deliver()
-    assert len(hook.calls) == 1  # the other one waits with it
+    assert len(hook.calls) == 2
     letters = owner.get("/admin/outbox").json["letters"]
     assert {letter["recipient"] for letter in letters} == {"webhook"}
-    assert letters[-1]["failure"] == "ConnectionError 404"
+    assert letters[-1]["failure"] == "WebhookRefused 404"
     assert letters[-1]["can_retry"] is True
     outside.time += DAY
     app.deliver()
@@ -551,13 +564,48 @@ def test_a_call_that_is_refused_for_itself_holds_back_no_other(
     while outside.time < START + HOUR:
         hook.usual = OK
         row = outbox(app)[0]
-        if row["due_at"] and row["due_at"] <= outside.time and "refused" in row["message"]:
+        if row["due_at"] and row["due_at"] <= outside.time and row["comment_id"] == numbers[0]:
             hook.usual = BUSY
         app.deliver()
         outside.time = app.house.store.next_due() or START + HOUR
     assert {call.json["data"]["id"] for call in hook.calls[told:]} == {*numbers}
     assert due(app)[0][0] == "webhook"
     assert len(outbox(app)) == 1
+
+
+def test_a_call_that_is_refused_for_good_holds_back_no_other(
+    app: App, visitor: Reader, hook: Hook, outside: Outside
+) -> None:
+    said(visitor, "refused")
+    hook.usual = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+    app.deliver()
+    outside.time += 5
+    hook.script = [hook.usual]
+    hook.usual = OK
+    number = said(visitor, "fine")
+    app.deliver()
+    assert hook.calls[-1].json["data"]["id"] == number
+    assert len(outbox(app)) == 1
+
+
+def test_a_call_that_waits_holds_no_text_of_a_comment(
+    app: App, visitor: Reader, hook: Hook, outside: Outside
+) -> None:
+    hook.usual = BUSY
+    made = visitor.say("CANARY words", lang="en")
+    app.deliver()
+    (waiting,) = outbox(app)
+    assert "CANARY" not in str(waiting)
+    visitor.patch_json("/comments/1", {"content": "new", "edit_token": made["edit_token"]})
+    hook.usual = OK
+    outside.time += 5
+    app.deliver()
+    assert hook.calls[-1].json["data"]["content"] == "new"
+    hook.usual = BUSY
+    made = visitor.say("more")
+    app.deliver()
+    visitor.delete_json("/comments/2", {"edit_token": made["edit_token"]})
+    assert outbox(app) == []
 
 
 def test_where_nobody_listens_comments_are_taken_and_letters_go(
@@ -682,7 +730,8 @@ def telegram(body: Any) -> str:
             assert {*button} == {"text", "url"}
             assert re.fullmatch(LABEL, button["text"])
             assert re.fullmatch(LINK, button["url"])
-    return str(body["text"]).partition("\n\n")[2]
+    text = re.sub(rf"\n[^\n]+: {LINK}\Z", "", body["text"])  # to the page of the comment
+    return text.partition("\n\n")[2]
 
 
 def feishu(body: Any) -> str:
@@ -835,6 +884,26 @@ def test_nothing_that_is_taken_breaks_the_shape(
         assert only(hook.calls[0], kind) == f"{kept['nickname']}\n\n{kept['content']}"
     else:
         assert hook.calls == []
+
+
+@pytest.mark.parametrize("kind", ["telegram"])
+@pytest.mark.parametrize(
+    ("more", "buttons"),
+    [({}, 2), *[({"server_public_url": url}, 0) for url in ("http://localhost:8080", "http://x")]],
+)
+def test_telegram_is_asked_for_no_button_that_it_may_refuse(
+    app: App, visitor: Reader, hook: Hook, buttons: int
+) -> None:
+    """Its servers refuse the whole message for a link to a host without a dot."""
+    said(visitor, "hi", page_url="http://x/")
+    app.deliver()
+    body = hook.calls[0].json
+    keys = [key["url"] for (key,) in body.get("reply_markup", {}).get("inline_keyboard", [])]
+    assert len(keys) == buttons
+    assert not [url for url in keys if "http://x" in url]
+    assert "http://x/#comment-1" in body["text"]
+    links = re.findall(rf"{re.escape(app.house.config.server_public_url)}/mail\S+", body["text"])
+    assert len(links) == 2 - buttons
 
 
 @pytest.mark.parametrize("language", sorted(LETTERS))
