@@ -22,7 +22,8 @@ from webtest import TestApp
 
 from commentd import App, Asset, Config, make_app, make_server, make_token
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The headless shell is the same browser without a window: a third of the CPU.
+CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 SWITCHES = [
     *["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
     *["--disable-background-networking", "--disable-component-update", "--disable-sync"],

@@ -1,8 +1,14 @@
-"""What all tests share: a world that stands still, a visitor, and the invariants.
+"""What all tests share: the three tiers, a clock that stands still, a client and the invariants.
 
-Every request that a test makes through `Visitor` is judged: no 5xx unless the test injects a
-fault, refusals are `{error, code}` and change nothing but budgets, no secret leaves, JSON is
-strict. When a test ends, the database is whole and its counters equal recounted ones."""
+Every request that a test makes through `Visitor` is checked: no 5xx unless the test injects a
+fault, refusals are `{error, code}` and change nothing but rate limits, no secret leaves, JSON is
+strict. When a test ends, the database is whole and its counters equal recounted ones.
+
+The tiers:
+  pytest --fast   what needs no browser and no other process
+  pytest          that, and what needs them
+  pytest --long   the campaigns, for `--seconds` each, and what is marked `long`
+"""
 
 import email
 import email.policy
@@ -10,19 +16,23 @@ import itertools
 import json
 import os
 import random
+import shutil
+import signal
 import sqlite3
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
+import inside
 import pytest
 import webtest
 
-import commentd
 from commentd import App, Config, Letter, World, make_app
 
 START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
@@ -66,11 +76,16 @@ class Outside:
 
 
 def dump(path: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of the lasting tables. Tries of a code are a budget too."""
+    """All rows of the lasting tables of a database."""
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
-        tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-        rows = {t: db.execute(f"SELECT * FROM {t}").fetchall() for t in tables if t not in VOLATILE}
-        names = [c[1] for c in db.execute("PRAGMA table_info(registration)")]
+        return rows_of(db)
+
+
+def rows_of(db: sqlite3.Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """The same from a connection. Tries of a code are left out: they are a rate limit too."""
+    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    rows = {t: db.execute(f"SELECT * FROM {t}").fetchall() for t in tables if t not in VOLATILE}
+    names = [c[1] for c in db.execute("PRAGMA table_info(registration)")]
     lasting = [i for i, name in enumerate(names) if name not in ("tries", "named_tries")]
     rows["registration"] = [tuple(row[i] for i in lasting) for row in rows["registration"]]
     return rows
@@ -122,21 +137,25 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         self.faults_allowed = False
 
     def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
-        path = self.served.house.store.path
-        asked, before = req.environ["PATH_INFO"], dump(path)  # Bottle decodes the path in place
-        response = super().do_request(req, *args, **kw)
+        asked = req.environ["PATH_INFO"]  # Bottle decodes the path in place
+        path = inside.database_path(self.served)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as before:
+            # A read transaction keeps seeing the database as it is before the request.
+            before.execute("BEGIN")
+            before.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            response = super().do_request(req, *args, **kw)
+            if response.status_int >= 400:
+                assert dump(path) == rows_of(before), "a refusal changed the database"
         strictly = "replace" if response.content_type == "application/vnd.sqlite3" else "strict"
         status, text = response.status_int, response.body.decode("utf-8", strictly)
         assert self.faults_allowed or status < 500, text
-        if status >= 400:
-            assert dump(path) == before, "a refusal changed the database"
         self.judge(asked, req.method, response, status, text)
         return response
 
     def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
         secrets = [
             CANARY,
-            self.served.house.key.decode(),
+            inside.token_key(self.served).decode(),
             "Traceback",
             "sqlite",
             "commentd.db",
@@ -193,6 +212,16 @@ def outside() -> Outside:
     return Outside()
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database right after its migrations, which take longer than most tests."""
+    path = tmp_path_factory.mktemp("empty") / "commentd.db"
+    make_app(Config(database_path=str(path)), Outside().world, rounds=1).close()
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DELETE FROM budget")  # what closing the app took
+    return path
+
+
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """The defaults, with a database of its own and no captcha to solve."""
@@ -210,12 +239,17 @@ def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-def app(config: Config, settings: dict[str, Any], outside: Outside) -> Iterator[App]:
+def app(
+    config: Config, settings: dict[str, Any], outside: Outside, empty_database: Path
+) -> Iterator[App]:
     """The service, with one round of hashing, so that tests do not wait for it."""
-    made = make_app(replace(config, **settings), outside.world, rounds=1)
+    changed = replace(config, **settings)
+    if not Path(changed.database_path).exists():
+        shutil.copy(empty_database, changed.database_path)
+    made = make_app(changed, outside.world, rounds=1)
     yield made
     made.close()
-    assert_whole(made.house.store.path)
+    assert_whole(inside.database_path(made))
 
 
 @pytest.fixture
@@ -236,14 +270,23 @@ def ann(app: App, visitor: Visitor, outside: Outside) -> Visitor:
 @pytest.fixture
 def db(app: App) -> Iterator[sqlite3.Connection]:
     """The file itself, for what the API does not show."""
-    with closing(sqlite3.connect(app.house.store.path, isolation_level=None)) as db:
+    with closing(sqlite3.connect(inside.database_path(app), isolation_level=None)) as db:
         db.execute("PRAGMA foreign_keys = ON")
         yield db
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests of a worker. Each test takes a context of its own."""
+    from blog import chromium
+
+    with chromium() as running:
+        yield running
+
+
 class Campaign:
-    """Rounds of an attack: a few in the test command, as many as fit into `--seconds` by hand. Each
-    has chance of its own, so that `--seed` and `--first` give any of them again."""
+    """Rounds of an attack: a few in the test command, as many as fit into `--seconds` in the long
+    tier. Each has chance of its own, so that `--seed` and `--first` give any of them again."""
 
     def __init__(self, name: str, seed: int, first: int, seconds: float) -> None:
         self.name, self.seed, self.first, self.seconds = name, seed, first, seconds
@@ -264,51 +307,119 @@ class Campaign:
         return f"{self.name}: {rounds}{figures}"
 
 
-CAMPAIGNS = pytest.StashKey[list[Campaign]]()
+@pytest.fixture
+def campaign(request: pytest.FixtureRequest) -> Campaign:
+    seed, first, seconds = map(request.config.getoption, ("seed", "first", "seconds"))
+    if request.config.getoption("long") and not seconds:
+        seconds = 20
+    return Campaign(request.node.name, seed, first, seconds)
+
+
+# -- The three tiers
+
+
+def sample(cases: Iterable[Any], count: int) -> list[Any]:
+    """Parameters of a test: `count` of the cases in the test command, all others in the long tier.
+
+    The choice is the same at each run. `hypothesis` cases and campaigns need no sample: they have
+    settings of their own."""
+    listed = list(cases)
+    chosen = set(random.Random(0).sample(range(len(listed)), min(count, len(listed))))
+    return [
+        case
+        if number in chosen
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.long)
+        for number, case in enumerate(listed)
+    ]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("campaigns", "attacks that go on by chance")
+    group = parser.getgroup("tiers", "which tests run, and for how long")
+    group.addoption("--fast", action="store_true", help="only what needs no browser or process")
+    group.addoption("--long", action="store_true", help="only campaigns and what is marked long")
     group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
     group.addoption("--seconds", type=float, default=0, help="how long each campaign goes on")
 
 
-@pytest.fixture
-def campaign(request: pytest.FixtureRequest) -> Campaign:
-    options = [request.config.getoption(name) for name in ("seed", "first", "seconds")]
-    made = Campaign(request.node.name, *options)
-    request.config.stash.setdefault(CAMPAIGNS, []).append(made)
-    return made
+def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    hypothesis.settings.register_profile(
+        "short", max_examples=25, deadline=None, derandomize=True, database=None
+    )
+    hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, database=None)
+    hypothesis.settings.load_profile("long" if config.getoption("long") else "short")
+
+
+SLOW_FIXTURES = {"browser", "campaign"}
+
+
+def is_slow(item: pytest.Item) -> bool:
+    return bool(item.get_closest_marker("slow") or SLOW_FIXTURES & set(item.fixturenames))
+
+
+def is_long(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is not None
+
+
+def goes_on(item: pytest.Item) -> bool:
+    """Whether more time lets it try more: a campaign, or examples that hypothesis makes."""
+    return "campaign" in item.fixturenames or hasattr(item.obj, "hypothesis")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("long"):
+        wanted = [item for item in items if is_long(item) or goes_on(item)]
+    elif config.getoption("fast"):
+        wanted = [item for item in items if not is_slow(item) and not is_long(item)]
+    else:
+        wanted = [item for item in items if not is_long(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(wanted)])
+    items[:] = wanted
+
+
+FAST: list[str] = []  # the fast test that is running, if one is
+
+
+def forbid_processes(event: str, arguments: tuple[Any, ...]) -> None:
+    if FAST and event in ("subprocess.Popen", "os.fork", "os.posix_spawn"):
+        raise RuntimeError(f"{FAST[0]} starts a process: mark it with pytest.mark.slow")
+
+
+sys.addaudithook(forbid_processes)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    if not is_slow(item) and not is_long(item):
+        FAST.append(item.nodeid)
+    try:
+        return (yield)
+    finally:
+        FAST.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.skipped and os.environ.get("CI"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
+    if made := getattr(item, "funcargs", {}).get("campaign"):
+        item.user_properties[:] = [("campaign", str(made))]
+        report.sections.append(("campaign", str(made)))  # which round to begin with
+    return report
 
 
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """What the campaigns did, where they went on for a while; else those that failed say so."""
-    campaigns = config.stash.get(CAMPAIGNS, [])
-    if campaigns and config.getoption("seconds"):
-        terminalreporter.section("campaigns")
-        for made in campaigns:
-            terminalreporter.line(str(made))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A skip says what the machine lacks; where CI is set, nothing may be lacking."""
-    if os.environ.get("CI"):
-        for item in items:
-            item.user_properties.append(("skips_fail", True))
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    report = yield
-    if report.skipped and ("skips_fail", True) in item.user_properties:
-        report.outcome = "failed"
-        report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
-    if report.failed and (made := getattr(item, "funcargs", {}).get("campaign")):
-        report.sections.append(("campaign", str(made)))  # which round to begin with
-    return report
-
-
-assert commentd.__file__
+    if not config.getoption("long") and not config.getoption("seconds"):
+        return
+    terminalreporter.section("campaigns")
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for name, text in report.user_properties:
+            if name == "campaign" and report.when == "call":
+                terminalreporter.line(text)

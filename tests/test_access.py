@@ -30,6 +30,8 @@ from test_writing import (
     settings_say,
 )
 
+pytestmark = pytest.mark.slow
+
 browser, office, outside = writing.browser, writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config
 settings, ground, account = writing.settings, writing.ground, writing.account

@@ -41,6 +41,8 @@ from test_writing import (
 )
 from webtest import TestApp
 
+pytestmark = pytest.mark.slow
+
 browser, office, outside = writing.browser, writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config
 ground, account, use = writing.ground, writing.account, writing.use

@@ -38,6 +38,8 @@ from webtest import TestApp
 
 from commentd import App, make_token
 
+pytestmark = pytest.mark.slow
+
 browser, use, act = admin.browser, admin.use, admin.act
 outside, settings, desk = admin.outside, admin.settings, admin.desk
 

@@ -27,6 +27,8 @@ from webtest import TestApp
 
 from commentd import App, Letter, hashed, make_token, new_admin_link, password_scheme
 
+pytestmark = pytest.mark.slow
+
 browser, use, start = writing.browser, writing.use, test_server.start
 
 BLOG = "https://blog.example"

@@ -19,6 +19,8 @@ from test_server import until
 
 from commentd import App
 
+pytestmark = pytest.mark.slow
+
 DRIVER = shutil.which("WPEWebDriver")
 COG = shutil.which("cog")
 

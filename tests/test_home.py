@@ -17,6 +17,8 @@ from playwright.sync_api import Page, expect
 
 from commentd import App, Config, assets_in, make_app
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def browser_page() -> Iterator[Page]:

@@ -20,6 +20,8 @@ from test_widget import BLOCKED, CLOBBERED, EXTRAS, POLICY, TAG, TYPES, Site
 
 from commentd import App, make_token
 
+pytestmark = pytest.mark.slow
+
 browser, outside, settings, site = widget.browser, widget.outside, widget.settings, widget.site
 
 MAIL = "canary@lu.example"

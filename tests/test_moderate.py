@@ -29,6 +29,8 @@ from webtest import TestApp
 
 from commentd import ROUTES, App, Rank, make_token
 
+pytestmark = pytest.mark.slow
+
 browser, office, outside = writing.browser, writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config
 ground, use = writing.ground, writing.use

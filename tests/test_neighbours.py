@@ -42,6 +42,8 @@ from test_server import (
 import commentd
 from commentd import ROUTES, Config, Problem, make_app
 
+pytestmark = pytest.mark.slow
+
 town, again = test_openapi.town, test_openapi.again
 
 # What browsers are told

@@ -20,6 +20,8 @@ from test_server import COMMENT, Service, services
 import commentd
 from commentd import __version__, main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 NAME = f"commentd-{__version__}"
 STATIC = {

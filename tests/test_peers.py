@@ -43,6 +43,8 @@ from commentd import (
     turns_of,
 )
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
 HEALTH, LIST = request("GET", "/health"), request("GET", f"/comments?url={PAGE}&limit=100")

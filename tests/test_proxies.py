@@ -43,6 +43,8 @@ from test_server import (
 
 from commentd import BODY_LIMIT, LINE_LIMIT
 
+pytestmark = pytest.mark.slow
+
 HOST = "comments.example"  # as `request` says
 PLACES = ":".join((os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin"))
 NGINX = """

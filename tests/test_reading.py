@@ -32,6 +32,8 @@ from webtest import TestApp
 
 from commentd import App
 
+pytestmark = pytest.mark.slow
+
 browser, outside, settings = widget.browser, widget.outside, widget.settings
 site, options, faults, asked = widget.site, widget.options, widget.faults, widget.asked
 page, view = widget.page, widget.view

@@ -39,6 +39,8 @@ from commentd import (
     make_server,
 )
 
+pytestmark = pytest.mark.slow
+
 BLOG, FOREIGN = "https://blog.example", "https://evil.example"
 COMMENT = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 LOGIN = {"email": "ann@example.com", "password": "wrong", "captcha_token": "x"}

@@ -23,6 +23,8 @@ import pytest
 from conftest import PAGE
 from test_server import Answer, Service, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 BLOG = Path("/srv/commentd/blog")
 ANN = {"email": "ann@example.com", "password": "a long enough passphrase"}

@@ -37,6 +37,8 @@ from test_admin import new_admin
 
 from commentd import App, assets_in
 
+pytestmark = pytest.mark.slow
+
 STATIC = Path(__file__).parent.parent / "static"
 EMBED = STATIC / "embed.js"
 README = (STATIC.parent / "README.md").read_text("utf-8")

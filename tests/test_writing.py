@@ -23,6 +23,8 @@ from test_words import WORDS
 
 from commentd import App, Config, World
 
+pytestmark = pytest.mark.slow
+
 Use = Callable[..., None]
 MAIL, PASSWORD = "ann@example.com", "Tränen, 眼泪 & \U0001f9c5"
 # What a browser writes to its console for each refusal, and for a request that got no answer.

@@ -1,0 +1,52 @@
+"""What tests need from the inside of commentd: the one place that knows how it is built.
+
+Every other test meets the program through HTTP, the command line, its files, email or a browser.
+When the inside of `commentd.py` changes, only this file has to follow."""
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+from commentd import App, hashed, make_token, new_admin_link, password_scheme
+
+
+def database_path(app: App) -> str:
+    return str(app.house.store.path)
+
+
+def token_key(app: App) -> bytes:
+    """The key that signs tokens and links. No response may contain it."""
+    return app.house.key
+
+
+def now(app: App) -> int:
+    """What the service takes for the time, in seconds since 1970."""
+    return int(app.house.world.now())
+
+
+def sql(app: App, statement: str, *values: Any) -> list[Any]:
+    """The rows of one statement on the database file, committed."""
+    with closing(sqlite3.connect(database_path(app))) as db, db:
+        db.execute("PRAGMA foreign_keys = ON")
+        return db.execute(statement, values).fetchall()
+
+
+def add_account(app: App, email: str, nickname: str, password: str, role: str = "user") -> int:
+    """The id of a verified account that was made without emails; `password` as it is sent."""
+    stored = hashed(password, password_scheme(1, app.house.key, email))
+    with app.house.store.writing():
+        app.house.store.make_admin(email, nickname, stored, now(app))
+    sql(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
+    return int(sql(app, "SELECT id FROM account WHERE email = ?", email)[0][0])
+
+
+def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
+    """A token as a login of `ago` seconds ago gave it; `use` is `login` or `admin`."""
+    account = app.house.store.account_of(email)
+    assert account
+    return make_token(account, app.house.key, now(app) - ago, use)
+
+
+def admin_link(app: App, email: str = "") -> str:
+    """The secret of the one-time link that `commentd admin EMAIL` prints."""
+    return new_admin_link(app.house.store, app.house.world, email)
