@@ -3,11 +3,21 @@
 Every other test meets the program through HTTP, the command line, its files, email or a browser.
 When the inside of `commentd.py` changes, only this file has to follow."""
 
+import logging
 import sqlite3
 from contextlib import closing
-from typing import Any
+from typing import Any, TextIO
 
-from commentd import App, hashed, make_token, new_admin_link, password_scheme
+from commentd import (
+    ROUTES,
+    App,
+    LogLine,
+    OnceAMinute,
+    hashed,
+    make_token,
+    new_admin_link,
+    password_scheme,
+)
 
 
 def database_path(app: App) -> str:
@@ -50,3 +60,22 @@ def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
     return new_admin_link(app.house.store, app.house.world, email)
+
+
+def routes() -> set[str]:
+    """What the service answers, such as `GET /comments/{comment_id}`."""
+    return {f"{r.method} {r.path}".replace("<", "{").replace(">", "}") for r in ROUTES}
+
+
+def log_handler(stream: TextIO) -> logging.Handler:
+    """A handler such as the service writes its log with."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LogLine("%(levelname)s %(message)s"))
+    handler.addFilter(OnceAMinute())
+    return handler
+
+
+def moderate(app: App, comment_id: int, status: str) -> None:
+    """Gives a comment a status, as an admin would."""
+    with app.house.store.writing():
+        app.house.store.judge(comment_id, status, now(app))

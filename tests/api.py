@@ -1,0 +1,70 @@
+"""The routes of the service, as static/openapi.json describes them, and the few that it leaves out.
+
+test_openapi.py holds that these are all, and that each says who may call it."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SPEC: dict[str, Any] = json.loads(
+    (Path(__file__).parent.parent / "static" / "openapi.json").read_text("utf-8")
+)
+OPERATIONS: dict[str, Any] = {
+    f"{method.upper()} {path}": operation
+    for path, methods in SPEC["paths"].items()
+    for method, operation in methods.items()
+}
+# What no client of one's own has a use for.
+NOT_DESCRIBED = {
+    "GET /": "a page for a new owner",
+    "GET /{name}": "the files of the widget and of our pages, this description too",
+    "GET /words/{name}": "what the widget says in a language",
+    "GET /admin": "the owner's page",
+    "GET /mail": "a page, whose URL comes by email",
+    "POST /mail": "the button of that page",
+}
+# Who may call a route, weakest first. `anyone` has a token or none, but no invalid one.
+PERMISSIONS = {
+    "public": [],
+    "anyone": [{}, {"login": []}],
+    "user": [{"login": []}],
+    "moderator": [{"login": ["admin"]}],
+    "admin": [{"admin": []}],
+}
+NEED_TOKEN = ("user", "moderator", "admin")
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    permission: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def needs_token(self) -> bool:
+        return self.permission in NEED_TOKEN
+
+    @property
+    def url(self) -> str:
+        """Where what is asked for has the number 1."""
+        name = "de.json" if self.path.startswith("/words/") else "home.js"
+        return re.sub(r"\{\w+_id\}", "1", self.path.replace("{name}", name))
+
+
+def all_routes() -> Iterator[Route]:
+    for label, operation in OPERATIONS.items():
+        method, path = label.split()
+        (permission,) = (n for n, said in PERMISSIONS.items() if said == operation["security"])
+        yield Route(method, path, permission)
+    for label in NOT_DESCRIBED:
+        method, path = label.split()
+        yield Route(method, path, "public")
+
+
+ROUTES = list(all_routes())
