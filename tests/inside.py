@@ -9,6 +9,8 @@ from contextlib import closing
 from typing import Any, TextIO
 
 from commentd import (
+    LIMITS,
+    MEMORY_LIMITS,
     ROUTES,
     App,
     LogLine,
@@ -17,6 +19,7 @@ from commentd import (
     make_token,
     new_admin_link,
     password_scheme,
+    token_hash,
 )
 
 
@@ -79,3 +82,15 @@ def moderate(app: App, comment_id: int, status: str) -> None:
     """Gives a comment a status, as an admin would."""
     with app.house.store.writing():
         app.house.store.judge(comment_id, status, now(app))
+
+
+def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
+    """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
+    statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
+    sql(app, statement, 0, fine, spam, now(app))
+    sql(app, statement, token_hash(app.house.key, term), 0, spam, now(app))
+
+
+def rate_limits() -> set[int]:
+    """How often a client may do things, in all their spans of time."""
+    return {most for limit in LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}

@@ -1,16 +1,17 @@
-"""What README.md says of security is so; and whom to tell of a hole is told by
-`/.well-known/security.txt` (RFC 9116), where the owner says so."""
+"""What README.md says of security holds, and `/.well-known/security.txt` (RFC 9116) names whom to
+tell of a vulnerability where the owner set that."""
 
 import re
 from dataclasses import replace
 from datetime import datetime
 
+import inside
 import pytest
 from conftest import START, Outside, Visitor
 from test_asvs import functions
 from test_source import ROOT
 
-from commentd import DAY, LIMITS, MEMORY_LIMITS, Config, contact, make_app
+from commentd import Config, SettingsFault, load_config, make_app
 
 README = (ROOT / "README.md").read_text("utf-8")
 SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
@@ -19,8 +20,7 @@ SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
 def test_the_limits_that_are_told_are_those_that_hold() -> None:
     table = SECURITY.partition("**Limits.**")[2].partition("Two passwords")[0]
     told = set(map(int, re.findall(r"\b\d+\b", table)))
-    shares = [most for limit in LIMITS.values() for most, _ in limit]
-    assert {*shares, *MEMORY_LIMITS.values()} <= told
+    assert inside.rate_limits() <= told
 
 
 def test_every_command_of_a_figure_is_there() -> None:
@@ -41,7 +41,7 @@ def test_it_names_the_contact_for_a_month(visitor: Visitor) -> None:
     assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
     fields = dict(line.split(": ") for line in reply.text.splitlines())
     assert fields["Contact"] == "mailto:ann@example.com"
-    assert datetime.fromisoformat(fields["Expires"]).timestamp() == START + 30 * DAY
+    assert datetime.fromisoformat(fields["Expires"]).timestamp() == START + 30 * 86_400
     assert fields.keys() == {"Contact", "Expires"}
 
 
@@ -73,16 +73,13 @@ def test_without_a_contact_it_looks_like_what_is_not_there(visitor: Visitor) -> 
     ],
 )
 def test_a_contact_is_kept_as_a_uri(typed: str, kept: str) -> None:
-    assert contact(typed) == kept
+    assert load_config(None, {"COMMENTD_SITE_CONTACT": typed}).site_contact == kept
 
 
-@pytest.mark.parametrize(
-    "typed",
-    ["ann", "http://blog.example/", "https://", "https://b.example/ x", "a@b.c\nExpires: x"],
-)
-def test_what_nobody_can_reach_is_no_contact(typed: str) -> None:
-    with pytest.raises(ValueError, match="such as"):
-        contact(typed)
+def test_what_nobody_can_reach_is_no_contact() -> None:
+    for typed in ("ann", "http://blog.example/", "https://", "https://b.example/ x", "a@b.c\nd"):
+        with pytest.raises(SettingsFault):
+            load_config(None, {"COMMENTD_SITE_CONTACT": typed})
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
