@@ -8,10 +8,13 @@ import json
 import logging
 import random
 import re
+import socket
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +28,7 @@ from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge
 
-from commentd import App, Config, World, make_app
+from commentd import App, Config, World, main, make_app
 
 SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_letters.py)
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
@@ -732,3 +735,28 @@ def test_what_a_stranger_can_repeat_is_one_line_a_minute_in_the_log(
         "ERROR failed: full (left out since the last one: 1)",
     ]
     assert lines[4:] == [f"ERROR failed: {number}" for number in range(2000)]
+
+
+def test_what_another_machine_answers_steers_no_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` shows what a mail server says, without its control characters."""
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            client, _ = listener.accept()
+            with client:
+                client.sendall("554 go\x1b[2J \u202eaway\x9b now\r\n".encode())
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        settings = {"HOST": "127.0.0.1", "PORT": str(listener.getsockname()[1])}
+        settings |= {"SECURITY": "none", "SENDER": "blog@example.com"}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"COMMENTD_MAIL_{name}", value)
+        assert main(["check"]) == 1
+        thread.join()
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if "go" in line]
+    assert line.isprintable()

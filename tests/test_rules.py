@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from conftest import Campaign
 from test_asvs import functions
 from test_source import ROOT
@@ -61,7 +62,7 @@ def broken(folder: Path, rule: dict[str, Any], edit: dict[str, str]) -> str:
     path.write_text(path.read_text("utf-8").replace(edit["old"], edit["new"]), "utf-8")
     tests = [f"tests/{name}" for name in rule["tests"]]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests],
+        [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", *tests],
         cwd=copy,
         env={name: value for name, value in os.environ.items() if name != "CI"},
         capture_output=True,
@@ -72,6 +73,7 @@ def broken(folder: Path, rule: dict[str, Any], edit: dict[str, str]) -> str:
     return outcomes.get(done.returncode, done.stdout[-1000:] + done.stderr[-1000:])
 
 
+@pytest.mark.long
 def test_a_rule_that_is_broken_is_seen(campaign: Campaign, tmp_path: Path) -> None:
     for chance in campaign.rounds(1):
         rule, edit = chance.choice([pair for pair in BREAKS if fits(pair[1])])
