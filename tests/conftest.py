@@ -5,9 +5,9 @@ fault, refusals are `{error, code}` and change nothing but rate limits, no secre
 strict. When a test ends, the database is whole and its counters equal recounted ones.
 
 The tiers:
-  pytest --fast   what needs no browser and no other process
-  pytest          that, and what needs them
-  pytest --long   the campaigns, for `--seconds` each, and what is marked `long`
+  pytest --fast         what needs no browser and no other process
+  pytest                that, and what needs them
+  pytest --seconds 60   the long tier: what is marked `long`, and each campaign for that long
 """
 
 import email
@@ -288,7 +288,7 @@ class Campaign:
     """Rounds of an attack: a few in the test command, as many as fit into `--seconds` in the long
     tier. Each has chance of its own, so that `--seed` and `--first` give any of them again."""
 
-    def __init__(self, name: str, seed: int, first: int, seconds: float) -> None:
+    def __init__(self, name: str, seed: int, first: int, seconds: float | None) -> None:
         self.name, self.seed, self.first, self.seconds = name, seed, first, seconds
         self.figures: Counter[str] = Counter()
         self.begun_at, self.last = time.monotonic(), first
@@ -310,8 +310,6 @@ class Campaign:
 @pytest.fixture
 def campaign(request: pytest.FixtureRequest) -> Campaign:
     seed, first, seconds = map(request.config.getoption, ("seed", "first", "seconds"))
-    if request.config.getoption("long") and not seconds:
-        seconds = 20
     return Campaign(request.node.name, seed, first, seconds)
 
 
@@ -336,10 +334,9 @@ def sample(cases: Iterable[Any], count: int) -> list[Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tiers", "which tests run, and for how long")
     group.addoption("--fast", action="store_true", help="only what needs no browser or process")
-    group.addoption("--long", action="store_true", help="only campaigns and what is marked long")
+    group.addoption("--seconds", type=float, help="the long tier: how long each campaign goes on")
     group.addoption("--seed", type=int, default=1, help="the chance of all campaigns")
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
-    group.addoption("--seconds", type=float, default=0, help="how long each campaign goes on")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -349,7 +346,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "short", max_examples=25, deadline=None, derandomize=True, database=None
     )
     hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, database=None)
-    hypothesis.settings.load_profile("long" if config.getoption("long") else "short")
+    hypothesis.settings.load_profile("long" if config.getoption("seconds") else "short")
 
 
 SLOW_FIXTURES = {"browser", "campaign"}
@@ -369,7 +366,7 @@ def goes_on(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("long"):
+    if config.getoption("seconds"):
         wanted = [item for item in items if is_long(item) or goes_on(item)]
     elif config.getoption("fast"):
         wanted = [item for item in items if not is_slow(item) and not is_long(item)]
@@ -416,7 +413,7 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """What the campaigns did, where they went on for a while; else those that failed say so."""
-    if not config.getoption("long") and not config.getoption("seconds"):
+    if not config.getoption("seconds"):
         return
     terminalreporter.section("campaigns")
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
