@@ -404,7 +404,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not allow: {report.longrepr}"
     if made := getattr(item, "funcargs", {}).get("campaign"):
-        item.user_properties[:] = [("campaign", str(made))]
+        report.user_properties.append(("campaign", str(made)))
         report.sections.append(("campaign", str(made)))  # which round to begin with
     return report
 
