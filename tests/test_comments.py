@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import inside
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor
@@ -44,8 +45,7 @@ FULL_IP = {"privacy_show_ip": "full"}
 
 
 def hide(app: App, comment_id: int, status: str = "spam") -> None:
-    with app.house.store.writing():
-        app.house.store.judge(comment_id, status, START)
+    inside.moderate(app, comment_id, status)
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:

@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import inside
 import pytest
 from conftest import PAGE, START, Outside, Visitor, dump
 from hypothesis import HealthCheck, given
@@ -279,7 +280,7 @@ def test_an_admin_has_no_right_to_what_others_wrote_either(
 @VERBS
 def test_no_other_key_opens_a_comment(ann: Visitor, app: App, verb: str) -> None:
     account, ann.authorization = ann.authorization, None
-    token, key = ann.say()["edit_token"], app.house.key
+    token, key = ann.say()["edit_token"], inside.token_key(app)
     words = [("visitor", 1), ("client", 1), ("code", 1), ("salt", 1), ("edit",), ("edit", 1, 1)]
     for bad in [mac(key, *map(str, each))[:32] for each in words] + [mac(key, "edit", 1)]:
         assert DO[verb](ann, bad, status=404) == GONE
@@ -370,7 +371,7 @@ def test_the_file_holds_no_token(visitor: Visitor, app: App) -> None:
     token = visitor.say()["edit_token"]
     edit(visitor, token)
     assert token.encode() not in file_of(app)
-    assert token not in repr(dump(app.house.store.path))
+    assert token not in repr(dump(inside.database_path(app)))
 
 
 @pytest.mark.parametrize(
@@ -646,9 +647,9 @@ SECRETS = [*PERSON.values(), "old-canary", "new-canary", "223.5.5.77", "杭州"]
 
 def file_of(app: App) -> bytes:
     """All bytes of the database, once what was written has gone into the file."""
-    with closing(sqlite3.connect(app.house.store.path)) as db:
+    with closing(sqlite3.connect(inside.database_path(app))) as db:
         assert db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-    return Path(app.house.store.path).read_bytes()
+    return Path(inside.database_path(app)).read_bytes()
 
 
 def found_in(app: App) -> list[str]:
@@ -679,7 +680,7 @@ def test_a_minute_later_what_was_erased_is_in_no_file_of_a_running_service(
     delete(visitor, token)
     outside.time += 61
     app.tick()
-    files = [*Path(app.house.store.path).parent.glob("commentd.db*")]
+    files = [*Path(inside.database_path(app)).parent.glob("commentd.db*")]
     # By another process: whoever opens and closes a database drops its locks.
     held = subprocess.run(["cat", *files], capture_output=True, check=True).stdout
     assert [word for word in (b"Trinkgeld", b"Kunigunde") if word in held] == []

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlsplit
 
+import inside
 import pytest
 from conftest import CANARY, PAGE, Outside, Visitor, dump
 from hypothesis import HealthCheck, example, given
@@ -293,13 +294,13 @@ def test_who_reads_elsewhere_counts_no_view_and_begins_no_page(
 ) -> None:
     said(visitor, "hi")
     app.tick()
-    before = dump(app.house.store.path)
+    before = dump(inside.database_path(app))
     for url in (PAGE, "/new/"):
         visitor.get(path.format(url))
         visitor.head(path.format(url))
     assert app.house.views.pending == {}
     app.tick()
-    assert dump(app.house.store.path) == before
+    assert dump(inside.database_path(app)) == before
 
 
 @pytest.mark.parametrize("route", ["/feed.atom", "/thread"])
@@ -901,7 +902,7 @@ def test_sums_are_all_that_is_told(app: App, visitor: Crawler, owner: Judge) -> 
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     text = visitor.get("/metrics").text
     words = ["words", "Lu", "a-page", "e.cn", "casino", "Owner", "blog", commentd.__version__]
-    assert not [word for word in (*words, str(app.house.store.path)) if word in text]
+    assert not [word for word in (*words, inside.database_path(app)) if word in text]
     assert all(re.fullmatch(r"(# .*|commentd_[a-z_]+(\{[a-z]+=\"[a-z]+\"\})? \d+)", line)
                for line in text.splitlines())  # fmt: skip
 
@@ -910,10 +911,10 @@ def test_sums_are_all_that_is_told(app: App, visitor: Crawler, owner: Judge) -> 
 def test_who_asks_for_sums_changes_none(app: App, visitor: Crawler) -> None:
     said(visitor, "hi")
     app.tick()
-    before, first = dump(app.house.store.path), metrics(visitor)
+    before, first = dump(inside.database_path(app)), metrics(visitor)
     assert metrics(visitor) == first
     app.tick()
-    assert dump(app.house.store.path) == before
+    assert dump(inside.database_path(app)) == before
     reply = visitor.get("/metrics", headers={"Authorization": "Bearer of-nobody"})
     assert "public" not in reply.headers["Cache-Control"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import inside
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor
@@ -101,8 +102,7 @@ def test_what_is_not_visible_is_not_there_to_like(
     visitor.say()
     like(visitor)
     visitor.say("reply", parent_id=1)  # so that a tombstone is shown
-    with app.house.store.writing():
-        app.house.store.judge(1, hidden, START)
+    inside.moderate(app, 1, hidden)
     gone = {"error": "评论不存在", "code": "comment_gone"}
     assert like(visitor, status=404, undo=undo) == gone
     assert like(visitor, status=404, id=99, undo=undo) == gone

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+import inside
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor
@@ -435,7 +436,7 @@ def test_views_are_written_when_the_service_stops(visitor: Visitor, app: App) ->
     visitor.listing()
     app.close()
     app.close()
-    with sqlite3.connect(app.house.store.path) as db:
+    with sqlite3.connect(inside.database_path(app)) as db:
         assert db.execute("SELECT key, views FROM page").fetchall() == [("/2026/hello", 1)]
     db.close()
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import inside
 import pytest
 import test_admin
 import webtest
@@ -648,7 +649,7 @@ TRACES = {
 
 def in_the_file(app: App) -> list[str]:
     """Which traces can be read in the files of the database."""
-    path = Path(app.house.store.path)
+    path = Path(inside.database_path(app))
     data = b"".join(f.read_bytes() for f in path.parent.glob(path.name + "*") if f.is_file())
     traces = [*TRACES.values(), "198.18.7.77", "sharper-wording"]
     return [trace for trace in traces if trace.encode() in data]
@@ -830,7 +831,7 @@ def test_a_poisoned_row_hurts_only_itself(config: Config, outside: Outside, sql:
         client = webtest.TestApp(app)
         for url in (PAGE, "/other/", PAGE):
             Judge(app).say(f"on {url}", page_url=url, parent_id=None)
-        with closing(sqlite3.connect(app.house.store.path, isolation_level=None)) as db:
+        with closing(sqlite3.connect(inside.database_path(app), isolation_level=None)) as db:
             db.execute(sql)
         headers = {"Authorization": f"Bearer {admin}"}
         failed = []
