@@ -35,6 +35,8 @@ import webtest
 
 from commentd import App, Config, Letter, World, make_app
 
+inside.share_static_files()
+
 START = 1_795_000_000  # 2026-11-18 11:06:40 UTC
 CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
 PAGE = "/2026/hello/"
