@@ -2325,6 +2325,7 @@ def test_one_owner_whose_address_is_refused_holds_back_no_other(
 # In a browser
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1000])
 def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
