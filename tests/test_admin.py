@@ -298,6 +298,7 @@ def test_the_start_prints_a_link_while_there_is_no_admin(
     assert "link=" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_link_beside_the_service(
     visitor: Visitor, app: App, outside: Outside, tmp_path: Path
 ) -> None:

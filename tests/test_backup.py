@@ -49,6 +49,8 @@ from commentd import (
     turn_beside,
 )
 
+pytestmark = pytest.mark.slow
+
 ACCOUNT = """INSERT INTO account (email, nickname, password, created_at)
     VALUES (:email, 'Ann', 'x', 0)"""
 QUIET = {"backup": {"every": "0"}}  # the service makes no copies by itself

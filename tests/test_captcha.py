@@ -790,6 +790,7 @@ def test_a_provider_lacks_what_is_not_set(provider: str, lacking: str) -> None:
         assert str(fault.value) == f"[captcha] provider = {provider} needs {NEEDED[lacking][1]}"
 
 
+@pytest.mark.slow
 def test_the_program_does_not_start_without_a_secret_and_says_why(start: Start) -> None:
     service = start(waits=False, captcha={"provider": "hcaptcha"})
     assert service.process.wait(20) == 2
@@ -797,6 +798,7 @@ def test_the_program_does_not_start_without_a_secret_and_says_why(start: Start) 
         assert f"[captcha] provider = hcaptcha needs {name}" in service.said
 
 
+@pytest.mark.slow
 def test_the_program_asks_the_provider_and_keeps_the_secret(
     start: Start, siteverify: Siteverify, caplog: pytest.LogCaptureFixture
 ) -> None:

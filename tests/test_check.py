@@ -39,6 +39,8 @@ from commentd import (
     make_app,
 )
 
+pytestmark = pytest.mark.slow
+
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
 HOUR, DAY = 3600, 86400
 

@@ -31,6 +31,8 @@ from commentd import (
     table,
 )
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = [

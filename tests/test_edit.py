@@ -673,6 +673,7 @@ def test_what_is_edited_away_or_deleted_leaves_the_file(app: App, length: int) -
     assert found_in(app) == []
 
 
+@pytest.mark.slow
 def test_a_minute_later_what_was_erased_is_in_no_file_of_a_running_service(
     visitor: Visitor, app: App, outside: Outside
 ) -> None:
@@ -808,6 +809,7 @@ def test_browsers_are_told_that_they_may_ask_for_it(
 # At once
 
 
+@pytest.mark.slow
 def test_of_edits_and_deletions_at_once_each_is_whole(tmp_path: Path) -> None:
     with services(tmp_path) as start, ThreadPoolExecutor(16) as threads:
         service = start()

@@ -808,6 +808,7 @@ def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) 
     return subprocess.Popen(command, stdout=to, **how)
 
 
+@pytest.mark.slow
 def test_a_database_is_not_printed_to_a_terminal(tmp_path: Path) -> None:
     controller, terminal = os.openpty()
     with os.fdopen(controller, "rb"), os.fdopen(terminal, "wb") as out:
@@ -837,6 +838,7 @@ def crowd(home: Home, pages: int, comments: int) -> None:
             db.execute(f"UPDATE page SET {column} = ({count})")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["commentd", "wordpress"])
 def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
@@ -848,6 +850,7 @@ def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, na
         assert export.wait(60) in (0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> None:
     most, sizes = [], []
@@ -865,6 +868,7 @@ def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> Non
     assert most[1] - most[0] < (sizes[1] - sizes[0]) / 2
 
 
+@pytest.mark.slow
 def test_it_is_one_moment_while_readers_write(tmp_path: Path) -> None:
     home = Home(tmp_path)
     crowd(home, 2000, 50)

@@ -33,6 +33,8 @@ from commentd import (
     make_app,
 )
 
+pytestmark = pytest.mark.slow
+
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG = "https://blog.example"
 USUAL: dict[str, Any] = {

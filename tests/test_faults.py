@@ -56,6 +56,8 @@ from commentd import (
     text_version,
 )
 
+pytestmark = pytest.mark.slow
+
 # The machine
 
 

@@ -167,6 +167,7 @@ def opened() -> Iterator[Callable[..., PostOffice]]:
 LOGIN = {"mail_user": "blog", "mail_password": "geheim"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("login", [{}, LOGIN], ids=["", "login"])
 @pytest.mark.parametrize("security", ["none", "starttls", "tls"])
 def test_a_code_arrives_at_a_mail_server_and_verifies(
@@ -203,6 +204,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
     assert visitor.verify(code_in(envelope.content)) == "验证成功"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["IP:127.0.0.1", "DNS:other.example"])
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_nothing_is_told_to_a_server_with_a_wrong_certificate(
@@ -623,6 +625,7 @@ def test_a_server_that_is_silent_or_never_comes_to_an_end_is_left(
     assert [row["tries"] for row in outbox(app)] == ([] if step == "QUIT" else [1])
 
 
+@pytest.mark.slow
 def test_a_server_that_dawdles_over_its_certificate_gets_no_more_time(
     serve: Serve,
     clerk: Clerk,

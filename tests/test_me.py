@@ -1665,6 +1665,7 @@ def test_a_minute_after_an_account_went_no_byte_tells_of_it(
     assert_whole(config.database_path)
 
 
+@pytest.mark.slow
 @ENDS
 def test_after_a_stop_no_byte_tells_of_an_account_that_went(tmp_path: Path, comments: str) -> None:
     with services(tmp_path) as start:
@@ -1736,6 +1737,7 @@ def go_and_die(config: Config, number: int, token: str, comments: str) -> NoRetu
         os._exit(1)
 
 
+@pytest.mark.slow
 @ENDS
 def test_a_kill_at_any_statement_leaves_the_account_whole_or_gone(
     config: Config, tmp_path: Path, comments: str

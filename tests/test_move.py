@@ -279,6 +279,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
     assert [bool(re.search(r"\(\w+\)$", line)) for line in dry[0]] == [True, False]
 
 
+@pytest.mark.slow
 def test_killed_anywhere_all_pages_have_moved_or_none(tmp_path: Path) -> None:
     def states(home: Home) -> Any:
         return pages(home), {row["page_id"] for row in home.rows("SELECT page_id FROM comment")}
@@ -316,6 +317,7 @@ def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
 # Beside the service
 
 
+@pytest.mark.slow
 def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
     with services(tmp_path) as start:
         service = start(site={"origins": f"\n{BLOG}"})
@@ -369,6 +371,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_use_is_2_and_a_sentence(home: Home, name: str) -> None:
     written(home, "/a/", "/a/x/")
@@ -397,6 +400,7 @@ def test_what_means_no_page_says_so_and_changes_nothing(home: Home) -> None:
     assert dump(str(home.path)) == before
 
 
+@pytest.mark.slow
 def test_without_a_database_nothing_moves(tmp_path: Path) -> None:
     code, text, errors = run(tmp_path, "move", "/a/", "/b/")
     assert (code, text) == (1, "")

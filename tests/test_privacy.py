@@ -352,6 +352,7 @@ def test_many_are_done_in_several_turns_the_oldest_first(
     assert_whole(app.house.store.path)
 
 
+@pytest.mark.slow
 def test_comments_go_in_while_many_are_masked(tmp_path: Path) -> None:
     with closing(connect(str(tmp_path / "commentd.db"))) as db:
         migrate(db, MIGRATIONS)

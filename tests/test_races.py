@@ -24,6 +24,8 @@ from test_letters import link_to
 import commentd
 from commentd import Config, drain, make_app, make_server, new_admin_link, turns_of
 
+pytestmark = pytest.mark.slow
+
 ANN, GUEST, OWNER = "ann@example.com", "guest@example.com", "owner@example.com"
 USUAL: dict[str, Any] = {
     "limits_enabled": False,

@@ -31,6 +31,8 @@ from test_webhook import hook as hook  # a fixture
 import commentd
 from commentd import Config, Store, make_app
 
+pytestmark = pytest.mark.slow
+
 resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
 
 CLIENTS, PAGES = 6, [f"/{number}/" for number in range(9)]

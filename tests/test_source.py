@@ -13,6 +13,8 @@ from statistics import median, quantiles
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

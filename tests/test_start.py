@@ -1,6 +1,7 @@
 """What a start does not do, so that it is quick and small; how quick is bench_http.py's to say."""
 
 import gzip
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from test_server import memory, services
 
 import commentd
 from commentd import App, assets_folder, assets_in
+
+pytestmark = pytest.mark.slow
 
 LATE = {"importlib.metadata", "zipfile"}  # 5 ms, 0.7 MB, for `check` alone
 SERVICE = (
@@ -43,7 +46,7 @@ def test_the_long_patterns_of_words_are_not_compiled_by_a_start() -> None:
 
 
 def test_a_file_is_zipped_once_and_not_before_somebody_asks(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     zipped, compress = [], gzip.compress
 
@@ -52,7 +55,8 @@ def test_a_file_is_zipped_once_and_not_before_somebody_asks(
         return compress(body, *how, **more)
 
     monkeypatch.setattr(gzip, "compress", counted)
-    found = assets_in(assets_folder())["embed.js"]
+    folder = shutil.copytree(assets_folder(), tmp_path / "static")  # which no app has read
+    found = assets_in(folder)["embed.js"]
     assert zipped == []
     assert gzip.decompress(found.zipped()) == found.body
     assert found.zipped() is found.zipped()

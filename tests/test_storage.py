@@ -383,6 +383,7 @@ def fill(folder: Path) -> None:
                 pass
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_refuses_writes_until_there_is_room(tmp_path: Path) -> None:
     folder, kept = tmp_path / "disk", list[int]()
     with small_disk(folder), services(folder) as start:
@@ -446,6 +447,7 @@ def test_a_letter_goes_out_once_although_that_can_not_be_written_down(
     assert len({letter.message for letter in outside.letters}) == 1
 
 
+@pytest.mark.slow
 def test_readers_are_served_while_all_writers_wait(tmp_path: Path) -> None:
     with services(tmp_path) as start:
         service = start()
@@ -774,6 +776,7 @@ def test_what_is_no_file_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.rglob("*") if "-lock" not in p.name] == ["folder"]
 
 
+@pytest.mark.slow
 def test_the_command_says_so_and_fails(tmp_path: Path) -> None:
     path = tmp_path / "commentd.db"
     path.write_text("these are my notes")
@@ -1196,6 +1199,7 @@ CIRCLED = """
     UPDATE page SET threads = 0, total = 1;"""
 
 
+@pytest.mark.slow
 def test_a_circle_in_the_file_hangs_nothing(config: Config, outside: Outside) -> None:
     """Those who answer each other in a circle hang no list and no command; each has a minute."""
     app = make_app(config, outside.world, rounds=1)

@@ -41,6 +41,8 @@ from commentd import (
     migrate,
 )
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "correct horse"  # of the accounts in them
 ME = "d53a81b4ae51f6f35790fe4caac91206"  # who likes from the address of a test
 NOW = START + 300  # an older program stopped, and this one starts
