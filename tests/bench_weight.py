@@ -11,10 +11,7 @@ Chinese, with its own server, filled through its own API; times, likes and the o
 set afterwards. Its files and answers come from one host, zipped, so that no CDN costs a further
 connection. Other hosts, which some need for avatars and emoji, can't be reached: their requests
 are counted (`foreign`), but cost next to nothing here. Artalk's server is no package, so its
-client gets constant answers, which cost nothing either.
-
-`--shots FOLDER` takes pictures instead, PRODUCT-STATE-WIDTH-SCHEME.png, and puts those of a kind
-side by side; other hosts' pictures are a grey head there."""
+client gets constant answers, which cost nothing either."""
 
 import argparse
 import contextlib
@@ -35,7 +32,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from http.server import ThreadingHTTPServer
-from itertools import product as each_of
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,14 +39,13 @@ from urllib.parse import parse_qsl, urlsplit
 from urllib.request import Request, urlopen
 
 import mistune
-from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
 import shots
-from bench_widget import EMPTY, STARTS, THREAD, Site, is_host, listening, total, zipped
+from bench_widget import STARTS, THREAD, Site, is_host, listening, total, zipped
 from blog import CONVERSATION, OWNER, Json
 
 # In place of bench_widget's, which looks into our element only.
@@ -65,9 +60,6 @@ bench.frame = starts => {
 }
 """
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-HEAD = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4"><g fill="#fff">
-<path fill="#ccc" d="M0 0h4v4H0"/><circle cx="2" cy="1.5" r=".8"/><circle cx="2" cy="4" r="1.5"/>
-</g></svg>"""
 
 
 class Front(blog.Blog):
@@ -360,9 +352,8 @@ def put(stack: ExitStack, browser: Browser, name: str, home: Path) -> "Everywher
     product = PRODUCTS[name](home, data, address)
     host = product.host(stack)
     head, tag = (text.replace("{host}", host) for text in (product.head, product.tag))
-    for path in (THREAD, EMPTY):
-        pages |= blog.article(host, path, tag=f'<div id="talk">{tag}</div>')
-        pages[path] = ({}, pages[path][1].replace("<main>", f"{head}<main>"))
+    pages |= blog.article(host, THREAD, tag=f'<div id="talk">{tag}</div>')
+    pages[THREAD] = ({}, pages[THREAD][1].replace("<main>", f"{head}<main>"))
     return Everywhere(browser, address)
 
 
@@ -423,64 +414,11 @@ def measure(sites: dict[str, Everywhere], runs: int) -> None:
         print(f"{line}  {foreign or '-'}", flush=True)
 
 
-# What is looked at
-
-
-def write(page: Page) -> None:
-    page.locator("#talk textarea").first.click()
-    page.keyboard.insert_text(shots.WORDS["zh-CN"]["sentence"])
-
-
-def stand_in(route: Route) -> None:
-    """What other hosts would show: a grey head, and nothing else."""
-    if urlsplit(route.request.url).hostname in ("blog.test", "comments.test"):
-        route.fallback()
-    elif route.request.resource_type == "image":
-        route.fulfill(body=HEAD, content_type="image/svg+xml")
-    else:
-        route.abort()
-
-
-def take(sites: dict[str, Everywhere], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for state, width, scheme in each_of(
-        ("thread", "empty", "write"), (1024, 390), ("light", "dark")
-    ):
-        files = []
-        for name, site in sites.items():
-            with site.page(width, scheme) as page:
-                page.context.route("**", stand_in)
-                page.goto(site.address + (THREAD if state == "thread" else EMPTY) + "#comments")
-                shots.settle(page)
-                if state == "write":
-                    write(page)
-                    shots.settle(page)
-                clip = page.evaluate(shots.COMMENTS)
-                clip["height"] = min(clip["height"], 3000)
-                files.append(folder / f"{name}-{state}-{width}-{scheme}.png")
-                print(files[-1], flush=True)
-                page.screenshot(path=files[-1], full_page=True, clip=clip, animations="disabled")
-        beside(files).save(folder / f"all-{state}-{width}-{scheme}.png")
-
-
-def beside(files: list[Path]) -> Image.Image:
-    pictures = [Image.open(file).convert("RGB") for file in files]
-    width = sum(each.width + 20 for each in pictures)
-    sheet = Image.new("RGB", (width, max(each.height for each in pictures) + 40), "#888")
-    at = 0
-    for file, each in zip(files, pictures, strict=True):
-        ImageDraw.Draw(sheet).text((at + 4, 8), file.name.split("-")[0], "#fff", font_size=24)
-        sheet.paste(each, (at, 40))
-        at += each.width + 20
-    return sheet
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=shots.PLAIN)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=PRODUCTS, metavar="NAME")
     parser.add_argument("--runs", type=int, default=5, metavar="N")
-    parser.add_argument("--shots", type=Path, metavar="FOLDER")
     asked = parser.parse_args()
     # The last switch of a name holds.
     blog.SWITCHES.append("--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND")
@@ -492,10 +430,7 @@ def main() -> None:
             for name, home in homes.items()
             if installed(home, PRODUCTS[name].packages)
         }
-        if asked.shots:
-            take(sites, asked.shots)
-        else:
-            measure(sites, asked.runs)
+        measure(sites, asked.runs)
 
 
 if __name__ == "__main__":

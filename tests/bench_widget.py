@@ -1,4 +1,4 @@
-"""What the widget costs a reader and whom it shuts out, beside six others; run by hand:
+"""What the widget costs a reader, beside six others; run by hand:
 `python tests/bench_widget.py`, with `--only NAME` for one measure, `--embed PATH` for another
 widget. The article, the thread of seven comments and the rules are those that the six were
 measured by; the last column is the best of them.
@@ -13,13 +13,6 @@ shift     The sum of the article's layout shifts (without those just after an in
           opened at the top and scrolled down to the comments a second after the text.
 wire      Bytes over the wire, heads included, and requests of a first load at 1024 px, without
           the article and its style sheet, as the browser's network log counts them.
-controls  What can be pressed or filled in before the first letter, in the form and in all of the
-          empty widget, at 1024 px.
-targets   Elements of the thread at 390 px that take focus, are seen, and are less than 24 px wide
-          or high; links inside sentences left out. `reached`: a finger 12 px beside the middle
-          still meets them.
-axe       Nodes and rules that axe-core finds at fault, the widget only.
-contrast  Pieces of text, placeholders too, below 4.5 : 1 against the nearest background at 1024.
 """
 
 import argparse
@@ -33,7 +26,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, CDPSession, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -41,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import blog
 from blog import Json
 
-THREAD, EMPTY = "/2026/lines/", "/2026/quiet/"
+THREAD = "/2026/lines/"
 SLOW_NETWORK = {
     "offline": False,
     "latency": 562,
@@ -95,8 +87,6 @@ window.bench = {shifts: [], drawn: 0}
       if (!hadRecentInput) bench.shifts.push([value, round(startTime), what])
     }
   }).observe({type: 'layout-shift', buffered: true})
-
-  bench.controls = () => controls().map(e => [label(e), Boolean(e.closest('form'))])
 
   const isInline = e => /^(inline|contents)$/.test(getComputedStyle(e).display)
   const inSentence = e => {
@@ -170,18 +160,6 @@ class Row(NamedTuple):
 class Site(NamedTuple):
     browser: Browser
     address: str
-
-    @contextmanager
-    def opened(
-        self, path: str = THREAD, width: int = 1024, scheme: str = "light", slow: bool = False
-    ) -> Iterator[Page]:
-        """The page when its widget is there, in a browser that has seen nothing yet."""
-        with self.page(width, scheme) as page:
-            with page.expect_response(lambda r: "/comments?" in r.url):
-                page.goto(self.address + path)
-            page.wait_for_load_state("networkidle")
-            page.wait_for_timeout(600)  # what fades in is there
-            yield page
 
     @contextmanager
     def page(self, width: int, scheme: str = "light") -> Iterator[Page]:
@@ -294,46 +272,6 @@ def is_host(url: str, host: str) -> bool:
     return urlsplit(url).hostname == host
 
 
-def controls(site: Site) -> Iterator[Row]:
-    with site.opened(EMPTY) as page:
-        found = page.evaluate("bench.controls()")
-    details = [f"{label}{'' if form else ' (not in the form)'}" for label, form in found]
-    figures = f"{sum(form for _, form in found)} / {len(found)}"
-    yield Row("controls before the first letter", figures, "6 / 6 Isso", details)
-
-
-def targets(site: Site) -> Iterator[Row]:
-    with site.opened(width=390) as page:
-        count, linked, small = page.evaluate("bench.targets()")
-    details = [f"{size} {label}{' (reached)' * hit}" for label, size, hit in small]
-    details.append(f"links in sentences, left out: {linked}")
-    yield Row("targets < 24 px", f"{len(small)} ({count})", "5 Waline, Artalk", details)
-
-
-def axe(site: Site) -> Iterator[Row]:
-    best = {"thread 1024 light": "2 / 2 giscus", "thread 390 light": "2 / 2 giscus"}
-    for state, path in {"thread": THREAD, "empty": EMPTY, "write": EMPTY}.items():
-        for width in (1024, 390):
-            for scheme in ("light", "dark"):
-                with site.opened(path, width, scheme) as page:
-                    if state == "write":
-                        write(page)
-                    answer = Axe().run(page, "commentd-thread", {}).response
-                faults, unsure = (nodes_of(answer[kind]) for kind in ("violations", "incomplete"))
-                rules = len({fault.split()[0] for fault in faults})
-                ours = f"{len(faults)} / {rules}" + f" (+{len(unsure)} undecided)" * bool(unsure)
-                name = f"{state} {width} {scheme}"
-                details = faults + [f"undecided: {each}" for each in unsure]
-                yield Row(f"axe, {name}", ours, best.get(name, ""), details)
-
-
-def write(page: Page) -> None:
-    """Begin a comment, as far as the first words."""
-    page.locator("commentd-thread").get_by_role("textbox").first.click()
-    page.keyboard.insert_text("我也来说一句")
-    page.wait_for_timeout(600)
-
-
 def nodes_of(rules: list[Json]) -> list[str]:
     return [
         f"{rule['id']} {node['html'][:100]} {reasons(node)}"
@@ -346,19 +284,6 @@ def reasons(node: Json) -> str:
     return "; ".join(check["message"] for check in node["any"] + node["all"] + node["none"])
 
 
-def contrast(site: Site) -> Iterator[Row]:
-    for scheme, best in (("light", "1 giscus"), ("dark", "0 giscus")):
-        with site.opened(scheme=scheme) as page:
-            pieces = page.evaluate("bench.contrast()")
-            write(page)
-            pieces += [each for each in page.evaluate("bench.contrast()") if each not in pieces]
-        low = sorted((ratio, text, colors) for text, ratio, colors in pieces if ratio < 4.5)
-        details = [f"{ratio:.2f} {colors} {text}" for ratio, text, colors in low]
-        least = min(ratio for _, ratio, _ in pieces)
-        details.append(f"the least of {len(pieces)} pieces: {least:.2f}")
-        yield Row(f"texts below 4.5 : 1, {scheme}", str(len(low)), best, details)
-
-
 def zipped(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
     """What a proxy does: texts go zipped to those who take it."""
     takes = "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "")
@@ -367,15 +292,7 @@ def zipped(environ: Json, status: str, headers: dict[str, str], body: bytes) -> 
     return status, headers, body
 
 
-MEASURES: dict[str, Callable[[Site], Iterator[Row]]] = {
-    "time": time,
-    "shift": shift,
-    "wire": wire,
-    "controls": controls,
-    "targets": targets,
-    "axe": axe,
-    "contrast": contrast,
-}
+MEASURES: dict[str, Callable[[Site], Iterator[Row]]] = {"time": time, "shift": shift, "wire": wire}
 
 
 def main() -> None:
@@ -389,8 +306,7 @@ def main() -> None:
         stack.enter_context(blog.answering(app, zipped))
         service = stack.enter_context(blog.service(app))
         blog.conversation(app, THREAD)
-        pages = blog.article(service, THREAD) | blog.article(service, EMPTY)
-        address = stack.enter_context(blog.blog(pages))
+        address = stack.enter_context(blog.blog(blog.article(service, THREAD)))
         site = Site(stack.enter_context(blog.chromium()), address)
         for name in asked.only or MEASURES:
             for row in MEASURES[name](site):

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import blog
 import test_words
 from blog import Json, say
+from test_writing import moderate
 
 from commentd import App
 
@@ -78,15 +79,12 @@ def many(app: App, page: str) -> None:
 
 def removed(app: App, page: str) -> None:
     ids = blog.conversation(app, page)
-    with app.house.store.writing():
-        app.house.store.judge(ids[3], "deleted", int(app.house.world.now()))
+    moderate(app, "deleted", ids[3])
 
 
 def short(app: App, page: str) -> None:
     ids = blog.conversation(app, page)
-    with app.house.store.writing():
-        for each in ids[5:]:
-            app.house.store.judge(each, "spam", int(app.house.world.now()))
+    moderate(app, "spam", *ids[5:])
 
 
 def deep(app: App, page: str) -> None:
