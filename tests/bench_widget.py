@@ -88,6 +88,8 @@ window.bench = {shifts: [], drawn: 0}
     }
   }).observe({type: 'layout-shift', buffered: true})
 
+  bench.controls = () => controls().map(e => [label(e), Boolean(e.closest('form'))])
+
   const isInline = e => /^(inline|contents)$/.test(getComputedStyle(e).display)
   const inSentence = e => {
     if (!e.matches('a') || !isInline(e)) return false
