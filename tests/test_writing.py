@@ -36,7 +36,7 @@ REFUSED, UNREACHED = "Failed to load resource: the server", "Failed to load reso
 
 
 class Outdoors(Outside):
-    """The clock goes with the browser's and may be set ahead; letters leave by SMTP."""
+    """The clock goes with the browser's and may be set ahead; emails leave by SMTP."""
 
     ahead = 0
 
@@ -113,7 +113,7 @@ class Ground:
     heard: list[str] = field(default_factory=list)
 
     def open(self, path: str = POST, lang: str = "en", look: str = "essay", **how: Any) -> Page:
-        """A reader of his own, before the page."""
+        """A new reader before the page."""
         context = blog.new_context(self.browser, locale=lang, **how)
         self.stack.callback(context.close)
         return self.go(context.new_page(), path, lang, look)
@@ -132,7 +132,7 @@ class Ground:
         self.stack.enter_context(blog.answering(self.app, change))
 
     def code(self, page: Page) -> str:
-        """The code of the last letter that arrived, for the field that waits for it."""
+        """The code of the last email that arrived, for the field that waits for it."""
         expect(code_field(page)).to_be_focused()
         self.app.deliver()
         return code_in(self.office.letters[-1].content)
