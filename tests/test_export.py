@@ -888,6 +888,7 @@ def test_it_is_one_moment_while_readers_write(tmp_path: Path) -> None:
         assert service.ask("GET", "/comments?url=/new/").json["total"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_a_reader_who_stalls_holds_back_no_checkpoint(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
@@ -910,6 +911,7 @@ def test_an_export_changes_nothing(lived_in: Home) -> None:
     assert lived_in.export() == lived_in.export("commentd")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
 def test_the_file_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path, encoding: str) -> None:
     home = Home(tmp_path)
@@ -920,6 +922,7 @@ def test_the_file_is_utf_8_whatever_the_terminal_speaks(tmp_path: Path, encoding
     assert text == home.export()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["disqus", "Commentd", "valine", "..", "x y"])
 def test_a_format_that_is_not_there_names_those_that_are(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
@@ -929,6 +932,7 @@ def test_a_format_that_is_not_there_names_those_that_are(tmp_path: Path, name: s
     assert {*re.findall(r"\w+", errors)} >= {*EXPORTERS}
 
 
+@pytest.mark.slow
 def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
     home = Home(tmp_path)
     for words in (["export"], ["export", "waline"]):
@@ -938,6 +942,7 @@ def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
     assert not home.path.exists()
 
 
+@pytest.mark.slow
 def test_emails_go_with_an_export_alone(tmp_path: Path) -> None:
     for command in (["import", "file"], ["move", "/a", "/b"], ["backup"], []):
         code, _, errors = run(tmp_path, *command, "--emails")

@@ -567,6 +567,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         yield start
 
 
+@pytest.mark.slow
 def test_the_program_starts_with_a_spoilt_file_and_names_it_once(
     tmp_path: Path, start: Start
 ) -> None:

@@ -491,6 +491,7 @@ def statements_of(
         os._exit(1)
 
 
+@pytest.mark.slow
 @every
 def test_it_goes_on_where_it_was_killed(desk: Desk, product: str) -> None:
     file = desk.file(FILES[product](blog(120)))
@@ -514,6 +515,7 @@ def test_it_goes_on_where_it_was_killed(desk: Desk, product: str) -> None:
     assert {0 < n < 120 for n in left} == {True, False}
 
 
+@pytest.mark.slow
 def test_killed_again_and_again_it_comes_to_its_end(desk: Desk) -> None:
     file = desk.file(waline(blog(180)))
     desk.use("whole.db")
@@ -531,6 +533,7 @@ def test_killed_again_and_again_it_comes_to_its_end(desk: Desk) -> None:
     assert desk.dump() == whole
 
 
+@pytest.mark.slow
 def test_two_imports_at_a_time_bring_each_comment_once(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog(600)))
     with closing(sqlite3.connect(tmp_path / "commentd.db", isolation_level=None)) as db:
@@ -543,6 +546,7 @@ def test_two_imports_at_a_time_bring_each_comment_once(tmp_path: Path) -> None:
     assert_whole(str(tmp_path / "commentd.db"))
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog(3000)))
     process = begun(tmp_path, "import", "export")
@@ -557,6 +561,7 @@ def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(tmp_path: Path) -> None:
     assert ended(begun(tmp_path, "import", "export")).sums == (3000, 3000 - left, left, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [1 << 16, 1 << 19, 3 << 20])
 def test_a_disk_that_is_full_ends_it_with_a_sentence_and_it_goes_on(
     tmp_path: Path, room: int
@@ -1404,6 +1409,7 @@ def strangers() -> Iterator[Path]:
             each.chmod(0o600)
 
 
+@pytest.mark.slow
 def test_a_file_without_the_right_to_read_it_is_refused_with_a_sentence(strangers: Path) -> None:
     file = strangers / "export.json"
     file.write_bytes(waline(blog()))
@@ -1413,6 +1419,7 @@ def test_a_file_without_the_right_to_read_it_is_refused_with_a_sentence(stranger
     assert re.fullmatch("commentd: .*export.json.*\n", told.errors)
 
 
+@pytest.mark.slow
 def test_the_database_that_root_makes_belongs_to_the_owner_of_the_folder(strangers: Path) -> None:
     file = strangers / "export.json"
     file.write_bytes(waline(blog()))
@@ -1467,6 +1474,7 @@ class Reader(threading.Thread):
                 self.answers.append(self.service.ask("GET", target))
 
 
+@pytest.mark.slow
 def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog(2000)))
     with services(tmp_path) as start:
@@ -1508,6 +1516,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return db.execute(sql).fetchall()
 
 
+@pytest.mark.slow
 def test_an_import_that_is_killed_leaves_the_service_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog(2000)))
     with services(tmp_path) as start:
@@ -1703,6 +1712,7 @@ def peak(folder: Path, *words: str) -> int:
     return int(done.stdout.split()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("product", "few", "words"),
     [("waline", 2000, ""), ("wordpress", 1000, "--dry-run"), ("isso", 1000, "--dry-run")],
@@ -1741,6 +1751,7 @@ def on_a_terminal(folder: Path, *words: str) -> tuple[int, str]:
     return process.returncode, seen.decode()
 
 
+@pytest.mark.slow
 @every
 def test_progress_is_shown_on_a_terminal_and_reaches_its_end(tmp_path: Path, product: str) -> None:
     (tmp_path / "export").write_bytes(FILES[product](blog(300)))
@@ -1753,6 +1764,7 @@ def test_progress_is_shown_on_a_terminal_and_reaches_its_end(tmp_path: Path, pro
     assert all(0 <= number <= 100 for number in map(int, re.findall(r"(-?\d+) %", shown)))
 
 
+@pytest.mark.slow
 def test_elsewhere_only_the_report_is_printed(tmp_path: Path) -> None:
     (tmp_path / "export").write_bytes(waline(blog()))
     told = ended(begun(tmp_path, "import", "export"))

@@ -400,6 +400,7 @@ def test_all_files_stand_side_by_side(desk: Desk) -> None:
     assert in_order(desk.comments()) == in_order([one for said in WHOLE.values() for one in said])
 
 
+@pytest.mark.slow
 def test_the_program_does_it_from_the_command_line(tmp_path: Path) -> None:
     code, told, errors = run(tmp_path, "import", str(FILES / "waline.json"))
     assert (code, errors) == (0, "")
@@ -1050,6 +1051,7 @@ def test_what_is_nested_without_end_breaks_nothing(desk: Desk, product: str, pie
     assert [one.nick for one in desk.comments()] == ["nick a1", "nick a2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "piece"),
     [("comment", "[@"), ("comment", "[@](#"), ("comment", "<img "), ("insertedAt", "\t")],
@@ -1064,6 +1066,7 @@ def test_a_megabyte_in_which_nothing_ends_is_read(tmp_path: Path, field: str, pi
     assert (told.code, told.sums) == (0, (1, 1, 0, 0))
 
 
+@pytest.mark.slow
 def test_a_value_that_is_nested_without_end_loses_nothing_before_it(tmp_path: Path) -> None:
     said = {"objectId": "1", "nick": "A", "url": "/x/", "comment": "hi"}
     deep = '{"$oid":' * 2000 + '"x"' + "}" * 2000  # Python 3.13 reads it, and 3.11 does not

@@ -83,12 +83,14 @@ def exported(folder: Path, *words: str) -> str:
 # In
 
 
+@pytest.mark.slow
 def test_all_that_isso_holds_is_here(tmp_path: Path, isso: Path) -> None:
     moved(tmp_path, isso)
     assert said(tmp_path) == of_isso()
     assert_whole(str(tmp_path / "commentd.db"))
 
 
+@pytest.mark.slow
 def test_all_that_waline_gives_out_is_here(tmp_path: Path) -> None:
     moved(tmp_path, WALINE)
     assert said(tmp_path) == of_waline()
@@ -96,6 +98,7 @@ def test_all_that_waline_gives_out_is_here(tmp_path: Path) -> None:
     assert_whole(str(tmp_path / "commentd.db"))
 
 
+@pytest.mark.slow
 def test_the_report_counts_what_is_read(tmp_path: Path, isso: Path) -> None:
     (tmp_path / "other").mkdir()
     assert moved(tmp_path / "other", isso).splitlines() == [
@@ -113,6 +116,7 @@ def test_the_report_counts_what_is_read(tmp_path: Path, isso: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["isso", "waline"])
 def test_the_second_time_nothing_is_new(tmp_path: Path, isso: Path, name: str) -> None:
     file = {"isso": isso, "waline": WALINE}[name]
@@ -123,6 +127,7 @@ def test_the_second_time_nothing_is_new(tmp_path: Path, isso: Path, name: str) -
     assert dump(str(tmp_path / "commentd.db")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["isso", "waline"])
 def test_a_dry_run_tells_the_same_and_writes_nothing(tmp_path: Path, isso: Path, name: str) -> None:
     file = {"isso": isso, "waline": WALINE}[name]
@@ -140,6 +145,7 @@ def comments(folder: Path) -> int:
     return int(number)
 
 
+@pytest.mark.slow
 def test_secrets_and_whole_addresses_stay_behind(tmp_path: Path, isso: Path) -> None:
     with closing(sqlite3.connect(isso)) as db:
         sql = "SELECT value FROM preferences WHERE key = 'session-key'"
@@ -155,6 +161,7 @@ def test_secrets_and_whole_addresses_stay_behind(tmp_path: Path, isso: Path) -> 
     assert [secret for secret in secrets if secret.encode() in stored] == []
 
 
+@pytest.mark.slow
 def test_the_file_of_isso_is_left_as_it_is(tmp_path: Path, isso: Path) -> None:
     before = isso.read_bytes()
     moved(tmp_path, isso)
@@ -165,6 +172,7 @@ def test_the_file_of_isso_is_left_as_it_is(tmp_path: Path, isso: Path) -> None:
 # Out again
 
 
+@pytest.mark.slow
 def test_an_export_for_isso_comes_back_the_same(tmp_path: Path, isso: Path) -> None:
     moved(tmp_path, isso)
     (tmp_path / "other").mkdir()
@@ -172,6 +180,7 @@ def test_an_export_for_isso_comes_back_the_same(tmp_path: Path, isso: Path) -> N
     assert said(tmp_path / "other") == of_isso()
 
 
+@pytest.mark.slow
 def test_an_export_for_isso_has_the_columns_of_isso(tmp_path: Path, isso: Path) -> None:
     moved(tmp_path, isso)
     columns = []
@@ -185,6 +194,7 @@ def test_an_export_for_isso_has_the_columns_of_isso(tmp_path: Path, isso: Path) 
     assert columns[0] == columns[1]
 
 
+@pytest.mark.slow
 def test_addresses_go_out_only_when_asked_for(tmp_path: Path) -> None:
     moved(tmp_path, WALINE)
     for form in ("isso", "waline", "wordpress", "artalk", "commentd"):
@@ -192,6 +202,7 @@ def test_addresses_go_out_only_when_asked_for(tmp_path: Path) -> None:
         assert "lu@example.com" in exported(tmp_path, form, "--emails")
 
 
+@pytest.mark.slow
 def test_an_export_for_waline_comes_back_the_same(tmp_path: Path) -> None:
     moved(tmp_path, WALINE)
     file = tmp_path / "out.json"
@@ -202,6 +213,7 @@ def test_an_export_for_waline_comes_back_the_same(tmp_path: Path) -> None:
     assert here(tmp_path / "other/commentd.db")[1] == VIEWS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["commentd", "wordpress", "artalk", "waline"])
 def test_answers_to_what_was_deleted_keep_their_place(
     tmp_path: Path, isso: Path, form: str
@@ -215,6 +227,7 @@ def test_answers_to_what_was_deleted_keep_their_place(
     assert {n: (each.parent, each.state) for n, each in said(tmp_path / "other").items()} == places
 
 
+@pytest.mark.slow
 def test_an_export_for_waline_has_the_rows_of_waline(tmp_path: Path) -> None:
     """Its admin page sends each row as it is; a column that it does not know would be an error."""
     moved(tmp_path, WALINE)
@@ -235,6 +248,7 @@ def test_an_export_for_waline_has_the_rows_of_waline(tmp_path: Path) -> None:
         assert row["insertedAt"].endswith("Z")
 
 
+@pytest.mark.slow
 def test_pages_are_spelt_as_each_product_spells_them(tmp_path: Path, isso: Path) -> None:
     """Waline's client decodes the address that Isso's takes from the browser as it is."""
     (tmp_path / "other").mkdir()
@@ -249,6 +263,7 @@ def test_pages_are_spelt_as_each_product_spells_them(tmp_path: Path, isso: Path)
     assert {page.findtext("link") for page in tree.findall("channel/item")} == spelt
 
 
+@pytest.mark.slow
 def test_an_export_as_wordpress_can_be_read_by_isso(tmp_path: Path, isso: Path) -> None:
     """Isso skips pages without a title, breaks off at empty texts or addresses, and shows no
     answers to what it does not show."""
@@ -272,6 +287,7 @@ ASKED = ("id", "author", "author_email", "author_url", "author_IP", "date_gmt", 
 ASKED += ("approved", "parent")
 
 
+@pytest.mark.slow
 def test_what_comes_again_under_other_ids_is_there(tmp_path: Path) -> None:
     """As from a Waline that was moved to another database, with both exports at hand."""
     moved(tmp_path, WALINE)

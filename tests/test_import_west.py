@@ -1214,6 +1214,7 @@ def test_what_a_section_speaks_of_is_text_wherever_the_file_is_cut(told: str) ->
         assert [r["content"] for _, r in xml_records(StringIO(text), ["comment"])] == [said], cut
 
 
+@pytest.mark.slow
 @XML
 def test_a_billion_laughs_are_not_laughed(folder: Path, product: str) -> None:
     text = declaring(product, f"[{LAUGHS}]", "&l19;")
@@ -1237,6 +1238,7 @@ def test_entities_that_xml_does_not_know_lose_no_comment(
     assert all(text.startswith("<p>a") and text.endswith("b</p>\n") for text in texts)
 
 
+@pytest.mark.slow
 @XML
 def test_elements_far_below_each_other_do_no_harm(folder: Path, product: str) -> None:
     text = TEXTS[product](Said(text="here")).replace(">here<", ">" + "<b>" * 200_000)
@@ -1311,6 +1313,7 @@ def test_a_view_in_the_place_of_a_table_is_refused(
         assert nothing_in(folder)
 
 
+@pytest.mark.slow
 @SQLITE
 def test_a_view_that_never_ends_is_not_waited_for(folder: Path, product: str) -> None:
     path = made(product, folder, Said())
@@ -1354,6 +1357,7 @@ def test_a_trigger_in_a_foreign_database_does_nothing(run: Run, folder: Path, pr
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 @SQLITE
 @pytest.mark.parametrize("made_of", ["zeroblob(900000000)", "edit('x')"])
 def test_a_column_that_is_computed_does_no_harm(folder: Path, product: str, made_of: str) -> None:
@@ -1542,6 +1546,7 @@ def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") 
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", ["disqus", "remark42", "comentario"])
 def test_a_bomb_is_read_piece_by_piece(folder: Path, product: str) -> None:
     head, tail = TEXTS[product](Said(text="MARK")).split("MARK")
@@ -1560,6 +1565,7 @@ def unpacked(path: Path) -> Path:
     return plain
 
 
+@pytest.mark.slow
 def test_a_packed_database_that_is_a_bomb_fills_no_memory(folder: Path) -> None:
     data = made("isso", folder, Said()).read_bytes()
     path = bomb(folder / "bomb.gz", data, b"\0" * (1 << 20), 100)
@@ -1569,6 +1575,7 @@ def test_a_packed_database_that_is_a_bomb_fills_no_memory(folder: Path) -> None:
     assert told.code == 0 or told.failure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", ["disqus", "wordpress"])
 @pytest.mark.parametrize("shape", ["a{}b", "<pre>a{}b</pre>"])
 def test_a_long_run_of_blanks_is_read_in_one_go(folder: Path, product: str, shape: str) -> None:
@@ -1587,6 +1594,7 @@ def test_a_large_file_that_is_packed_well_is_no_bomb(run: Run, folder: Path) -> 
     assert run("import", put(folder, packed), "--dry-run").sums == (1700, 1700, 0, 0)
 
 
+@pytest.mark.slow
 def test_many_comments_take_no_more_memory_than_few(folder: Path) -> None:
     said = [Said(str(n), f"text {n} {'word ' * 200}", time=NOON + n) for n in range(5_000)]
     told = child(folder, "import", put(folder, remark42(*said)), memory=60)
@@ -1684,6 +1692,7 @@ def test_a_file_that_can_not_be_opened_is_told_of(run: Run, folder: Path, what: 
     assert re.fullmatch(r"commentd: .*(directory|folder|file).*\n", told.errors)
 
 
+@pytest.mark.slow
 def test_a_file_without_an_end_is_refused(folder: Path) -> None:
     told = child(folder, "import", "/dev/zero", memory=300)
     assert (told.code, told.text) == (1, "")
