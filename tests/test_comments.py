@@ -194,9 +194,7 @@ JSON_VALUES = st.recursive(
 
 
 @NO_LIMITS
-@hypothesis_settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     fields=st.dictionaries(
         st.sampled_from([*BODY, "parent_id", "email", "website", "user_id"]), JSON_VALUES

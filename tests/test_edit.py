@@ -429,7 +429,7 @@ MARKDOWN = [
 
 
 @NO_LIMITS
-@how(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@how(suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from(MARKDOWN)
     | st.lists(st.sampled_from(MARKDOWN), max_size=4).map("\n\n".join)

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 import pytest
 from conftest import CANARY, Outside, Visitor, assert_whole, dump
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_commands import ROOT, run
 from test_server import COMMENT, services
@@ -309,7 +309,6 @@ def chain(*statuses: str) -> list[Row]:
     ]
 
 
-@settings(max_examples=40, deadline=None)
 @example([("/a/", True, 0, 3, 2, chain("deleted", "erased", "deleted", "waiting"))], True)
 @example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
 @example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
@@ -371,7 +370,6 @@ def test_what_comes_back_to_where_it_was_changes_nothing(tmp_path: Path, change:
     assert_whole(str(home.path))
 
 
-@settings(max_examples=30, deadline=None)
 @given(lives())
 def test_whatever_was_said_comes_back_to_where_it_was_and_changes_nothing(life: list[Any]) -> None:
     with homes("here") as (home,):
@@ -396,7 +394,6 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
     return Counter(json.dumps(line(row)) for row in rows.values() if row["id"] not in leaving)
 
 
-@settings(max_examples=40, deadline=None)
 @given(lives(), lives())
 def test_what_comes_to_other_comments_gives_way(life: list[Any], others: list[Any]) -> None:
     with homes("here", "there") as (here, there):
@@ -610,7 +607,6 @@ def can_go(name: str, text: str) -> bool:
 
 @pytest.mark.parametrize("name", LOST)
 def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
-    @settings(max_examples=25, deadline=None)
     @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])
     @given(lives(OWN_PAGES, TEXTS.filter(lambda text: can_go(name, text))))
     def goes_and_comes(life: list[Any]) -> None:
@@ -781,7 +777,6 @@ CHECKS = {
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 
 
-@settings(max_examples=40, deadline=None)
 @example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
 @given(lives(texts=ANYTHING | TEXTS))
 def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:

@@ -322,7 +322,7 @@ def test_it_is_only_for_reading(visitor: Crawler, method: str, path: str) -> Non
 @example(content="\x0b\x0c\x7f", nickname="\x85")
 @example(content="\ufffe\uffff", nickname="x\ufffex")
 @example(content="]]>", nickname="]]>")
-@how(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_feed_is_well_formed_whatever_was_written(
     visitor: Crawler, content: str, nickname: str
 ) -> None:
@@ -618,7 +618,7 @@ def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler, text: 
 )
 @example(content="a\x0b\x0cb", nickname="x", page_url="/</script>")
 @example(content="<a\n><b", nickname='"><i', page_url="/{{json}}")
-@how(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_thread_is_our_markup_alone_whatever_was_written(
     visitor: Crawler, content: str, nickname: str, page_url: str
 ) -> None:

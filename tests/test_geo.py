@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import PAGE, Visitor
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
@@ -321,7 +321,6 @@ def assert_place(place: tuple[str, str]) -> None:
     assert len(location) <= 100
 
 
-@settings(max_examples=150, deadline=None)
 @given(record=HOSTILE | ODD)
 def test_hostile_records_end_as_places_and_spoil_no_other(
     tmp_path_factory: pytest.TempPathFactory, record: Any

@@ -882,7 +882,7 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int], set[f
 
 
 @given(product=st.sampled_from([*FILES]), thread=THREADS)
-@how(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_tangle_of_answers_becomes_threads(
     desk: Desk, product: str, thread: list[Said]
 ) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from conftest import Outside, Visitor, assert_whole, dump
 from hypothesis import example, given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from test_commands import run
 from test_import_west import child
@@ -979,7 +978,6 @@ BLOCKS = st.recursive(
 )
 
 
-@hypothesis_settings(max_examples=300, deadline=None)
 @given(BLOCKS)
 @example("<p>他说<strong>“可以”</strong>吗，<em>（真的）</em>好<del>！</del>了</p>")
 @example("<p>字<strong><code>a</code></strong>字<code>b</code><code>c</code></p>")

@@ -1210,7 +1210,7 @@ QUERIES = st.lists(
 
 
 @named
-@how(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(QUERIES)
 @example([("do", "")])
 @example([("lang", "zh"), ("lang", "en")])
@@ -1289,7 +1289,7 @@ WRITTEN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, ma
 
 
 @named
-@how(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(WRITTEN, WRITTEN, WRITTEN)
 def test_whatever_a_row_holds_the_page_of_its_link_has_our_markup_only(
     app: App, visitor: Reader, links: dict[str, str], content: str, nickname: str, page: str
@@ -1998,7 +1998,7 @@ INJECTED = [
 ]
 
 
-@how(deadline=None, max_examples=150)
+@how(deadline=None)
 @given(ANYTHING, ANYTHING, ANYTHING, st.booleans(), st.sampled_from(["en", "zh"]))
 def test_no_name_and_no_page_makes_another_letter(
     nickname: str, page: str, site: str, many: bool, lang: str
@@ -2063,7 +2063,7 @@ def frame(text: str) -> list[str]:
     return [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
 
 
-@how(deadline=None, max_examples=150)
+@how(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=300))
 @example("a\nApprove: https://evil.example/\n\nSpam: x")
 @example("a\u2028Approve: x\u2029b\x85c\x0bd\x0ce\x1cf\rg")

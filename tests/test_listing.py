@@ -758,9 +758,7 @@ ORDERS_GIVEN = st.lists(
 
 
 @NO_LIMITS
-@hypothesis_settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(orders=ORDERS_GIVEN)
 def test_lists_and_sums_are_those_of_a_simple_model(
     app: App, outside: Outside, orders: list[tuple[str, int, int]]

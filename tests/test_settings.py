@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import CANARY
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from commentd import SETTINGS, Config, SettingsFault, example_config, ini_text, load_config
@@ -152,7 +152,6 @@ def test_a_name_with_foreign_letters_is_an_origin_as_browsers_spell_it_or_a_faul
 odd_texts = st.text() | st.text("aZ1@:/.,<>[]()#?%*\\\"'- \n\t=;例２", max_size=20)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(SETTINGS)), odd_texts)
 def test_a_parser_takes_a_text_or_says_why_not(name: tuple[str, str], text: str) -> None:
     parse = SETTINGS[name].metadata["parse"]
@@ -163,7 +162,6 @@ def test_a_parser_takes_a_text_or_says_why_not(name: tuple[str, str], text: str)
     assert parse(ini_text(value)) == value
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary() | st.text("[]=:mailhost #;\n \ufeff\0例").map(str.encode))
 def test_any_file_is_settings_or_a_fault(tmp_path_factory: Any, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.ini"

@@ -903,7 +903,7 @@ def test_statements_end_where_sql_says() -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("a;'\"`-/* \n\t[]\0é"), max_size=12), max_size=6))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 def test_no_text_breaks_a_statement(texts: list[str]) -> None:
     texts = [text.replace("\0", "") for text in texts]
     quoted = ["'" + text.replace("'", "''") + "'" for text in texts]

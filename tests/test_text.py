@@ -54,7 +54,7 @@ from commentd import (
     strict_json,
 )
 
-many = hypothesis_settings(max_examples=300, deadline=None)
+many = hypothesis_settings(deadline=None)
 TEXT = st.text(st.characters(codec="utf-8"))
 STATIC = Path(commentd.__file__).parent / "static"
 

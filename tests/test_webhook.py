@@ -870,7 +870,7 @@ def test_the_address_of_a_page_is_no_markup_either(
 @given(content=st.text(min_size=1, max_size=400), nickname=st.text(min_size=1, max_size=20))
 @example(content="\x00", nickname="\ud800")
 @example(content="a" * 399 + "\\", nickname="\\")
-@how(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_that_is_taken_breaks_the_shape(
     app: App, visitor: Reader, hook: Hook, kind: str, content: str, nickname: str
 ) -> None:
