@@ -367,28 +367,29 @@ def goes_on(item: pytest.Item) -> bool:
     return "campaign" in item.fixturenames or hasattr(item.obj, "hypothesis")
 
 
-def most_cases(item: pytest.Item) -> int:
-    """How many cases of a test the test command runs, by what one costs; the long tier has all."""
-    if is_slow(item):
-        return 4
-    return 10 if "app" in item.fixturenames else 100
+def most_cases(item: pytest.Item, *, fast: bool) -> int:
+    """How many cases of a test run outside of the long tier, by what one case costs."""
+    if "tmp_path" not in item.fixturenames and not is_slow(item):
+        return 60
+    return 2 if fast else 4
 
 
-def leave_cases_to_the_long_tier(items: list[pytest.Item]) -> None:
+def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> None:
     """The choice is by chance, and the same at each run. `every_case` keeps a test whole."""
     tests: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         if not is_long(item) and not item.get_closest_marker("every_case"):
             tests.setdefault((item.path, item.originalname), []).append(item)
     for (_, name), cases in tests.items():
-        kept = random.Random(name).sample(cases, min(len(cases), most_cases(cases[0])))
+        most = most_cases(cases[0], fast=fast)
+        kept = random.Random(name).sample(cases, min(len(cases), most))
         for item in cases:
             if item not in kept:
                 item.add_marker("long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    leave_cases_to_the_long_tier(items)
+    leave_cases_to_the_long_tier(items, fast=config.getoption("fast"))
     if config.getoption("seconds"):
         wanted = [item for item in items if is_long(item) or goes_on(item)]
     elif config.getoption("fast"):

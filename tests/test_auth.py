@@ -1124,6 +1124,7 @@ def test_a_letter_that_is_not_sent_is_not_counted(app: App, outside: Outside) ->
     assert letters_in(app, outside, 1, 1, ANN) == 1
 
 
+@pytest.mark.slow
 def test_all_together_get_two_hundred_letters_an_hour(app: App, outside: Outside) -> None:
     assert letters_in(app, outside, 202, 1, "n{}@example.com") == 200
     outside.time = START + HOUR

@@ -522,6 +522,7 @@ def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
         assert siteverify.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["hcaptcha"])
 def test_who_drips_or_is_silent_is_hung_up_on(app: App, siteverify: Siteverify) -> None:
     """Each would pass in the end: after 12 seconds, or 20."""

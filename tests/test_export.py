@@ -309,6 +309,7 @@ def chain(*statuses: str) -> list[Row]:
     ]
 
 
+@pytest.mark.slow
 @example([("/a/", True, 0, 3, 2, chain("deleted", "erased", "deleted", "waiting"))], True)
 @example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
 @example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
@@ -370,6 +371,7 @@ def test_what_comes_back_to_where_it_was_changes_nothing(tmp_path: Path, change:
     assert_whole(str(home.path))
 
 
+@pytest.mark.slow
 @given(lives())
 def test_whatever_was_said_comes_back_to_where_it_was_and_changes_nothing(life: list[Any]) -> None:
     with homes("here") as (home,):
@@ -394,6 +396,7 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
     return Counter(json.dumps(line(row)) for row in rows.values() if row["id"] not in leaving)
 
 
+@pytest.mark.slow
 @given(lives(), lives())
 def test_what_comes_to_other_comments_gives_way(life: list[Any], others: list[Any]) -> None:
     with homes("here", "there") as (here, there):
@@ -605,6 +608,7 @@ def can_go(name: str, text: str) -> bool:
     return not (text == "[deleted]" or (name in ("artalk", "waline") and HTML.search(text)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOST)
 def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
     @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])
@@ -777,6 +781,7 @@ CHECKS = {
 ANYTHING = st.text(st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(ODD)
 
 
+@pytest.mark.slow
 @example([("/a/", False, 0, 0, 0, [chain("visible")[0] | {"content": "[a]: https://b.example"}])])
 @given(lives(texts=ANYTHING | TEXTS))
 def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -> None:

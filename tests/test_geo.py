@@ -429,6 +429,7 @@ def test_a_file_that_was_cut_anywhere_is_named_or_serves_as_before(
         assert told == (([FRANCE, HANGZHOU], []) if whole_still else ([US, HANGZHOU], [True])), cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "ip_version"), [(mmdb, 6), (xdb, 4), (xdb, 6)])
 def test_no_damage_ever_fails_a_look_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, make: Make, ip_version: int
@@ -528,6 +529,7 @@ def test_many_threads_look_up_right(tmp_path: Path, make: Make) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("kind", ["good", "empty", "half", "cut at its end", "another's"])
 def test_no_descriptor_stays_open(

@@ -822,6 +822,7 @@ def test_a_circle_of_answers_is_cut_at_one_place(desk: Desk, product: str, size:
     assert desk.bring(FILES[product](thread)).sums[1] == 0
 
 
+@pytest.mark.slow
 def test_a_chain_of_five_thousand_answers_comes_in(desk: Desk, app: App, visitor: Visitor) -> None:
     thread = [Said(str(n), NOON + n, str(n - 1), text=f"{n}") for n in range(1, 5001)]
     assert desk.bring(waline(thread[::-1])).sums == (5000, 5000, 0, 0)
@@ -881,6 +882,7 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int], set[f
     return {said.at: said for said in first.values()}, above, circles
 
 
+@pytest.mark.slow
 @given(product=st.sampled_from([*FILES]), thread=THREADS)
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_tangle_of_answers_becomes_threads(
@@ -955,6 +957,7 @@ ODD_VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD_VALUES)
 @pytest.mark.parametrize("product", ["waline", "twikoo"])
 def test_whatever_a_field_holds_the_other_comments_come_in(
@@ -1021,6 +1024,7 @@ def test_names_of_rows_can_not_write_on_the_terminal(desk: Desk) -> None:
 CUTS = [0.3, 0.6, 0.95]
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("part", CUTS)
@@ -1202,6 +1206,7 @@ def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> Non
     assert found["👩‍👩‍👧‍👦"]["nickname"] == "👩‍👩‍👧‍👦"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("product", FILES)
 def test_a_long_comment_is_kept_whole_and_shown_as_plain_text(desk: Desk, product: str) -> None:
     def long(size: int, sign: str = "x") -> str:

@@ -770,6 +770,7 @@ def test_an_answer_to_another_page_stands_at_the_top(run: Run, folder: Path, pro
     assert "\n  1 stand at the top, since what they answer " in told.text
 
 
+@pytest.mark.slow
 @THREADED
 def test_answers_far_below_each_other_come_in_from_the_last(
     run: Run, folder: Path, product: str
@@ -1585,6 +1586,7 @@ def test_a_long_run_of_blanks_is_read_in_one_go(folder: Path, product: str, shap
     assert (told.code, told.sums) == (0, (1, 1, 0, 0))
 
 
+@pytest.mark.slow
 def test_a_large_file_that_is_packed_well_is_no_bomb(run: Run, folder: Path) -> None:
     said = [Said(str(n), f"text {n} {'word ' * 8000}", time=NOON + n) for n in range(1700)]
     data = remark42(*said).encode()

@@ -122,6 +122,7 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
     return visitor.say(text, captcha_token=packed(payload), status=status)
 
 
+@pytest.mark.slow
 @unlimited
 def test_what_the_oracle_solves_passes_here_and_there(
     visitor: Visitor, app: App, outside: Outside
@@ -209,6 +210,7 @@ CHANGES: list[tuple[tuple[str, ...], Any]] = [
 ]
 
 
+@pytest.mark.slow
 @unlimited
 @one_app
 @given(st.data())

@@ -1164,6 +1164,7 @@ def test_a_link_with_a_word_twice_is_refused(
     refused(visitor, "%3Cb%3E=1&%3Cb%3E=2")
 
 
+@pytest.mark.slow
 @named
 def test_no_words_pass_under_the_seal_of_another_link(
     app: App, visitor: Reader, links: dict[str, str]

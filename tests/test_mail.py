@@ -491,6 +491,7 @@ def test_a_try_that_fails_does_not_end_one_that_the_owner_asked_for_meanwhile(
     assert outbox(app) == []
 
 
+@pytest.mark.slow
 def test_a_code_is_the_next_email_whatever_waits(
     serve: Serve, outside: Outside, clerk: Clerk
 ) -> None:
@@ -602,6 +603,7 @@ def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
 ENDLESS = [(step, silent, "none") for step in (*STEPS, "QUIT") for silent in (True, False)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "silent", "security"), [*ENDLESS, ("CONNECT", True, "tls")])
 def test_a_server_that_is_silent_or_never_comes_to_an_end_is_left(
     serve: Serve,

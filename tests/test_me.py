@@ -692,6 +692,7 @@ def transactions(asked: list[str]) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 @to_nobody
 def test_a_thousand_followers_are_told_in_short_transactions_and_codes_go_first(
     app: App, visitor: Reader, outside: Outside, db: sqlite3.Connection

@@ -564,6 +564,7 @@ def walk(visitor: Visitor, limit: int, **query: Any) -> list[list[int]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
 @settled()
 def test_pinned_ones_stand_first_and_every_page_is_full(

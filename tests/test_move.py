@@ -185,6 +185,7 @@ def goes_to(page_url: str, old: str, new: str) -> str:
     return new[:-1] + page_url[len(old) - 1 :]
 
 
+@pytest.mark.slow
 @example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/*", "/a/*")
 @example([("", "/a/"), ("", "/a/a/"), ("", "/a/a/a/"), ("", "/")], "/a/*", "/*")
 @given(WHERE, ENDS, ENDS)

@@ -18,9 +18,10 @@ import pytest
 import test_openapi
 import test_proxies
 import webtest
+from api import ROUTES
 from conftest import PAGE, Campaign, Outside
 from test_admin import new_admin, token_of
-from test_openapi import OPERATIONS, RANKS, Town, fields, forms, required, with_metrics
+from test_openapi import OPERATIONS, PERMISSION, Town, fields, forms, required, with_metrics
 from test_proxies import AMBIGUOUS, HIDDEN, HOST, SEEN, Front, free_port, site
 from test_server import (
     AS_JSON,
@@ -40,7 +41,7 @@ from test_server import (
 )
 
 import commentd
-from commentd import ROUTES, Config, Problem, make_app
+from commentd import Config, Problem, make_app
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +110,7 @@ def due(config: Config, method: str, path: str, asked: dict[str, str], answer: A
 
 
 def methods_at(path: str) -> set[str]:
-    return {r.method for r in ROUTES if re.fullmatch(re.sub("<.*?>", "[^/]+", r.path), path)}
+    return {r.method for r in ROUTES if re.fullmatch(re.sub("{.*?}", "[^/]+", r.path), path)}
 
 
 def assert_due(config: Config, method: str, path: str, asked: dict[str, str], answer: Any) -> None:
@@ -155,7 +156,7 @@ def refusal(status: int) -> Exception:
     return kinds.get(status, Problem)("不行", "refused", status)
 
 
-PATHS = sorted({re.sub("<[^>]*_id>", "1", r.path) for r in ROUTES if "<name>" not in r.path})
+PATHS = sorted({r.url for r in ROUTES if "{name}" not in r.path})
 PATHS += [path for path in KEPT if path not in PATHS] + ["/nothing", "/nothing/here", "/%ff", "/.."]
 
 
@@ -204,7 +205,7 @@ def test_every_operation_that_is_done_has_its_headers(
         answer = town.ask(label, query, form)
         assert answer.status_int == 200, label
         asked = {"Authorization": "Bearer x"}
-        assert RANKS[label] in town.tokens
+        assert PERMISSION[label] in town.tokens
         assert_due(town.app.house.config, method, path, asked, answer)
 
 

@@ -281,6 +281,7 @@ METRICS = {
 with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 
+@pytest.mark.slow
 @with_metrics
 def test_what_is_required_is_enough_and_all_that_may_be_said_is_taken(
     town: Town, again: Callable[[], object]
@@ -401,6 +402,7 @@ LONG = {"limits_enabled": False, "comments_max_length": 10_000}
 long = pytest.mark.parametrize("settings", [LONG], ids=["long"])
 
 
+@pytest.mark.slow
 @long
 def test_what_is_beyond_a_bound_is_refused(town: Town) -> None:
     for label in OPERATIONS:

@@ -291,6 +291,7 @@ def traces(path: Path, texts: set[str]) -> set[str]:
     return {text for text in texts if any(text.encode() in piece for piece in pieces)}
 
 
+@pytest.mark.slow
 def test_after_a_stop_no_byte_tells_what_was_forgotten(tmp_path: Path, outside: Outside) -> None:
     path, chance = tmp_path / "commentd.db", random.Random(1)
     config = Config(database_path=str(path), captcha_provider="none", limits_enabled=False)

@@ -4,6 +4,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import logging
 import random
@@ -226,6 +227,7 @@ BODIES: dict[str, tuple[bytes, int, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_no_json_object_is_refused(eve: Visitor) -> None:
     for route in WRITES:
         good = json.dumps(FORMS[str(route)]).encode()
@@ -236,6 +238,7 @@ def test_what_is_no_json_object_is_refused(eve: Visitor) -> None:
     assert send(eve, WRITES[0], b" " * (64 * 1024 - 2) + b"{}").status_int == 400
 
 
+@pytest.mark.slow
 def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor) -> None:
     kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
     kinds += ["application/json; charset=gbk", "application/jsonp", "text/json", "x"]
@@ -248,6 +251,7 @@ def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Visitor) -> None:
             assert_refused(route, response, 415, "content_type", coding)
 
 
+@pytest.mark.slow
 @no_limits
 def test_a_field_of_the_wrong_type_or_size_is_refused(eve: Visitor) -> None:
     for route in WRITES:
@@ -371,6 +375,7 @@ def test_nothing_that_is_set_changes_over_http() -> None:
     assert {name for form in FORMS.values() for name in form} & names == set()
 
 
+@pytest.mark.slow
 def test_no_query_disturbs_a_route(eve: Visitor) -> None:
     odd = ["=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]
     for route in GETS:
@@ -451,6 +456,7 @@ def assert_shared(path: str, answer: Any) -> None:
     assert answer.headers.get("Access-Control-Allow-Origin") == shared
 
 
+@pytest.mark.slow
 def test_a_method_that_a_path_does_not_have_is_405(eve: Visitor) -> None:
     for route in ROUTES:
         allowed = {r.method for r in ROUTES if like(r.path).fullmatch(route.url)}
@@ -505,22 +511,23 @@ HEADERS = {
 STRICT = {"server_trusted_proxy": ("0.0.0.0/0",), "site_origins": ("https://blog.example",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, STRICT], ids=["default", "strict"])
 def test_no_header_disturbs_a_route(eve: Visitor) -> None:
-    cases = [(name, value) for name, values in HEADERS.items() for value in values]
-    for route in [*GETS, *WRITES]:
+    odd = [(name, value) for name, values in HEADERS.items() for value in values]
+    # Each route meets five headers, and each header some ten routes.
+    for route, (name, value) in zip([*GETS, *WRITES] * 5, itertools.cycle(odd), strict=False):
         path = route.url + "?url=/"
-        for name, value in cases:
-            headers = {name: value.encode().decode("latin-1")}
-            if route.method == "GET":
-                status = 401 if route.needs_token and name == "Authorization" else 200
-                status = 404 if route.path in OFF else status
-                eve.get(path, headers={**token_header(eve, route), **headers}, status=status)
-            else:
-                write = getattr(eve, route.method.lower())
-                answer = write(path, b"{}", headers=headers, expect_errors=True)
-                missing = (404,) if route.method == "DELETE" else ()
-                assert answer.status_int in (400, 401, 403, 415, *missing), headers
+        headers = {name: value.encode().decode("latin-1")}
+        if route.method == "GET":
+            status = 401 if route.needs_token and name == "Authorization" else 200
+            status = 404 if route.path in OFF else status
+            eve.get(path, headers={**token_header(eve, route), **headers}, status=status)
+        else:
+            write = getattr(eve, route.method.lower())
+            response = write(path, b"{}", headers=headers, expect_errors=True)
+            missing = (404,) if route.method == "DELETE" else ()
+            assert response.status_int in (400, 401, 403, 415, *missing), headers
 
 
 def test_any_header_is_answered(visitor: Visitor, campaign: Campaign) -> None:
@@ -539,6 +546,7 @@ def test_any_header_is_answered(visitor: Visitor, campaign: Campaign) -> None:
 HEARD = "x-Heard7"  # and never said again
 
 
+@pytest.mark.slow
 @no_limits
 def test_a_refusal_repeats_nothing_that_was_sent(eve: Visitor) -> None:
     own = ("User-Agent", "Referer", "Origin", "Host", "X-Forwarded-For", "Accept-Language")
@@ -561,6 +569,7 @@ def test_a_refusal_repeats_nothing_that_was_sent(eve: Visitor) -> None:
             assert HEARD.lower() not in answer.text.lower()
 
 
+@pytest.mark.slow
 def test_no_reply_sets_a_cookie_leads_elsewhere_or_stands_in_a_frame(eve: Visitor) -> None:
     for route in ROUTES:
         for path in (route.url, route.url + "?url=/&next=https://evil.example"):
@@ -601,6 +610,7 @@ def test_who_may_call_a_route_is_written_here_too() -> None:
     assert found == PERMISSIONS
 
 
+@pytest.mark.slow
 @no_limits
 def test_every_route_refuses_the_permissions_below_it(
     eve: Visitor, kept: Callable[[], None]

@@ -24,15 +24,16 @@ from urllib.parse import quote
 import pytest
 import test_openapi
 import test_server
+from api import ROUTES
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, dump
 from test_admin import OWNER, new_admin
 from test_commands import run
-from test_openapi import OPERATIONS, RANKS, Town, fields, forms, label_of, with_metrics
+from test_openapi import OPERATIONS, PERMISSION, Town, fields, forms, with_metrics
 from test_peers import with_comments
 from test_server import BLOG, COMMENT, FOREIGN, PIECES, SEEDS, Start, answer_on, request, until
 
 import commentd
-from commentd import ROUTES, App, Config, drain, judging_link, make_app, make_server, turns_of
+from commentd import App, Config, drain, judging_link, make_app, make_server, turns_of
 
 town, again, start = test_openapi.town, test_openapi.again, test_server.start
 
@@ -439,13 +440,13 @@ def sent(town: Town, label: str, more: dict[str, Any]) -> bytes:
         path += link_of(town.app)
     needed = forms(OPERATIONS[label])[:1] if label in OPERATIONS else []
     form = {**town.values(label, fields(needed[0], whole=False)), **more} if needed else more
-    token = f"Authorization: Bearer {town.tokens[RANKS[label]]}"
+    token = f"Authorization: Bearer {town.tokens[PERMISSION[label]]}"
     return request(method, path, token, body=form)
 
 
 def test_each_route_that_writes_is_tried() -> None:
     assert {label for label, _, _ in ACTS} == {
-        label_of(route) for route in ROUTES if route.method != "GET"
+        str(route) for route in ROUTES if route.method != "GET"
     }
 
 

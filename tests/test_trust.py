@@ -131,6 +131,7 @@ def test_an_admin_does_not_lengthen_the_life_of_a_code(
 # Letters
 
 
+@pytest.mark.slow
 def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
     visitor: Visitor, app: App, outside: Outside
 ) -> None:
@@ -449,6 +450,7 @@ def ground(app: App, outside: Outside) -> Iterator[Ground]:
     server.trigger.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{**USUAL, "server_listen": "127.0.0.1:0"}])
 def test_a_download_that_is_taken_slowly_arrives_whole(
     ground: Ground, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

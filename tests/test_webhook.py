@@ -526,6 +526,7 @@ def test_nobody_is_sent_elsewhere(app: App, visitor: Reader, hook: Hook, status:
     assert outbox(app)[0]["failure"] == f"ConnectionError {status}"
 
 
+@pytest.mark.slow
 def test_who_drips_is_hung_up_on(app: App, visitor: Reader, hook: Hook) -> None:
     """It would take a minute."""
     hook.script = [[b"HTTP/1.1", *[b" "] * 1200, b"200 OK\r\n\r\n"]]
