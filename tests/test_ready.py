@@ -35,6 +35,8 @@ from test_server import BLOG, COMMENT, FOREIGN, PIECES, SEEDS, Start, answer_on,
 import commentd
 from commentd import App, Config, drain, judging_link, make_app, make_server, turns_of
 
+pytestmark = pytest.mark.slow
+
 town, again, start = test_openapi.town, test_openapi.again, test_server.start
 
 IP = b"203.0.113.7"
