@@ -367,6 +367,13 @@ def goes_on(item: pytest.Item) -> bool:
     return "campaign" in item.fixturenames or hasattr(item.obj, "hypothesis")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The fast tier does not even read a file in which all tests are slow."""
+    if config.getoption("fast") and collection_path.suffix == ".py":
+        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text("utf-8") or None
+    return None
+
+
 def most_cases(item: pytest.Item, *, fast: bool) -> int:
     """How many cases of a test run outside of the long tier, by what one case costs."""
     if "tmp_path" not in item.fixturenames and not is_slow(item):
