@@ -106,6 +106,7 @@ def is_seen(folder: Path, program: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_change_can_be_made_anywhere() -> None:
     source = (ROOT / "commentd.py").read_text("utf-8")
     for number in range(5):
