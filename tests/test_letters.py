@@ -2330,7 +2330,7 @@ def test_one_owner_whose_address_is_refused_holds_back_no_other(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1000])
 def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
-    config: Config, outside: Outside, width: int, scheme: Any
+    config: Config, outside: Outside, browser: Any, width: int, scheme: Any
 ) -> None:
     # A plain one: browsers complain of what is for https only.
     public = "http://comments.test"
@@ -2338,12 +2338,13 @@ def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
     with (
         closing(make_app(replace(config, **settings), outside.world, rounds=1)) as app,
         blog.service(app) as address,
-        blog.chromium() as browser,
+        closing(
+            browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
+        ) as page,
     ):
         said(Reader(app), f"{blog.LONG}\n{'x' * 300}\n<b>bold</b>", nickname="ليلى", lang="zh")
         app.deliver()
         (text,) = texts(outside)
-        page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))

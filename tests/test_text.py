@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import test_feed
 import test_letters
-from blog import Pages, blog, chromium, say, service
+from blog import Pages, blog, say, service
 from conftest import Campaign, Outside, assert_whole
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
@@ -1023,12 +1023,6 @@ class Eye:
 
 
 Ground = tuple[Eye, str, str]  # the service, and a blog without any policy to protect it
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

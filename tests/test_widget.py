@@ -23,7 +23,6 @@ from blog import (
     article,
     blog,
     changed_json,
-    chromium,
     conversation,
     new_context,
     painted,
@@ -48,12 +47,6 @@ TWO = f"""<commentd-thread page="/first/"></commentd-thread>
 
 
 # Ground
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
