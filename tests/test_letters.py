@@ -2332,6 +2332,7 @@ def test_one_owner_whose_address_is_refused_holds_back_no_other(
 def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
     config: Config, outside: Outside, browser: Any, width: int, scheme: Any
 ) -> None:
+    size = {"width": width, "height": 800}
     # A plain one: browsers complain of what is for https only.
     public = "http://comments.test"
     settings = {**HELD, "server_listen": "127.0.0.1:0", "server_public_url": public}
