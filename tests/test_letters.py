@@ -2339,9 +2339,7 @@ def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
     with (
         closing(make_app(replace(config, **settings), outside.world, rounds=1)) as app,
         blog.service(app) as address,
-        closing(
-            browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 800})
-        ) as page,
+        closing(browser.new_page(color_scheme=scheme, viewport=size)) as page,
     ):
         said(Reader(app), f"{blog.LONG}\n{'x' * 300}\n<b>bold</b>", nickname="ليلى", lang="zh")
         app.deliver()
