@@ -165,6 +165,28 @@ def test_ci_runs_the_line_of_the_readme() -> None:
     assert script.read_text("utf-8").splitlines()[-1] in SHELL
 
 
+def test_each_tier_of_the_readme_finds_its_tests() -> None:
+    """Fast tests are among those of the test command, and the long tier has more."""
+    found = {}
+    for words in ("pytest --fast", "pytest", "pytest --seconds 60 --seed 7"):
+        assert f"`.venv/bin/{words}`" in README
+        command = [
+            sys.executable,
+            "-m",
+            *words.split(),
+            "-n",
+            "0",
+            "--co",
+            "-q",
+            "tests/test_auth.py",
+        ]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        found[words] = {line for line in listed.stdout.splitlines() if "::" in line}
+    fast, usual, long = found.values()
+    assert fast < usual
+    assert long - usual
+
+
 def test_every_command_that_the_readme_names_exists(folder: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"commentd": "commentd:main"}
