@@ -396,6 +396,8 @@ def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> Non
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if any("::" in argument for argument in config.args):
+        return  # what is named runs, all of it
     leave_cases_to_the_long_tier(items, fast=config.getoption("fast"))
     if config.getoption("seconds"):
         wanted = [item for item in items if is_long(item) or goes_on(item)]
