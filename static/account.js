@@ -366,6 +366,8 @@ export function account(thread, kit, form, refusal) {
     filled('password')
     const press = panel.querySelector('.button'), {id} = me()
     if (!press.dataset.sure) {
+      // It keeps its width, so that no button beside it moves from under the pointer.
+      press.style.minWidth = `${press.offsetWidth}px`
       press.dataset.sure = press.textContent = say('sure')
       press.addEventListener('blur', () => {
         press.dataset.sure = ''

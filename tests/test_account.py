@@ -502,8 +502,6 @@ def test_an_account_does_not_go_by_mistake(ground: Ground, account: int, use: Us
     for name in ("Delete account", "Delete it?"):
         use(button(ending, name))
     expect(ending.locator(".error")).to_contain_text("You are the only admin here.")
-    password.focus()
-    expect(button(ending, "Delete account")).to_be_visible()
     use(button(ending, "Back"))
     expect(button(panel(page), "Delete account")).to_be_focused()
     assert sql(ground.app, "SELECT role FROM account") == [("admin",)]
