@@ -335,7 +335,7 @@ def test_a_row_that_was_spoilt_hurts_itself_alone(
     usual = looked()
     assert usual.faults == []
     assert usual.seen["letters"] >= {"good@example.com", "fresh@example.com"}
-    for chance in campaign.rounds(15):
+    for chance in campaign.rounds(5):
         table, keys, column, values = chance.choice(blog.cells)
         key, value = chance.choice(keys), chance.choice(values)
         for file in tmp_path.glob("commentd.db*"):
@@ -383,7 +383,7 @@ def test_any_settings_are_served_or_refused_in_a_sentence(
     monkeypatch.setattr(commentd, "serve_until_stopped", lambda *made: faults.extend(used(*made)))
     for name in [name for name in os.environ if name.startswith("COMMENTD_")]:
         monkeypatch.delenv(name)
-    for chance in campaign.rounds(60):
+    for chance in campaign.rounds(20):
         told = chance.sample(sorted(commentd.SETTINGS), chance.choice([1, 1, 2]))
         values = {name: chance.choice(WORDS) for name in told}
         for name in told:

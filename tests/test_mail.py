@@ -709,7 +709,7 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
     monkeypatch: pytest.MonkeyPatch,
     campaign: Campaign,
 ) -> None:
-    for chance in campaign.rounds(15):
+    for chance in campaign.rounds(5):
         strict.script, strict.letters = {}, []
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
@@ -936,7 +936,7 @@ class Desk:
 
 def test_no_words_make_another_letter(campaign: Campaign) -> None:
     """Whoever chose them: a reader, or the owner in his settings."""
-    for chance in campaign.rounds(60):
+    for chance in campaign.rounds(20):
         environ = {"COMMENTD_SERVER_PUBLIC_URL": "https://comments.example"}
         environ |= {"COMMENTD_SITE_ORIGINS": "https://blog.example"}
         name = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrawl(chance))  # controls are refused

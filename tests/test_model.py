@@ -686,7 +686,7 @@ def test_what_everybody_sees_is_what_a_simple_model_says(
     monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
     monkeypatch.setattr(commentd, "sync", lambda path: None)
     monkeypatch.setattr(commentd, "LEAST_LEARNT", 10**9)  # what the filter thinks is not modelled
-    for chance in campaign.rounds(8):
+    for chance in campaign.rounds(3):
         hold = chance.choice(["none", "none", "all"])
         each = replace(config, limits_enabled=False, moderation_hold=hold, notify_owner=("nobody",))
         steps = [
@@ -837,7 +837,7 @@ def test_a_clock_that_jumps_prolongs_nothing_and_locks_nobody_out(
     config: Config, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
-    for chance in campaign.rounds(8):
+    for chance in campaign.rounds(3):
         for file in Path(config.database_path).parent.glob("commentd.db*"):
             file.unlink()
         life = Clocked(config)

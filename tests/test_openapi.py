@@ -634,7 +634,7 @@ def test_whatever_is_sent_the_reply_is_as_the_file_says_and_no_refusal_changes_a
     town: Town, again: Callable[[], object], campaign: Campaign
 ) -> None:
     ledger, answered = Ledger(inside.database_path(town.app)), defaultdict(set)
-    for chance in campaign.rounds(20):
+    for chance in campaign.rounds(7):
         label, caller = PAIRS[(campaign.last * 7) % len(PAIRS)]  # 7 divides no number of pairs
         again()
         cases = drawn(label, chance)

@@ -1,7 +1,6 @@
 """The service under mixed load, and a fault a minute. Whatever was acknowledged is there at the
 end, nothing but the fault itself makes a request fail, and what the service holds comes back to
-where it was. In the test command each fault comes once, for a moment; an hour of it is
-`pytest tests/test_soak.py --seconds 3600`."""
+where it was. An hour of it is `pytest tests/test_soak.py --seconds 3600`."""
 
 import http.client
 import random
@@ -436,6 +435,7 @@ def town(tmp_path: Path, hook: Hook) -> Iterator[Town]:
     office.stop()
 
 
+@pytest.mark.long
 def test_nothing_is_lost_and_nothing_grows_whatever_fails_meanwhile(
     town: Town, campaign: Campaign
 ) -> None:

@@ -191,7 +191,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, campaign: Campaig
             tokens[name] = [owner, new_user(app, f"{name}@example.com")]
     kept: dict[tuple[str, object], object] = {}
     with services(tmp_path) as start:
-        for chance in campaign.rounds(10):
+        for chance in campaign.rounds(3):
             service = start()
             writers = [
                 Busy(service, name, tokens[name], Random(chance.getrandbits(64))) for name in names
@@ -736,7 +736,7 @@ def test_whatever_was_done_to_the_files_the_start_is_refused_or_serves(
     tmp_path: Path, campaign: Campaign
 ) -> None:
     (stopped, killed), (_, other) = (left_behind(tmp_path / f"{n}", n) for n in range(2))
-    for chance in campaign.rounds(60):
+    for chance in campaign.rounds(20):
         files = dict(chance.choice((stopped, killed)))
         name = chance.choice([*files])
         files[name] = chance.choice(SPOILS)(chance, files[name])
@@ -750,7 +750,7 @@ def test_whatever_was_done_to_the_files_the_start_is_refused_or_serves(
 
 def test_damage_by_chance_is_an_alarm_and_no_failure(tmp_path: Path, campaign: Campaign) -> None:
     (stopped, _) = left_behind(tmp_path / "0", 0)
-    for chance in campaign.rounds(20):
+    for chance in campaign.rounds(7):
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             path, seed = Path(folder) / "commentd.db", chance.getrandbits(64)
             told = in_a_process(lambda: spoilt_while_served(path, stopped["commentd.db"], seed))  # noqa: B023
