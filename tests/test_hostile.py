@@ -14,15 +14,15 @@ import pytest
 import test_widget as widget
 from blog import POST, say
 from conftest import Campaign
+from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Frame, Page, expect
-from test_admin_page import account, judge, run
 from test_widget import BLOCKED, CLOBBERED, EXTRAS, POLICY, TAG, TYPES, Site
 
-from commentd import App, make_token
+from commentd import App
 
 pytestmark = pytest.mark.slow
 
-browser, outside, settings, site = widget.browser, widget.outside, widget.settings, widget.site
+outside, settings, site = widget.outside, widget.settings, widget.site
 
 MAIL = "canary@lu.example"
 
@@ -110,13 +110,8 @@ MARKUP = {
     "more names": "".join(
         f"<form id={name} name={name}><input name={name}></form><img name={name} alt=x>"
         for name in (
-            "commentd",
-            "adoptedStyleSheets",
-            "scripts",
-            "children",
-            "URL",
-            "dir",
-            "cookie",
+            *("commentd", "adoptedStyleSheets", "scripts", "children"),
+            *("URL", "dir", "cookie"),
         )
     ),
     "style": "<style>* { all: unset !important; color: red !important } div { width: 1px }</style>",
@@ -145,7 +140,7 @@ try { localStorage[SERVICE + 'me'] ??= say(ME) } catch {}
 
 @dataclass
 class Visit:
-    """A reader on a page of such a blog; what he must never see happen is judged at the end."""
+    """A reader on a page of such a blog. What must never happen is checked at the end."""
 
     page: Page
     site: Site
@@ -174,7 +169,7 @@ class Visit:
         form.locator(".button").click()
         expect(self.frame.locator("article").filter(has_text=text)).to_be_visible(timeout=30_000)
 
-    def judge(self) -> None:
+    def check(self) -> None:
         assert self.frame.evaluate("window.done") == 1
         assert self.frame.locator("footer").inner_text() == "End"
         homes = (f"{self.site.address}/", f"{self.site.service}/", "data:,", "blob:")
@@ -192,15 +187,14 @@ class Blogs:
     app: App
     browser: Browser
     site: Site
+    ann: int  # the reader's account
 
     def me(self, chance: random.Random) -> dict[str, Any]:
         """What the reader's browser keeps: often a login."""
         if chance.random() < 0.5:
             return {"nickname": "Ann", "email": MAIL}
-        ann = self.app.house.store.account_of("ann@example.com")
-        assert ann
-        token = make_token(ann, self.app.house.key, int(self.app.house.world.now()))
-        return {"nickname": "Ann", "token": token, "id": ann.id, "role": "user"}
+        token = token_of(self.app, "ann@example.com")
+        return {"nickname": "Ann", "token": token, "id": self.ann, "role": "user"}
 
     def write(self, chance: random.Random, before: str, names: list[str]) -> bool:
         """The page; whether it is in a frame."""
@@ -219,8 +213,8 @@ class Blogs:
             tag = TAG.replace("SERVICE", self.site.service).replace(" async", "")
             html = '<html xmlns="http://www.w3.org/1999/xhtml" lang="zh-CN"><head><title>x</title>'
             html += f"</head><body><p>An essay.</p>{tag}<footer>End</footer></body></html>"
-        seen = "SELECT id FROM comment WHERE status = 'visible'"
-        judge(self.app, "spam", *[number for (number,) in run(self.app, seen)])
+        for (number,) in sql(self.app, "SELECT id FROM comment WHERE status = 'visible'"):
+            moderate(self.app, number, "spam")
         say(self.app, "Hello.")
         self.site.pages[POST] = (headers, html)
         frame = f'<iframe sandbox="allow-scripts allow-forms" height=900 width=900 src={POST}>'
@@ -241,7 +235,7 @@ class Blogs:
         try:
             page.goto(self.site.address + ("/out/" if visit.framed else POST))
             yield visit
-            visit.judge()
+            visit.check()
         except BaseException as fault:
             fault.add_note(f"{self.site.pages[POST]}, {names}, {me}\n{scripts}\n{visit.heard}")
             raise
@@ -254,11 +248,11 @@ def own_block(script: str) -> str:
 
 @pytest.fixture
 def blogs(app: App, browser: Browser, site: Site) -> Blogs:
-    account(app, "ann@example.com", "Ann", "user")
-    return Blogs(app, browser, site)
+    ann = add_account(app, "ann@example.com", "Ann", "a password")
+    return Blogs(app, browser, site, ann)
 
 
-def test_a_base_of_the_page_leads_no_comment_elsewhere(blogs: "Blogs") -> None:
+def test_a_base_of_the_page_leads_no_comment_elsewhere(blogs: Blogs) -> None:
     say(blogs.app, "Hello.")
     blogs.site.write(TAG, head="<base href='/elsewhere/'>")
     page = blogs.browser.new_context(locale="zh-CN").new_page()

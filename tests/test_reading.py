@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import test_widget as widget
 from blog import POST, Json, answering, changed_json, say
+from inside import moderate, sql
 from playwright.sync_api import Locator, Page, Route, expect
 from test_widget import (
     TAG,
@@ -21,7 +22,6 @@ from test_widget import (
     idle,
     lists,
     nested,
-    run,
     strict,
     texts,
     write_comment,
@@ -34,7 +34,7 @@ from commentd import App
 
 pytestmark = pytest.mark.slow
 
-browser, outside, settings = widget.browser, widget.outside, widget.settings
+outside, settings = widget.outside, widget.settings
 site, options, faults, asked = widget.site, widget.options, widget.faults, widget.asked
 page, view = widget.page, widget.view
 
@@ -53,11 +53,6 @@ def unreached(faults: list[str], *expected: str) -> None:
     known = ("Failed to load resource", "blocked by CORS policy", *expected)
     assert [fault for fault in faults if not any(word in fault for word in known)] == []
     faults.clear()
-
-
-def judge(app: App, number: int, status: str) -> None:
-    with app.house.store.writing():
-        app.house.store.judge(number, status, int(app.house.world.now()))
 
 
 # Company
@@ -281,14 +276,14 @@ def test_a_look_is_one_small_request_for_one_number(app: App, stay: View, asked:
 def test_comments_that_went_meanwhile_are_no_news_and_hide_none(app: App, stay: View) -> None:
     ids = fill(app, 3)
     page = stay()
-    judge(app, ids[0], "deleted")
-    judge(app, ids[1], "deleted")
+    moderate(app, ids[0], "deleted")
+    moderate(app, ids[1], "deleted")
     pass_time(page, 61)
     expect(page.locator(".fresh")).to_have_text("")
     say(app, "New.", hours=0)
     pass_time(page, 91)
     expect(fresh(page)).to_have_text("1 条新评论")
-    judge(app, ids[2], "deleted")
+    moderate(app, ids[2], "deleted")
     pass_time(page, 61)
     expect(fresh(page)).to_have_count(0)
 
@@ -399,11 +394,11 @@ def test_on_a_closed_page_what_was_let_through_is_told_and_not_to_be_answered(
     app: App, stay: View
 ) -> None:
     shown, held = fill(app, 2)
-    judge(app, shown, "visible")
-    run(app, "UPDATE page SET closed = 1")
+    moderate(app, shown, "visible")
+    sql(app, "UPDATE page SET closed = 1")
     page = stay()
     expect(page.locator("article")).to_have_count(1)
-    judge(app, held, "visible")
+    moderate(app, held, "visible")
     pass_time(page, 61)
     fresh(page).click()
     expect(comment(page, "No. 2.")).to_be_focused()
@@ -663,7 +658,7 @@ def test_nothing_is_offered_in_a_preview_or_a_field(app: App, touch: View) -> No
 
 def test_nothing_is_offered_on_a_closed_page(app: App, touch: View) -> None:
     fill(app, 1)
-    run(app, "UPDATE page SET closed = 1")
+    sql(app, "UPDATE page SET closed = 1")
     page = touch()
     select(page, "No. 1.")
     expect(quote(page)).to_have_count(0)
@@ -674,7 +669,7 @@ def test_nothing_is_offered_on_a_closed_page(app: App, touch: View) -> None:
     [{"server_listen": "127.0.0.1:0", "limits_enabled": False, "moderation_hold": "all"}],
 )
 def test_nothing_is_offered_in_a_comment_that_waits(app: App, touch: View) -> None:
-    judge(app, say(app, "Shown."), "visible")
+    moderate(app, say(app, "Shown."), "visible")
     page = touch()
     page.get_by_label("写下你的想法…").fill("Held.")
     page.get_by_label("昵称").fill("林深")
@@ -936,7 +931,7 @@ def test_a_list_of_the_keys_opens_in_the_language_and_closes_to_where_it_was(
 
 def test_on_a_closed_page_the_keys_for_writing_do_nothing(app: App, touch: View) -> None:
     fill(app, 1)
-    run(app, "UPDATE page SET closed = 1")
+    sql(app, "UPDATE page SET closed = 1")
     page = touch()
     comment(page, "No. 1.").focus()
     for key in "rc":
@@ -1031,7 +1026,7 @@ def test_views_likes_and_comments_of_several_pages_come_in_one_request(
     app: App, view: View, asked: list[str]
 ) -> None:
     fill(app, 2, "/a/")
-    run(app, "UPDATE page SET views = 12345")
+    sql(app, "UPDATE page SET views = 12345")
     TestApp(app).post_json("/page/like", {"page_url": "/a/"})
     page = view(ANYWHERE, head=TAG)
     expect(page.locator("i")).to_have_text(["12,345", "12.345", "2", "1", "0", "0"])
@@ -1741,7 +1736,7 @@ def test_a_comment_with_a_country_only_shows_it_in_each_language(
     app: App, view: View, lang: str, named: str
 ) -> None:
     say(app, "Imported.")
-    run(app, "UPDATE comment SET country = 'FR', location = ''")
+    sql(app, "UPDATE comment SET country = 'FR', location = ''")
     page = view(TAG, lang=lang)
     expect(comment(page, "Imported.").locator(".meta")).to_contain_text(named)
 
@@ -1751,7 +1746,7 @@ def test_a_comment_with_a_country_only_shows_it_in_each_language(
 )
 def test_on_a_closed_page_the_order_stays_in_the_line_of_the_number(app: App, view: View) -> None:
     fill(app, 3)
-    run(app, "UPDATE page SET closed = 1")
+    sql(app, "UPDATE page SET closed = 1")
     page = view(TAG, lang="en")
     expect(page.get_by_text("Comments are closed.")).to_be_visible()
     count = page.locator(".head b").bounding_box()

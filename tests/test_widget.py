@@ -4,10 +4,10 @@ hostile texts, hostile pages, a bad network. `test_writing.py` has its forms."""
 import json
 import re
 import shutil
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 from blog import (
     OWNER,
     POST,
+    Change,
     Json,
     Pages,
     answering,
@@ -30,11 +31,12 @@ from blog import (
     service,
 )
 from conftest import Outside
+from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Locator, Page, Route, expect
-from test_admin import OWNER as OWNER_OF_SITE
-from test_admin import new_admin
+from webob import Request
+from webtest import TestApp
 
-from commentd import App, assets_in
+from commentd import App
 
 pytestmark = pytest.mark.slow
 
@@ -42,6 +44,8 @@ STATIC = Path(__file__).parent.parent / "static"
 EMBED = STATIC / "embed.js"
 README = (STATIC.parent / "README.md").read_text("utf-8")
 TAG = '<script src="SERVICE/embed.js" async></script>'
+TAGS = [TAG, TAG.replace(" async", " defer"), TAG.replace(" async", "")]
+QUERY = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
 TWO = f"""<commentd-thread page="/first/"></commentd-thread>
     <commentd-thread page="/second/"></commentd-thread>{TAG}"""
 
@@ -125,6 +129,8 @@ def view(page: Page, site: Site) -> Callable[..., Page]:
 
     def view(body: str = TAG, path: str = POST, *, at: str = "", **more: str) -> Page:
         site.write(body, path, **more)
+        if "#" in at:
+            page.goto("about:blank")  # else the browser may stay on the page and only jump
         page.goto(site.address + path + at)
         return painted(page)
 
@@ -160,10 +166,41 @@ def fill(app: App, number: int, path: str = POST, **fields: Any) -> list[int]:
     ]
 
 
-def run(app: App, sql: str, *values: Any) -> None:
-    with sqlite3.connect(app.house.store.path) as db:
-        db.execute(sql, values)
-    db.close()
+def hold(page: Page, pattern: str) -> list[Route]:
+    """Requests that wait from now on, until the test lets them go."""
+    held: list[Route] = []
+    page.route(re.compile(pattern), lambda route: held.append(route))
+    return held
+
+
+def jump(page: Page, number: int) -> None:
+    """As a link on the page to a comment does."""
+    page.evaluate("number => { location.hash = '#comment-' + number }", number)
+
+
+def expect_target(page: Page, text: str) -> None:
+    """The link in the address led to the comment with this text."""
+    target = page.locator("[data-target]")
+    expect(target).to_contain_text(text)
+    expect(target).to_be_in_viewport()
+    expect(target).to_be_focused()
+
+
+@contextmanager
+def altering(
+    app: App, change: Callable[[list[Json]], None], path: str = "/comments"
+) -> Iterator[None]:
+    """Lets `change` alter the comments in each answer of the service to this path."""
+
+    def altered(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+        if environ["PATH_INFO"] == path:
+            comments = json.loads(body)["comments"]
+            change(comments)
+            body = changed_json(body, comments=comments)
+        return status, headers, body
+
+    with answering(app, altered):
+        yield
 
 
 def idle(page: Page) -> None:
@@ -174,130 +211,125 @@ def idle(page: Page) -> None:
 # Embedding
 
 
-@pytest.mark.parametrize("tag", [TAG, TAG.replace(" async", " defer"), TAG.replace(" async", "")])
 def test_one_tag_puts_the_comments_of_the_page_behind_itself(
-    app: App, view: Callable[..., Page], asked: list[str], tag: str
+    app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     conversation(app)
-    page = view(f"<h2>评论</h2>{tag}<footer>End</footer>")
-    expect(comment(page, "一行")).to_have_count(1)
-    expect(page.locator("article")).to_have_count(7)
-    expect(page.locator("h2 + script + commentd-thread + footer")).to_have_count(1)
-    query = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
-    assert lists(asked) == [query]
+    for tag in TAGS:
+        asked.clear()
+        page = view(f"<h2>评论</h2>{tag}<footer>End</footer>")
+        expect(comment(page, "一行")).to_have_count(1)
+        expect(page.locator("article")).to_have_count(7)
+        expect(page.locator("h2 + script + commentd-thread + footer")).to_have_count(1)
+        assert lists(asked) == [QUERY], tag
 
 
-@pytest.mark.parametrize(
-    ("attribute", "wanted"),
-    [
-        ('page="/other/"', {"url": "/other/"}),
-        ('page="/某页/?n=1"', {"url": "/某页/?n=1"}),
-        ('page=""', {"url": POST}),
-        ('sort="oldest"', {"sort": "oldest"}),
-        ('sort="likes"', {"sort": "likes"}),
-        ('sort="best&amp;limit=99"', {"sort": "newest"}),
-        ('sort="constructor"', {"sort": "newest"}),
-        ('limit="3"', {"limit": "3"}),
-        ('limit="1000"', {"limit": "100"}),
-        ('limit="0"', {"limit": "10"}),
-        ('limit="-5"', {"limit": "10"}),
-        ('limit="many"', {"limit": "10"}),
-        ('loading="sometimes"', {}),
-    ],
-)
+ATTRIBUTES = [
+    ('page="/other/"', {"url": "/other/"}),
+    ('page="/某页/?n=1"', {"url": "/某页/?n=1"}),
+    ('page=""', {"url": POST}),
+    ('sort="oldest"', {"sort": "oldest"}),
+    ('sort="likes"', {"sort": "likes"}),
+    ('sort="best&amp;limit=99"', {"sort": "newest"}),
+    ('sort="constructor"', {"sort": "newest"}),
+    ('limit="3"', {"limit": "3"}),
+    ('limit="1000"', {"limit": "100"}),
+    ('limit="0"', {"limit": "10"}),
+    ('limit="-5"', {"limit": "10"}),
+    ('limit="many"', {"limit": "10"}),
+    ('loading="sometimes"', {}),
+]
+
+
 def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(
-    view: Callable[..., Page], asked: list[str], attribute: str, wanted: dict[str, str]
+    view: Callable[..., Page], asked: list[str]
 ) -> None:
-    page = view(f"<commentd-thread {attribute}></commentd-thread>{TAG}")
-    expect(page.locator("commentd-thread .none")).to_be_visible()
-    query = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
-    assert lists(asked) == [query | wanted]
+    threads = [f"<commentd-thread {attribute}></commentd-thread>" for attribute, _ in ATTRIBUTES]
+    page = view("".join(threads) + TAG)
+    expect(page.locator("commentd-thread .none")).to_have_count(len(ATTRIBUTES))
+    assert lists(asked) == [QUERY | wanted for _, wanted in ATTRIBUTES]
+
+
+NONE = {
+    "en": "No comments yet.",
+    "zh-CN": "还没有评论",
+    "zh-TW": "還沒有",
+    "fr": "commentaire",
+    "de": "Kommentare",
+}
+SPOKEN = [  # the language around an element, its attribute, and what it speaks
+    ("en", "", "en"),
+    ("zh-CN", "", "zh-CN"),
+    ("ZH", "", "zh-CN"),
+    ("zh-Hans-HK", "", "zh-CN"),
+    ("zh-Hant", "", "zh-TW"),
+    ("en", "lang=zh-TW", "zh-TW"),
+    ("fr-CA", "", "fr"),
+    ("DE", "", "de"),
+    ("sv", "", "en"),
+    ("arn", "", "en"),
+    ("zh-CN", "lang=en", "en"),
+    ("zh-CN", "lang=xx-bad_tag", "en"),
+    ("zh-CN", "lang", "zh-CN"),
+]
 
 
 @pytest.mark.parametrize("options", [{"locale": "zh-CN"}, {"locale": "de-DE"}], ids=["zh", "de"])
-@pytest.mark.parametrize(
-    ("lang", "attribute", "words"),
-    [
-        ("en", "", "No comments yet."),
-        ("zh-CN", "", "还没有评论"),
-        ("ZH", "", "还没有评论"),
-        ("zh-Hans-HK", "", "还没有评论"),
-        ("zh-Hant", "", "還沒有"),
-        ("en", "lang=zh-TW", "還沒有"),
-        ("fr-CA", "", "commentaire"),
-        ("DE", "", "Kommentare"),
-        ("sv", "", "No comments yet."),
-        ("arn", "", "No comments yet."),
-        ("zh-CN", "lang=en", "No comments yet."),
-        ("zh-CN", "lang=xx-bad_tag", "No comments yet."),
-        ("zh-CN", "lang", "还没有评论"),
-        ("", "", None),
-    ],
-)
-def test_the_language_is_of_the_element_else_of_the_page_else_of_the_browser(
-    view: Callable[..., Page], options: Json, lang: str, attribute: str, words: str | None
+def test_the_language_is_the_nearest_one_else_that_of_the_browser(
+    view: Callable[..., Page], options: Json
 ) -> None:
-    page = view(f"<commentd-thread {attribute}></commentd-thread>{TAG}", lang=lang)
-    default = "还没有评论" if options["locale"] == "zh-CN" else "Kommentare"
-    expect(page.locator(".none")).to_contain_text(words or default)
-    languages = {"还": "zh-CN", "還": "zh-TW", "N": "en", "c": "fr", "K": "de"}
-    expect(page.locator("section")).to_have_attribute("lang", languages[(words or default)[0]])
+    body = "".join(
+        f"<main lang={lang}><div><commentd-thread {attribute}></commentd-thread></div></main>"
+        for lang, attribute, _ in SPOKEN
+    )
+    page = view(f"{body}<commentd-thread></commentd-thread>{TAG}", lang="")
+    default = "zh-CN" if options["locale"] == "zh-CN" else "de"
+    for number, wanted in enumerate([*(wanted for *_, wanted in SPOKEN), default]):
+        thread = page.locator("commentd-thread").nth(number)
+        expect(thread.locator(".none")).to_contain_text(NONE[wanted])
+        expect(thread.locator("section")).to_have_attribute("lang", wanted)
+    for lang, wanted in (("fr-CA", "fr"), ("zh-Hant", "zh-TW")):
+        view(lang=lang)
+        expect(page.locator(".none")).to_contain_text(NONE[wanted])
 
 
-@pytest.mark.parametrize(("lang", "name"), [("zh-CN", "评论"), ("de", "Comments")])
 def test_a_browser_without_sheets_for_shadow_roots_gets_a_link_to_the_thread(
-    app: App,
-    page: Page,
-    view: Callable[..., Page],
-    site: Site,
-    faults: list[str],
-    lang: str,
-    name: str,
+    app: App, page: Page, view: Callable[..., Page], site: Site, faults: list[str]
 ) -> None:
     fill(app, 1)
     page.add_init_script("""
         delete ShadowRoot.prototype.adoptedStyleSheets
         window.CSSStyleSheet = class { constructor() { throw new TypeError('Illegal') } }""")
-    view(TAG, lang=lang)
-    expect(page.locator("commentd-thread")).to_have_count(0)
-    assert faults == ["TypeError: Illegal"]
-    faults.clear()
-    page.get_by_role("link", name=name).click()
-    assert page.url.startswith(f"{site.service}/thread?url=")
-    expect(page.get_by_text("No. 1.")).to_be_visible()
+    for lang, name in (("zh-CN", "评论"), ("de", "Comments")):
+        view(lang=lang)
+        expect(page.locator("commentd-thread")).to_have_count(0)
+        assert faults == ["TypeError: Illegal"]
+        faults.clear()
+        page.get_by_role("link", name=name).click()
+        assert page.url.startswith(f"{site.service}/thread?url=")
+        expect(page.get_by_text("No. 1.")).to_be_visible()
 
 
-def test_the_nearest_language_counts_where_a_page_has_two(view: Callable[..., Page]) -> None:
-    page = view(f"<main lang=zh><div>{TAG}</div></main>", lang="en")
-    expect(page.locator(".none")).to_contain_text("还没有评论")
-
-
-def test_a_lazy_thread_waits_until_it_is_near(view: Callable[..., Page], asked: list[str]) -> None:
-    essay = '<div style="height: 9000px">An essay</div>'
-    page = view(essay + "<commentd-thread loading=lazy></commentd-thread>" + TAG)
-    expect(page.locator("commentd-thread")).to_have_count(1)
-    idle(page)
-    assert lists(asked) == []
+def test_a_lazy_thread_waits_until_it_is_near_or_a_link_leads_into_it(
+    app: App, view: Callable[..., Page], asked: list[str]
+) -> None:
+    number = fill(app, 3)[0]
+    essay = f'<h2 id="part">One</h2><a href="#comment-{number}">See there</a>'
+    far = '<div style="height: 9000px">An essay</div><commentd-thread loading=lazy>'
+    body = f"{essay}{far}</commentd-thread>{TAG}"
+    page = view(body)
+    expect(page.locator("commentd-thread:defined")).to_have_count(1)
+    for change in ("", "history.replaceState({scroll: 9}, '')", "location.hash = '#part'"):
+        page.evaluate(f"() => {{ {change} }}")
+        idle(page)
+        idle(page)
+        assert lists(asked) == [], change
     page.mouse.wheel(0, 9000)
-    expect(page.locator(".none")).to_be_visible()
+    expect(comment(page, "No. 1.")).to_be_visible()
     assert len(lists(asked)) == 1
-
-
-def test_a_lazy_thread_that_a_link_leads_into_comes_at_once(
-    app: App, view: Callable[..., Page]
-) -> None:
-    number = fill(app, 3)[0]
-    body = '<div style="height: 9000px">An essay</div><commentd-thread loading=lazy>'
-    page = view(body + "</commentd-thread>" + TAG, at=f"#comment-{number}")
+    view(body, at=f"#comment-{number}")
     expect(comment(page, "No. 1.")).to_be_in_viewport()
-
-
-def test_a_lazy_thread_comes_when_a_link_on_the_page_leads_into_it(
-    app: App, view: Callable[..., Page]
-) -> None:
-    number = fill(app, 3)[0]
-    body = f'<a href="#comment-{number}">See there</a><div style="height: 9000px">An essay</div>'
-    page = view(body + "<commentd-thread loading=lazy></commentd-thread>" + TAG)
+    view(body, at="#part")
     expect(page.locator("commentd-thread:defined")).to_have_count(1)
     page.get_by_text("See there").click()
     expect(comment(page, "No. 1.")).to_be_in_viewport()
@@ -306,34 +338,22 @@ def test_a_lazy_thread_comes_when_a_link_on_the_page_leads_into_it(
 def test_several_threads_of_one_page_are_each_their_own(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
-    say(app, "Of the first.", page="/first/")
-    say(app, "Of the second.", page="/second/")
-    threads = "".join(
-        f"<commentd-thread page=/{p}/></commentd-thread>" for p in ("first", "second")
-    )
-    page = view(threads + TAG)
-    expect(page.locator("commentd-thread")).to_have_count(2)
-    for name in ("first", "second"):
-        expect(page.locator(f"[page='/{name}/'] .body")).to_have_text(f"Of the {name}.")
-    assert [query["url"] for query in lists(asked)] == ["/first/", "/second/"]
-
-
-def test_a_link_to_a_comment_goes_to_its_thread_and_leaves_the_other_alone(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
     fill(app, 25, "/first/")
     ids = fill(app, 25, "/second/")
-    threads = "".join(
-        f"<commentd-thread page=/{p}/></commentd-thread>" for p in ("first", "second")
-    )
-    page = view(threads + TAG, at=f"#comment-{ids[0]}")
+    for name in ("first", "second"):
+        say(app, f"Of the {name}.", page=f"/{name}/", hours=0)
+    page = view(TWO)
+    for name in ("first", "second"):
+        expect(page.locator(f"[page='/{name}/'] .body").first).to_have_text(f"Of the {name}.")
+    assert [query["url"] for query in lists(asked)] == ["/first/", "/second/"]
+    view(TWO, at=f"#comment-{ids[0]}")
     first, second = page.locator("[page='/first/']"), page.locator("[page='/second/']")
     expect(second.locator("[data-target]")).to_contain_text("No. 1.")
     expect(second.locator("[data-target]")).to_be_in_viewport()
     expect(first.locator("article")).to_have_count(10)
     first.get_by_role("button", name="显示更多").click()
     expect(first.locator("article")).to_have_count(20)
-    page.evaluate("id => { location.hash = '#comment-' + id }", ids[1])
+    jump(page, ids[1])
     expect(second.locator("[data-target]")).to_contain_text("No. 2.")
     settled(page)
     expect(first.locator("article")).to_have_count(20)
@@ -341,54 +361,49 @@ def test_a_link_to_a_comment_goes_to_its_thread_and_leaves_the_other_alone(
     assert page.evaluate("document.activeElement.getAttribute('page')") == "/second/"
 
 
-@pytest.mark.parametrize("tag", [TAG, TAG.replace(" async", "")])
 def test_a_script_in_the_head_serves_the_element_in_the_body(
-    app: App, view: Callable[..., Page], tag: str
+    app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     say(app, "Hello.")
-    page = view("<commentd-thread></commentd-thread>", head=tag)
-    expect(page.locator(".body")).to_have_text("Hello.")
-    expect(page.locator("commentd-thread")).to_have_count(1)
-
-
-@pytest.mark.parametrize("body", ["<p>Hello.</p>", "<form name=head>Hello.</form>"])
-def test_a_script_in_the_head_of_a_page_without_an_element_does_nothing(
-    app: App, view: Callable[..., Page], asked: list[str], body: str
-) -> None:
-    page = view(body, head=TAG)
-    page.wait_for_function("() => !!customElements.get('commentd-thread')")
-    idle(page)
-    expect(page.locator("commentd-thread")).to_have_count(0)
+    for tag in (TAG, TAGS[2]):
+        page = view("<commentd-thread></commentd-thread>", head=tag)
+        expect(page.locator(".body")).to_have_text("Hello.")
+        expect(page.locator("commentd-thread")).to_have_count(1)
+    asked.clear()
+    for body in ("<p>No element.</p>", "<form name=head>No element.</form>"):
+        view(body, head=TAG)
+        page.wait_for_function("() => !!customElements.get('commentd-thread')")
+        idle(page)
+        expect(page.locator("commentd-thread")).to_have_count(0)
     assert lists(asked) == []
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_a_script_that_is_there_twice_makes_one_thread(
+    app: App, view: Callable[..., Page], asked: list[str]
+) -> None:
+    say(app, "Hello.")
+    for body in (
         TAG + TAG,
         f"<div>{TAG}</div><p>Between</p>{TAG}",
         f"<commentd-thread></commentd-thread>{TAG}{TAG}",
-        TAG.replace(" async", "") * 2,
-        TAG.replace(" async", "") + "<p>Between</p>" + TAG,
-    ],
-)
-def test_a_script_that_is_there_twice_makes_one_thread(
-    app: App, view: Callable[..., Page], asked: list[str], body: str
-) -> None:
-    say(app, "Hello.")
-    page = view(body + "<i data-commentd-count=/2026/lines/></i>", head=TAG)
-    expect(page.locator(".body")).to_have_text("Hello.")
-    expect(page.locator("i")).to_have_text("1")
-    settled(page)
-    expect(page.locator("commentd-thread")).to_have_count(1)
-    assert len(lists(asked)) == 1
-    assert len([line for line in asked if "/pages?" in line]) == 1
+        TAGS[2] + TAGS[2],
+        TAGS[2] + "<p>Between</p>" + TAG,
+    ):
+        asked.clear()
+        page = view(body + "<i data-commentd-count=/2026/lines/></i>", head=TAG)
+        expect(page.locator(".body")).to_have_text("Hello.")
+        expect(page.locator("i")).to_have_text("1")
+        settled(page)
+        expect(page.locator("commentd-thread")).to_have_count(1)
+        assert len(lists(asked)) == 1, body
+        assert len([line for line in asked if "/pages?" in line]) == 1, body
 
 
-def test_a_tag_that_comes_with_a_page_swapped_by_script_makes_its_thread(
+def test_tags_and_elements_that_a_script_adds_make_their_threads(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     say(app, "Of the second.", page="/second/")
+    say(app, "Hello.", page="/made/")
     page = view(f"<main>{TAG}</main>")
     expect(page.locator(".none")).to_be_visible()
     page.evaluate("""() => {
@@ -398,82 +413,60 @@ def test_a_tag_that_comes_with_a_page_swapped_by_script_makes_its_thread(
         document.querySelector('main').replaceChildren(tag)
     }""")
     expect(page.locator(".body")).to_have_text("Of the second.")
-    assert [query["url"] for query in lists(asked)] == [POST, "/second/"]
-
-
-def test_an_element_made_by_a_script_works_wherever_it_appears(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
-    say(app, "Hello.", page="/made/")
-    page = view("<main>A post.</main>", head=TAG.replace(" async", ""))
     page.evaluate("""() => {
         const thread = document.createElement('commentd-thread')
         thread.setAttribute('page', '/wrong/')
         thread.setAttribute('page', '/made/')
         thread.lang = 'en'
-        document.querySelector('main').append(thread)
+        document.querySelector('main').replaceChildren(thread)
     }""")
     expect(page.locator("main .body")).to_have_text("Hello.")
     expect(page.get_by_label("Write a comment…")).to_be_visible()
-    assert [query["url"] for query in lists(asked)] == ["/made/"]
+    assert [query["url"] for query in lists(asked)] == [POST, "/second/", "/made/"]
 
 
-@pytest.mark.parametrize(
-    ("change", "wanted"),
-    [
-        ("thread.setAttribute('page', '/second/')", {"url": "/second/", "sort": "newest"}),
-        ("thread.setAttribute('sort', 'oldest')", {"url": "/first/", "sort": "oldest"}),
-        ("thread.lang = 'en'", {"url": "/first/", "sort": "newest"}),
-        (
-            "thread.setAttribute('page', '/second/'); thread.setAttribute('sort', 'oldest')",
-            {"url": "/second/", "sort": "oldest"},
-        ),
-    ],
-)
 def test_a_changed_attribute_asks_once_and_replaces_what_was_there(
-    app: App, view: Callable[..., Page], asked: list[str], change: str, wanted: dict[str, str]
+    app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     say(app, "Of the first.", page="/first/")
     say(app, "Of the second.", page="/second/")
-    page = view("<commentd-thread page=/first/></commentd-thread>" + TAG)
-    expect(page.locator(".body")).to_have_text("Of the first.")
-    page.evaluate(f"() => {{ const thread = document.querySelector('commentd-thread'); {change} }}")
-    text = "Of the second." if wanted["url"] == "/second/" else "Of the first."
-    expect(page.locator(".body")).to_have_text(text)
-    expect(page.locator("section")).to_have_count(1)
-    settled(page)
-    assert [{k: query[k] for k in wanted} for query in lists(asked)[1:]] == [wanted]
-
-
-def test_an_attribute_set_to_what_it_is_asks_for_nothing(
-    view: Callable[..., Page], asked: list[str]
-) -> None:
     page = view("<commentd-thread page=/first/ limit=5></commentd-thread>" + TAG)
-    expect(page.locator(".none")).to_be_visible()
-    page.locator("commentd-thread").evaluate("""thread => {
-        thread.setAttribute('page', '/first/')
-        thread.setAttribute('limit', '05')
-        thread.setAttribute('sort', 'newest')
-    }""")
+    expect(page.locator(".body")).to_have_text("Of the first.")
+
+    def change(**attributes: str) -> None:
+        set_all = "(it, all) => { for (const [k, v] of Object.entries(all)) it.setAttribute(k, v) }"
+        page.locator("commentd-thread").evaluate(set_all, attributes)
+
+    for attributes, url, sort in (
+        ({"page": "/second/"}, "/second/", "newest"),
+        ({"sort": "oldest"}, "/second/", "oldest"),
+        ({"lang": "en"}, "/second/", "oldest"),
+        ({"page": "/first/", "sort": "newest"}, "/first/", "newest"),
+    ):
+        asked.clear()
+        change(**attributes)
+        text = "Of the second." if url == "/second/" else "Of the first."
+        expect(page.locator(".body")).to_have_text(text)
+        page.wait_for_function("() => !document.querySelector('commentd-thread').shadowRoot"
+                               ".querySelector('.wait')")  # fmt: skip
+        expect(page.locator("section")).to_have_count(1)
+        settled(page)
+        found = [(query["url"], query["sort"]) for query in lists(asked)]
+        assert found == [(url, sort)], attributes
+    change(page="/first/", limit="05", sort="newest")
     idle(page)
     assert len(lists(asked)) == 1
 
 
-@pytest.mark.parametrize(
-    ("theme", "colour"),
-    [
-        ("light", r"^color\(xyz-d65 0 0 0\)$"),
-        ("dark", r"^color\(xyz-d65 0\.[12]"),
-        ("", r"^color\(xyz-d65 0 0 0\)$"),
-        ("x", r"^color\(xyz-d65 0 0 0\)$"),
-    ],
-)
-def test_a_theme_gives_the_text_its_colour(
-    view: Callable[..., Page], theme: str, colour: str
-) -> None:
-    page = view(f"<commentd-thread theme='{theme}'></commentd-thread>" + TAG)
-    expect(page.get_by_text("还没有评论")).to_be_visible()
-    expect(page.locator("section")).to_have_css("color", re.compile(colour))
+def test_a_theme_gives_the_text_its_colour(view: Callable[..., Page]) -> None:
+    themes = ("light", "dark", "", "x")
+    threads = [f"<commentd-thread theme='{theme}'></commentd-thread>" for theme in themes]
+    page = view("".join(threads) + TAG)
+    expect(page.get_by_text("还没有评论")).to_have_count(4)
+    for number, theme in enumerate(themes):
+        light = r"0\.[12]" if theme == "dark" else r"0 0 0\)$"
+        colour = re.compile(r"^color\(xyz-d65 " + light)
+        expect(page.locator("section").nth(number)).to_have_css("color", colour)
 
 
 @pytest.mark.parametrize("end", ["continue", "abort"])
@@ -482,8 +475,7 @@ def test_an_answer_for_the_page_before_is_dropped(
 ) -> None:
     say(app, "Of the first.", page="/first/")
     say(app, "Of the second.", page="/second/")
-    held: list[Route] = []
-    page.route(re.compile(r"comments\?url=%2Ffirst"), lambda route: held.append(route))
+    held = hold(page, r"comments\?url=%2Ffirst")
     view("<commentd-thread page=/first/></commentd-thread>" + TAG)
     expect(page.locator("commentd-thread")).to_have_js_property("language", "zh-CN")
     expect(page.locator(".wait")).to_be_attached()
@@ -498,13 +490,14 @@ def test_an_answer_for_the_page_before_is_dropped(
     settled(page)
     assert texts(page) == ["Of the second."]
     expect(page.get_by_role("alert")).to_have_count(0)
-    faults.clear()  # the browser's own word on a request that failed
+    faults.clear()  # what the browser says of a request that failed
 
 
-def test_an_element_that_is_moved_asks_for_nothing_again_and_still_works(
+def test_an_element_is_moved_put_back_on_another_route_and_taken_away(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     ids = fill(app, 12)
+    say(app, "Of the second.", page="/second/")
     page = view("<main></main><aside><commentd-thread limit=20></commentd-thread></aside>" + TAG)
     expect(page.locator("article")).to_have_count(12)
     page.evaluate("""() => {
@@ -514,23 +507,14 @@ def test_an_element_that_is_moved_asks_for_nothing_again_and_still_works(
         document.body.append(thread)
         document.querySelector('main').append(thread)
     }""")
-    page.evaluate("id => { location.hash = '#comment-' + id }", ids[0])
+    jump(page, ids[0])
     expect(page.locator("main [data-target]")).to_contain_text("No. 1.")
-    heart = comment(page, "No. 1.").get_by_role("button", name="赞 0")
-    heart.click()
+    comment(page, "No. 1.").get_by_role("button", name="赞 0").click()
     expect(comment(page, "No. 1.").get_by_role("button", name="赞 1")).to_be_visible()
     settled(page)
     assert len(lists(asked)) == 1
     assert len([line for line in asked if line.endswith("/comment/like")]) == 1
     assert page.locator("commentd-thread").evaluate("it => it.childElementCount") <= 1
-
-
-def test_an_element_that_is_put_back_on_another_route_shows_that_one(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
-    say(app, "Of the second.", page="/second/")
-    page = view("<commentd-thread></commentd-thread>" + TAG)
-    expect(page.locator(".none")).to_be_visible()
     page.evaluate("""() => {
         const thread = document.querySelector('commentd-thread')
         thread.remove()
@@ -539,27 +523,18 @@ def test_an_element_that_is_put_back_on_another_route_shows_that_one(
     }""")
     expect(page.locator(".body")).to_have_text("Of the second.")
     assert [query["url"] for query in lists(asked)] == [POST, "/second/"]
-
-
-def test_an_element_that_was_taken_away_follows_no_links(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
-    fill(app, 2)
-    page = view()
-    expect(page.locator("article")).to_have_count(2)
+    asked.clear()
     page.locator("commentd-thread").evaluate("it => it.remove()")
     page.evaluate("location.hash = '#comment-99'")
-    settled(page)
-    assert len(lists(asked)) == 1
-    assert [line for line in asked if "more.js" in line] == []
+    idle(page)
+    assert [line for line in asked if "/comments" in line] == []
 
 
 def test_an_element_that_goes_while_it_loads_leaves_nothing_behind(
     app: App, view: Callable[..., Page], page: Page, asked: list[str]
 ) -> None:
     number = fill(app, 2)[0]
-    held: list[Route] = []
-    page.route(re.compile(r"/comments\?"), lambda route: held.append(route))
+    held = hold(page, r"/comments\?")
     view(at=f"#comment-{number}")
     expect(page.locator(".wait")).to_be_attached()
     page.locator("commentd-thread").evaluate("it => it.remove()")
@@ -570,9 +545,10 @@ def test_an_element_that_goes_while_it_loads_leaves_nothing_behind(
     assert len(lists(asked)) == 1
 
 
-@pytest.mark.parametrize(
-    ("at", "canonical", "wanted"),
-    [
+def test_the_page_is_that_of_the_canonical_link_else_that_of_the_address(
+    view: Callable[..., Page], asked: list[str]
+) -> None:
+    for at, canonical, wanted in (
         ("", "", POST),
         ("?id=3&utm_source=feed", "", POST + "?id=3&utm_source=feed"),
         ("?id=3#top", "", POST + "?id=3"),
@@ -582,15 +558,12 @@ def test_an_element_that_goes_while_it_loads_leaves_nothing_behind(
         ("", "http://[broken/", POST),
         ("#/notes/1", "", POST + "#/notes/1"),
         ("#!/notes/1", "", POST + "#!/notes/1"),
-    ],
-)
-def test_the_page_is_that_of_the_canonical_link_else_that_of_the_address(
-    view: Callable[..., Page], asked: list[str], at: str, canonical: str, wanted: str
-) -> None:
-    head = f'<link rel="canonical" href="{canonical}">' if canonical else ""
-    page = view(head=head, at=at)
-    expect(page.locator(".none")).to_be_visible()
-    assert [query["url"] for query in lists(asked)] == [wanted]
+    ):
+        asked.clear()
+        head = f'<link rel="canonical" href="{canonical}">' if canonical else ""
+        page = view(head=head, at=at)
+        expect(page.locator(".none")).to_be_visible()
+        assert [query["url"] for query in lists(asked)] == [wanted], (at, canonical)
 
 
 def test_a_chinese_path_is_one_page_however_it_is_spelt(
@@ -622,44 +595,15 @@ def test_all_counts_of_a_page_come_by_one_request(
 ) -> None:
     fill(app, 3, "/three/")
     say(app, "Hello.", page="/one/")
-    wanted = ["/three/", "/one/", "/unknown/", "/three/"]
-    page = view("".join(f'<i data-commentd-count="{path}">?</i>' for path in wanted), head=TAG)
-    expect(page.locator("i")).to_have_text(["3", "1", "0", "3"])
-    settled(page)
-    assert counted(asked) == [wanted]
-    assert lists(asked) == []
-
-
-def test_more_than_a_hundred_counts_come_in_as_few_requests_as_they_fit(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
-    say(app, "Hello.", page="/last/")
-    wanted = [*(f"/2026/{n}/" for n in range(130)), "/last/"]
-    page = view("".join(f'<i data-commentd-count="{path}"></i>' for path in wanted), head=TAG)
-    expect(page.locator("i")).to_have_text(["0"] * 130 + ["1"])
-    settled(page)
-    assert counted(asked) == [wanted[:100], wanted[100:]]
-
-
-@pytest.mark.parametrize("letters", ["a" * 1980, "a" * 1980 + "a/" * 30, "字" * 300, "/" * 1980])
-def test_long_addresses_are_counted_in_requests_that_every_proxy_passes(
-    app: App, view: Callable[..., Page], asked: list[str], letters: str
-) -> None:
-    wanted = [f"/{n}/" + letters for n in range(8)]
-    wanted.append("/9/" + "字" * 300)
-    say(app, "Hello.", page=wanted[-1])
-    page = view("".join(f'<i data-commentd-count="{path}"></i>' for path in wanted), head=TAG)
-    expect(page.locator("i")).to_have_text(["0"] * 8 + ["1"])
-    settled(page)
-    assert [path for paths in counted(asked) for path in paths] == wanted
-
-
-def test_a_count_that_is_added_later_is_asked_for_alone(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
     fill(app, 2, "/late/")
-    page = view("<i data-commentd-count=/first/></i><main></main>", head=TAG)
-    expect(page.locator("i")).to_have_text("0")
+    wanted = ["/three/", "/one/", "/unknown/", "", "/three/"]
+    marks = "".join(f'<i data-commentd-count="{path}">?</i>' for path in wanted)
+    page = view(f"{marks}<main></main>", head=TAG)
+    expect(page.locator("i")).to_have_text(["3", "1", "0", "0", "3"])
+    settled(page)
+    asked_for = [path or POST for path in wanted]
+    assert counted(asked) == [asked_for]
+    assert lists(asked) == []
     page.evaluate("""() => {
         const [item, mark] = ['p', 'i'].map(tag => document.createElement(tag))
         mark.dataset.commentdCount = '/late/'
@@ -668,30 +612,25 @@ def test_a_count_that_is_added_later_is_asked_for_alone(
     }""")
     expect(page.locator("main i")).to_have_text("2")
     settled(page)
-    assert counted(asked) == [["/first/"], ["/late/"]]
+    assert counted(asked) == [asked_for, ["/late/"]]
 
 
-def test_an_empty_count_spoils_no_other(
+def test_many_counts_and_long_addresses_come_in_requests_that_every_proxy_passes(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
-    say(app, "Hello.", page="/one/")
-    page = view("<i data-commentd-count></i><i data-commentd-count=/one/></i>", head=TAG)
-    expect(page.locator("i").nth(1)).to_have_text("1")
-    settled(page)
-    assert len(counted(asked)) <= 2
-
-
-def test_counts_that_cannot_be_had_leave_what_the_page_says(
-    app: App, page: Page, view: Callable[..., Page], faults: list[str]
-) -> None:
-    page.route(re.compile("/pages"), lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
-    with page.expect_response(re.compile("/pages")):
-        view("<i data-commentd-count=/one/>some</i>" + TAG)
-    expect(page.locator(".none")).to_be_visible()
-    settled(page)
-    expect(page.locator("i")).to_have_text("some")
-    assert [fault for fault in faults if "502" not in fault] == []
-    faults.clear()
+    last = "/last/" + "字" * 300
+    say(app, "Hello.", page=last)
+    hundred = [f"/2026/{n}/" for n in range(130)]
+    long = ("a" * 1980, "a" * 1980 + "a/" * 30, "字" * 300, "/" * 1980)
+    for paths in (hundred, *([f"/{n}/" + letters for n in range(8)] for letters in long)):
+        asked.clear()
+        wanted = [*paths, last]
+        page = view("".join(f'<i data-commentd-count="{path}"></i>' for path in wanted), head=TAG)
+        expect(page.locator("i")).to_have_text(["0"] * len(paths) + ["1"])
+        settled(page)
+        requests = counted(asked)
+        assert [path for paths in requests for path in paths] == wanted
+        assert paths is not hundred or len(requests[0]) == 100
 
 
 # Events
@@ -743,9 +682,6 @@ def left_of(article: Locator) -> float:
     return box["x"]
 
 
-@pytest.mark.parametrize(
-    "options", [{"viewport": {"width": w, "height": 720}} for w in (320, 1280)]
-)
 def test_answers_are_indented_twice_and_then_say_whom_they_answer(
     app: App, view: Callable[..., Page]
 ) -> None:
@@ -755,13 +691,16 @@ def test_answers_are_indented_twice_and_then_say_whom_they_answer(
     expect(page.locator("article .body")).to_have_text(
         [*(f"Depth {n}." for n in range(6)), "Late."]
     )
-    lefts = [left_of(article) for article in page.locator("article").all()]
-    assert lefts[0] < lefts[1] < lefts[2] == lefts[3] == lefts[4] == lefts[5] == lefts[6]
-    names = [line.splitlines()[0] for line in page.locator(".meta").all_inner_texts()]
-    assert names == [*"ABCDEF", "Z"]
-    said = [re.findall(r"›\s*(\w)", line) for line in page.locator(".meta").all_inner_texts()]
+    metas = page.locator(".meta").all_inner_texts()
+    assert [line.splitlines()[0] for line in metas] == [*"ABCDEF", "Z"]
+    said = [re.findall(r"›\s*(\w)", line) for line in metas]
     assert said == [[], [], [], ["C"], ["D"], ["E"], ["C"]]
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for width in (320, 1280):
+        page.set_viewport_size({"width": width, "height": 720})
+        lefts = [left_of(article) for article in page.locator("article").all()]
+        assert lefts[0] < lefts[1] < lefts[2], width
+        assert {*lefts[2:]} == {lefts[2]}, width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
 def test_an_answer_to_a_list_stands_beside_it_and_not_in_it(
@@ -777,47 +716,56 @@ def test_an_answer_to_a_list_stands_beside_it_and_not_in_it(
     expect(page.get_by_role("button", name="展开 2 条回复")).to_be_visible()
 
 
-@pytest.mark.parametrize("how", ["mouse", "Enter", "Space"])
-def test_answers_are_folded_and_unfolded(app: App, view: Callable[..., Page], how: str) -> None:
+def test_answers_are_folded_and_unfolded(app: App, view: Callable[..., Page]) -> None:
     nested(app, 4)
     page = view()
     line = page.locator(".line").first
-    expect(line).to_have_attribute("aria-expanded", "true")
-    expect(line).to_have_accessible_name("收起回复")
 
-    def press() -> None:
+    def press(how: str) -> None:
         if how == "mouse":
             line.click(position={"x": 12, "y": 20})
         else:
             line.focus()
             page.keyboard.press(how)
 
-    press()
-    expect(line).to_have_attribute("aria-expanded", "false")
-    expect(line).to_have_accessible_name("展开 3 条回复")
-    expect(comment(page, "Depth 0.")).to_be_visible()
-    expect(comment(page, "Depth 1.")).to_be_hidden()
-    expect(line).to_be_focused()
-    press()
-    expect(line).to_have_attribute("aria-expanded", "true")
-    expect(comment(page, "Depth 3.")).to_be_visible()
-    expect(line).to_be_focused()
+    for how in ("mouse", "Enter", "Space"):
+        expect(line).to_have_attribute("aria-expanded", "true")
+        expect(line).to_have_accessible_name("收起回复")
+        press(how)
+        expect(line).to_have_attribute("aria-expanded", "false")
+        expect(line).to_have_accessible_name("展开 3 条回复")
+        expect(comment(page, "Depth 0.")).to_be_visible()
+        expect(comment(page, "Depth 1.")).to_be_hidden()
+        expect(line).to_be_focused()
+        press(how)
+        expect(comment(page, "Depth 3.")).to_be_visible()
+        expect(line).to_be_focused()
 
 
-@pytest.mark.parametrize("how", ["mouse", "Enter"])
-def test_more_comments_come_behind_those_that_are_there(
-    app: App, view: Callable[..., Page], asked: list[str], how: str
+def test_more_comments_come_behind_those_that_are_there_in_the_order_chosen(
+    app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     fill(app, 25)
     page = view()
-    more = page.get_by_role("button", name="显示更多")
-    for there in (10, 20):
-        expect(page.locator("article")).to_have_count(there)
-        more.click() if how == "mouse" else more.press(how)
-        expect(page.locator("article").nth(there)).to_be_focused()
+    more, order = page.get_by_role("button", name="显示更多"), page.get_by_label("排序")
+    expect(order).to_have_value("newest")
+    expect(page.locator("article")).to_have_count(10)
+    more.click()
+    expect(page.locator("article").nth(10)).to_be_focused()
+    expect(page.locator("article")).to_have_count(20)
+    more.press("Enter")
+    expect(page.locator("article").nth(20)).to_be_focused()
     expect(more).to_have_count(0)
     assert texts(page) == [f"No. {n}." for n in range(25, 0, -1)]
-    assert [query["page"] for query in lists(asked)] == ["1", "2", "3"]
+    order.select_option("最早")
+    expect(page.locator(".body").first).to_have_text("No. 1.")
+    expect(order).to_have_value("oldest")
+    more.click()
+    expect(page.locator("article")).to_have_count(20)
+    assert texts(page) == [f"No. {n}." for n in range(1, 21)]
+    found = [(query["sort"], query["page"]) for query in lists(asked)]
+    newest, oldest = [("newest", n) for n in "123"], [("oldest", n) for n in "12"]
+    assert found == newest + oldest
 
 
 def test_a_comment_that_comes_between_two_pages_makes_no_double(
@@ -833,52 +781,25 @@ def test_a_comment_that_comes_between_two_pages_makes_no_double(
     expect(comment(page, "No. 15.")).to_be_focused()
 
 
-def test_more_is_in_the_order_that_was_chosen(
-    app: App, view: Callable[..., Page], asked: list[str]
+def test_the_order_that_was_chosen_last_is_shown_whatever_comes_last(
+    app: App, view: Callable[..., Page], page: Page
 ) -> None:
-    fill(app, 25)
-    page = view()
-    order = page.get_by_label("排序")
-    expect(order).to_have_value("newest")
-    order.select_option("最早")
-    expect(page.locator(".body").first).to_have_text("No. 1.")
-    expect(order).to_have_value("oldest")
-    page.get_by_role("button", name="显示更多").click()
-    expect(page.locator("article")).to_have_count(20)
-    assert texts(page) == [f"No. {n}." for n in range(1, 21)]
-    assert [(q["sort"], q["page"]) for q in lists(asked)] == [
-        ("newest", "1"),
-        ("oldest", "1"),
-        ("oldest", "2"),
-    ]
-
-
-def test_the_most_liked_come_first_where_a_reader_wants_them(
-    app: App, view: Callable[..., Page]
-) -> None:
-    for text, likes in (("Some.", 1), ("Most.", 3), ("None.", 0)):
-        say(app, text, likes=likes)
-    page = view()
+    for hours, (text, likes) in enumerate((("Some.", 1), ("Most.", 3), ("None.", 0))):
+        say(app, text, likes=likes, hours=9 - hours)
+    view()
     page.get_by_label("排序").focus()
     page.keyboard.press("End")
     expect(page.locator(".body")).to_have_text(["Most.", "Some.", "None."])
     expect(page.get_by_label("排序")).to_be_focused()
-
-
-def test_the_order_that_was_chosen_last_is_shown_whatever_comes_last(
-    app: App, view: Callable[..., Page], page: Page
-) -> None:
-    fill(app, 3)
-    held: list[Route] = []
-    page.route(re.compile("sort=likes"), lambda route: held.append(route))
+    held = hold(page, "sort=likes")
     view()
     page.get_by_label("排序").select_option("最多赞")
     page.get_by_label("排序").select_option("最早")
-    expect(page.locator(".body").first).to_have_text("No. 1.")
+    expect(page.locator(".body").first).to_have_text("Some.")
     with page.expect_response(re.compile("sort=likes")):
         held[0].continue_()
     settled(page)
-    assert texts(page) == ["No. 1.", "No. 2.", "No. 3."]
+    assert texts(page) == ["Some.", "Most.", "None."]
     expect(page.get_by_label("排序")).to_have_value("oldest")
 
 
@@ -886,8 +807,7 @@ def test_more_that_comes_when_the_order_has_changed_is_dropped(
     app: App, view: Callable[..., Page], page: Page
 ) -> None:
     fill(app, 25)
-    held: list[Route] = []
-    page.route(re.compile("sort=newest.*page=2"), lambda route: held.append(route))
+    held = hold(page, "sort=newest.*page=2")
     view()
     page.get_by_role("button", name="显示更多").click()
     page.get_by_label("排序").select_option("最早")
@@ -908,10 +828,10 @@ def answers(app: App, number: int, path: str = POST) -> list[int]:
     ]
 
 
-def test_a_thread_with_hundreds_of_answers_comes_in_hundreds(
-    app: App, view: Callable[..., Page], asked: list[str]
+def test_a_thread_with_hundreds_of_answers_comes_in_hundreds_and_links_lead_into_it(
+    app: App, view: Callable[..., Page]
 ) -> None:
-    answers(app, 230)
+    ids = answers(app, 230)
     page = view()
     more = page.get_by_role("button", name="显示更多")
     for there in (100, 200):
@@ -920,17 +840,24 @@ def test_a_thread_with_hundreds_of_answers_comes_in_hundreds(
         expect(page.locator("article").nth(1 + there)).to_be_focused()
     expect(more).to_have_count(0)
     assert texts(page)[1:] == [f"Answer {n}." for n in range(1, 231)]
+    for arrival in ("load", "hash"):
+        view()
+        for number in (42, 120, 205):
+            if arrival == "load":
+                view(at=f"#comment-{ids[number - 1]}")
+            else:
+                expect(page.locator("article").nth(100)).to_be_attached()
+                jump(page, ids[number - 1])
+            expect_target(page, f"Answer {number}.")
+            assert texts(page)[1:][:100] == [f"Answer {n}." for n in range(1, 101)]
 
 
-def test_a_link_to_a_comment_of_the_third_page_shows_that_page(
+def test_a_link_to_a_comment_of_the_third_page_shows_that_page_and_on_the_page_adds_it(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     ids = fill(app, 25)
     page = view(at=f"#comment-{ids[2]}")
-    target = page.locator("[data-target]")
-    expect(target).to_contain_text("No. 3.")
-    expect(target).to_be_in_viewport()
-    expect(target).to_be_focused()
+    expect_target(page, "No. 3.")
     settled(page)
     assert texts(page) == [f"No. {n}." for n in range(5, 0, -1)]
     assert len(lists(asked)) == 1
@@ -939,29 +866,21 @@ def test_a_link_to_a_comment_of_the_third_page_shows_that_page(
     expect(page.locator("article").first).to_be_focused()
     assert texts(page) == [f"No. {n}." for n in range(25, 15, -1)]
     expect(page.get_by_role("button", name="显示全部")).to_have_count(0)
-
-
-def test_a_link_on_the_page_to_a_comment_that_is_not_shown_adds_it(
-    app: App, view: Callable[..., Page], asked: list[str]
-) -> None:
-    ids = fill(app, 25)
-    page = view()
+    asked.clear()
+    view()
     expect(page.locator("article")).to_have_count(10)
-    page.evaluate("id => { location.hash = '#comment-' + id }", ids[2])
-    target = page.locator("[data-target]")
-    expect(target).to_contain_text("No. 3.")
-    expect(target).to_be_in_viewport()
-    expect(target).to_be_focused()
+    jump(page, ids[2])
+    expect_target(page, "No. 3.")
     more = page.get_by_role("button", name="显示更多")
-    for there in (20, 25):
+    for there in (21, 25):
         more.click()
-        expect(page.locator("article")).to_have_count(there + (there == 20))
+        expect(page.locator("article")).to_have_count(there)
     settled(page)
     assert sorted(texts(page)) == sorted(f"No. {n}." for n in range(1, 26))
     assert len(lists(asked)) == 4
 
 
-def test_the_mark_of_a_link_moves_with_it(
+def test_the_mark_of_a_link_moves_with_it_and_leaves_a_half_written_answer(
     app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
     ids = fill(app, 8)
@@ -974,56 +893,35 @@ def test_the_mark_of_a_link_moves_with_it(
     expect(page.locator("[data-target]")).to_contain_text("No. 3.")
     settled(page)
     assert len(lists(asked)) == 1
+    comment(page, "No. 6.").get_by_role("button", name="回复").click()
+    answer = page.get_by_role("textbox", name="回复 Guest 6")
+    answer.fill("Half of a thought")
+    jump(page, 987654321)
+    settled(page)
+    expect(answer).to_have_value("Half of a thought")
+    jump(page, ids[5])
+    expect(comment(page, "No. 6.")).to_have_attribute("data-target", "")
+    expect(answer).to_have_value("Half of a thought")
 
 
-@pytest.mark.parametrize("arrival", ["load", "hash"])
-@pytest.mark.parametrize("number", [42, 120, 205])
-def test_a_link_leads_to_an_answer_beyond_the_first_hundred(
-    app: App, view: Callable[..., Page], arrival: str, number: int
-) -> None:
-    ids = answers(app, 210)
-    page = view(at=f"#comment-{ids[number - 1]}" if arrival == "load" else "")
-    if arrival == "hash":
-        expect(page.locator("article")).to_have_count(101)
-        page.evaluate("id => { location.hash = '#comment-' + id }", ids[number - 1])
-    target = page.locator("[data-target]")
-    expect(target).to_contain_text(f"Answer {number}.")
-    expect(target).to_be_in_viewport()
-    expect(target).to_be_focused()
-    assert texts(page)[1:][:100] == [f"Answer {n}." for n in range(1, 101)]
-
-
-@pytest.mark.parametrize("arrival", ["load", "hash"])
 def test_a_link_to_no_comment_does_nothing_bad(
-    app: App, view: Callable[..., Page], asked: list[str], arrival: str
+    app: App, view: Callable[..., Page], page: Page, asked: list[str], faults: list[str]
 ) -> None:
-    answers(app, 130)
+    ids = answers(app, 130)
     elsewhere = say(app, "Elsewhere.", page="/other/")
-    page = view(at="#comment-987654321" if arrival == "load" else "")
+    view(at="#comment-987654321")
     expect(page.locator("article").first).to_be_visible()
-    if arrival == "hash":
-        page.evaluate("location.hash = '#comment-987654321'")
     settled(page)
     assert len(lists(asked)) <= 4
-    for word in (
-        f"#comment-{elsewhere}",
-        "#comment-0",
-        "#comment-1e3",
-        "#comment-" + "9" * 40,
-        "#x",
-    ):
+    numbers = ("987654322", f"{elsewhere}", "0", "1e3", "9" * 40)
+    for word in (*(f"#comment-{number}" for number in numbers), "#x"):
         page.evaluate("word => { location.hash = word }", word)
     settled(page)
     expect(page.locator("[data-target]")).to_have_count(0)
     expect(page.locator("article").first).to_contain_text("A question.")
     expect(page.get_by_role("alert")).to_have_count(0)
     assert len(lists(asked)) <= 12
-
-
-def test_looking_for_a_comment_ends_when_the_service_does_not_answer(
-    app: App, view: Callable[..., Page], page: Page, asked: list[str], faults: list[str]
-) -> None:
-    ids = answers(app, 130)
+    asked.clear()
     page.route(re.compile("thread="), lambda route: route.fulfill(status=503, body="{}"))
     with page.expect_response(re.compile("thread=")):
         view(at=f"#comment-{ids[-1]}")
@@ -1034,30 +932,31 @@ def test_looking_for_a_comment_ends_when_the_service_does_not_answer(
     faults.clear()
 
 
-def test_a_half_written_answer_survives_a_link_to_another_comment(
-    app: App, view: Callable[..., Page]
+def test_badges_changes_and_avatars_are_shown_without_another_request(
+    app: App, view: Callable[..., Page], asked: list[str]
 ) -> None:
-    ids = fill(app, 25)
-    page = view()
-    comment(page, "No. 24.").get_by_role("button", name="回复").click()
-    page.get_by_role("textbox", name="回复 Guest 24").fill("Half of a thought")
-    page.evaluate("location.hash = '#comment-987654321'")
-    settled(page)
-    expect(page.get_by_role("textbox", name="回复 Guest 24")).to_have_value("Half of a thought")
-    page.evaluate("id => { location.hash = '#comment-' + id }", ids[23])
-    expect(comment(page, "No. 24.")).to_have_attribute("data-target", "")
-    expect(page.get_by_role("textbox", name="回复 Guest 24")).to_have_value("Half of a thought")
-
-
-def test_owner_and_pinned_are_said(app: App, view: Callable[..., Page]) -> None:
     ids = fill(app, 3)
     say(app, "By me.", OWNER)
-    run(app, "UPDATE comment SET pinned = 1 WHERE id = ?", ids[0])
+    names = ["陆知微", "顾砚秋", "Noor Rahman"]
+    for name in (*names, "陆知微"):
+        say(app, f"Of {name}.", name, hours=1)
+    sql(app, "UPDATE comment SET pinned = 1 WHERE id = ?", ids[0])
+    sql(app, "UPDATE comment SET edited_at = created_at + 60 WHERE id = ?", ids[1])
     page = view()
-    expect(page.locator(".body")).to_have_count(4)
+    expect(page.locator("article")).to_have_count(8)
     expect(page.locator(".badge")).to_have_count(2)
     expect(comment(page, "By me.").locator(".badge")).to_have_text("博主")
     expect(comment(page, "No. 1.").locator(".badge")).to_have_text("置顶")
+    expect(comment(page, "No. 2.").locator(".meta")).to_contain_text("已修改")
+    expect(comment(page, "No. 3.").locator(".meta")).not_to_contain_text("已修改")
+    marks = {
+        (article.locator("bdi").inner_text(), article.locator(".avatar").get_attribute("style"))
+        for article in comment(page, "Of ").all()
+    }
+    assert sorted(name for name, _ in marks) == sorted(names)
+    assert len({style for _, style in marks}) == 3
+    assert page.locator("commentd-thread img").count() == 0
+    assert len(asked) == 3
 
 
 def test_what_was_deleted_leaves_its_place_to_its_answers(
@@ -1065,8 +964,7 @@ def test_what_was_deleted_leaves_its_place_to_its_answers(
 ) -> None:
     top = nested(app, 2)[0]
     say(app, "Another.", hours=200)
-    run(app, "UPDATE comment SET status = 'deleted' WHERE id = ?", top)
-    run(app, "UPDATE page SET total = total - 1")
+    moderate(app, top, "deleted")
     page = view(at=f"#comment-{top}")
     expect(page.locator("article")).to_have_count(3)
     gone = page.locator("article").first
@@ -1077,111 +975,85 @@ def test_what_was_deleted_leaves_its_place_to_its_answers(
     expect(page.locator(".head b")).to_have_text("2 条评论")
 
 
-def test_avatars_differ_by_name_and_are_made_on_the_spot(
-    app: App, view: Callable[..., Page], asked: list[str]
+def test_places_are_named_in_the_language_of_the_reader(
+    app: App, view: Callable[..., Page]
 ) -> None:
-    for name in ("陆知微", "顾砚秋", "Noor Rahman", "陆知微"):
-        say(app, f"Of {name}.", name, hours=1)
-    say(app, "Again.", "陆知微")
-    page = view()
-    expect(page.locator("article")).to_have_count(5)
-    marks = {
-        article.locator("bdi").inner_text(): article.locator(".avatar").get_attribute("style")
-        for article in page.locator("article").all()
-    }
-    assert len(marks) == len(set(marks.values())) == 3
-    assert page.locator("commentd-thread img").count() == 0
-    assert len(asked) == 3
+    say(app, "Nearby.", "陆知微", hours=1)
+    say(app, "Far away.", "Mateo Silva", hours=2)
+    imported = say(app, "Imported.", "Ann", hours=3)
+    sql(app, "UPDATE comment SET country = 'FR', location = '' WHERE id = ?", imported)
+    for lang, places in (
+        ("zh-CN", ["浙江 杭州", "巴西", "法国"]),
+        ("en", ["China", "Brazil", "France"]),
+        ("de", ["China", "Brasilien", "Frankreich"]),
+    ):
+        page = view(lang=lang)
+        for text, place in zip(("Nearby.", "Far away.", "Imported."), places, strict=True):
+            expect(comment(page, text).locator(".meta")).to_contain_text(place)
 
 
 @pytest.mark.parametrize(
-    ("options", "places"),
-    [({"locale": "zh-CN"}, ["浙江 杭州", "巴西"]), ({"locale": "en-GB"}, ["China", "Brazil"])],
+    ("options", "told"),
+    [
+        (
+            {"locale": "zh-CN", "timezone_id": "Asia/Shanghai"},
+            ["现在", "30分钟前", "1小时前", "3小时前", "昨天", "前天", "3天前"],
+        ),
+        (
+            {"locale": "en-GB", "timezone_id": "America/New_York"},
+            [
+                *("now", "30 minutes ago", "1 hour ago", "3 hours ago"),
+                *("yesterday", "2 days ago", "3 days ago"),
+            ],
+        ),
+    ],
     ids=["zh", "en"],
 )
-def test_places_are_named_in_the_language_of_the_reader(
-    app: App, view: Callable[..., Page], places: list[str]
-) -> None:
-    say(app, "Here.", "陆知微", hours=1)
-    say(app, "There.", "Mateo Silva", hours=2)
-    page = view(lang="")
-    for line, name in zip(page.locator(".meta").all(), places, strict=False):
-        expect(line).to_contain_text(name)
-
-
-@pytest.mark.parametrize(
-    ("options", "hours", "told"),
-    [
-        ({"locale": "zh-CN", "timezone_id": "Asia/Shanghai"}, 0, "现在"),
-        ({"locale": "zh-CN", "timezone_id": "Asia/Shanghai"}, 3.2, "3小时前"),
-        ({"locale": "zh-CN", "timezone_id": "Asia/Shanghai"}, 25, "昨天"),
-        ({"locale": "zh-CN", "timezone_id": "Europe/Berlin"}, 72.5, "3天前"),
-        ({"locale": "en-GB", "timezone_id": "Europe/Berlin"}, 0.5, "30 minutes ago"),
-        ({"locale": "en-GB", "timezone_id": "Europe/Berlin"}, 1.2, "1 hour ago"),
-        ({"locale": "en-GB", "timezone_id": "Europe/Berlin"}, 49, "2 days ago"),
-        ({"locale": "en-GB", "timezone_id": "America/New_York"}, 9000, None),
-    ],
-)
 def test_a_comment_says_how_long_ago_and_on_demand_exactly_when(
-    app: App,
-    view: Callable[..., Page],
-    page: Page,
-    outside: Outside,
-    hours: float,
-    told: str | None,
+    app: App, view: Callable[..., Page], page: Page, outside: Outside, told: list[str]
 ) -> None:
-    say(app, "Then.", hours=hours)
+    ages = (0, 0.5, 1.2, 3.2, 25, 49, 72.5, 9000)
+    for hours in ages:
+        say(app, "Then.", hours=hours)
     page.clock.set_fixed_time(outside.time)
     view(lang="")
-    then = int((outside.time - hours * 3600) * 1000)
+    expect(page.locator("article")).to_have_count(len(ages))
     lang = page.locator("section").get_attribute("lang")
-    date = page.evaluate(
-        "([t, lang]) => new Date(t).toLocaleDateString(lang, {dateStyle: 'medium'})", [then, lang]
-    )
-    stamp = page.locator(".meta time")
-    expect(stamp).to_have_text(told or date)
-    exact = page.evaluate("([t, lang]) => new Date(t).toLocaleString(lang)", [then, lang])
-    expect(page.locator(".meta a:has(time)")).to_have_attribute("title", exact)
-    at = page.evaluate("t => new Date(t).toISOString()", then)
-    expect(stamp).to_have_attribute("datetime", at)
+    for number, hours in enumerate(ages):
+        date, exact, at = page.evaluate(
+            """([then, lang]) => {
+                const date = new Date(then)
+                const day = date.toLocaleDateString(lang, {dateStyle: 'medium'})
+                return [day, date.toLocaleString(lang), date.toISOString()]
+            }""",
+            [int((outside.time - hours * 3600) * 1000), lang],
+        )
+        stamp = page.locator(".meta time").nth(number)
+        expect(stamp).to_have_text([*told, date][number])
+        expect(page.locator(".meta a:has(time)").nth(number)).to_have_attribute("title", exact)
+        expect(stamp).to_have_attribute("datetime", at)
 
 
-def test_a_comment_that_was_changed_says_so(app: App, view: Callable[..., Page]) -> None:
-    changed = fill(app, 2)[0]
-    run(app, "UPDATE comment SET edited_at = created_at + 60 WHERE id = ?", changed)
-    page = view()
-    expect(comment(page, "No. 1.").locator(".meta")).to_contain_text("已修改")
-    expect(comment(page, "No. 2.").locator(".meta")).not_to_contain_text("已修改")
-
-
-@pytest.mark.parametrize("how", ["mouse", "Enter"])
-def test_a_long_comment_is_folded_until_it_is_wanted(
-    app: App, view: Callable[..., Page], how: str
+def test_likes_of_comments_and_of_the_page_are_given_remembered_and_taken_back(
+    app: App, view: Callable[..., Page]
 ) -> None:
-    say(app, "\n\n".join(f"Paragraph {n}. " + "长" * 150 for n in range(9)))
-    page = view()
-    body = page.locator(".body")
-    expect(body).to_have_js_property("scrollHeight", body.evaluate("it => it.scrollHeight"))
-    assert body.evaluate("it => it.clientHeight < it.scrollHeight")
-    fold = page.get_by_role("button", name="展开全文")
-    fold.click() if how == "mouse" else fold.press(how)
-    expect(fold).to_have_count(0)
-    assert body.evaluate("it => it.clientHeight === it.scrollHeight")
-    expect(page.locator("article")).to_be_focused()
-
-
-def test_likes_are_given_remembered_and_taken_back(app: App, view: Callable[..., Page]) -> None:
     conversation(app)
     page = view()
+    head = page.locator("commentd-thread .head")
+    expect(head).to_contain_text("7 条评论")
+    expect(head).to_contain_text(re.compile(r"1,28\d 次阅读"))
+    head.get_by_role("button", name="喜欢这篇文章 0").click()
+    liked_page = head.get_by_role("button", name="喜欢这篇文章 1", pressed=True)
+    expect(liked_page).to_be_visible()
     article = comment(page, "隔一个钟头再读")
     article.get_by_role("button", name="赞 5").click()
     liked = article.get_by_role("button", name="赞 6", pressed=True)
     expect(liked).to_be_visible()
-    expect(comment(page, "值得一起读").get_by_role("button", name="赞 2")).to_have_attribute(
-        "aria-pressed", "false"
-    )
+    other = comment(page, "值得一起读").get_by_role("button", name="赞 2")
+    expect(other).to_have_attribute("aria-pressed", "false")
     settled(page)
     page.reload()
+    expect(liked_page).to_be_visible()
     liked.click()
     expect(article.get_by_role("button", name="赞 5", pressed=False)).to_be_visible()
     settled(page)
@@ -1192,26 +1064,17 @@ def test_likes_are_given_remembered_and_taken_back(app: App, view: Callable[...,
 def test_a_like_that_fails_is_taken_back_and_said(
     app: App, view: Callable[..., Page], faults: list[str]
 ) -> None:
-    number = say(app, "Hello.", likes=2)
-    page = view()
-    heart = page.get_by_role("button", name="赞 2")
-    expect(heart).to_be_visible()
-    run(app, "UPDATE comment SET status = 'deleted', shown = 0 WHERE id = ?", number)
-    run(app, "UPDATE page SET total = 0, threads = 0")
-    heart.click()
-    expect(page.get_by_text("该评论已删除。")).to_be_attached()
-    expect(heart).to_have_attribute("aria-pressed", "false")
-    assert [fault for fault in faults if "404" not in fault] == []
-    faults.clear()
-
-
-def test_a_like_without_a_network_is_taken_back_and_said(
-    app: App, view: Callable[..., Page], faults: list[str]
-) -> None:
     say(app, "Hello.", likes=2)
+    gone = say(app, "Gone.", likes=2)
     page = view()
     heart = page.get_by_role("button", name="赞 2")
-    expect(heart).to_be_visible()
+    expect(heart).to_have_count(2)
+    moderate(app, gone, "deleted")
+    heart.first.click()
+    expect(page.get_by_text("该评论已删除。")).to_be_attached()
+    expect(heart.first).to_have_attribute("aria-pressed", "false")
+    view()
+    expect(heart).to_have_count(1)
     page.context.set_offline(True)
     heart.click()
     expect(page.get_by_text("暂时连不上评论服务")).to_be_attached()
@@ -1219,42 +1082,26 @@ def test_a_like_without_a_network_is_taken_back_and_said(
     page.context.set_offline(False)
     heart.click()
     expect(page.get_by_role("button", name="赞 3", pressed=True)).to_be_visible()
-    assert [fault for fault in faults if "DISCONNECTED" not in fault] == []
+    assert [fault for fault in faults if not re.search("404|DISCONNECTED", fault)] == []
     faults.clear()
 
 
-def test_the_head_counts_comments_and_views_and_takes_likes_of_the_page(
-    app: App, view: Callable[..., Page]
-) -> None:
-    conversation(app)
-    page = view()
-    head = page.locator("commentd-thread .head")
-    expect(head).to_contain_text("7 条评论")
-    expect(head).to_contain_text(re.compile(r"1,28\d 次阅读"))
-    head.get_by_role("button", name="喜欢这篇文章 0").click()
-    liked = head.get_by_role("button", name="喜欢这篇文章 1", pressed=True)
-    expect(liked).to_be_visible()
-    settled(page)
-    page.reload()
-    expect(liked).to_be_visible()
-
-
 @pytest.mark.parametrize(
-    ("lang", "number", "views", "wanted"),
+    ("lang", "number", "told"),
     [
-        ("en", 1, 0, ["1 comment", "Views: 1"]),
-        ("en", 2, 4, ["2 comments", "Views: 5"]),
-        ("zh", 1, 0, ["1 条评论", "1 次阅读"]),
-        ("zh", 2, 4, ["2 条评论", "5 次阅读"]),
+        ("en", 1, ["1 comment", "Views: 1"]),
+        ("en", 2, ["2 comments", "Views: 2"]),
+        ("zh", 1, ["1 条评论", "1 次阅读"]),
+        ("zh", 2, ["2 条评论", "2 次阅读"]),
     ],
 )
 def test_one_is_not_said_like_many(
-    app: App, view: Callable[..., Page], lang: str, number: int, views: int, wanted: list[str]
+    app: App, view: Callable[..., Page], lang: str, number: int, told: list[str]
 ) -> None:
     fill(app, number)
-    run(app, "UPDATE page SET views = ?", views)
+    sql(app, "UPDATE page SET views = ?", number - 1)
     page = view(lang=lang)
-    for text in wanted:
+    for text in told:
         expect(page.locator("commentd-thread .head").get_by_text(text, exact=True)).to_be_visible()
 
 
@@ -1270,11 +1117,8 @@ def test_each_text_has_its_own_direction_and_names_are_set_apart(
     expect(page.locator(".meta bdi")).to_have_text(["ليلى", "Ann"])
 
 
-@pytest.mark.parametrize(
-    "options", [{"viewport": {"width": w, "height": 720}} for w in (320, 1280)]
-)
 def test_on_an_arabic_page_the_thread_runs_from_right_to_left(
-    app: App, page: Page, site: Site, options: Json
+    app: App, page: Page, site: Site
 ) -> None:
     say(app, "مرحبا، نص جميل (1)", "ليلى")
     conversation(app)
@@ -1283,11 +1127,13 @@ def test_on_an_arabic_page_the_thread_runs_from_right_to_left(
     expect(page.locator("commentd-thread article")).to_have_count(8)
     thread = page.locator(".replies").first
     line, answer = thread.locator(".line").first, thread.locator("article").first
-    assert left_of(line) > left_of(answer)
     assert page.locator("section").get_attribute("dir") == "rtl"
     arabic = comment(page, "مرحبا").locator(".body")
     assert arabic.evaluate("it => getComputedStyle(it).direction") == "rtl"
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for width in (320, 1280):
+        page.set_viewport_size({"width": width, "height": 720})
+        assert left_of(line) > left_of(answer), width
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
 
 
 # Hostile texts
@@ -1299,12 +1145,10 @@ ALLOWED = {
 }
 WEBSITE = "https://blog.example/?\"'><img src=x onerror=hit=1>"
 NAMES = [
-    *(
-        "<img src=x onerror=alert(1)>",
-        "<script>alert(1)</script>",
-        "&lt;b&gt;&amp;quot;",
-        "{n} $& $1",
-    ),
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)</script>",
+    "&lt;b&gt;&amp;quot;",
+    "{n} $& $1",
     *("__proto__", "constructor", "toString", "hasOwnProperty", "'\"`><svg onload=alert(1)>"),
 ]
 TEXTS = [
@@ -1318,16 +1162,14 @@ TEXTS = [
 POLICY = "default-src 'none'; script-src SERVICE; connect-src SERVICE; style-src 'none'"
 
 
-def strict(site: Site, body: str, policy: str = POLICY, path: str = POST) -> None:
-    """A page of the blog under a strict policy."""
-    html = (
-        f'<!doctype html><html lang="zh-CN"><meta charset="utf-8"><title>A post</title><body>{body}'
-    )
+def strict(site: Site, body: str, policy: str = POLICY) -> None:
+    """Writes a page of the blog under a strict policy."""
     header = {"Content-Security-Policy": policy.replace("SERVICE", site.service)}
-    site.pages[path] = (header, html.replace("SERVICE", site.service))
+    html = site.html(body).replace('<link rel="icon" href="data:,">', "")
+    site.pages[POST] = (header, html)
 
 
-def inside(page: Page) -> set[str]:
+def tags_inside(page: Page) -> set[str]:
     """The tags below the shadow roots."""
     return set(
         page.evaluate(
@@ -1338,7 +1180,7 @@ def inside(page: Page) -> set[str]:
 
 
 def assert_harmless(page: Page, site: Site, asked: list[str]) -> None:
-    assert inside(page) <= ALLOWED
+    assert tags_inside(page) <= ALLOWED
     assert page.evaluate("typeof hit") == "undefined"
     hosts = (site.address + "/", site.service + "/")
     assert [line for line in asked if not line.split()[1].startswith(hosts)] == []
@@ -1356,7 +1198,7 @@ def test_names_websites_and_texts_are_only_ever_text(
 ) -> None:
     for n, name in enumerate(NAMES):
         say(app, f"By name {n}.", name, hours=n)
-    run(app, "UPDATE comment SET website = ?", WEBSITE)
+    sql(app, "UPDATE comment SET website = ?", WEBSITE)
     for text in TEXTS:
         say(app, text, hours=100)
     strict(site, '<commentd-thread limit="100"></commentd-thread>' + TAG)
@@ -1406,16 +1248,12 @@ def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(
 ) -> None:
     ids = fill(app, len(ANSWERS))
 
-    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-        if environ["PATH_INFO"] == "/comments":
-            comments = json.loads(body)["comments"]
-            for each in comments:
-                each["html"] = ANSWERS[ids.index(each["id"])] + "<p>Last.</p>"
-            body = changed_json(body, comments=comments)
-        return status, headers, body
+    def change(comments: list[Json]) -> None:
+        for each in comments:
+            each["html"] = ANSWERS[ids.index(each["id"])] + "<p>Last.</p>"
 
     strict(site, '<commentd-thread limit="100"></commentd-thread>' + TAG)
-    with answering(app, change):
+    with altering(app, change):
         page.goto(site.address + POST)
         expect(page.locator("article")).to_have_count(len(ANSWERS))
     assert_harmless(page, site, asked)
@@ -1426,38 +1264,27 @@ def test_nothing_comes_of_html_but_what_is_listed_whatever_a_service_sends(
     assert good.count() <= 1
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("country", "<b>"),
-        ("country", "constructor"),
-        ("location", "<img src=x onerror=hit=1>"),
-        ("website", "javascript:hit=1"),
-        ("website", "https:javascript:hit=1"),
-        ("website", "data:text/html,x"),
-        ("website", None),
-        ("nickname", "<script>hit=1</script>"),
-        ("role", "<b>"),
-        ("html", ""),
-        ("created_at", "<b>"),
-    ],
-)
+POISON = [
+    *[("country", "<b>"), ("country", "constructor"), ("location", "<img src=x onerror=hit=1>")],
+    *[("website", f"{scheme}hit=1") for scheme in ("javascript:", "https:javascript:")],
+    *[("website", "data:text/html,x"), ("website", None)],
+    *[("nickname", "<script>hit=1</script>"), ("role", "<b>"), ("html", ""), ("created_at", "<b>")],
+]
+
+
 def test_a_poisoned_comment_hurts_only_itself(
-    app: App, view: Callable[..., Page], site: Site, asked: list[str], field: str, value: Any
+    app: App, view: Callable[..., Page], site: Site, asked: list[str]
 ) -> None:
-    fill(app, 3)
+    fill(app, 2 * len(POISON))
 
-    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-        if environ["PATH_INFO"] == "/comments":
-            comments = json.loads(body)["comments"]
-            comments[1] |= {"location": "浙江", "country": "CN", field: value}
-            body = changed_json(body, comments=comments)
-        return status, headers, body
+    def change(comments: list[Json]) -> None:
+        for each, (field, value) in zip(comments[::2], POISON, strict=True):
+            each |= {"location": "浙江", "country": "CN", field: value}
 
-    with answering(app, change):
-        page = view(lang="en")
-        expect(comment(page, "No. 1.")).to_be_visible()
-    expect(comment(page, "No. 3.")).to_be_visible()
+    with altering(app, change):
+        page = view('<commentd-thread limit="100"></commentd-thread>' + TAG, lang="en")
+        for number in range(1, 2 * len(POISON), 2):
+            expect(comment(page, f"No. {number}.")).to_be_visible()
     assert_harmless(page, site, asked)
     for link in page.locator(".meta b a").all():
         assert (link.get_attribute("href") or "").startswith(("https:", "http:"))
@@ -1529,7 +1356,7 @@ def test_names_and_prototypes_of_the_page_disturb_nothing(
     page.get_by_role("button", name="显示更多").click()
     expect(page.locator("article")).to_have_count(18)
     comment(page, "Depth 0.").first.get_by_role("button", name="赞 0").click()
-    page.evaluate("id => { location.hash = '#comment-' + id }", ids[2])
+    jump(page, ids[2])
     expect(page.locator("[data-target]")).to_contain_text("Depth 2.")
     write_comment(page, "Mine.")
     expect(comment(page, "Mine.")).to_be_focused()
@@ -1621,7 +1448,8 @@ def test_a_login_is_in_no_address_cookie_or_attribute_and_ends(
     app: App, view: Callable[..., Page], site: Site, page: Page, asked: list[str]
 ) -> None:
     fill(app, 2)
-    _, token = new_admin(app)
+    add_account(app, "owner@example.com", "Owner", "a password", "admin")
+    token = token_of(app, "owner@example.com")
     me = json.dumps({"nickname": "Owner", "token": token})
     site.write("An essay.", "/2026/empty/")
     page.goto(site.address + "/2026/empty/")
@@ -1637,21 +1465,22 @@ def test_a_login_is_in_no_address_cookie_or_attribute_and_ends(
     assert token not in page.evaluate(everything)
     assert page.context.cookies() == []
     assert [line for line in asked if token in line] == []
+    login = {"Authorization": f"Bearer {token}"}
+    TestApp(app).get("/me", headers=login, status=200)
     page.get_by_label("Write a comment…").fill("Another.")
     with page.expect_response("**/auth/logout"):
         page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
-    account = app.house.store.account_of(OWNER_OF_SITE)
-    assert account
-    assert account.version == 2
+    TestApp(app).get("/me", headers=login, status=401)
     assert "scripts of that site can read it" in " ".join(README.split())
 
 
 @pytest.mark.parametrize("options", [{"viewport": {"width": 800, "height": 600}}])
-@pytest.mark.parametrize(
-    "style",
-    [
+def test_the_style_of_the_page_hides_nothing(app: App, view: Callable[..., Page]) -> None:
+    nested(app, 2)
+    light = "it => [...it.children].map(e => [e.assignedSlot.parentNode.className, e.tabIndex])"
+    for style in (
         "* { all: unset }",
         "div, article, section, form, ol, li, button, textarea, span, p { display: none }",
         "a { display: inline-block; padding: 1em; min-height: 44px }",
@@ -1660,24 +1489,18 @@ def test_a_login_is_in_no_address_cookie_or_attribute_and_ends(
         "main { display: flex; flex-wrap: wrap }",
         "main { display: grid; justify-items: start }",
         "[hidden] { display: block !important } .row, .head, .list, .body { display: none }",
-    ],
-)
-def test_the_style_of_the_page_hides_nothing(
-    app: App, view: Callable[..., Page], style: str
-) -> None:
-    nested(app, 2)
-    page = view('<main><b tabindex="0">Before</b>' + TAG, head=f"<style>{style}</style>")
-    expect(page.locator("article")).to_have_count(2)
-    field = page.get_by_label("写下你的想法…")
-    for node in (*page.locator("article").all(), field):
-        expect(node).to_be_visible()
-    assert field.evaluate("it => it.clientWidth") > 200
-    expect(page.get_by_label("昵称")).to_be_hidden()
-    light = "it => [...it.children].map(e => [e.assignedSlot.parentNode.className, e.tabIndex])"
-    assert page.locator("commentd-thread").evaluate(light) == [["sr", -1]]
-    page.get_by_text("Before").focus()
-    page.keyboard.press("Tab")
-    expect(page.get_by_label("写下你的想法…")).to_be_focused()
+    ):
+        page = view('<main><b tabindex="0">Before</b>' + TAG, head=f"<style>{style}</style>")
+        expect(page.locator("article")).to_have_count(2)
+        field = page.get_by_label("写下你的想法…")
+        for node in (*page.locator("article").all(), field):
+            expect(node).to_be_visible()
+        assert field.evaluate("it => it.clientWidth") > 200, style
+        expect(page.get_by_label("昵称")).to_be_hidden()
+        assert page.locator("commentd-thread").evaluate(light) == [["sr", -1]], style
+        page.get_by_text("Before").focus()
+        page.keyboard.press("Tab")
+        expect(field).to_be_focused()
 
 
 TYPES = "; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -1776,13 +1599,14 @@ def test_a_first_view_asks_for_two_things_and_leaves_nothing(
 # Promises
 
 
-def test_the_widget_is_twelve_thousand_bytes_at_most(tmp_path: Path) -> None:
-    served = assets_in(STATIC)["embed.js"]
-    assert len(served.zipped()) <= 12_000
+def test_the_widget_is_twelve_thousand_bytes_at_most(app: App, tmp_path: Path) -> None:
+    zipped = Request.blank("/embed.js", headers={"Accept-Encoding": "gzip"}).get_response(app)
+    assert zipped.headers["Content-Encoding"] == "gzip"
+    assert len(zipped.body) <= 12_000
     if tool := shutil.which("gzip"):
-        (tmp_path / "embed.js").write_bytes(served.body)
-        zipped = subprocess.check_output([tool, "-9", "-n", "-c", tmp_path / "embed.js"])
-        assert len(zipped) <= 12_000
+        (tmp_path / "embed.js").write_bytes(TestApp(app).get("/embed.js").body)
+        again = subprocess.check_output([tool, "-9", "-n", "-c", tmp_path / "embed.js"])
+        assert len(again) <= 12_000
 
 
 @pytest.mark.parametrize(
@@ -1827,9 +1651,8 @@ def test_a_slow_answer_moves_nothing(
     app: App, page: Page, site: Site, at: str, number: int
 ) -> None:
     fill(app, number)
-    held: list[Route] = []
     page.add_init_script(SHIFTS)
-    page.route(re.compile(r"/comments\?"), lambda route: held.append(route))
+    held = hold(page, r"/comments\?")
     site.pages.update(article(site.service))
     page.goto(site.address + POST)
     wait = page.locator("commentd-thread .wait")
@@ -1870,51 +1693,45 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(
     faults.clear()
 
 
-@pytest.mark.parametrize("lang", ["zh", "en"])
-@pytest.mark.parametrize(
-    ("status", "kind", "body"),
-    [
-        (
-            "500 Internal Server Error",
-            "application/json",
-            '{"error": "服务出错了", "code": "internal"}',
-        ),
-        ("502 Bad Gateway", "text/html", "<html><h1>502 Bad Gateway</h1></html>"),
-        ("200 OK", "text/html", "<!doctype html><title>Sign in to the hotel</title>"),
-        ("200 OK", "application/json", '{"comments": ['),
-        ("200 OK", "application/json", "null"),
-        ("200 OK", "application/json", "{}"),
-        ("200 OK", "application/json", "[]"),
-        ("404 Not Found", "application/json", '{"error": "没有这个网址", "code": "not_found"}'),
-    ],
-)
-def test_an_answer_that_is_none_is_said_in_words_and_can_be_asked_for_again(
-    app: App,
-    page: Page,
-    view: Callable[..., Page],
-    faults: list[str],
-    lang: str,
-    status: str,
-    kind: str,
-    body: str,
-) -> None:
-    say(app, "Hello.")
+NO_ANSWERS = [
+    ("500 Internal Server Error", "json", '{"error": "服务出错了", "code": "internal"}'),
+    ("502 Bad Gateway", "html", "<html><h1>502 Bad Gateway</h1></html>"),
+    ("200 OK", "html", "<!doctype html><title>Sign in to the hotel</title>"),
+    ("200 OK", "json", '{"comments": ['),
+    ("200 OK", "json", "null"),
+    ("200 OK", "json", "{}"),
+    ("200 OK", "json", "[]"),
+    ("404 Not Found", "json", '{"error": "没有这个网址", "code": "not_found"}'),
+]
+
+
+def no_answer(status: str, kind: str, body: str) -> Change:
+    """To lists of comments, the service gives this answer instead."""
+    types = {"json": "application/json", "html": "text/html"}
 
     def change(environ: Json, was: str, headers: dict[str, str], old: bytes) -> Any:
         if environ["PATH_INFO"] != "/comments":
             return was, headers, old
-        return status, {**headers, "Content-Type": kind}, body.encode()
+        return status, {**headers, "Content-Type": types[kind]}, body.encode()
 
-    with answering(app, change):
-        view(lang=lang)
-        expect(page.get_by_role("alert")).to_be_visible()
-        said = page.locator("commentd-thread section").inner_text()
-    assert "undefined" not in said
-    assert "[object" not in said
-    assert bool(re.search(r"[一-鿿]", said)) == (lang == "zh")
-    assert page.get_by_role("alert").inner_text().strip()
-    page.get_by_role("button", name="重试" if lang == "zh" else "Try again").click()
-    expect(page.locator(".body")).to_have_text("Hello.")
+    return change
+
+
+@pytest.mark.parametrize("lang", ["zh", "en"])
+def test_an_answer_that_is_none_is_said_in_words_and_can_be_asked_for_again(
+    app: App, page: Page, view: Callable[..., Page], faults: list[str], lang: str
+) -> None:
+    say(app, "Hello.")
+    for status, kind, body in NO_ANSWERS:
+        with answering(app, no_answer(status, kind, body)):
+            view(lang=lang)
+            expect(page.get_by_role("alert")).to_be_visible()
+            said = page.locator("commentd-thread section").inner_text()
+        assert not re.search(r"undefined|\[object", said), body
+        assert bool(re.search(r"[一-鿿]", said)) == (lang == "zh"), body
+        assert page.get_by_role("alert").inner_text().strip(), body
+        page.get_by_role("button", name="重试" if lang == "zh" else "Try again").click()
+        expect(page.locator(".body")).to_have_text("Hello.")
     assert [fault for fault in faults if not fault.startswith("Failed to load")] == []
     faults.clear()
 
