@@ -168,7 +168,7 @@ export async function rest(thread, kit, item, button) {
 const item = (thread, id) => thread.$(`li[data-id="${id}"]`)
 
 function go(thread, article) {
-  delete thread.$('[data-target]')?.dataset.target
+  for (const {dataset} of thread.shadowRoot.querySelectorAll('[data-target]')) delete dataset.target
   article.dataset.target = ''
   article.focus({preventScroll: true})
   article.scrollIntoView({block: 'center'})

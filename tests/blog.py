@@ -84,6 +84,7 @@ def service(app: App) -> Iterator[str]:
     """The address of the application behind waitress, in this process. Its settings say
     `server_listen="127.0.0.1:0"`."""
     server = make_server(app)
+    server.adj.asyncore_loop_timeout = 0.05  # how long its end may take, in seconds
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

@@ -203,6 +203,7 @@ def test_what_is_new_is_shown_in_its_place_marked_and_counted(
     fresh(page).click()
     for text in ("Another root.", "And its answer."):
         expect(comment(page, text)).to_have_attribute("data-target", "")
+    expect(page.locator("[data-target]")).to_have_count(2)  # what was new before is so no more
     expect(page.locator(".head b")).to_have_text("16 条评论")
     assert texts(page)[:3] == ["Another root.", "And its answer.", "A root."]
     expect(comment(page, "Another root.")).to_be_focused()
