@@ -679,7 +679,10 @@ def test_rows_are_kept_although_another_program_reads_them(
     assert [said(place) for place in places if place] in ([], [old, new])
 
 
-def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(
+    tmp_path: Path, step: int
+) -> None:
     home = tmp_path / "home"
     home.mkdir()
     states = {
@@ -688,7 +691,7 @@ def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(tmp_path: Pat
         "other.db": live(home / "other.db", "other", 2),
     }
     outcomes, tried = [], set[frozenset[tuple[str, int]]]()
-    for line in itertools.count():
+    for line in itertools.count(0, step):
         folder = tmp_path / str(line)
         shutil.copytree(home, folder)
         path = folder / "commentd.db"
