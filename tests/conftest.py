@@ -378,7 +378,7 @@ def most_cases(item: pytest.Item, *, fast: bool) -> int:
     """How many cases of a test run outside of the long tier, by what one case costs."""
     if "tmp_path" not in item.fixturenames and not is_slow(item):
         return 60
-    return 1 if fast else 2
+    return 1 if fast or "browser" in item.fixturenames else 2
 
 
 def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> None:
