@@ -341,6 +341,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--first", type=int, default=0, help="the round that a campaign begins with")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests wait for browsers, processes and the disk."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
