@@ -3,6 +3,7 @@ a request otherwise, shared caches, and browsers, which go by headers."""
 
 import contextlib
 import gzip
+import http.client
 import re
 import select
 import socket
@@ -481,6 +482,27 @@ def test_the_gate_speaks_http_2(gate: Gate) -> None:
     assert b'"ip":"127.0.4.1"' in received
 
 
+def readers_get_their_own(gate: Gate, chance: Random) -> int | None:
+    """Two readers read, the second writes; the number of the second, who sends it nowhere else.
+
+    None where the proxy closed a connection before any response. A proxy may do so when its own
+    connection to the service fails, and a client may then ask again (RFC 9112, section 9.3.1).
+    """
+    number, reader = 0, ""
+    try:
+        for _ in range(2):
+            number = chance.getrandbits(40)
+            reader = f"127.0.4.{chance.randrange(100, 250)}"
+            pages = gate.front.ask("GET", f"/pages?url=/{number}/", client=reader).json["pages"]
+            assert [page["page_url"] for page in pages] == [f"/{number}/"]
+        created = gate.front.say(f"{number}", "X-Forwarded-For: " + FORGED, client=reader)
+    except http.client.RemoteDisconnected:
+        return None
+    comment = created.json["comment"]
+    assert (created.status, comment["content"], comment["ip"]) == (200, f"{number}", reader)
+    return number
+
+
 def test_no_request_of_one_reader_comes_to_another(gate: Gate, campaign: Campaign) -> None:
     """After each attack, readers on the connections that the proxy keeps get their own answers, and
     nothing comes to the service but what the proxy has passed on, with the address it came from."""
@@ -493,14 +515,11 @@ def test_no_request_of_one_reader_comes_to_another(gate: Gate, campaign: Campaig
             with contextlib.suppress(ConnectionError):
                 attacker.sendall(attack)
                 select.select([attacker], [], [], 0.03)
-            for _ in range(2):
-                number = chance.getrandbits(40)
-                me = f"127.0.4.{chance.randrange(100, 250)}"
-                pages = gate.front.ask("GET", f"/pages?url=/{number}/", client=me).json["pages"]
-                assert [page["page_url"] for page in pages] == [f"/{number}/"], attack
-            said = gate.front.say(f"{number}", "X-Forwarded-For: " + FORGED, client=me)
-            assert (said.status, said.json["comment"]["content"]) == (200, f"{number}"), attack
-            assert said.json["comment"]["ip"] == me
+            number = readers_get_their_own(gate, chance)
+            if number is None:
+                campaign.figures["closed without a response"] += 1
+                number = readers_get_their_own(gate, chance)
+            assert number is not None, attack
             attacker.setblocking(False)
             with contextlib.suppress(OSError):
                 received = attacker.recv(1 << 20)
