@@ -661,9 +661,11 @@ class Unavailable(Problem):
 
 # -- Schema -------------------------------------------------------------------
 
-APPLICATION_ID = 0x636D6E74  # "cmnt", in the header of the file: see sqlite.org/pragma.html
+# In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
+APPLICATION_ID = 0x636D6E64
 
-# Append only: what was released is never edited. `statements` runs each one.
+# Version N of the schema is what the first N of these make. What was released is never edited;
+# `statements` runs each one.
 MIGRATIONS = [
     f"""
     PRAGMA application_id = {APPLICATION_ID};
@@ -680,27 +682,29 @@ MIGRATIONS = [
         password   TEXT NOT NULL,
         role       TEXT NOT NULL DEFAULT 'user' CHECK (role IN ('user', 'admin')),
         version    INTEGER NOT NULL DEFAULT 1,
-        created_at INTEGER NOT NULL
+        created_at INTEGER NOT NULL,
+        blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1))
     ) STRICT;
     CREATE INDEX account_role ON account (role, nickname);
 
     CREATE TABLE registration (
-        id         INTEGER PRIMARY KEY,
-        request_id TEXT NOT NULL UNIQUE,
-        email      TEXT NOT NULL,
-        nickname   TEXT NOT NULL,
-        password   TEXT NOT NULL,
-        code       TEXT NOT NULL,
-        client     TEXT NOT NULL,
-        tries      INTEGER NOT NULL DEFAULT 0,
+        id          INTEGER PRIMARY KEY,
+        request_id  TEXT NOT NULL UNIQUE,
+        email       TEXT NOT NULL,
+        nickname    TEXT NOT NULL,
+        password    TEXT NOT NULL,
+        code        TEXT NOT NULL,
+        client      TEXT NOT NULL,
+        tries       INTEGER NOT NULL DEFAULT 0,
         named_tries INTEGER NOT NULL DEFAULT 0,
-        created_at INTEGER NOT NULL,
-        expires_at INTEGER NOT NULL
+        created_at  INTEGER NOT NULL,
+        expires_at  INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX registration_email ON registration (email);
     CREATE INDEX registration_created ON registration (created_at);
     CREATE INDEX registration_expires ON registration (expires_at);
 
+    -- `opened_at`: from when on the page's age counts.
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -709,12 +713,18 @@ MIGRATIONS = [
         threads    INTEGER NOT NULL DEFAULT 0,
         views      INTEGER NOT NULL DEFAULT 0,
         page_likes INTEGER NOT NULL DEFAULT 0,
-        seen_at    INTEGER NOT NULL
+        seen_at    INTEGER NOT NULL,
+        closed     INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
+        opened_at  INTEGER NOT NULL DEFAULT 0
     ) STRICT;
     CREATE INDEX page_seen ON page (seen_at);
+    CREATE INDEX page_by_total ON page (total);
+    CREATE INDEX page_by_views ON page (views);
 
-    -- `replies` counts the direct answers that are shown; a comment is shown
-    -- when it is visible, or as a tombstone when `replies` is not zero.
+    -- `replies` counts the direct replies that are shown. A comment is shown when it is visible,
+    -- or as a tombstone when `replies` is not zero.
+    -- `masked`: its IP address was shortened. `held`: why it waits. `judged_at`: when a moderator
+    -- hid it. `learnt`: as what the spam filter learnt it.
     CREATE TABLE comment (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         page_id    INTEGER NOT NULL REFERENCES page (id),
@@ -733,29 +743,48 @@ MIGRATIONS = [
         replies    INTEGER NOT NULL DEFAULT 0,
         shown      INTEGER NOT NULL DEFAULT 0 CHECK (shown IN (0, 1)),
         status     TEXT NOT NULL CHECK (status IN ('visible', 'waiting', 'spam', 'deleted')),
-        created_at INTEGER NOT NULL
+        created_at INTEGER NOT NULL,
+        masked     INTEGER NOT NULL DEFAULT 0 CHECK (masked IN (0, 1)),
+        edited_at  INTEGER,
+        pinned     INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
+        held       TEXT NOT NULL DEFAULT '',
+        language   TEXT NOT NULL DEFAULT '',
+        judged_at  INTEGER,
+        learnt     TEXT NOT NULL DEFAULT '' CHECK (learnt IN ('', 'ham', 'spam'))
     ) STRICT;
     CREATE INDEX comment_by_time ON comment (page_id, status, created_at, id);
     CREATE INDEX comment_by_likes ON comment (page_id, status, likes, created_at, id);
-    CREATE INDEX comment_top_by_time
-        ON comment (page_id, shown, created_at, id) WHERE parent_id IS NULL;
-    CREATE INDEX comment_top_by_likes
-        ON comment (page_id, shown, likes, created_at, id) WHERE parent_id IS NULL;
+    CREATE INDEX comment_by_status ON comment (status, id);
+    CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
+    CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
+    CREATE INDEX comment_top_by_time ON comment (page_id, shown, created_at, id)
+        WHERE parent_id IS NULL AND pinned = 0;
+    CREATE INDEX comment_top_by_likes ON comment (page_id, shown, likes, created_at, id)
+        WHERE parent_id IS NULL AND pinned = 0;
+    CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
     CREATE INDEX comment_of_thread ON comment (thread_id, shown, created_at, id);
     CREATE INDEX comment_of_parent ON comment (parent_id) WHERE parent_id IS NOT NULL;
     CREATE INDEX comment_of_user ON comment (user_id) WHERE user_id IS NOT NULL;
+    CREATE INDEX comment_unmasked ON comment (created_at) WHERE masked = 0;
+    CREATE INDEX comment_judged ON comment (judged_at) WHERE judged_at IS NOT NULL;
+    CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
 
+    -- `liked_at` is null where a like is an account's, or no longer says whose it is.
     CREATE TABLE comment_liker (
         comment_id INTEGER NOT NULL REFERENCES comment (id),
         visitor    TEXT NOT NULL,
+        liked_at   INTEGER,
         PRIMARY KEY (comment_id, visitor)
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX comment_liker_time ON comment_liker (liked_at) WHERE liked_at IS NOT NULL;
 
     CREATE TABLE page_liker (
-        page_id INTEGER NOT NULL REFERENCES page (id),
-        visitor TEXT NOT NULL,
+        page_id  INTEGER NOT NULL REFERENCES page (id),
+        visitor  TEXT NOT NULL,
+        liked_at INTEGER,
         PRIMARY KEY (page_id, visitor)
     ) STRICT, WITHOUT ROWID;
+    CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
 
     CREATE TABLE budget (
         name    TEXT NOT NULL,
@@ -774,72 +803,73 @@ MIGRATIONS = [
     CREATE INDEX spent_captcha_expires ON spent_captcha (expires_at);
     CREATE INDEX spent_captcha_comment ON spent_captcha (comment_id) WHERE comment_id IS NOT NULL;
 
-    -- A letter that can't be delivered stays, without its text, to be told of.
+    -- An email that cannot be delivered stays, without its text, so that the owner learns of it.
+    -- `subscriber` belongs to an email that asks a guest whether they want emails. A webhook names
+    -- a comment and an event; its `message` is the reason of a report. Ids are never used again:
+    -- who deletes one row must not delete another.
     CREATE TABLE outbox (
-        id              INTEGER PRIMARY KEY,
+        id              INTEGER PRIMARY KEY AUTOINCREMENT,
         registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
+        comment_id      INTEGER REFERENCES comment (id) ON DELETE CASCADE,
+        event           TEXT NOT NULL DEFAULT '' CHECK (event IN ('', 'created', 'reported')),
+        subscriber      TEXT NOT NULL DEFAULT '',
         recipient       TEXT NOT NULL,
         message         TEXT NOT NULL,
+        created_at      INTEGER NOT NULL DEFAULT 0,
         tries           INTEGER NOT NULL DEFAULT 0,
         due_at          INTEGER,
         expires_at      INTEGER NOT NULL,
         failure         TEXT NOT NULL DEFAULT ''
     ) STRICT;
     CREATE INDEX outbox_due ON outbox (due_at);
+    CREATE INDEX outbox_code_due ON outbox (due_at) WHERE registration_id IS NOT NULL;
     CREATE INDEX outbox_expires ON outbox (expires_at);
     CREATE INDEX outbox_registration ON outbox (registration_id);
-    """,
-    # What is known of a person is forgotten after a time. `liked_at` is null where a like is an
-    # account's, or forgot whose it is.
-    """
-    ALTER TABLE comment ADD COLUMN masked INTEGER NOT NULL DEFAULT 0 CHECK (masked IN (0, 1));
-    CREATE INDEX comment_unmasked ON comment (created_at) WHERE masked = 0;
+    CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
 
-    ALTER TABLE comment_liker ADD COLUMN liked_at INTEGER;
-    UPDATE comment_liker SET liked_at = CAST(strftime('%s', 'now') AS INTEGER)
-     WHERE visitor NOT LIKE 'user %';
-    CREATE INDEX comment_liker_time ON comment_liker (liked_at) WHERE liked_at IS NOT NULL;
+    -- A notification tells one recipient of one comment. A row without a recipient means that
+    -- nobody has looked up the recipients yet. Followers whose account is at most `last_user_id`
+    -- have rows of their own. `outbox_id` is the email that carries the notification until it is
+    -- sent.
+    CREATE TABLE notification (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        comment_id   INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        kind         TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
+        recipient    TEXT NOT NULL,
+        due_at       INTEGER NOT NULL,
+        last_user_id INTEGER NOT NULL DEFAULT 0,
+        outbox_id    INTEGER REFERENCES outbox (id) ON DELETE CASCADE
+    ) STRICT;
+    CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
+        WHERE outbox_id IS NULL;
+    CREATE INDEX notification_comment ON notification (comment_id);
+    CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
 
-    ALTER TABLE page_liker ADD COLUMN liked_at INTEGER;
-    UPDATE page_liker SET liked_at = CAST(strftime('%s', 'now') AS INTEGER)
-     WHERE visitor NOT LIKE 'user %';
-    CREATE INDEX page_liker_time ON page_liker (liked_at) WHERE liked_at IS NOT NULL;
-    """,
-    """
-    ALTER TABLE comment ADD COLUMN edited_at INTEGER;
-    ALTER TABLE comment ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1));
-    ALTER TABLE page ADD COLUMN closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1));
-    """,
-    # Moderation. `held`: why a comment is not shown. `judged_at`: when a moderator hid it. The two
-    # `due` columns: from when on the owner, and the author of the comment above, are to be told; 0
-    # when they were. `opened_at`: from when on a page's age counts. A `subscriber` is the keyed
-    # hash of an address, `page_id` 0 all pages.
-    """
-    ALTER TABLE account ADD COLUMN blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1));
+    -- `subscriber` is the keyed hash of an email address; `page_id` 0 stands for all pages.
+    CREATE TABLE subscription (
+        subscriber TEXT NOT NULL,
+        page_id    INTEGER NOT NULL,
+        state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
+        PRIMARY KEY (subscriber, page_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX subscription_page ON subscription (page_id);
 
-    ALTER TABLE page ADD COLUMN opened_at INTEGER NOT NULL DEFAULT 0;
-    UPDATE page SET opened_at = coalesce(
-        (SELECT min(created_at) FROM comment WHERE page_id = page.id), seen_at);
-    CREATE INDEX page_by_total ON page (total);
-    CREATE INDEX page_by_views ON page (views);
+    CREATE TABLE follow (
+        user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
+        page_id  INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
+        language TEXT NOT NULL,
+        PRIMARY KEY (user_id, page_id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX follow_page ON follow (page_id);
 
-    ALTER TABLE comment ADD COLUMN held TEXT NOT NULL DEFAULT '';
-    ALTER TABLE comment ADD COLUMN language TEXT NOT NULL DEFAULT '';
-    ALTER TABLE comment ADD COLUMN judged_at INTEGER;
-    ALTER TABLE comment ADD COLUMN owner_due INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE comment ADD COLUMN author_due INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX comment_by_status ON comment (status, id);
-    CREATE INDEX comment_judged ON comment (judged_at) WHERE judged_at IS NOT NULL;
-    CREATE INDEX comment_owner_due ON comment (owner_due) WHERE owner_due > 0;
-    CREATE INDEX comment_author_due ON comment (author_due) WHERE author_due > 0;
-    CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
-    CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
-    DROP INDEX comment_top_by_time;
-    DROP INDEX comment_top_by_likes;
-    CREATE INDEX comment_top_by_time ON comment (page_id, shown, created_at, id)
-        WHERE parent_id IS NULL AND pinned = 0;
-    CREATE INDEX comment_top_by_likes ON comment (page_id, shown, likes, created_at, id)
-        WHERE parent_id IS NULL AND pinned = 0;
+    CREATE TABLE report (
+        comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        visitor     TEXT NOT NULL,
+        reason      TEXT NOT NULL,
+        reported_at INTEGER NOT NULL,
+        PRIMARY KEY (comment_id, visitor)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX report_of_comment ON report (comment_id, reported_at);
 
     CREATE TABLE block (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -851,13 +881,15 @@ MIGRATIONS = [
         UNIQUE (kind, value)
     ) STRICT;
 
-    CREATE TABLE subscription (
-        subscriber TEXT NOT NULL,
-        page_id    INTEGER NOT NULL,
-        state      TEXT NOT NULL CHECK (state IN ('asked', 'yes', 'no')),
-        PRIMARY KEY (subscriber, page_id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX subscription_page ON subscription (page_id);
+    -- What the spam filter has learnt: the keyed hash of a word, and in how many good and bad
+    -- comments it was. The row of hash 0 counts the comments themselves.
+    CREATE TABLE token (
+        hash      INTEGER PRIMARY KEY,
+        ham       INTEGER NOT NULL DEFAULT 0,
+        spam      INTEGER NOT NULL DEFAULT 0,
+        learnt_at INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX token_learnt ON token (learnt_at);
 
     CREATE TABLE audit (
         id         INTEGER PRIMARY KEY,
@@ -882,11 +914,8 @@ MIGRATIONS = [
         likes    INTEGER NOT NULL DEFAULT 0
     ) STRICT;
 
-    ALTER TABLE outbox ADD COLUMN about TEXT NOT NULL DEFAULT '';
-    """,
-    # What came from elsewhere, so that it does not come twice; also after it was deleted here.
-    # `original`: the HTML that a text was made of.
-    """
+    -- Where an imported comment came from, so that it does not come twice, even after it was
+    -- deleted here. `original` is the HTML that its text was made of.
     CREATE TABLE import (
         product    TEXT NOT NULL,
         product_id TEXT NOT NULL,
@@ -895,143 +924,6 @@ MIGRATIONS = [
         PRIMARY KEY (product, product_id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX import_comment ON import (comment_id);
-    """,
-    # What readers and moderators say of comments. `follower_due` is as the two before. `learnt`: as
-    # what the spam filter knows a comment; `token`: keyed hashes of words, in how many good and bad
-    # comments each was; of 0, how many there were.
-    """
-    ALTER TABLE comment ADD COLUMN follower_due INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX comment_follower_due ON comment (status, follower_due) WHERE follower_due > 0;
-    ALTER TABLE comment ADD COLUMN learnt TEXT NOT NULL DEFAULT ''
-        CHECK (learnt IN ('', 'ham', 'spam'));
-    CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
-    CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
-
-    CREATE TABLE follow (
-        user_id  INTEGER NOT NULL REFERENCES account (id) ON DELETE CASCADE,
-        page_id  INTEGER NOT NULL REFERENCES page (id) ON DELETE CASCADE,
-        language TEXT NOT NULL,
-        PRIMARY KEY (user_id, page_id)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX follow_page ON follow (page_id);
-
-    CREATE TABLE report (
-        comment_id  INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
-        visitor     TEXT NOT NULL,
-        reason      TEXT NOT NULL,
-        reported_at INTEGER NOT NULL,
-        PRIMARY KEY (comment_id, visitor)
-    ) STRICT, WITHOUT ROWID;
-    CREATE INDEX report_of_comment ON report (comment_id, reported_at);
-
-    CREATE TABLE token (
-        hash      INTEGER PRIMARY KEY,
-        ham       INTEGER NOT NULL DEFAULT 0,
-        spam      INTEGER NOT NULL DEFAULT 0,
-        learnt_at INTEGER NOT NULL
-    ) STRICT;
-    CREATE INDEX token_learnt ON token (learnt_at);
-    """,
-    # A notification is news of one comment for one recipient. A row without a recipient means
-    # that nobody has looked up the recipients yet. Of followers, accounts up to `last_user_id` have
-    # rows of their own. `outbox_id` is the email that carries the notification until it is sent.
-    # Ids are never used again: who ends one row must not end another.
-    # In the outbox, `subscriber` belongs to an email that asks a guest whether they want emails. A
-    # webhook row names a comment and an event; its `message` is the reason of a report.
-    """
-    ALTER TABLE outbox RENAME TO old_outbox;
-    CREATE TABLE outbox (
-        id              INTEGER PRIMARY KEY AUTOINCREMENT,
-        registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
-        comment_id      INTEGER REFERENCES comment (id) ON DELETE CASCADE,
-        event           TEXT NOT NULL DEFAULT '' CHECK (event IN ('', 'created', 'reported')),
-        subscriber      TEXT NOT NULL DEFAULT '',
-        recipient       TEXT NOT NULL,
-        message         TEXT NOT NULL,
-        created_at      INTEGER NOT NULL DEFAULT 0,
-        tries           INTEGER NOT NULL DEFAULT 0,
-        due_at          INTEGER,
-        expires_at      INTEGER NOT NULL,
-        failure         TEXT NOT NULL DEFAULT ''
-    ) STRICT;
-    INSERT INTO outbox (id, registration_id, subscriber, recipient, message, tries, due_at,
-                        expires_at, failure)
-    SELECT id, registration_id,
-           CASE WHEN about LIKE 'owner %' OR about LIKE 'author %' OR about LIKE 'follow %'
-                THEN '' ELSE rtrim(substr(about, 1, instr(about, ' '))) END,
-           recipient, message, tries, due_at, expires_at, failure
-      FROM old_outbox WHERE recipient <> 'webhook';
-    INSERT INTO outbox (id, comment_id, event, recipient, message, created_at, tries, due_at,
-                        expires_at, failure)
-    SELECT old.id, comment.id,
-           CASE json_extract(body, '$.type') WHEN 'comment.reported' THEN 'reported'
-                ELSE 'created' END,
-           recipient, coalesce(json_extract(body, '$.data.reason'), ''), expires_at - 86400,
-           tries, due_at, expires_at, failure
-      FROM (SELECT *, CASE WHEN json_valid(message) THEN message ELSE '{}' END AS body
-              FROM old_outbox WHERE recipient = 'webhook') AS old
-      JOIN comment ON old.about = 'webhook ' || comment.id || ',0 '
-     WHERE comment.status IN ('visible', 'waiting');
-
-    CREATE TABLE notification (
-        id           INTEGER PRIMARY KEY AUTOINCREMENT,
-        comment_id   INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
-        kind         TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
-        recipient    TEXT NOT NULL,
-        due_at       INTEGER NOT NULL,
-        last_user_id INTEGER NOT NULL DEFAULT 0,
-        outbox_id    INTEGER REFERENCES outbox (id) ON DELETE CASCADE
-    ) STRICT;
-    INSERT INTO notification (comment_id, kind, recipient, due_at, outbox_id)
-    SELECT comment.id,
-           CASE WHEN old.about LIKE 'owner %' THEN 'owner'
-                WHEN old.about LIKE 'follow %' THEN 'follower' ELSE 'author' END,
-           old.recipient, 1, old.id
-      FROM old_outbox AS old
-      JOIN json_each('["' || replace(trim(old.about), ' ', '","') || '"]') AS pair
-      JOIN comment ON comment.id =
-           CAST(substr(pair.value, 1, instr(pair.value, ',') - 1) AS INTEGER)
-     WHERE old.recipient <> 'webhook' AND pair.key > 0;
-    -- What was hidden while its email waited is not sent, the rest of the email is told anew.
-    CREATE TEMP TABLE outdated AS
-    SELECT outbox_id FROM notification
-      JOIN comment ON comment.id = notification.comment_id
-      LEFT JOIN comment AS above ON above.id = comment.parent_id AND kind = 'author'
-     WHERE (comment.status <> 'visible' AND NOT (comment.status = 'waiting' AND kind = 'owner'))
-        OR coalesce(above.status, 'visible') <> 'visible';
-    DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
-           (SELECT subscriber FROM outbox WHERE id IN (SELECT outbox_id FROM outdated));
-    DELETE FROM outbox WHERE id IN (SELECT outbox_id FROM outdated);
-    UPDATE notification SET outbox_id = NULL
-     WHERE outbox_id IN (SELECT outbox_id FROM outdated);
-    DROP TABLE outdated;
-    -- Two emails to one person can have told of the same comment: once is enough.
-    DELETE FROM notification WHERE outbox_id IS NULL AND id NOT IN
-           (SELECT min(id) FROM notification WHERE outbox_id IS NULL
-             GROUP BY kind, recipient, comment_id);
-    INSERT INTO notification (comment_id, kind, recipient, due_at)
-    SELECT id, 'owner', '', owner_due FROM comment WHERE owner_due > 0
-     UNION ALL
-    SELECT id, 'author', '', author_due FROM comment WHERE author_due > 0
-     UNION ALL
-    SELECT id, 'follower', '', follower_due FROM comment WHERE follower_due > 0;
-
-    DROP TABLE old_outbox;
-    CREATE INDEX outbox_due ON outbox (due_at);
-    CREATE INDEX outbox_code_due ON outbox (due_at) WHERE registration_id IS NOT NULL;
-    CREATE INDEX outbox_expires ON outbox (expires_at);
-    CREATE INDEX outbox_registration ON outbox (registration_id);
-    CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
-    CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
-        WHERE outbox_id IS NULL;
-    CREATE INDEX notification_comment ON notification (comment_id);
-    CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
-    DROP INDEX comment_owner_due;
-    DROP INDEX comment_author_due;
-    DROP INDEX comment_follower_due;
-    ALTER TABLE comment DROP COLUMN owner_due;
-    ALTER TABLE comment DROP COLUMN author_due;
-    ALTER TABLE comment DROP COLUMN follower_due;
     """,
 ]
 
@@ -1096,7 +988,9 @@ def inspect(path: Path, sql: str = "PRAGMA quick_check(1)") -> None:
     with peek(path) as db:
         ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         if not ours and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
-            raise SchemaFault(f"{path} is a database of another program: name another file")
+            whose = "another program, or of commentd before 0.1.0"
+            ways = "name another file, and import what the older commentd exports"
+            raise SchemaFault(f"{path} is a database of {whose}: {ways}")
         # While the -wal was being emptied it may have been cut: then that has the page.
         size = 0 if size_of(Path(f"{path}-wal")) else path.stat().st_size
         if size % db.execute("PRAGMA page_size").fetchone()[0]:

@@ -32,7 +32,6 @@ import webtest
 from conftest import CANARY, PAGE, START, Campaign, Outside, Visitor, assert_whole, dump
 from test_admin import OWNER, new_admin, token_of
 from test_server import COMMENT
-from test_upgrade import OLDER, make
 
 import commentd
 from commentd import (
@@ -548,9 +547,6 @@ for each in ROUTES:
         who = {Rank.USER: ANN, Rank.MODERATOR: OWNER, Rank.ADMIN: OWNER}.get(each.rank, "")
         OPERATIONS[f"GET {each.path}"] = ask("GET", ADDRESSES.get(each.path, each.path), who)
 OPERATIONS["GET /mail"] = lambda town: town.judging("GET")
-for number in OLDER:
-    name = f"a start of version {number}, and a stop"
-    OPERATIONS[name] = lambda town: town.does(lambda: town.app.close())
 # What is done without a service, or begins with none.
 ALONE = [name for name in OPERATIONS if name.startswith(("a start", "the first", "commentd "))]
 # In more than one transaction, and why that is right.
@@ -561,7 +557,6 @@ IN_STEPS = {
     "POST /admin/comments": "each comment",
     "commentd import": "fifty records",
     "the first start": "the tables, then the key",
-    **{name: "the tables, then what has had its time" for name in OPERATIONS if "version" in name},
 }
 
 # Nobody may have two codes in a minute.
@@ -754,9 +749,7 @@ def in_a_child(
         config = replace(config, captcha_provider="turnstile", captcha_secret=TRIAL_SECRETS[0])
     if not folder.exists():
         folder.mkdir()
-        if "version" in name:
-            make(path, int(re.sub("[^0-9]", "", name)))
-        elif name != "the first start":
+        if name != "the first start":
             shutil.copy(town.path, path)
     theirs = Town(config, Machine(at, fault, seed), town.facts)
     reading, writing = os.pipe()

@@ -36,12 +36,10 @@ from hypothesis import strategies as st
 from test_admin import OWNER, change, judge, pages, pin, queue
 from test_backup import files, little_room
 from test_server import COMMENT, Answer, Service, services, until
-from test_storage import with_version
 
 import commentd
 from commentd import (
     DAY,
-    MIGRATIONS,
     MINUTE,
     App,
     connect,
@@ -1433,18 +1431,6 @@ def test_the_database_that_root_makes_belongs_to_the_owner_of_the_folder(strange
     assert ended(begun(strangers, "import", str(file))).sums == (12, 12, 0, 0)
     assert {each.stat().st_uid for each in strangers.iterdir()} == {strangers.stat().st_uid}
     assert (strangers / "commentd.db").stat().st_mode & 0o077 == 0
-
-
-def test_a_database_of_an_older_program_is_left_as_it_is(desk: Desk) -> None:
-    desk.bring(waline(blog()))
-    whole = desk.path.read_bytes()
-    desk.path.write_bytes(older := with_version(whole, len(MIGRATIONS) - 1))
-    for words in ([], ["--dry-run"]):
-        told = desk.bring(waline(blog(13)), *words)
-        assert (told.code, told.text) == (1, "")
-        assert "start the service once" in told.errors
-    assert desk.path.read_bytes() == older
-    desk.path.write_bytes(whole)
 
 
 def test_files_may_be_packed_and_have_any_name(desk: Desk) -> None:

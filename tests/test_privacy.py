@@ -247,39 +247,6 @@ def test_a_like_that_is_given_again_does_not_grow_younger(
     assert not likers(db) & known
 
 
-def test_of_a_file_of_before_all_is_forgotten_in_time(tmp_path: Path, outside: Outside) -> None:
-    path = tmp_path / "commentd.db"
-    with closing(connect(str(path))) as db:
-        migrate(db, MIGRATIONS[:1])
-        fill(db, 3)
-        db.execute("INSERT INTO account VALUES (1, 'a@example.com', 'Ann', '', 'user', 1, 0)")
-        for who in ("user 1", "00ff" * 8, "11ee" * 8):
-            db.execute("INSERT INTO comment_liker VALUES (1, ?)", (who,))
-            db.execute("INSERT INTO page_liker VALUES (1, ?)", (who,))
-        db.execute("UPDATE comment SET likes = 3 WHERE id = 1")
-        db.execute("UPDATE page SET page_likes = 3")
-        (now,) = db.execute("SELECT CAST(strftime('%s', 'now') AS INTEGER)").fetchone()
-    outside.time = now
-    config = Config(
-        database_path=str(path), backup_folder=str(tmp_path / "backups"), token_key="k" * 32
-    )
-    app = make_app(config, outside.world, rounds=1)
-    with closing(app), closing(sqlite3.connect(path)) as db:
-        before = likers(db)
-        age(app, outside, 29 * DAY)
-        assert likers(db) == before
-        age(app, outside, 2 * DAY)
-        assert likers(db) & before == {"user 1"}
-        kept = (
-            "SELECT 1 FROM comment_liker JOIN page_liker USING (visitor) WHERE visitor = 'user 1'"
-        )
-        assert db.execute(kept).fetchall() == [(1,)]
-        outside.time = START + 31 * DAY
-        app.tick()
-        assert set(ips(db)) == {"45.0.0.0"}
-    assert_whole(str(path))
-
-
 # The file
 
 

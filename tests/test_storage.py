@@ -869,20 +869,6 @@ def test_a_table_can_be_built_anew_without_losing_what_points_to_it(
         file.execute("INSERT INTO b VALUES (9)")
 
 
-def test_steps_lead_where_one_leap_does(tmp_path: Path) -> None:
-    with (
-        closing(connect(str(tmp_path / "steps.db"))) as steps,
-        closing(connect(str(tmp_path / "leap.db"))) as leap,
-    ):
-        for version in range(1, len(MIGRATIONS) + 1):
-            migrate(steps, MIGRATIONS[:version])
-        migrate(leap)
-        assert schema(steps) == schema(leap)
-        before = leap.total_changes, schema(leap)
-        migrate(leap)
-        assert (leap.total_changes, schema(leap)) == before
-
-
 def test_statements_end_where_sql_says() -> None:
     script = """
         CREATE TABLE a (x);  -- a comment; with a semicolon
