@@ -6,8 +6,11 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, TextIO
+
+import pytest
 
 import commentd
 from commentd import (
@@ -76,6 +79,24 @@ def admin_link(app: App, email: str = "") -> str:
 def routes() -> set[str]:
     """What the service answers, such as `GET /comments/{comment_id}`."""
     return {f"{r.method} {r.path}".replace("<", "{").replace(">", "}") for r in ROUTES}
+
+
+@contextmanager
+def refusing_with(status: int) -> Iterator[None]:
+    """Makes every route refuse with this status, whatever it is asked; 0 leaves all as it is."""
+    if not status:
+        yield
+        return
+    refusals = {429: commentd.TooMany, 503: commentd.Unavailable}
+    refusal = refusals.get(status, commentd.Problem)("refused", "refused", status)
+
+    def refuse(*_: Any) -> Any:
+        raise RuntimeError("a fault of ours") if status == 500 else refusal
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(commentd, "context_of", refuse)
+        patch.setattr(commentd.log, "disabled", True)
+        yield
 
 
 def log_handler(stream: TextIO) -> logging.Handler:
