@@ -924,7 +924,7 @@ MIGRATIONS = [
         PRIMARY KEY (product, product_id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX import_comment ON import (comment_id);
-    """,
+    """
 ]
 
 
