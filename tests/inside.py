@@ -45,6 +45,11 @@ def now(app: App) -> int:
     return int(app.house.world.now())
 
 
+def writer(app: App) -> sqlite3.Connection:
+    """The connection that writes, for faults of the machine."""
+    return app.house.store.writer
+
+
 def sql(app: App, statement: str, *values: Any) -> list[Any]:
     """The rows of one statement on the database file, committed."""
     with closing(sqlite3.connect(database_path(app))) as db, db:

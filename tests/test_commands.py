@@ -1,6 +1,9 @@
 """The command line, in a process of its own, and what README.md says of it and of the API."""
 
+import contextlib
+import io
 import json
+import logging
 import os
 import re
 import socket
@@ -9,11 +12,12 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from conftest import CANARY
+from inside import log_handler
 
 from commentd import (
     COMMANDS,
@@ -28,6 +32,7 @@ from commentd import (
     example_config,
     ini_text,
     load_config,
+    main,
     table,
 )
 
@@ -59,6 +64,29 @@ def run(
     )
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr
+
+
+def run_here(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
+    """The same in this process, which takes a tenth of the time."""
+    told, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    handler = log_handler(errors)
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            contextlib.chdir(folder),
+            mock.patch.dict(os.environ, kept | environ, clear=True),
+            contextlib.redirect_stdout(told),
+            contextlib.redirect_stderr(errors),
+        ):
+            code = main([*words])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    told.seek(0)
+    assert "Traceback" not in errors.getvalue()
+    return code, told.read(), errors.getvalue()
 
 
 def test_example_prints_every_setting(folder: Path) -> None:
@@ -119,7 +147,7 @@ def test_wrong_settings_are_2_a_sentence_each(folder: Path) -> None:
 
 def test_a_database_that_can_not_be_used_is_1(folder: Path) -> None:
     (folder / "text.db").write_text("not a database, though long enough to be read as one " * 20)
-    with closing(sqlite3.connect(folder / "other.db")) as db:
+    with contextlib.closing(sqlite3.connect(folder / "other.db")) as db:
         db.execute("CREATE TABLE of_others (id)")
     before = {path: path.read_bytes() for path in folder.iterdir()}
     for name in ("none/c.db", ".", "text.db", "other.db"):
