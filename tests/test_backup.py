@@ -418,6 +418,7 @@ def test_a_clean_stop_empties_the_wal_although_a_command_has_the_file_open(
     visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
 ) -> None:
     wal = tmp_path / "commentd.db-wal"
+    visitor.served.tick()  # which empties it too, once a minute
     visitor.say()
     assert db.execute("SELECT count(*) FROM comment").fetchone() == (1,)
     assert wal.stat().st_size > 0
