@@ -24,6 +24,9 @@ from commentd import (
     token_hash,
 )
 
+# What the program raises, with a sentence for users, where it can't do what was asked.
+REFUSALS = (commentd.Fault, commentd.Unavailable)
+
 
 def share_static_files() -> None:
     """Lets all apps of a run share what they read of static/: more than half of making an app."""
