@@ -544,8 +544,6 @@ def town(memory: Path) -> Town:
         web = Visitor(app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         for number in range(3):
             web.say(f"{number} " + "long " * 300, email=GUEST)
-        said = web.say("mine")
-        facts |= {"comment_id": said["comment"]["id"], "edit_token": said["edit_token"]}
         outside.time += 61
         ann = Visitor(app, "203.0.113.9")
         ann.authorization = ("Bearer", token_of(app, ANN))
@@ -571,6 +569,8 @@ def town(memory: Path) -> Town:
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
         outside.time = NOW - 200
+        said = web.say("mine")
+        facts |= {"comment_id": said["comment"]["id"], "edit_token": said["edit_token"]}
         web.register("bob@example.com")
         app.deliver()
         (number,) = [n for n, letter in enumerate(outside.letters) if "bob@" in letter.recipient]
