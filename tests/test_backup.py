@@ -26,7 +26,17 @@ from conftest import PAGE, START, Outside, Visitor, assert_whole, dump
 from inside import database_path, sql
 from test_commands import run, run_here
 from test_server import COMMENT, Service, services, until
-from test_storage import Writer, forked, little_room, noise, settled, spoil, stranger, with_version
+from test_storage import (
+    Writer,
+    forked,
+    kept_in,
+    little_room,
+    noise,
+    settled,
+    spoil,
+    stranger,
+    with_version,
+)
 
 import commentd
 from commentd import App, Config, World, make_app
@@ -131,14 +141,11 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
         for each in writers:
             each.start()
 
-        def acknowledged() -> set[object]:
-            facts = (fact for each in writers for fact in [*each.kept.items()])
-            return {value for (what, _), value in facts if what == "content"}
-
-        copies = []
+        copies: list[tuple[set[Any], Path]] = []
         for number in range(6):
             until(lambda: min(each.writes for each in writers) > 8 * number)  # noqa: B023
-            copies.append((acknowledged(), tmp_path / f"{number}.db"))
+            before = {fact for each in writers for fact in [*each.kept] if fact[0] == "content"}
+            copies.append((before, tmp_path / f"{number}.db"))
             code, text, errors = run_here(tmp_path, "backup", f"{number}.db")
             assert (code, errors) == (0, "")
             assert re.fullmatch(rf"{number}\.db: 0\.\d MB, whole\n", text)
@@ -147,10 +154,11 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
         service.stop(signal.SIGKILL)
         for each in writers:
             each.join()
-        for before, copy in [*copies, (acknowledged(), service.path)]:
+            copies.append(({*each.kept}, service.path))
+        for before, copy in copies:
             assert_whole(str(copy))
             assert copy.stat().st_mode & 0o777 == 0o600
-            assert before <= set(said(copy))
+            assert before <= set(kept_in(copy))
 
 
 def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
@@ -494,22 +502,18 @@ def test_what_is_no_backup_is_not_put_back(tmp_path: Path) -> None:
         assert files(tmp_path) == before, case
 
 
-def test_nothing_is_put_back_under_a_service_that_runs(tmp_path: Path) -> None:
-    live(tmp_path / "new.db", "new", 2)
-    with services(tmp_path) as start:
-        service = start(**QUIET)
-        service.ask("POST", "/comments", body=COMMENT)
-        until(lambda: not dump(str(service.path))["notification"])  # its worker has seen it
-        before, names = dump(str(service.path)), found(tmp_path)
+def test_nothing_is_put_back_under_a_service_that_runs(config: Config, tmp_path: Path) -> None:
+    new = live(tmp_path / "new.db", "new", 2)
+    with closing(make_app(config, rounds=1)) as app:
+        stranger(app).post_json("/comments", COMMENT)
+        before, names = dump(config.database_path), found(tmp_path)
         told = "commentd: another commentd is running on commentd.db: stop it first\n"
         assert run_here(tmp_path, "restore", "new.db") == (1, "", told)
-        assert (dump(str(service.path)), found(tmp_path)) == (before, names)
-        service.stop()
-        kept = put_back(service.path)
-        assert kept
-        assert re.fullmatch(r"commentd\.db\.\d{8}-\d{6}", kept.name)
-        assert dump(str(kept)) == before
-        assert start(**QUIET).ask("GET", f"/comments?url={PAGE}").json["total"] == 2
+        assert (dump(config.database_path), found(tmp_path)) == (before, names)
+    kept = put_back(Path(config.database_path))
+    assert kept
+    assert re.fullmatch(r"commentd\.db\.\d{8}-\d{6}", kept.name)
+    assert (said(kept), said(Path(config.database_path))) == (["hi"], new)
 
 
 @pytest.mark.usefixtures("impatient")

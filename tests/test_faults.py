@@ -401,7 +401,7 @@ class Town:
         with self.machine:
             code, _, errors = run_here(self.path.parent, *words, **environ)
         if code:
-            assert re.fullmatch(r"(.* ERROR .*\n)*commentd: .+\n", errors), errors
+            assert re.fullmatch(r"([A-Z]+ .+\n)*commentd: .+\n", errors), errors
             raise REFUSALS[0](errors.strip().splitlines()[-1])
 
 
