@@ -27,6 +27,9 @@ from commentd import (
     token_hash,
 )
 
+# What the program raises, with a sentence for users, where it can't do what was asked.
+REFUSALS = (commentd.Fault, commentd.Unavailable)
+
 
 def share_static_files() -> None:
     """Lets all apps of a run share what they read of static/: more than half of making an app."""
@@ -46,6 +49,11 @@ def token_key(app: App) -> bytes:
 def now(app: App) -> int:
     """What the service takes for the time, in seconds since 1970."""
     return int(app.house.world.now())
+
+
+def writer(app: App) -> sqlite3.Connection:
+    """The connection that writes, for faults of the machine."""
+    return app.house.store.writer
 
 
 def sql(app: App, statement: str, *values: Any) -> list[Any]:

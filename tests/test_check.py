@@ -1,16 +1,15 @@
-"""The doctor: `commentd check` as a real process beside real servers, and the page at / that shows
-the same while there is no admin."""
+"""`commentd check` beside real servers of mail and captchas, and the page at / that shows the same
+while there is no admin."""
 
 import http.server
 import json
-import os
 import re
 import shutil
-import signal
 import socket
 import sqlite3
 import threading
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,26 +19,13 @@ from typing import Any
 
 import pytest
 from conftest import CANARY, Outside, Visitor, dump
-from test_commands import run
+from inside import add_account, database_path, sql
+from test_backup import live
+from test_commands import ROOT, run_here
 from test_mail import PostOffice
-from test_server import COMMENT, Start, services, until
+from test_server import services
 
-import commentd
-from commentd import (
-    APPLICATION_ID,
-    LEAST,
-    MIGRATIONS,
-    SETTINGS,
-    TRIAL_SECRETS,
-    Config,
-    Store,
-    examine_files,
-    examine_settings,
-    examine_versions,
-    make_app,
-)
-
-pytestmark = pytest.mark.slow
+from commentd import MIGRATIONS, SETTINGS, TRIAL_SECRETS, App, Config, __version__, make_app
 
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
 HOUR, DAY = 3600, 86400
@@ -56,10 +42,6 @@ class Report:
         """Level, topic and words of each finding."""
         return LINE.findall(self.text)
 
-    @property
-    def topics(self) -> list[str]:
-        return [topic for _, topic, _ in self.found]
-
     def of(self, topic: str) -> list[str]:
         return [level for level, name, _ in self.found if name == topic]
 
@@ -70,7 +52,7 @@ class Report:
 def check(folder: Path, *words: str, **settings: object) -> Report:
     """`commentd check` in that folder; `mail_port=25` is COMMENTD_MAIL_PORT."""
     variables = {f"COMMENTD_{name.upper()}": str(value) for name, value in settings.items()}
-    report = Report(*run(folder, "check", *words, **variables))
+    report = Report(*run_here(folder, "check", *words, **variables))
     assert "\x1b" not in report.text
     assert "Exception" not in report.errors
     # The exit code follows from what was found, and what is bad stands last.
@@ -85,24 +67,16 @@ def beside(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def kept(config: Config, tmp_path: Path) -> Path:
+def kept(tmp_path: Path) -> Path:
     """A folder with a database that holds a comment, as a clean stop leaves it."""
-    app = make_app(config, rounds=1)
-    Visitor(app).say()
-    app.close()
+    live(tmp_path / "commentd.db", "hi", 1)
     return tmp_path
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with services(tmp_path) as start:
-        yield start
 
 
 def change(folder: Path, *script: str) -> None:
     with closing(sqlite3.connect(folder / "commentd.db")) as db, db:
-        for sql in script:
-            db.execute(sql)
+        for statement in script:
+            db.execute(statement)
 
 
 # What is set
@@ -118,8 +92,7 @@ def settings_of(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
 def test_every_setting_is_told_once_with_where_it_was_set(tmp_path: Path) -> None:
     text = "[site]\nname = My blog\ndemo = yes\norigins = https://a.example\n https://b.example\n"
     (tmp_path / "own.ini").write_text(text)
-    report = check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12)
-    told = settings_of(report)
+    told = settings_of(check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12))
     assert list(told) == list(SETTINGS)
     assert told["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
     assert told["site", "demo"] == ("yes", "own.ini")
@@ -131,30 +104,21 @@ def test_every_setting_is_told_once_with_where_it_was_set(tmp_path: Path) -> Non
 
 def test_no_secret_is_told_wherever_it_was_set(tmp_path: Path) -> None:
     keys = [("token", "key"), ("mail", "password"), ("captcha", "secret")]
-    (tmp_path / "commentd.ini").write_text(
-        "".join(f"[{section}]\n{key} = {CANARY * 2}\n" for section, key in keys)
-    )
-    for source, variables in (
-        ("commentd.ini", {}),
-        ("COMMENTD", {"_".join(key): f"{CANARY}-{CANARY}" for key in keys}),
-    ):
-        report = check(tmp_path, **variables)
+    text = "".join(f"[{section}]\n{key} = {CANARY * 2}\n" for section, key in keys)
+    (tmp_path / "commentd.ini").write_text(text)
+    (tmp_path / "commentd.ini").chmod(0o644)
+    variables = {"_".join(key): f"{CANARY}-{CANARY}" for key in keys}
+    for source, settings in (("commentd.ini", {}), ("COMMENTD", variables)):
+        report = check(tmp_path, **settings)
         assert CANARY not in report.text + report.errors
+        assert (report.text + report.errors).count("chmod 600") == 1
         for key in keys:
             value, told = settings_of(report)[key]
             assert (value, told.split("_")[0]) == ("(hidden)", source)
 
 
-def test_a_file_with_a_secret_that_others_can_read_is_named_once(tmp_path: Path) -> None:
-    (tmp_path / "commentd.ini").write_text(f"[mail]\npassword = {CANARY}\n")
-    (tmp_path / "commentd.ini").chmod(0o644)
-    report = check(tmp_path)
-    assert (report.text + report.errors).count("chmod 600") == 1
-
-
 def test_the_columns_stand_below_each_other_and_fit_a_terminal(kept: Path) -> None:
-    report = check(kept, comments_login_required="yes")
-    lines = report.text.splitlines()
+    lines = check(kept, comments_login_required="yes").text.splitlines()
     assert max(map(len, lines)) <= 100
     sources, findings = r"  \[\w+\] .* (?=(default|COMMENTD_\w+)$)", r"  (ok|note|warn|fail) +\w+ +"
     for pattern in (sources, findings):
@@ -168,35 +132,36 @@ def test_wrong_settings_are_2_and_nothing_is_examined(tmp_path: Path) -> None:
     assert report.errors.count("commentd: COMMENTD_") == 2
 
 
-PUBLIC = {"server_public_url": "https://comments.example", "server_trusted_proxy": ("127.0.0.1",)}
-SAFE = {**PUBLIC, "mail_host": "m.example", "site_origins": ("https://blog.example",)}
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
+def test_what_a_public_service_should_not_leave_is_warned_about(tmp_path: Path) -> None:
+    nobody = f"127.0.0.1:{closed_port()}"
+    public = {"server_public_url": "https://comments.example", "server_trusted_proxy": "127.0.0.1"}
+    mail = {"mail_host": "127.0.0.1", "mail_port": nobody.partition(":")[2], "mail_sender": "a@b.c"}
+    safe = {**public, **mail, "mail_security": "none", "site_origins": "https://blog.example"}
+    keys = {"captcha_provider": "turnstile", "captcha_site_key": "k", "captcha_secret": "s"}
+    asked = {**safe, **keys, "captcha_verify_url": f"https://{nobody}"}
+    cases: list[tuple[dict[str, str], set[tuple[str, str]]]] = [
         ({}, {("note", "mail"), ("note", "origins"), ("note", "public_url")}),
-        (PUBLIC, {("warn", "mail"), ("warn", "origins")}),
-        (SAFE, set()),
-        (SAFE | {"server_public_url": "http://c.example"}, {("warn", "public_url")}),
-        (SAFE | {"server_trusted_proxy": ()}, {("warn", "unnamed_proxy")}),
-        (SAFE | {"server_trusted_proxy": (), "server_listen": "0.0.0.0:80"}, set()),
-        (SAFE | {"captcha_provider": "none"}, {("warn", "captcha")}),
-        (SAFE | {"limits_enabled": False}, {("warn", "limits")}),
-        *(
-            (
-                SAFE | {"captcha_provider": "turnstile", "captcha_secret": secret},
-                {("warn", "captcha")},
-            )
-            for secret in TRIAL_SECRETS
-        ),
-        (SAFE | {"captcha_verify_url": "http://c.example"}, {("warn", "captcha")}),
-    ],
-)
-def test_what_a_public_service_should_not_leave_is_warned_about(
-    settings: dict[str, Any], found: set[tuple[str, str]]
-) -> None:
-    assert {(f.level, f.topic) for f in examine_settings(Config(**settings))} == found
+        (public, {("warn", "mail"), ("warn", "origins")}),
+        (safe, set()),
+        (safe | {"server_public_url": "http://c.example"}, {("warn", "public_url")}),
+        (safe | {"server_trusted_proxy": ""}, {("warn", "unnamed_proxy")}),
+        (safe | {"server_trusted_proxy": "", "server_listen": "0.0.0.0:80"}, set()),
+        (safe | {"captcha_provider": "none"}, {("warn", "captcha")}),
+        (safe | {"limits_enabled": "no"}, {("warn", "limits")}),
+        (asked, set()),
+        (asked | {"captcha_verify_url": f"http://{nobody}"}, {("warn", "captcha")}),
+        *((asked | {"captcha_secret": secret}, {("warn", "captcha")}) for secret in TRIAL_SECRETS),
+    ]
+    topics = {"mail", "origins", "public_url", "unnamed_proxy", "captcha", "limits", "webhook"}
+    for settings, wanted in cases:
+        found = {(level, topic) for level, topic, _ in check(tmp_path, **settings).found}
+        told = {pair for pair in found if pair[1] in topics and pair[0] in ("note", "warn")}
+        assert told == wanted, settings
 
 
 # What is tried: mail, captcha, the way in
@@ -212,8 +177,8 @@ class StrictOffice(PostOffice):
 
 
 @contextmanager
-def post_office(**how: Any) -> Iterator[PostOffice]:
-    office = StrictOffice(auth_require_tls=False, **how)
+def post_office() -> Iterator[PostOffice]:
+    office = StrictOffice(auth_require_tls=False)
     office.start()
     try:
         yield office
@@ -223,7 +188,7 @@ def post_office(**how: Any) -> Iterator[PostOffice]:
 
 def mail(port: int, security: str = "none", password: str = "geheim") -> dict[str, object]:
     usual = {"mail_host": "127.0.0.1", "mail_sender": "Blog <blog@blog.example>"}
-    login = {"mail_user": "blog", "mail_password": password} if password else {}
+    login = {"mail_user": "blog", "mail_password": password}
     return usual | {"mail_port": port, "mail_security": security} | login
 
 
@@ -240,6 +205,9 @@ def test_the_mail_server_is_logged_in_to_and_a_letter_goes_where_it_is_asked_to(
     (letter,) = office.letters
     assert (letter.mail_from, letter.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
     assert b"\r\nSubject: commentd\r\n" in letter.content
+    printed = check(tmp_path, "--mail", "owner@blog.example").text
+    assert "\nTo: owner@blog.example\nSubject: commentd\n" in printed
+    assert "on its way" not in printed
 
 
 def test_mail_that_does_not_work_is_told_in_words(tmp_path: Path) -> None:
@@ -249,40 +217,21 @@ def test_mail_that_does_not_work_is_told_in_words(tmp_path: Path) -> None:
         garbled = check(tmp_path, **mail(office.port, "tls"))
         assert office.letters == []
     closed = check(tmp_path, "--mail", "a@blog.example", **mail(office.port))
-    assert [r.of("mail") for r in (refused, clear, garbled)] == [["fail"]] * 3
-    assert closed.of("mail") == ["fail"]  # no letter is tried
-    assert "535" in refused.words("mail")
-    assert "STARTTLS" in clear.words("mail")
-    assert "refused" in closed.words("mail").lower()
-    for report in (refused, clear, garbled, closed):
+    for report, word in ((refused, "535"), (clear, "STARTTLS"), (garbled, ""), (closed, "refused")):
+        assert report.of("mail") == ["fail"]  # and no email is tried
+        assert word.lower() in report.words("mail").lower()
         assert CANARY not in report.text + report.errors
         assert not re.search(r"b'|\(\d+, |^(\w+Error) \(\1\)", report.words("mail")), report.text
-
-
-@pytest.mark.parametrize("address", ["owner", "a@blog.example\nb"])
-def test_an_address_that_is_none_is_refused_with_words(tmp_path: Path, address: str) -> None:
-    code, text, errors = run(tmp_path, "check", "--mail", address)
-    assert code in (1, 2)
-    told = [words for level, _, words in LINE.findall(text) if level == "fail"] or [errors]
-    assert "address" in told[-1]
-
-
-def test_without_a_mail_server_the_letter_is_printed(tmp_path: Path) -> None:
-    report = check(tmp_path, "--mail", "owner@blog.example")
-    assert "\nTo: owner@blog.example\nSubject: commentd\n" in report.text
-    assert "on its way" not in report.text
-
-
-@dataclass
-class Site:
-    """A web server that gives one answer to all, and what it was asked."""
-
-    url: str
-    asked: list[str]
+    for address in ("owner", "a@blog.example\nb"):
+        code, text, errors = run_here(tmp_path, "check", "--mail", address)
+        assert code in (1, 2), address
+        told = [words for level, _, words in LINE.findall(text) if level == "fail"] or [errors]
+        assert "address" in told[-1], address
 
 
 @contextmanager
-def answering(body: str, status: int = 200) -> Iterator[Site]:
+def answering(body: str, status: int = 200) -> Iterator[tuple[str, list[str]]]:
+    """The URL of a web server that gives one response to all, and what it was asked."""
     asked: list[str] = []
 
     class Talk(http.server.BaseHTTPRequestHandler):
@@ -301,122 +250,108 @@ def answering(body: str, status: int = 200) -> Iterator[Site]:
     with http.server.HTTPServer(("127.0.0.1", 0), Talk) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield Site(f"http://127.0.0.1:{server.server_port}", asked)
+        yield f"http://127.0.0.1:{server.server_port}", asked
         server.shutdown()
         thread.join()
 
 
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+def test_the_keys_of_a_captcha_are_tried(tmp_path: Path) -> None:
+    def verdict(error: str) -> str:
+        return json.dumps({"success": False, "error-codes": [error]})
 
-
-def verdict(*errors: str) -> str:
-    return json.dumps({"success": False, "error-codes": errors})
-
-
-@pytest.mark.parametrize(
-    ("provider", "body", "status", "level", "word"),
-    [
-        *(
-            (provider, verdict("invalid-input-response"), 200, "ok", "secret")
-            for provider in ("turnstile", "hcaptcha", "recaptcha")
-        ),
+    asked_well = verdict("invalid-input-response")
+    for provider, body, status, level, word in [
+        ("turnstile", asked_well, 200, "ok", "secret"),
+        ("hcaptcha", asked_well, 200, "ok", "secret"),
+        ("recaptcha", asked_well, 200, "ok", "secret"),
         ("turnstile", verdict("invalid-input-secret"), 200, "fail", "secret"),
         ("turnstile", verdict("internal-error"), 200, "fail", "no verdict"),
         ("turnstile", "<html>", 502, "fail", "502"),
-    ],
-)
-def test_the_keys_of_a_captcha_are_tried(
-    tmp_path: Path, provider: str, body: str, status: int, level: str, word: str
-) -> None:
-    keys = {"captcha_site_key": "k", "captcha_secret": CANARY}
-    with answering(body, status) as site:
-        report = check(
-            tmp_path,
-            captcha_provider=provider,
-            captcha_verify_url=site.url + "/siteverify",
-            site_origins="https://blog.example",
-            **keys,
-        )
-    assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
-    assert [f"secret={CANARY}" in line for line in site.asked] == [True]
-    (told,) = [words for each, topic, words in report.found if (each, topic) == (level, "captcha")]
-    assert word in told
-    assert told.isascii()
-    assert CANARY not in report.text + report.errors
+    ]:
+        with answering(body, status) as (url, asked):
+            report = check(
+                tmp_path,
+                captcha_provider=provider,
+                captcha_verify_url=f"{url}/siteverify",
+                site_origins="https://blog.example",
+                captcha_site_key="k",
+                captcha_secret=CANARY,
+            )
+        assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
+        assert [f"secret={CANARY}" in line for line in asked] == [True]
+        told = [words for each, topic, words in report.found if (each, topic) == (level, "captcha")]
+        assert (len(told), word in told[0], told[0].isascii()) == (1, True, True), (body, told)
+        assert CANARY not in report.text + report.errors
 
 
-def test_the_address_of_readers_is_tried_from_here(start: Start, tmp_path: Path) -> None:
-    service = start()
-    (tmp_path / "home").mkdir()
-    assert check(tmp_path, server_public_url=service.address).of("public_url") == ["ok", "warn"]
+def test_the_address_of_readers_is_tried_from_here(app: App, tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}"
     assert check(tmp_path, server_public_url=nobody).of("public_url") == ["warn", "fail"]
-    for body in ("<html>ok", '{"status": "ok"}', '{"ok": false}', '["ok"]', ""):
-        with answering(body) as other:
-            report = check(tmp_path, server_public_url=other.url + "/comments")
-        assert report.of("public_url") == ["warn", "fail"], body
-        assert [line.split()[:2] for line in other.asked] == [["GET", "/comments/health"]]
+    wrong = ("<html>ok", '{"status": "ok"}', '{"ok": false}', '["ok"]', "")
+    for body in ('{"ok":true}', *wrong):
+        with answering(body) as (url, asked):
+            report = check(tmp_path, server_public_url=f"{url}/comments")
+        assert sorted(report.of("public_url")) == ["fail" if body in wrong else "ok", "warn"], body
+        assert [line.split()[:2] for line in asked] == [["GET", "/comments/health"]]
 
 
 # Files, rights, room
 
 
-@pytest.mark.parametrize(("free", "level"), [(1, "fail"), (15, "fail"), (20, "warn"), (65, "ok")])
 def test_a_disk_that_is_nearly_full_is_told(
-    config: Config, monkeypatch: pytest.MonkeyPatch, free: int, level: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = shutil.disk_usage("/")._replace(free=free * 1024 * 1024)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    (found,) = [f for f in examine_files(config) if f.topic == "disk"]
-    assert found.level == level
-    assert str(free) in found.text
+    for free, level in [(1, "fail"), (15, "fail"), (20, "warn"), (65, "ok")]:
+        usage = shutil.disk_usage("/")._replace(free=free * 1024 * 1024)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, usage=usage: usage)
+        report = check(tmp_path)
+        assert report.of("disk") == [level]
+        assert f"{free} MB" in report.words("disk")
 
 
-def test_files_that_others_can_read_are_named(kept: Path) -> None:
+def test_files_that_others_can_read_are_named(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (kept / "backups").mkdir()
     names = ("commentd.db", "backups/commentd-20260101-000000.db")
     (kept / names[1]).touch(0o600)
     assert check(kept).of("rights") == []
     for name in names:
         (kept / name).chmod(0o640)
-    report = check(kept)
-    assert report.of("rights") == ["warn"] * len(names)
+    assert check(kept).of("rights") == ["warn"] * len(names)
     (kept / "commentd.db-wal").write_bytes(b"")
     (kept / "commentd.db-wal").chmod(0o604)
     report = check(kept)
     for name in (*names, "commentd.db-wal"):
         assert f"{name}: run chmod 600" in report.words("rights")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    assert check(kept).of("rights")[-1] == "fail"
 
 
-def test_a_folder_that_can_not_be_written_is_told(
-    config: Config, kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if os.geteuid() == 0:  # who may write everywhere
-        monkeypatch.setattr(os, "access", lambda path, mode: False)
-    else:
-        kept.chmod(0o500)
-    found = [(f.level, f.topic) for f in examine_files(config)]
-    kept.chmod(0o700)
-    assert ("fail", "rights") in found
-
-
-@pytest.mark.parametrize("name", ["own.mmdb", "own.xdb", "missing.mmdb", "."])
-def test_a_file_of_places_that_is_damaged_is_told(tmp_path: Path, name: str) -> None:
+def test_a_file_of_places_that_is_damaged_is_told(tmp_path: Path) -> None:
     (tmp_path / "own.mmdb").write_bytes(b"noise" * 999)
     (tmp_path / "own.xdb").write_bytes(b"noise" * 999)
-    report = check(tmp_path, geo_file=name)
-    assert (report.code, report.of("places")) == (0, ["warn"])
-    assert name in report.words("places")
+    for name in ("own.mmdb", "own.xdb", "missing.mmdb", "."):
+        report = check(tmp_path, geo_file=name)
+        assert (report.code, report.of("places")) == (0, ["warn"]), name
+        assert name in report.words("places")
 
 
 # The database
 
 
-@pytest.mark.parametrize(
-    ("path", "level", "word"),
-    [
+def test_a_database_is_judged_and_stays_as_it_was(kept: Path) -> None:
+    whole = (kept / "commentd.db").read_bytes()
+    (kept / "empty.db").touch()
+    (kept / "text.db").write_text("not a database, though long enough to be read as one " * 99)
+    (kept / "cut.db").write_bytes(whole[: len(whole) // 2 + 99])
+    for name, pragma in [
+        ("newer", f"user_version = {len(MIGRATIONS) + 1}"),
+        ("older", f"user_version = {len(MIGRATIONS) - 1}"),
+        ("foreign", "application_id = 7"),
+    ]:
+        (kept / f"{name}.db").write_bytes(whole)
+        with closing(sqlite3.connect(kept / f"{name}.db")) as db:
+            db.execute(f"PRAGMA {pragma}")
+    for path, level, word in [
         ("fresh.db", "note", "first start"),
         ("empty.db", "note", "first start"),
         ("none/c.db", "fail", "no such folder"),
@@ -426,32 +361,13 @@ def test_a_file_of_places_that_is_damaged_is_told(tmp_path: Path, name: str) -> 
         ("newer.db", "fail", "newer commentd"),
         ("older.db", "fail", "start the service once"),
         ("foreign.db", "fail", "another program"),
-    ],
-)
-def test_a_database_is_judged_and_stays_as_it_was(
-    kept: Path, path: str, level: str, word: str
-) -> None:
-    whole = (kept / "commentd.db").read_bytes()
-    (kept / "empty.db").touch(0o600)
-    (kept / "text.db").write_text("not a database, though long enough to be read as one " * 99)
-    (kept / "cut.db").write_bytes(whole[: len(whole) // 2 + 99])
-    for name, version, of in [
-        ("newer", len(MIGRATIONS) + 1, APPLICATION_ID),
-        ("older", len(MIGRATIONS) - 1, APPLICATION_ID),
-        ("foreign", 0, 7),
     ]:
-        (kept / f"{name}.db").write_bytes(whole)
-        with closing(sqlite3.connect(kept / f"{name}.db")) as db:
-            db.execute(f"PRAGMA user_version = {version}")
-            db.execute(f"PRAGMA application_id = {of}")
-    for file in kept.iterdir():
-        file.chmod(0o600)
-    before = beside(kept)
-    report = check(kept, database_path=path)
-    assert report.of("database") == [level]
-    assert word in report.words("database")
-    new = {name for name, data in beside(kept).items() if before.get(name) != data}
-    assert new <= {f"{path}-turn", f"{path}-lock"}
+        before = beside(kept)
+        report = check(kept, database_path=path)
+        assert report.of("database") == [level], path
+        assert word in report.words("database")
+        new = {name for name, data in beside(kept).items() if before.get(name) != data}
+        assert new <= {f"{path}-turn", f"{path}-lock"}, path
     assert not (kept / "fresh.db-turn").exists()
     assert not (kept / "none").exists()
 
@@ -460,119 +376,76 @@ def test_what_a_sound_database_holds_is_told(kept: Path) -> None:
     before = beside(kept)
     report = check(kept)
     assert (report.code, report.of("database")) == (0, ["ok"])
-    assert not {"clock", "counters", "outbox", "rights", "unnamed_proxy"} & set(report.topics)
-    assert re.search(r"comments: 1, accounts: 0", report.words("database"))
+    bad = {"clock", "counters", "outbox", "rights", "unnamed_proxy"}
+    assert not bad & {topic for _, topic, _ in report.found}
+    assert "comments: 1, accounts: 0" in report.words("database")
     assert beside(kept) == before
 
 
-@pytest.mark.parametrize(
-    ("script", "topic", "level", "word"),
-    [
+LETTER = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
+
+
+def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
+    whole = (kept / "commentd.db").read_bytes()
+    for script, topic, level, word in [
         ("UPDATE comment SET created_at = created_at + 3600", "clock", "fail", "behind"),
-        ("UPDATE page SET total = 7", "counters", "fail", "1"),
-        (
-            "INSERT INTO outbox (recipient, message, expires_at, failure) "
-            f"VALUES ('a@example.com', '', {2**40}, 'SMTPDataError 554')",
-            "outbox",
-            "warn",
-            "delivered: 1",
-        ),
-        (
-            "INSERT INTO outbox (recipient, message, expires_at, due_at) "
-            f"VALUES ('a@example.com', 'x', {2**40}, 1)",
-            "outbox",
-            "warn",
-            "wait: 1",
-        ),
-    ],
-    ids=["clock", "counters", "failed", "late"],
-)
-def test_what_the_database_tells_of_trouble_is_told(
-    kept: Path, script: str, topic: str, level: str, word: str
-) -> None:
-    change(kept, script)
-    report = check(kept)
-    assert report.of(topic) == [level]
-    assert word in report.words(topic)
-    assert "example.com" not in report.text
+        ("UPDATE page SET total = 7", "counters", "fail", "1; run `commentd recount`"),
+        (LETTER.format("failure", "''", f"{2**40}, 'x 554'"), "outbox", "warn", "delivered: 1"),
+        (LETTER.format("due_at", "'x'", f"{2**40}, 1"), "outbox", "warn", "wait: 1"),
+    ]:
+        (kept / "commentd.db").write_bytes(whole)
+        change(kept, script)
+        report = check(kept)
+        assert report.of(topic) == [level], script
+        assert word in report.words(topic)
+        assert "example.com" not in report.text
 
 
-def test_wrong_counters_are_mended_by_the_command_that_is_named(kept: Path) -> None:
-    change(kept, "UPDATE page SET total = 7, threads = 0", "UPDATE comment SET likes = 2")
-    report = check(kept)
-    assert (report.code, report.of("counters")) == (1, ["fail"])
-    named = re.findall(r"`commentd (\w+)`", report.words("counters"))
-    assert named == ["recount"]
-    assert run(kept, *named)[0] == 0
-    assert (check(kept).code, check(kept).of("counters")) == (0, [])
-
-
-@pytest.mark.parametrize(
-    ("hours", "every", "level"),
-    [
+def test_the_age_of_the_last_copy_is_told(kept: Path) -> None:
+    for hours, every, level in [
         ([], 24, "note"),
         ([1], 24, "ok"),
         ([300, 47], 24, "ok"),
         ([49], 24, "warn"),
         ([1], 0, "note"),
-    ],
-)
-def test_the_age_of_the_last_copy_is_told(
-    kept: Path, hours: list[int], every: int, level: str
+        ([-9600], 24, "warn"),
+    ]:
+        shutil.rmtree(kept / "backups", ignore_errors=True)
+        (kept / "backups").mkdir()
+        for age in hours:
+            made = datetime.fromtimestamp(time.time() - age * HOUR - 60, UTC)
+            (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
+        report = check(kept, backup_every=every)
+        assert report.of("backup") == [level], hours
+        told = "a time to come" if hours[:1] == [-9600] else f" {min(hours, default=0)} h ago"
+        assert not hours or not every or told in report.words("backup")
+
+
+@pytest.mark.slow
+def test_a_clock_that_is_behind_and_a_folder_of_copies_that_is_none_are_told_at_the_start_too(
+    kept: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    (kept / "backups").mkdir()
-    for age in hours:
-        made = datetime.fromtimestamp(time.time() - age * HOUR - 60, UTC)
-        (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
-    report = check(kept, backup_every=every)
-    assert report.of("backup") == [level]
-    assert not hours or not every or f" {min(hours)} h ago" in report.words("backup")
-
-
-def test_a_copy_of_a_time_to_come_is_warned_about(kept: Path) -> None:
-    (kept / "backups").mkdir()
-    made = datetime.fromtimestamp(time.time() + 400 * DAY, UTC)
-    (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
-    report = check(kept)
-    assert report.of("backup") == ["warn"]
-    assert "a time to come" in report.words("backup")
-
-
-def test_a_folder_of_copies_that_is_a_file_or_anothers_is_told_at_the_start_too(
-    start: Start, kept: Path, tmp_path: Path
-) -> None:
+    change(kept, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
     (kept / "backups").touch()
     report = check(kept)
     assert (report.code, report.of("backup")) == (1, ["note", "fail"])
     assert "backups is a file" in report.words("backup")
-    service = start()
-    assert "backup: " in service.said
-    assert "backups is a file" in service.said
-    service.stop()
+    with services(kept) as start:
+        said = start().said
+    assert "clock: it is behind what was written" in said
+    assert re.search("backup: .*backups is a file", said)
     (kept / "backups").unlink()
-    (tmp_path / "other").mkdir()
-    copies = str(kept / "backups")
-    with closing(Store(tmp_path / "other/commentd.db")):
-        assert run(tmp_path / "other", "backup", COMMENTD_BACKUP_FOLDER=copies)[0] == 0
+    other, copies = tmp_path_factory.mktemp("other"), str(kept / "backups")
+    live(other / "commentd.db", "other", 1)
+    assert run_here(other, "backup", COMMENTD_BACKUP_FOLDER=copies)[0] == 0
+    said = f"backups keeps the copies of {other}/commentd.db: name another"
     report = check(kept)
-    assert report.code == 1
-    said = f"backups keeps the copies of {tmp_path}/other/commentd.db: name another"
-    assert said in report.words("backup")
-    assert said in run(kept, "backup")[2]
+    assert (report.code, said in report.words("backup")) == (1, True)
+    assert said in run_here(kept, "backup")[2]
 
 
-def test_a_clock_that_is_behind_is_told_at_the_start(start: Start) -> None:
-    service = start()
-    assert service.ask("POST", "/comments", body=COMMENT).status == 200
-    service.stop()
-    change(service.path.parent, "UPDATE comment SET created_at = created_at + 3600")
-    assert "clock: it is behind what was written" in start().said
-
-
-def test_a_killed_service_is_examined_as_it_lies(start: Start, tmp_path: Path) -> None:
-    service = start()
-    assert service.ask("POST", "/comments", body=COMMENT).status == 200
-    service.stop(signal.SIGKILL)
+def test_a_killed_service_is_examined_as_it_lies(tmp_path: Path) -> None:
+    live(tmp_path / "commentd.db", "hi", 1, killed=True)
     assert (tmp_path / "commentd.db-wal").stat().st_size
     before = beside(tmp_path)
     report = check(tmp_path)
@@ -583,28 +456,23 @@ def test_a_killed_service_is_examined_as_it_lies(start: Start, tmp_path: Path) -
 
 
 def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
-    start: Start, tmp_path: Path
+    app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
 ) -> None:
-    service = start()
-    assert service.ask("POST", "/comments", body=COMMENT).status == 200
-    with closing(sqlite3.connect(service.path)) as db:  # the postman has looked at it
-        until(lambda: not db.execute("SELECT * FROM notification").fetchone())
-    before = dump(str(service.path))
-    with closing(sqlite3.connect(service.path, isolation_level=None)) as db:
-        db.execute("BEGIN IMMEDIATE")  # a writer who takes its time
-        report = check(tmp_path)
-    assert (report.code, report.of("database")) == (0, ["ok"])
-    assert dump(str(service.path)) == before
-    assert service.ask("POST", "/comments", body=COMMENT).status == 200
+    visitor.say()
+    sql(app, "UPDATE comment SET created_at = 0")
+    before = dump(database_path(app))
+    db.execute("BEGIN IMMEDIATE")  # a writer who takes its time
+    report = check(tmp_path)
+    db.execute("ROLLBACK")
+    assert report.of("database") == ["ok"]
+    assert dump(database_path(app)) == before
+    visitor.say("goes on")
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP"])
-def test_a_proxy_that_is_not_named_is_told(start: Start, tmp_path: Path, header: str) -> None:
-    service = start()
-    service.ask("GET", "/health", f"{header}: 203.0.113.9")
-    seen = "SELECT count(*) FROM budget WHERE name = 'unnamed_proxy'"
-    with closing(sqlite3.connect(service.path)) as db:
-        until(lambda: db.execute(seen).fetchone()[0])
+def test_a_proxy_that_is_not_named_is_told(visitor: Visitor, tmp_path: Path, header: str) -> None:
+    Visitor(visitor.served, ip="127.0.0.1").get("/health", headers={header: "203.0.113.9"})
+    visitor.served.tick()
     report = check(tmp_path)
     assert report.of("unnamed_proxy") == ["warn"]
     assert "trusted_proxy" in report.words("unnamed_proxy")
@@ -614,20 +482,26 @@ def test_a_proxy_that_is_not_named_is_told(start: Start, tmp_path: Path, header:
 # Versions
 
 
-@pytest.mark.parametrize("name", LEAST)
-def test_a_package_below_its_floor_is_told(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    def told() -> list[str]:
-        return [f.text for f in examine_versions() if f.level == "warn"]
+def test_a_package_below_its_floor_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    floors = dict(re.findall(r"([a-z0-9]+)>=([0-9.]+)", "\n".join(needed)))
+    assert len(floors) == 5
+    versions: dict[str, str] = {}
+    monkeypatch.setattr("importlib.metadata.version", lambda name: versions[name])
 
-    versions = dict.fromkeys(LEAST, "10.0")
-    monkeypatch.setattr("importlib.metadata.version", versions.__getitem__)
-    assert told() == []
-    versions[name] = LEAST[name]
-    assert told() == []
-    versions[name] = "0.3.6" if name == "nh3" else "0.13.3"
-    (text,) = told()
-    assert f"{name} {versions[name]}" in text
-    assert LEAST[name] in text
+    def warned() -> list[str]:
+        found = check(tmp_path).found
+        return [words for level, topic, words in found if (level, topic) == ("warn", "versions")]
+
+    for name, floor in floors.items():
+        versions.update(dict.fromkeys(floors, "10.0"))
+        assert warned() == []
+        versions[name] = floor
+        assert warned() == []
+        versions[name] = "0.3.6" if name == "nh3" else "0.13.3"
+        (text,) = warned()
+        assert f"{name} {versions[name]}" in text
+        assert floor in text
 
 
 # The page at /
@@ -638,30 +512,24 @@ def state(page: Any) -> Any:
 
 
 def test_the_page_shows_levels_by_topic_and_nothing_of_the_machine(
-    visitor: Visitor, config: Config, tmp_path: Path
+    visitor: Visitor, tmp_path: Path
 ) -> None:
     (tmp_path / "commentd.db").chmod(0o644)
     page = visitor.get("/")
     shown = state(page)
     assert shown.items() >= {"mail": "note", "origins": "note", "rights": "warn"}.items()
     assert set(shown.values()) <= {"note", "warn", "fail"}
-    script = (Path(commentd.__file__).parent / "static/home.js").read_text("utf-8")
+    script = (ROOT / "static/home.js").read_text("utf-8")
     for topic in shown:
         assert re.fullmatch("[a-z_]+", topic)
         assert len(re.findall(rf"\b{topic}: '", script)) >= 2, topic  # in each language
-    telling = ["127.0.0.1", "commentd.db", str(tmp_path), commentd.__version__, CANARY]
+    telling = ["127.0.0.1", "commentd.db", str(tmp_path), __version__, CANARY]
     assert [word for word in telling if word in page.text] == []
 
 
-def test_the_page_shows_the_worst_of_a_topic(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+def test_the_page_shows_the_worst_of_a_topic_and_the_past(
+    visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.1")
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 0))
-    assert state(visitor.get("/"))["versions"] == "warn"
-
-
-def test_the_page_shows_the_past_too(visitor: Visitor, outside: Outside) -> None:
     visitor.say()
     assert state(visitor.get("/"))["backup"] == "note"
     outside.time -= DAY
@@ -669,22 +537,21 @@ def test_the_page_shows_the_past_too(visitor: Visitor, outside: Outside) -> None
     outside.time += DAY
     Visitor(visitor.served, ip="172.17.0.1").get("/health", headers={"X-Forwarded-For": "::1"})
     assert "unnamed_proxy" in state(visitor.get("/"))
-
-
-ADMIN = """INSERT INTO account (email, nickname, password, role, created_at)
-           VALUES ('owner@example.com', 'Owner', 'x', 'admin', 0)"""
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.1")
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 40, 0))
+    assert state(visitor.get("/"))["versions"] == "warn"
 
 
 def test_nobody_is_shown_the_state_when_there_is_an_admin_or_an_address(
-    config: Config, visitor: Visitor, outside: Outside, tmp_path: Path
+    config: Config, app: App, visitor: Visitor, outside: Outside, tmp_path: Path
 ) -> None:
     nothing = {"public": True}
     assert state(visitor.get("/")) != nothing
-    change(tmp_path, ADMIN.replace("'admin'", "'user'"))
+    add_account(app, "owner@example.com", "Owner", CANARY)
     assert state(visitor.get("/")) != nothing
-    change(tmp_path, "UPDATE account SET role = 'admin'")
+    sql(app, "UPDATE account SET role = 'admin'")
     assert state(visitor.get("/")) == nothing
     public = replace(config, server_public_url="https://comments.example", site_demo=True)
     public = replace(public, database_path=str(tmp_path / "other.db"))
-    with closing(make_app(public, outside.world, rounds=1)) as app:
-        assert state(Visitor(app).get("/")) == nothing
+    with closing(make_app(public, outside.world, rounds=1)) as other:
+        assert state(Visitor(other).get("/")) == nothing

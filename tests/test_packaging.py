@@ -1,5 +1,6 @@
 """What people install: the wheel, the sdist, the one-file program, the unit for systemd."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -15,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_commands import ROOT
 from test_server import COMMENT, Service, services
 
-import commentd
 from commentd import __version__, main
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parent.parent
 NAME = f"commentd-{__version__}"
 STATIC = {
     str(path.relative_to(ROOT / "static"))
@@ -42,17 +42,19 @@ def done(*command: str | Path, **how: str | Path) -> str:
     return ended.stdout
 
 
-def build(source: Path, into: Path, *kinds: str) -> None:
-    done(sys.executable, "-m", "build", "--no-isolation", *kinds, "-o", into, source)
+def build(source: Path, into: Path, kind: str) -> None:
+    """What pip has the project's build backend do."""
+    backend = pytest.importorskip("hatchling.build")
+    with contextlib.chdir(source):
+        getattr(backend, f"build_{kind}")(str(into))
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist of this checkout."""
-    for package in ("build", "hatchling"):
-        pytest.importorskip(package)
     folder = tmp_path_factory.mktemp("built")
-    build(ROOT, folder, "--wheel", "--sdist")
+    build(ROOT, folder, "wheel")
+    build(ROOT, folder, "sdist")
     assert len(list(folder.iterdir())) == 2
     return folder
 
@@ -89,7 +91,7 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
     others = names - needed - {"PKG-INFO", ".gitignore"}
     assert [name for name in others if not name.startswith((".ci/", "tests/"))] == []
     assert [name for name in others if re.search(r"\.(pyc|ini|db\S*)$|__pycache__", name)] == []
-    build(tmp_path / NAME, tmp_path, "--wheel")
+    build(tmp_path / NAME, tmp_path, "wheel")
     assert wheel_in(tmp_path).read_bytes() == wheel_in(built).read_bytes()
 
 
@@ -135,10 +137,10 @@ os.execv({words[0]!r}, {words} + sys.argv[1:])"""
 
 
 def test_five_packages_are_needed_at_the_floors_that_check_knows() -> None:
+    """Those that `commentd check` knows: see test_check."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    needed = [re.match(r"([a-z0-9]+)>=([0-9.]+)", each) for each in project["dependencies"]]
-    floors = {found[1]: found[2] for found in needed if found}
-    assert (len(needed), floors) == (5, commentd.LEAST)
+    needed = {re.split("[^a-z0-9]", each)[0] for each in project["dependencies"]}
+    assert needed == {"bottle", "waitress", "pyjwt", "mistune", "nh3"}
 
 
 def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path) -> None:
@@ -255,51 +257,37 @@ def test_a_template_unit_gives_each_blog_a_folder(unit: Unit, tmp_path: Path) ->
     assert_sound(text, tmp_path / "commentd@.service")
 
 
-@pytest.mark.parametrize("name", ["commentd.pyz", "commentd.py"])
-def test_a_program_that_is_no_command_is_started_by_this_python(
-    unit: Unit, tmp_path: Path, name: str
-) -> None:
-    (tmp_path / name).touch(0o644)
-    text = unit(name, "systemd")
-    assert values(text, "ExecStart") == [f"{sys.executable} {tmp_path / name}"]
-    assert_sound(text, tmp_path / "commentd.service")
-
-
-def test_one_file_is_unpacked_where_the_unit_may_write(unit: Unit) -> None:
+def test_a_program_that_is_no_command_is_started_by_this_python(unit: Unit, tmp_path: Path) -> None:
+    for name in ("commentd.pyz", "commentd.py"):
+        (tmp_path / name).touch(0o644)
+        text = unit(name, "systemd")
+        assert values(text, "ExecStart") == [f"{sys.executable} {tmp_path / name}"]
+        assert_sound(text, tmp_path / "commentd.service")
     text = unit("/srv/commentd/commentd.pyz", "systemd")
-    (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)
+    (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)  # where it is unpacked, it may write
     assert "CacheDirectory" in text or place.startswith(values(text, "WorkingDirectory")[0])
 
 
-@pytest.mark.parametrize("home", ["/home/ann", "/root"])
-def test_homes_are_readable_where_the_program_or_its_python_lives_in_one(
-    unit: Unit, home: str
-) -> None:
-    for kind in ("systemd", "systemd@"):
-        away, at_home = "/srv/commentd.py", f"{home}/commentd.py"
-        assert values(unit(away, kind), "ProtectHome") == ["yes"]
-        assert values(unit(at_home, kind), "ProtectHome") == ["read-only"]
-        assert values(unit(away, kind, python=f"{home}/python"), "ProtectHome") == ["read-only"]
+def test_homes_are_readable_where_the_program_or_its_python_lives_in_one(unit: Unit) -> None:
+    for home in ("/home/ann", "/root"):
+        for kind in ("systemd", "systemd@"):
+            away, at_home = "/srv/commentd.py", f"{home}/commentd.py"
+            assert values(unit(away, kind), "ProtectHome") == ["yes"]
+            assert values(unit(at_home, kind), "ProtectHome") == ["read-only"]
+            assert values(unit(away, kind, python=f"{home}/python"), "ProtectHome") == ["read-only"]
 
 
 def test_the_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path) -> None:
-    folder = tmp_path / "blog"
-    folder.mkdir()
-    (folder / "commentd.ini").write_text(
-        f"[database]\npath = {tmp_path}/data/c.db\n[backup]\nfolder = ../copies\n"
-    )
-    for how in ({"folder": folder}, {}):
-        words = [] if how else ["--config", "blog/commentd.ini"]
-        text = unit("/srv/c.py", "systemd", *words, **how)
-        assert set(shlex.split(values(text, "ReadWritePaths")[0])) == {
-            str(folder), f"-{tmp_path}/data", f"-{tmp_path}/copies",
-        }  # fmt: skip
-
-
-def test_any_name_of_a_folder_is_taken_as_it_is(unit: Unit, tmp_path: Path) -> None:
+    """A folder may have any name."""
     folder = tmp_path / "my blog 100%b"
     folder.mkdir()
-    (folder / "commentd.ini").touch()
-    text = unit("/srv/c.py", "systemd", "--config", str(folder / "commentd.ini"))
-    assert values(text, "WorkingDirectory") == [str(folder).replace("%", "%%")]
-    assert_sound(text, tmp_path / "commentd.service")
+    text = f"[database]\npath = {tmp_path}/data/c.db\n[backup]\nfolder = ../copies\n"
+    (folder / "commentd.ini").write_text(text)
+    escaped = str(folder).replace("%", "%%")
+    for how in ({"folder": folder}, {}):
+        words = [] if how else ["--config", "my blog 100%b/commentd.ini"]
+        text = unit("/srv/c.py", "systemd", *words, **how)
+        written = set(shlex.split(values(text, "ReadWritePaths")[0]))
+        assert written == {escaped, f"-{tmp_path}/data", f"-{tmp_path}/copies"}
+        assert values(text, "WorkingDirectory") == [escaped]
+        assert_sound(text, tmp_path / "commentd.service")
