@@ -18,6 +18,7 @@ from commentd import (
     LogLine,
     OnceAMinute,
     hashed,
+    mac,
     make_token,
     new_admin_link,
     password_scheme,
@@ -38,6 +39,11 @@ def database_path(app: App) -> str:
 def token_key(app: App) -> bytes:
     """The key that signs tokens and links. No response may contain it."""
     return app.house.key
+
+
+def seal(app: App, purpose: str, *words: str) -> str:
+    """What the service signs these words with for a purpose."""
+    return mac(app.house.key, purpose, *words)
 
 
 def now(app: App) -> int:

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import inside
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
@@ -59,7 +60,7 @@ def serve(config: Config, outside: Outside) -> Iterator[Serve]:
 
 
 def outbox(app: App) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(app.house.store.path)) as db:
+    with closing(sqlite3.connect(inside.database_path(app))) as db:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute("SELECT * FROM outbox ORDER BY id")]
 
