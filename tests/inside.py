@@ -41,6 +41,11 @@ def token_key(app: App) -> bytes:
     return app.house.key
 
 
+def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
+    """How long a mail server may take for an email."""
+    monkeypatch.setattr(commentd, "SMTP_PATIENCE", seconds)
+
+
 def seal(app: App, purpose: str, *words: str) -> str:
     """What the service signs these words with for a purpose."""
     return mac(app.house.key, purpose, *words)
