@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from test_mail import HEADERS, outbox, read
 
 import commentd
-from commentd import App, Config, load_config, make_app
+from commentd import App, Config, make_app
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
@@ -479,20 +479,15 @@ def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None
     here.said("after a quiet time")
     here.deliver()
     assert len(here.outside.letters) == 3
-
-
-@named
-def test_a_clock_that_was_set_back_holds_no_email(here: Here) -> None:
-    here.said("one")
-    here.deliver()
     here.outside.time -= 30 * DAY
-    here.said("two")
+    here.said("after the clock was set back")
     here.deliver()
     here.tick()
     here.deliver()
-    assert len(here.outside.letters) == 2
+    assert len(here.outside.letters) == 4
 
 
+@pytest.mark.slow
 def test_more_comments_than_an_email_takes_are_all_told_of(here: Here, owner: Reader) -> None:
     visitor = PlainReader(here.served)
     said(visitor)
@@ -543,22 +538,6 @@ def test_whom_the_settings_name_is_told(here: Here, whom: list[str]) -> None:
     here.later()
     assert here.recipients() == whom
     assert here.outbox() == []
-
-
-def test_an_email_address_is_the_same_however_the_settings_spell_it(
-    config: Config, outside: Outside
-) -> None:
-    environ = {
-        "COMMENTD_DATABASE_PATH": config.database_path,
-        "COMMENTD_CAPTCHA_PROVIDER": "none",
-        "COMMENTD_NOTIFY_OWNER": "Owner@Blog.Example",
-        "COMMENTD_SERVER_PUBLIC_URL": SERVICE,
-    }
-    with closing(make_app(load_config(None, environ), outside.world, rounds=1)) as app:
-        claim(app, OWNER, "Owner")
-        said(signed_in(app, OWNER), nickname="Owner")
-        app.deliver()
-    assert outside.letters == []
 
 
 def test_an_address_that_a_guest_types_hides_nothing_from_its_owner(
@@ -710,7 +689,7 @@ def encoded(text: str) -> list[bytes]:
     return base64.encodebytes(text.replace("\n", "\r\n").encode()).split()[:-1]
 
 
-def test_what_is_edited_while_its_email_is_composed_is_told_as_it_is_then(
+def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
     config: Config, outside: Outside
 ) -> None:
     edits: list[Callable[[], Any]] = []
@@ -723,25 +702,17 @@ def test_what_is_edited_while_its_email_is_composed_is_told_as_it_is_then(
 
     world = replace(outside.world, chance=chance)
     with closing(make_app(replace(config, **NAMED), world, rounds=1)) as app:
-        visitor = PlainReader(app)
-        made = visitor.say("CANARY words", lang="en")
+        here = PlainReader(app)
+        made = here.say("CANARY words", lang="en")
         body = {"content": "other words", "edit_token": made["edit_token"]}
-        edits.append(lambda: visitor.patch_json("/comments/1", body))
+        edits.append(lambda: here.patch_json("/comments/1", body))
+        outside.happens = lambda letter: here.delete_json("/comments/1", body) and None
+        said(here, "second")
         app.deliver()
         assert edits == []
-    assert [quotes(text) for text in texts(outside)] == [["other words"]]
-
-
-@named
-def test_what_its_author_deletes_while_an_email_leaves_doubles_nothing(here: Here) -> None:
-    made = here.say("first", lang="en")
-    here.said("second")
-    body = {"edit_token": made["edit_token"]}
-    here.outside.happens = lambda letter: here.delete_json("/comments/1", body) and None
-    here.deliver()
-    here.outside.happens = lambda letter: None
-    here.later()
-    assert here.told() == [["first", "second"]]
+        outside.happens = lambda letter: None
+        later(app, outside)
+    assert [quotes(text) for text in texts(outside)] == [["other words", "second"]]
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "server_public_url": ""}])
@@ -822,39 +793,6 @@ def links(here: Here, owner: Reader) -> dict[str, str]:
     return links_of_each_kind(here, owner)
 
 
-@held
-def test_a_mail_scanner_that_opens_a_link_changes_nothing(
-    here: Here, links: dict[str, str]
-) -> None:
-    before = here.rows()
-    for do in KINDS:
-        shown = here.get(path_of(links[do]))
-        assert Shown(shown.text).texts["button"], do
-        head = here.head(path_of(links[do]))
-        assert (head.status_int, head.body) == (200, b"")
-        assert head.headers["Content-Type"] == shown.headers["Content-Type"]
-        here.options(path_of(links[do]))
-        for method in ("PUT", "PATCH", "DELETE"):
-            here.request(path_of(links[do]), method=method, status=405)
-        assert here.rows() == before, do
-
-
-@held
-def test_pressing_twice_is_as_good_as_once(here: Here, links: dict[str, str]) -> None:
-    for do in KINDS:
-        first = here.press(links[do])
-        here.deliver()
-        here.deliver()
-        here.outside.letters.clear()
-        before = here.rows()
-        again = here.press(links[do])
-        assert again.told == first.told, do
-        assert again.told[3] == "Undo" or do not in STATUSES
-        here.later()
-        assert here.rows() == before, do
-        assert here.outside.letters == [], do
-
-
 @pytest.mark.parametrize("settings", [NAMED, HELD])
 def test_what_a_link_did_can_be_undone(here: Here) -> None:
     here.said()
@@ -890,23 +828,45 @@ def test_what_a_link_did_is_in_the_audit_log_once(
     assert len(lines) == before + 2
 
 
+ANYBODY = [
+    {"Authorization": "Bearer nonsense"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Authorization": "Basic eA=="},
+]
+
+
 @held
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_page_of_a_link_speaks_the_language_of_its_email(
+def test_a_link_asks_does_it_once_for_whoever_presses_and_speaks_as_its_email(
     here: Here, owner: Reader, lang: str
 ) -> None:
-    links = links_of_each_kind(here, owner, lang)
-    words = LETTERS[lang]
-    for do in KINDS:
-        shown, done = here.open(links[do]), here.press(links[do])
+    links, words = links_of_each_kind(here, owner, lang), LETTERS[lang]
+    for number, do in enumerate(KINDS):
+        path, headers, before = path_of(links[do]), ANYBODY[number % 4], here.rows()
+        # A mail scanner opens all links.
+        shown = here.get(path, headers=headers)
+        assert f'<html lang="{lang}" dir="ltr">' in shown.text
         asked = words[f"page_{do}"].format(site="blog.example"), words[f"button_{do}"]
-        assert (shown.told[0], shown.told[3]) == asked, do
+        assert Shown(shown.text).told[::3] == asked, do
+        assert here.head(path).headers["Content-Type"] == shown.headers["Content-Type"]
+        here.options(path)
+        for method in ("PUT", "PATCH", "DELETE"):
+            here.request(path, method=method, status=405)
+        assert here.rows() == before, do
+        done = Shown(here.post(path, headers=headers).text)
         assert done.told[0] == words[f"done_{do}"], do
-        if done.action:
-            assert done.told[3] == words["undo"], do
+        assert done.told[3] == (words["undo"] if done.action else ""), do
+        assert done.action or do not in (*STATUSES, "waiting", "stop", "stop_all")
+        here.deliver()
+        here.deliver()
+        before = here.rows()
+        here.outside.letters.clear()
+        assert here.press(links[do]).told == done.told, do
+        here.later()
+        assert (here.rows(), here.outside.letters) == (before, []), do
         if do in (*STATUSES, "waiting"):
             assert here.open(links[do]).told[0] == done.told[0], do
-        assert f'<html lang="{lang}" dir="ltr">' in here.get(path_of(links[do])).text
     broken = here.get(f"/mail?lang={lang}", status=403).text
     assert Shown(broken).told[0] == words["bad"]
     assert f'<html lang="{lang}" dir="ltr">' in broken
@@ -1017,7 +977,7 @@ def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
         refused(here, f"{name}=x&{query}")
     for extra in {"page", "who", "until", "undo", "x", "id", "status"} - {*words}:
         refused(here, urlencode({**words, extra: "1"}))
-    for made_up in ("", "mac=" + words["mac"], "%3Cb%3E=1&%3Cb%3E=2"):
+    for made_up in ("", "mac=" + words["mac"], "%3Cb%3E=1&%3Cb%3E=2", "do=", "do=stop&id=1&mac=x"):
         refused(here, made_up)
         assert here.head(f"/mail?{made_up}", status=403).body == b""
     for garbled in ("do=%ff", "%ff=1", "do=%ed%a0%80", "&".join("a" * 300)):
@@ -1026,7 +986,7 @@ def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
 
 
 @held
-def test_no_words_pass_under_the_seal_of_another_link(here: Here, links: dict[str, str]) -> None:
+def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[str, str]) -> None:
     words = {do: words_of(link) for do, link in links.items()}
     for one in KINDS:
         for other in KINDS:
@@ -1037,62 +997,16 @@ def test_no_words_pass_under_the_seal_of_another_link(here: Here, links: dict[st
             ):
                 if mixed not in words.values():
                     refused(here, urlencode(mixed), ("POST",))
-
-
-@held
-def test_no_other_secret_of_ours_seals_a_link(here: Here, links: dict[str, str]) -> None:
-    words = words_of(links["spam"])
-    bare = {name: value for name, value in words.items() if name != "mac"}
+    bare = {name: value for name, value in words["spam"].items() if name != "mac"}
     pairs = [f"{name}={bare[name]}" for name in sorted(bare)]
-    right = inside.seal(here.served, "link", *pairs)[:32]
-    assert right == words["mac"]
-    seals = [
-        inside.seal(here.served, purpose, *pairs)[:32] for purpose in ("edit", "subscriber", "")
-    ]
-    seals += [
-        inside.seal(here.served, "link")[:32],
-        inside.seal(here.served, "link", "&".join(pairs))[:32],
-    ]
-    seals += [words["who"], words_of(links["stop"])["who"], inside.token_key(here.served).decode()]
-    seals += [here.say("more", lang="en")["edit_token"]]
+    app, key = here.served, inside.token_key(here.served).decode()
+    assert inside.seal(app, "link", *pairs)[:32] == words["spam"]["mac"]
+    seals = [inside.seal(app, purpose, *pairs)[:32] for purpose in ("edit", "subscriber", "")]
+    seals += [inside.seal(app, "link")[:32], inside.seal(app, "link", "&".join(pairs))[:32]]
+    seals += [bare["who"], words["stop"]["who"], key, here.say("more")["edit_token"]]
     for seal in seals:
         refused(here, urlencode({**bare, "mac": seal}))
-    refused(here, urlencode({"mac": inside.seal(here.served, "subscriber", LU)[:32]}))
-
-
-QUERIES = st.lists(
-    st.tuples(
-        st.sampled_from(["do", "id", "page", "who", "lang", "version", "until", "mac", "x", ""]),
-        st.text("ab01=&%+;é名\0\n", max_size=12)
-        | st.sampled_from([*KINDS, "1", "-1", "en", "zh", "9" * 25]),
-    ),
-    max_size=9,
-)
-
-
-@named
-@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(QUERIES)
-@example([("do", "")])
-@example([("lang", "zh"), ("lang", "en")])
-def test_no_query_that_was_made_up_does_anything(here: Here, pairs: list[tuple[str, str]]) -> None:
-    query = urlencode([(n, v.encode("utf-8", "replace").decode()) for n, v in pairs])
-    for method in ("GET", "POST"):
-        here.request(f"/mail?{query}", method=method, status=403)
-
-
-@held
-def test_a_link_asks_neither_for_a_token_nor_for_an_origin(
-    here: Here, links: dict[str, str]
-) -> None:
-    for headers in (
-        {"Authorization": "Bearer nonsense"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Authorization": "Basic eA=="},
-    ):
-        here.get(path_of(links["spam"]), headers=headers)
-        here.post(path_of(links["visible"]), headers=headers)
+    refused(here, urlencode({"mac": inside.seal(app, "subscriber", LU)[:32]}))
 
 
 HOSTILE = [
@@ -1123,24 +1037,6 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
             assert shown.texts["p"].startswith(f"{nickname} · /")
             # A name can't turn the line that it stands in.
             assert shown.texts["bdi"].startswith(nickname)
-
-
-WRITTEN = st.text(
-    "aB 7<>&\"'`/=:;!?-[](){}%\\名é\u0301م😀\u202e\u2028\u2029\u200b\ufeff\ue000", min_size=1
-)
-
-
-@held
-@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(WRITTEN, WRITTEN, WRITTEN)
-def test_whatever_a_row_holds_the_page_of_its_link_has_our_markup_only(
-    here: Here, links: dict[str, str], content: str, nickname: str, page: str
-) -> None:
-    here.sql("UPDATE comment SET content = ?, nickname = ? WHERE id = 1", content, nickname)
-    here.sql("UPDATE page SET page_url = ?", page)
-    shown = here.open(links["visible"])
-    assert shown.texts["pre"] == content
-    assert shown.texts["p"] == f"{nickname} · {page}"
 
 
 # To authors
@@ -1382,34 +1278,29 @@ def test_a_reply_that_waits_is_told_when_it_is_approved_and_only_once(
 
 
 @to_nobody
-def test_nothing_is_told_about_a_reply_to_what_is_hidden(
+def test_nothing_is_told_of_a_reply_when_it_or_what_it_replies_to_is_hidden(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
     for status in ("spam", "deleted", "waiting"):
-        first = said(ann, f"to be {status}", nickname="Ann")
+        first = said(ann, f"to be {status}")
         here.said("answer", parent_id=first)
         moderate(owner, first, status)
         here.later()
         assert here.outside.letters == [], status
-
-
-@to_nobody
-@pytest.mark.parametrize("which", ["reply", "above"])
-def test_a_reply_is_not_told_when_it_or_what_it_replies_to_was_hidden_before_the_email_left(
-    here: Here, owner: Reader, ann: Reader, which: str
-) -> None:
-    first = said(ann, "mine", nickname="Ann")
-    answer = here.said("answer", parent_id=first)
-    here.outside.mail_fails_with = ConnectionRefusedError()
-    here.deliver()
-    assert len(here.outbox()) == 1
-    moderate(owner, answer if which == "reply" else first, "spam")
-    here.outside.mail_fails_with = None
-    here.later(HOUR)
-    assert here.outside.letters == []
-    moderate(owner, answer if which == "reply" else first, "visible")
-    here.later(HOUR)
-    assert here.recipients() == [ANN] * (which == "reply")
+    for hidden in (0, 1):
+        # Hidden after the email was written, and before it left.
+        first = said(ann, f"mine {hidden}")
+        numbers = [first, here.said("answer", parent_id=first)]
+        here.outside.mail_fails_with = ConnectionRefusedError()
+        here.later()
+        assert len(here.outbox()) == 1
+        moderate(owner, numbers[hidden], "spam")
+        here.outside.mail_fails_with = None
+        here.later(HOUR)
+        assert here.outside.letters == []
+        moderate(owner, numbers[hidden], "visible")
+        here.later(HOUR)
+        assert here.recipients() == [ANN] * hidden
 
 
 @to_nobody
@@ -1462,28 +1353,24 @@ def replied(here: Here, ann: Reader) -> str:
 @to_nobody
 def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
     path = path_of(link_to("stop", replied))
-    for body, kind in ONE_CLICKS:
-        back = ""
+    here.said("waits for its bundle", parent_id=1, page_url="/one/")
+    here.deliver()
+    for number, (body, kind) in enumerate(ONE_CLICKS):
         for origin in ("", "https://mail.example", "null"):
             headers = {"Origin": origin} if origin else {}
             headers |= {"Content-Type": kind} if kind else {}
             reply = here.request(path, method="POST", body=body.encode("latin-1"), headers=headers)
-            assert Shown(reply.text).told[0] == "You won’t get any more emails about this page."
-            back = Shown(reply.text).action
-        assert here.pages_told() == ["/two/"], (body, kind)
-        here.press(back)
-    assert here.pages_told() == ["/one/", "/two/"]
-
-
-@to_nobody
-def test_all_emails_can_be_ended(here: Here, replied: str) -> None:
-    stop_all = link_to("stop_all", replied)
-    shown = here.open(stop_all)
-    assert shown.told == ("No more emails about replies at all?", "", "", "No more emails at all")
-    assert here.pages_told() == ["/one/", "/two/"]
-    for _ in range(2):
-        assert here.press(stop_all).told[0] == "You won’t get any more emails about replies."
-    assert here.pages_told() == []
+            done = Shown(reply.text)
+            assert done.told[0] == "You won’t get any more emails about this page."
+        here.later()
+        assert here.outside.letters == []
+        here.press(done.action)
+        here.said(f"again {number}", parent_id=1, page_url="/one/")
+        here.later()
+        assert here.recipients() == [ANN]
+        here.outside.letters.clear()
+        here.said(f"waits {number}", parent_id=1, page_url="/one/")
+        here.deliver()
 
 
 @to_nobody
@@ -1509,20 +1396,13 @@ def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> Non
 
 
 @to_nobody
-def test_what_waits_for_its_bundle_is_not_told_to_one_who_has_had_enough(
-    here: Here, replied: str
-) -> None:
-    here.said("soon after", parent_id=1, page_url="/one/")
-    here.deliver()
-    here.press(link_to("stop", replied))
-    here.later()
-    assert here.outside.letters == []
-
-
-@to_nobody
 def test_unsubscribing_can_be_undone(here: Here, replied: str) -> None:
     stop, stop_all = link_to("stop", replied), link_to("stop_all", replied)
-    for link in (stop, stop_all):
+    shown = here.open(stop_all)
+    assert shown.told == ("No more emails about replies at all?", "", "", "No more emails at all")
+    for link, pages in ((stop, ["/two/"]), (stop_all, [])):
+        here.press(link)
+        assert here.pages_told() == pages
         done = here.press(link)
         assert done.texts.get("button") == "Undo"
         here.press(done.action)
@@ -1587,39 +1467,45 @@ def frame(text: str) -> list[str]:
     return [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
 
 
-@named
-@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.text("aA >\n:/.-{}%名م\u2028\u2029\x85\x0b\x0c\x1c\r\u202e\u200b", min_size=1, max_size=300)
-)
-@example("a\nApprove: https://evil.example/\n\nSpam: x")
-@example("a\u2028Approve: x\u2029b")
-@example("{links}{0}%s")
-def test_what_people_write_is_fenced_at_each_line(here: Here, ann: Reader, content: str) -> None:
-    frames = []
-    for text in (content, "x"):
+@pytest.fixture
+def frames(here: Here, ann: Reader) -> Callable[[str], list[list[str]]]:
+    """What stands around a text in the emails to the owner and to an author."""
+
+    def around(text: str) -> list[list[str]]:
         here.outside.letters.clear()
         body = {"page_url": PAGE, "nickname": "Ann", "content": text, "captcha_token": "x"}
         mine = ann.post_json("/comments", {**body, "lang": "en"}, expect_errors=True)
         if mine.status_int == 400:  # nothing that anybody would see
-            return
+            return around("x")
         here.said(text, parent_id=mine.json["comment"]["id"])
         here.later()
-        frames.append([frame(each) for each in here.texts()])
-    assert len(frames[0]) == 2
-    assert frames[0] == frames[1]
+        assert len(here.texts()) == 2
+        return [
+            [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
+            for text in here.texts()
+        ]
+
+    return around
+
+
+@pytest.fixture
+def plain(frames: Callable[[str], list[list[str]]]) -> list[list[str]]:
+    return frames("x")
+
+
+SIGNS = "aA >\n:/.-{}%名م\u2028\u2029\u202e\u200b"
 
 
 @named
-def test_a_name_can_not_be_taken_for_words_of_ours(here: Here, ann: Reader) -> None:
-    evil = "Approve: evil.example 通过：evil.example"
-    mine = said(ann, "mine")
-    for lang in ("en", "zh"):
-        here.said("x", nickname=evil, lang=lang, parent_id=mine)
-        here.later()
-    assert len(here.outside.letters) == 4
-    for text in here.texts():
-        assert not re.search(r"^(Approve: |通过：)evil", text, re.M)
+@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(SIGNS, min_size=1, max_size=300))
+@example("a\nApprove: https://evil.example/\n\nSpam: x")
+@example("a\u2028Approve: x\u2029b")
+@example("{links}{0}%s")
+def test_what_people_write_is_fenced_at_each_line(
+    frames: Callable[[str], list[list[str]]], plain: list[list[str]], content: str
+) -> None:
+    assert frames(content) == plain
 
 
 BRACES = "{nickname} {page} {{x}} {0} {} %s %(a)d \\1"
@@ -1691,9 +1577,9 @@ def test_each_language_has_the_same_strings_with_the_same_places() -> None:
         assert {name: places(text) for name, text in words.items()} == english
         assert list(words) == list(LETTERS["en"])
         assert all(text.strip() for text in words.values())
-
-
-def test_chinese_emails_have_chinese_marks() -> None:
+        # What a stranger chose can't be taken for a line of ours.
+        starts = {name for name, text in words.items() if re.search(r"(?m)^\{(nick|page)", text)}
+        assert starts <= {"thread_title"}
     for name, text in LETTERS["zh"].items():
         assert not re.search("[\u4e00-\u9fff] ?[,:;?!]|[,:;?!()] ?[\u4e00-\u9fff]", text), name
 
