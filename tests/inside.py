@@ -21,6 +21,7 @@ from commentd import (
     LogLine,
     OnceAMinute,
     hashed,
+    mac,
     make_token,
     new_admin_link,
     password_scheme,
@@ -44,6 +45,16 @@ def database_path(app: App) -> str:
 def token_key(app: App) -> bytes:
     """The key that signs tokens and links. No response may contain it."""
     return app.house.key
+
+
+def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
+    """How long a mail server may take for an email."""
+    monkeypatch.setattr(commentd, "SMTP_PATIENCE", seconds)
+
+
+def seal(app: App, purpose: str, *words: str) -> str:
+    """What the service signs these words with for a purpose."""
+    return mac(app.house.key, purpose, *words)
 
 
 def now(app: App) -> int:

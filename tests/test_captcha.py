@@ -2,27 +2,30 @@
 speaks as theirs do, or as none should. Each reply goes over a real connection."""
 
 import gzip
+import itertools
 import json
-import logging
 import os
 import select
+import shutil
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import inside
 import pytest
 import test_mail
 import webtest
 from conftest import CANARY, PAGE, Outside, Visitor
-from test_comments import at_once
 from test_mail import tls
-from test_server import Start, services, until
+from test_server import services, until
 
-import commentd
-from commentd import ANSWER_LIMIT, App, SettingsFault, load_config
+from commentd import App, Config, SettingsFault, load_config, main, make_app
 
 HOST, ORIGIN = "blog.example", "https://blog.example"
 SECRET, SITE_KEY = "0xSecretOfTheBlog-5581", "site-key-of-the-blog"
@@ -41,7 +44,6 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
     "recaptcha 2": ("recaptcha", {}, "timeout-or-duplicate"),
     "recaptcha 3": ("recaptcha", {"score": 0.9, "action": "commentd"}, "timeout-or-duplicate"),
 }
-all_kinds = pytest.mark.parametrize("kind", KINDS)
 USER = {"email": "ann@example.com", "password": CANARY}
 BODIES: dict[str, dict[str, Any]] = {
     "/comments": {"page_url": PAGE, "nickname": "Ann", "content": "hi"},
@@ -77,10 +79,13 @@ class Siteverify(ThreadingHTTPServer):
         self.thread.start()
 
     def stop(self) -> None:
+        """Twice is fine."""
         self.gate.set()
         self.shutdown()
         self.thread.join()
         self.server_close()
+
+    close = stop
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         self.connections += 1
@@ -165,21 +170,19 @@ PASSES = {"success": True, "hostname": HOST, "action": "commentd"}
 GOOD = json.dumps(PASSES).encode()
 
 
-@pytest.fixture
-def kind() -> str:
-    return "turnstile"
+def settings_of(siteverify: Siteverify) -> dict[str, Any]:
+    return {
+        "captcha_provider": KINDS[siteverify.kind][0],
+        "captcha_site_key": SITE_KEY,
+        "captcha_secret": SECRET,
+        "captcha_verify_url": siteverify.url,
+        "site_origins": (ORIGIN, "http://localhost:4000"),
+    }
 
 
 @pytest.fixture
-def named() -> str:
-    """Whom the certificate of the provider names; nobody: there is no TLS."""
-    return ""
-
-
-@pytest.fixture
-def siteverify(kind: str, named: str, request: pytest.FixtureRequest) -> Iterator[Siteverify]:
-    certificate = request.getfixturevalue("certificates")(named) if named else None
-    server = Siteverify(kind, certificate)
+def siteverify() -> Iterator[Siteverify]:
+    server = Siteverify("turnstile")
     yield server
     server.stop()
 
@@ -194,21 +197,32 @@ def bystander() -> Iterator[Siteverify]:
 
 
 @pytest.fixture
-def more() -> dict[str, Any]:
-    """Further settings of a test."""
-    return {}
+def settings(siteverify: Siteverify) -> dict[str, Any]:
+    return settings_of(siteverify)
+
+
+Asking = Callable[..., AbstractContextManager[tuple[Visitor, Siteverify]]]
 
 
 @pytest.fixture
-def settings(siteverify: Siteverify, more: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "captcha_provider": KINDS[siteverify.kind][0],
-        "captcha_site_key": SITE_KEY,
-        "captcha_secret": SECRET,
-        "captcha_verify_url": siteverify.url,
-        "site_origins": (ORIGIN, "http://localhost:4000"),
-        **more,
-    }
+def asking(config: Config, outside: Outside, empty_database: Path, tmp_path: Path) -> Asking:
+    """Starts a service of its own with a provider of a kind; limits are off."""
+    numbers = itertools.count()
+
+    @contextmanager
+    def started(
+        kind: str = "turnstile", certificate: tuple[str, str] | None = None, **settings: Any
+    ) -> Iterator[tuple[Visitor, Siteverify]]:
+        path = shutil.copy(empty_database, tmp_path / f"{next(numbers)}.db")
+        with closing(Siteverify(kind, certificate)) as server:
+            usual = {**settings_of(server), "limits_enabled": False, "database_path": str(path)}
+            changed = replace(config, **{**usual, **settings})
+            with closing(make_app(changed, outside.world, rounds=1)) as app:
+                visitor = Visitor(app)
+                visitor.faults_allowed = True
+                yield visitor, server
+
+    return started
 
 
 @pytest.fixture
@@ -217,16 +231,15 @@ def failing(visitor: Visitor) -> Visitor:
     return visitor
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    with services(tmp_path) as start:
-        yield start
-
-
 def asker(app: App, path: str, **fields: Any) -> Callable[[], Any]:
-    """A request for another thread, which the invariants can't judge while others write."""
+    """A request for another thread, which the invariants can't check while others write."""
     client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
     return lambda: client.post_json(path, BODIES[path] | fields, expect_errors=True)
+
+
+def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 def assert_down(visitor: Visitor, token: str = "x") -> None:
@@ -242,38 +255,38 @@ def assert_down(visitor: Visitor, token: str = "x") -> None:
 # A verdict
 
 
-@all_kinds
-def test_a_good_token_opens_each_door_once(
-    visitor: Visitor, app: App, outside: Outside, siteverify: Siteverify, kind: str
-) -> None:
-    tokens = [siteverify.issue() for _ in range(3)]
-    assert visitor.say(captcha_token=tokens[0])["comment"]["status"] == "visible"
-    visitor.register(captcha_token=tokens[1])
-    app.deliver()
-    visitor.verify(outside.code())
-    assert visitor.login(captcha_token=tokens[2])["token"]
-    # Nothing of the reader but the token is told: no address.
-    own = {"secret": SECRET} | ({"sitekey": SITE_KEY} if kind == "hcaptcha" else {})
-    assert siteverify.asked == [{**own, "response": token} for token in tokens]
-    for token in tokens:
-        assert visitor.login(captcha_token=token, status=403) == SPENT
-        assert visitor.register("bob@example.com", captcha_token=token, status=403) == SPENT
-        assert visitor.say("again", captcha_token=token, status=403) == SPENT
-    assert len(siteverify.asked) == 3
+def test_a_good_token_opens_each_door_once(asking: Asking, outside: Outside) -> None:
+    for kind in KINDS:
+        with asking(kind) as (visitor, siteverify):
+            tokens = [siteverify.issue() for _ in range(3)]
+            assert visitor.say(captcha_token=tokens[0])["comment"]["status"] == "visible"
+            visitor.register(captcha_token=tokens[1])
+            visitor.served.deliver()
+            visitor.verify(outside.code())
+            assert visitor.login(captcha_token=tokens[2])["token"]
+            # Nothing of the reader but the token is told: no address.
+            own = {"secret": SECRET} | ({"sitekey": SITE_KEY} if kind == "hcaptcha" else {})
+            assert siteverify.asked == [{**own, "response": token} for token in tokens]
+            for token in tokens:
+                assert visitor.login(captcha_token=token, status=403) == SPENT
+                assert visitor.register("bob@example.com", captcha_token=token, status=403) == SPENT
+                assert visitor.say("again", captcha_token=token, status=403) == SPENT
+            assert len(siteverify.asked) == 3
 
 
-@all_kinds
 def test_a_token_that_was_not_issued_or_is_spent_there_opens_none(
-    visitor: Visitor, siteverify: Siteverify, caplog: pytest.LogCaptureFixture
+    asking: Asking, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spent, odd = siteverify.issue(), "&secret=x&é 验证 %00+\r\nX: y"
-    siteverify.used.add(spent)
-    for token in ("x" * 2048, spent, odd):
-        assert visitor.say(captcha_token=token, status=403) == FAILED
-        assert visitor.register(captcha_token=token, status=403) == FAILED
-        assert visitor.login(captcha_token=token, status=403) == FAILED
-    assert [form["response"] for form in siteverify.asked[-2:]] == [odd, odd]
-    assert {form["secret"] for form in siteverify.asked} == {SECRET}
+    for kind in KINDS:
+        with asking(kind) as (visitor, siteverify):
+            spent, odd = siteverify.issue(), "&secret=x&é 验证 %00+\r\nX: y"
+            siteverify.used.add(spent)
+            for token in ("x" * 2048, spent, odd):
+                assert visitor.say(captcha_token=token, status=403) == FAILED
+                assert visitor.register(captcha_token=token, status=403) == FAILED
+                assert visitor.login(captcha_token=token, status=403) == FAILED
+            assert [form["response"] for form in siteverify.asked[-2:]] == [odd, odd]
+            assert {form["secret"] for form in siteverify.asked} == {SECRET}
     assert caplog.messages == []
 
 
@@ -292,16 +305,14 @@ def test_a_comment_sent_again_with_its_token_is_the_one_that_is_there(
     assert visitor.listing()["total"] == 1
 
 
-@pytest.mark.parametrize("more", [{"limits_enabled": False}])
 @pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.parametrize("path", BODIES)
-def test_one_token_in_fifty_hands_opens_one_door(
-    app: App, siteverify: Siteverify, path: str, forgets: bool
-) -> None:
-    siteverify.forgets = forgets  # then the single use is ours to see to
-    token = siteverify.issue()
-    numbered = [{"content": str(n)} if path == "/comments" else {} for n in range(50)]
-    told = at_once([asker(app, path, captcha_token=token, **each) for each in numbered])
+def test_one_token_in_fifty_hands_opens_one_door(asking: Asking, path: str, forgets: bool) -> None:
+    with asking() as (visitor, siteverify):
+        siteverify.forgets = forgets  # then the single use is ours to see to
+        token, app = siteverify.issue(), visitor.served
+        numbered = [{"content": str(n)} if path == "/comments" else {} for n in range(50)]
+        told = at_once([asker(app, path, captcha_token=token, **each) for each in numbered])
     done = 401 if path == "/auth/login" else 200  # there is no such account
     assert {t.status_int for t in told} <= {done, 403, 503}
     passed = [t for t in told if t.status_int == done and '"waiting"' not in t.text]
@@ -330,27 +341,17 @@ FOREIGN: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("more", [{"server_public_url": "https://comments.example"}])
-@pytest.mark.parametrize(("kind", "known"), OURS)
-def test_what_was_solved_on_our_pages_passes(
-    visitor: Visitor, siteverify: Siteverify, known: dict[str, Any]
-) -> None:
-    told = visitor.say(captcha_token=siteverify.issue(**known))
-    assert told["comment"]["status"] == "visible"
-
-
-@pytest.mark.parametrize("more", [{"limits_enabled": False}])
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_was_solved_elsewhere_for_other_ends_or_by_machines_is_refused(
-    failing: Visitor, siteverify: Siteverify, kind: str
-) -> None:
-    body = BODIES["/comments"]
-    told = {}
-    for each, known in FOREIGN:
-        if each == kind:
-            sent = body | {"captcha_token": siteverify.issue(**known)}
-            told[str(known)] = failing.post_json("/comments", sent, expect_errors=True).status_int
-    assert {known: status for known, status in told.items() if status != 403} == {}
+def test_only_what_was_solved_on_our_pages_for_us_and_by_people_passes(asking: Asking) -> None:
+    for kind in KINDS:
+        with asking(kind, server_public_url="https://comments.example") as (visitor, siteverify):
+            client = webtest.TestApp(visitor.served)
+            for cases, wanted in ((OURS, 200), (FOREIGN, 403)):
+                for number, known in enumerate(k for each, k in cases if each == kind):
+                    body = {"captcha_token": siteverify.issue(**known), "content": str(number)}
+                    sent = BODIES["/comments"] | body
+                    told = client.post_json("/comments", sent, expect_errors=True)
+                    assert told.status_int == wanted, (kind, known)
+                    assert wanted == 403 or told.json["comment"]["status"] == "visible"
 
 
 TRIAL = [
@@ -360,18 +361,17 @@ TRIAL = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "more", "host"), [(k, {"captcha_secret": s}, host) for k, s, host in TRIAL]
-)
-def test_with_a_public_trial_secret_the_host_is_not_looked_at(
-    visitor: Visitor, siteverify: Siteverify, more: dict[str, str], host: str
-) -> None:
-    siteverify.secret = more["captcha_secret"]
-    visitor.say(captcha_token=siteverify.issue(hostname=host, action=...))
-    visitor.say("ho", captcha_token="x", status=403)
+def test_with_a_public_trial_secret_the_host_is_not_looked_at(asking: Asking) -> None:
+    for kind, secret, host in TRIAL:
+        with asking(kind, captcha_secret=secret) as (visitor, siteverify):
+            siteverify.secret = secret
+            visitor.say(captcha_token=siteverify.issue(hostname=host, action=...))
+            visitor.say("ho", captcha_token="x", status=403)
 
 
 # No verdict
+
+LIMIT = 65_536  # bytes that an answer may have
 
 
 def spaced(size: int) -> bytes:
@@ -400,8 +400,8 @@ NO_VERDICT: dict[str, bytes] = {
     "UTF-16": reply(GOOD.decode().encode("utf-16")),
     "cut off": reply(GOOD[:-1]),
     "compressed": reply(gzip.compress(GOOD), "Content-Encoding: gzip"),
-    "a byte too much": reply(spaced(ANSWER_LIMIT + 1)),
-    "a byte too much, of no stated length": b"HTTP/1.0 200 OK\r\n\r\n" + spaced(ANSWER_LIMIT + 1),
+    "a byte too much": reply(spaced(LIMIT + 1)),
+    "a byte too much, of no stated length": b"HTTP/1.0 200 OK\r\n\r\n" + spaced(LIMIT + 1),
     **{
         f"status {status}": reply(GOOD, status=f"{status} Word")
         for status in (201, 202, 203, 204, 206, 300, 304, 400, 401, 403, 404, 429, 500, 502, 503)
@@ -426,60 +426,74 @@ NO_VERDICT: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("said", NO_VERDICT)
+YES = {
+    "the longest": reply(spaced(LIMIT)),
+    "of no stated length": b"HTTP/1.0 200 OK\r\n\r\n" + spaced(LIMIT),
+    "after a 100": CONTINUE + reply(GOOD),
+    "in a chunk": chunk(f"{len(GOOD):x}"),
+}
+
+
 def test_without_a_verdict_nobody_gets_in_and_comments_wait(
-    failing: Visitor, siteverify: Siteverify, caplog: pytest.LogCaptureFixture, said: str
+    asking: Asking, caplog: pytest.LogCaptureFixture
 ) -> None:
-    siteverify.script["all"] = [NO_VERDICT[said]], 0
-    assert_down(failing)
-    assert len(siteverify.asked) == 3
-    (waiting,) = failing.served.house.store.cases("waiting", "", 0, 99, 9)
-    assert waiting.held == "captcha_down"
-    assert sum("[captcha] turnstile gives no verdict: " in line for line in caplog.messages) == 3
-    assert SECRET not in caplog.text
+    with asking() as (visitor, siteverify):
+        for name, said in NO_VERDICT.items():
+            caplog.clear()
+            siteverify.script["all"] = [said], 0
+            siteverify.asked.clear()
+            body = BODIES["/auth/login"] | {"captcha_token": "x"}
+            told = visitor.post_json("/auth/login", body, status=503)
+            assert (told.json, told.headers["Retry-After"]) == (DOWN, "30"), name
+            assert visitor.register(status=503) == DOWN, name
+            assert visitor.say(name)["comment"]["status"] == "waiting", name
+            assert len(siteverify.asked) == 3, name
+            failures = [line for line in caplog.messages if "turnstile gives no verdict: " in line]
+            assert len(failures) == 3, name
+            assert SECRET not in caplog.text
+            siteverify.script.clear()
+            visitor.login(captcha_token=siteverify.issue(), status=401)  # a verdict ends the row
+        assert visitor.listing()["total"] == 0
+        assert inside.sql(visitor.served, "SELECT DISTINCT held FROM comment") == [
+            ("captcha_down",)
+        ]
+        for name, said in YES.items():
+            siteverify.script["all"] = [said], 0
+            assert visitor.say(name, captcha_token=name)["comment"]["status"] == "visible", name
 
 
-@pytest.mark.parametrize(
-    "whole",
-    [
-        reply(spaced(ANSWER_LIMIT)),
-        b"HTTP/1.0 200 OK\r\n\r\n" + spaced(ANSWER_LIMIT),
-        CONTINUE + reply(GOOD),
-        chunk(f"{len(GOOD):x}"),
-    ],
-    ids=["the longest", "of no stated length", "after a 100", "in a chunk"],
-)
-def test_an_answer_may_take_any_shape_that_is_http(
-    visitor: Visitor, siteverify: Siteverify, whole: bytes
-) -> None:
-    siteverify.script["all"] = [whole], 0
-    assert visitor.say()["comment"]["status"] == "visible"
-
-
-@all_kinds
-@pytest.mark.parametrize("more", [{"captcha_secret": "0xAnotherSecret-7713"}])
 def test_a_wrong_secret_is_the_owners_fault_and_is_not_in_the_log(
-    failing: Visitor, siteverify: Siteverify, kind: str, caplog: pytest.LogCaptureFixture
+    asking: Asking, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert_down(failing, siteverify.issue())
-    reason = f"[captcha] {KINDS[kind][0]} gives no verdict: it refuses [captcha] secret"
-    assert caplog.messages.count(reason) == 3
-    assert "0xAnotherSecret-7713" not in caplog.text
+    for kind in KINDS:
+        caplog.clear()
+        with asking(kind, captcha_secret="0xAnotherSecret-7713") as (visitor, siteverify):
+            assert_down(visitor, siteverify.issue())
+        reason = f"[captcha] {KINDS[kind][0]} gives no verdict: it refuses [captcha] secret"
+        assert caplog.messages.count(reason) == 3
+        assert "0xAnotherSecret-7713" not in caplog.text
 
 
-def test_a_provider_that_is_not_there_is_down(failing: Visitor, siteverify: Siteverify) -> None:
-    siteverify.stop()
-    assert_down(failing)
+def test_a_provider_that_is_not_there_is_down(asking: Asking) -> None:
+    with asking() as (visitor, siteverify):
+        siteverify.stop()
+        assert_down(visitor)
+    for place in ("127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:1:2", "a..b", "a" * 64):
+        url = f"http://{place}/siteverify"
+        with suppress(SettingsFault):
+            load_config(None, {"COMMENTD_CAPTCHA_VERIFY_URL": url})
+            with asking(captcha_verify_url=url) as (visitor, _):
+                assert_down(visitor)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(
-    failing: Visitor, siteverify: Siteverify, bystander: Siteverify, status: int
+    failing: Visitor, siteverify: Siteverify, bystander: Siteverify
 ) -> None:
-    away = reply(GOOD, f"Location: {bystander.url}", status=f"{status} Elsewhere")
-    siteverify.script["all"] = [away], 0
-    assert_down(failing)
-    assert (len(siteverify.asked), bystander.connections) == (3, 0)
+    for status in (301, 302, 303, 307, 308):
+        away = reply(GOOD, f"Location: {bystander.url}", status=f"{status} Elsewhere")
+        siteverify.script["x"] = [away], 0
+        assert failing.login(status=503) == DOWN
+    assert (len(siteverify.asked), bystander.connections) == (5, 0)
 
 
 def test_a_proxy_of_the_environment_hears_nothing(
@@ -494,48 +508,44 @@ def test_a_proxy_of_the_environment_hears_nothing(
     assert (siteverify.connections, bystander.connections) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    ("named", "trusted"),
-    [
-        ("IP:127.0.0.1", True),
+@pytest.mark.slow
+def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
+    asking: Asking, certificates: Callable[[str], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for named, trusted in [
         ("IP:127.0.0.1", False),
+        ("IP:127.0.0.1", True),
         ("IP:127.0.0.2", True),
         ("DNS:other.example", True),
-    ],
-)
-def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
-    failing: Visitor,
-    siteverify: Siteverify,
-    named: str,
-    trusted: bool,
-    certificates: Callable[[str], tuple[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if trusted:
-        monkeypatch.setenv("SSL_CERT_FILE", certificates(named)[0])
-    token = siteverify.issue()
-    if trusted and named == "IP:127.0.0.1":
-        assert failing.say(captcha_token=token)["comment"]["status"] == "visible"
-        assert len(siteverify.asked) == 1
-    else:
-        assert_down(failing, token)
-        assert siteverify.asked == []
+    ]:
+        certificate = certificates(named)
+        if trusted:
+            monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
+        with asking(certificate=certificate) as (visitor, siteverify):
+            token = siteverify.issue()
+            if trusted and named == "IP:127.0.0.1":
+                assert visitor.say(captcha_token=token)["comment"]["status"] == "visible"
+                assert len(siteverify.asked) == 1
+            else:
+                assert_down(visitor, token)
+                assert siteverify.asked == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["hcaptcha"])
-def test_who_drips_or_is_silent_is_hung_up_on(app: App, siteverify: Siteverify) -> None:
+def test_who_drips_or_is_silent_is_hung_up_on(asking: Asking) -> None:
     """Each would pass in the end: after 12 seconds, or 20."""
     head, _, body = reply(PASSES).partition(b"\r\n\r\n")
     drip = b"X: " + b"x" * 120 + b"\r\n\r\n"
-    siteverify.script |= {
-        "silent": ([b"", reply(PASSES)], 20),
-        "drips in the head": ([head + b"\r\n", *[bytes([b]) for b in drip], body], 0.1),
-        "drips in the body": ([head + b"\r\n\r\n", *[b" "] * 120, body], 0.1),
-        "goes on for ever": ([CONTINUE] * 120 + [reply(PASSES)], 0.1),
-    }
-    said = [asker(app, "/comments", captcha_token=t, content=t) for t in siteverify.script]
-    told = at_once(said)
+    with asking("hcaptcha") as (visitor, siteverify):
+        siteverify.script |= {
+            "silent": ([b"", reply(PASSES)], 20),
+            "drips in the head": ([head + b"\r\n", *[bytes([b]) for b in drip], body], 0.1),
+            "drips in the body": ([head + b"\r\n\r\n", *[b" "] * 120, body], 0.1),
+            "goes on for ever": ([CONTINUE] * 120 + [reply(PASSES)], 0.1),
+        }
+        app = visitor.served
+        said = [asker(app, "/comments", captcha_token=t, content=t) for t in siteverify.script]
+        told = at_once(said)
     assert [t.json["comment"]["status"] for t in told] == ["waiting"] * 4
 
 
@@ -547,32 +557,16 @@ ENDLESS = {
 }
 
 
-@pytest.mark.parametrize("where", ENDLESS)
 def test_who_never_ends_is_hung_up_on_at_the_limit(
-    failing: Visitor, siteverify: Siteverify, where: str
+    failing: Visitor, siteverify: Siteverify
 ) -> None:
     part = b" " * 65_536
-    siteverify.script["x"] = [ENDLESS[where], *[part] * 1000], 0
-    failing.login(status=503)
-    until(lambda: not siteverify.busy, 10)  # they hung up, and keep no connection
-    assert siteverify.sent < 500 * len(part)  # what the buffers of the system hold
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"captcha_verify_url": f"http://{place}/siteverify"}
-        for place in ("127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:1:2", "a..b", "a" * 64)
-    ],
-)
-def test_an_address_that_leads_nowhere_stops_the_start_or_is_down(
-    failing: Visitor, more: dict[str, str]
-) -> None:
-    try:
-        load_config(None, {"COMMENTD_CAPTCHA_VERIFY_URL": more["captcha_verify_url"]})
-    except SettingsFault:
-        return
-    assert_down(failing)
+    for where, start in ENDLESS.items():
+        siteverify.sent = 0
+        siteverify.script["x"] = [start, *[part] * 1000], 0
+        failing.login(status=503)
+        until(lambda: not siteverify.busy, 10)  # they hung up, and keep no connection
+        assert siteverify.sent < 500 * len(part), where  # what the buffers of the system hold
 
 
 # Rest and crowds
@@ -599,16 +593,16 @@ def test_after_five_failures_in_a_row_nobody_asks_for_half_a_minute(
     assert len(siteverify.asked) == 8
 
 
-@pytest.mark.parametrize(("token", "status"), [("good", 401), ("junk", 403)])
-def test_any_verdict_ends_the_row(
-    failing: Visitor, siteverify: Siteverify, token: str, status: int
-) -> None:
-    siteverify.script["x"] = [b""], 0
-    for _ in range(2):
+def test_any_verdict_ends_the_row(asking: Asking) -> None:
+    with asking() as (visitor, siteverify):
+        siteverify.script["x"] = [b""], 0
+        for token, status in ((siteverify.issue(), 401), ("junk", 403)):
+            for _ in range(4):
+                visitor.login(status=503)
+            visitor.login(captcha_token=token, status=status)
         for _ in range(4):
-            failing.login(status=503)
-        failing.login(captcha_token=siteverify.issue() if token == "good" else token, status=status)
-    assert len(siteverify.asked) == 10
+            visitor.login(status=503)
+        assert len(siteverify.asked) == 14
 
 
 def test_a_clock_set_back_does_not_keep_it_at_rest(
@@ -686,45 +680,25 @@ MALFORMED = [
     *wrong("/auth/register", password=["", "密" * 400, 1], request_id=[1, "x" * 65]),
     *wrong("/auth/login", email=["", "a", 1], password=["", "密" * 400, 1]),
     *[(path, {"captcha_token": token}) for path in BODIES for token in ("", 1, "x" * 4097, "\0")],
+    *wrong("/auth/verify", email=["", "a", 1], request_id=[1, "x" * 65]),
+    *wrong("/auth/verify", token=["", 123456, "12345", "１２３４５６", "12345\n"]),
+    *wrong("/comment/like", id=["1", True, 1.0, 0, -1, 2**63, None, [1]], undo=[1, "yes"]),
 ]
 
 
-def test_a_slip_of_the_keyboard_never_reaches_the_provider(
+def test_a_slip_of_the_keyboard_reaches_no_provider_and_spends_nothing(
     visitor: Visitor, siteverify: Siteverify
-) -> None:
-    token = siteverify.issue()
-    told = {}
-    for path, slip in MALFORMED:
-        body = BODIES[path] | {"captcha_token": token} | slip
-        status = visitor.post_json(path, body, expect_errors=True).status_int
-        told[f"{path} {slip}"] = status, len(siteverify.asked)
-        siteverify.asked.clear()
-    assert {slip: seen for slip, seen in told.items() if seen != (400, 0)} == {}
-
-
-def test_a_slip_of_the_keyboard_costs_neither_a_hash_nor_a_question(
-    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user = {"email": "ann@example.com", "token": "123456"}
     bodies = {**BODIES, "/auth/verify": user, "/comment/like": {"id": 1}}
-    slips = [*MALFORMED, *wrong("/auth/verify", email=["", "a", 1], request_id=[1, "x" * 65])]
-    slips += wrong("/auth/verify", token=["", 123456, "12345", "１２３４５６", "12345\n"])
-    slips += wrong("/comment/like", id=["1", True, 1.0, 0, -1, 2**63, None, [1]], undo=[1, "yes"])
-    work: list[str] = []
-    for owner, name in ((commentd, "hashed"), (commentd.Store, "run"), (commentd.Store, "turn")):
-        usual = getattr(owner, name)
-
-        def watched(*args: Any, usual: Any = usual, name: str = name, **how: Any) -> Any:
-            work.append(name)
-            return usual(*args, **how)
-
-        monkeypatch.setattr(owner, name, watched)
-    for path, slip in slips:
-        body = bodies[path] | {"captcha_token": "x"} | slip
-        assert visitor.post_json(path, body, status=400)
-        assert work == [], f"{path} {slip}"
-    visitor.login(captcha_token="x", status=403)
-    assert {"run", "turn"} >= {*work} > set()  # so the test knows how to look
+    token = siteverify.issue()
+    for path, slip in MALFORMED:
+        visitor.post_json(path, bodies[path] | {"captcha_token": token} | slip, status=400)
+        assert siteverify.asked == [], f"{path} {slip}"
+    # Neither the token nor how often one may do this.
+    visitor.say(captcha_token=token)
+    visitor.register(captcha_token=siteverify.issue())
+    visitor.login(captcha_token=siteverify.issue(), status=401)
 
 
 def test_a_refusal_for_another_reason_leaves_the_token_good(
@@ -741,35 +715,31 @@ def test_a_refusal_for_another_reason_leaves_the_token_good(
     visitor.say("a minute later", captcha_token=token)
 
 
-@pytest.mark.parametrize("more", [{"comments_login_required": True}])
-def test_whom_the_door_is_closed_to_is_not_checked(
-    visitor: Visitor, siteverify: Siteverify
-) -> None:
+def test_whom_the_door_is_closed_to_is_not_checked(asking: Asking) -> None:
     evil, plain = {"Origin": "https://evil.example"}, {"Content-Type": "text/plain"}
-    for path, body in BODIES.items():
-        sent = body | {"captcha_token": siteverify.issue()}
-        visitor.post_json(path, sent, headers=evil, status=403)
-        visitor.post(path, json.dumps(sent), headers=plain, status=415)
-        visitor.post_json(path, sent | {"x": "x" * 65_536}, status=413)
-    visitor.say(status=401)
-    visitor.say(headers={"Authorization": "Bearer x"}, status=401)
-    assert siteverify.asked == []
+    with asking(comments_login_required=True) as (visitor, siteverify):
+        for path, body in BODIES.items():
+            sent = body | {"captcha_token": siteverify.issue()}
+            visitor.post_json(path, sent, headers=evil, status=403)
+            visitor.post(path, json.dumps(sent), headers=plain, status=415)
+            visitor.post_json(path, sent | {"x": "x" * 65_536}, status=413)
+        visitor.say(status=401)
+        visitor.say(headers={"Authorization": "Bearer x"}, status=401)
+        assert siteverify.asked == []
 
 
 # What is told, what is needed
 
 
-@all_kinds
-def test_pages_are_told_the_provider_and_the_site_key_and_no_secret(
-    visitor: Visitor, kind: str
-) -> None:
-    told = visitor.get("/captcha")
-    provider = KINDS[kind][0]
-    assert told.json == {"provider": provider, "site_key": SITE_KEY, "action": "commentd"}
-    listed = visitor.get("/comments", {"url": PAGE, "view": "threads"})
-    shown = listed.json["settings"]
-    assert (shown["captcha"], shown["site_key"]) == (provider, SITE_KEY)
-    assert SECRET not in told.text + listed.text
+def test_pages_are_told_the_provider_and_the_site_key_and_no_secret(asking: Asking) -> None:
+    for kind, (provider, *_) in KINDS.items():
+        with asking(kind) as (visitor, _):
+            told = visitor.get("/captcha")
+            assert told.json == {"provider": provider, "site_key": SITE_KEY, "action": "commentd"}
+            listed = visitor.get("/comments", {"url": PAGE, "view": "threads"})
+            shown = listed.json["settings"]
+            assert (shown["captcha"], shown["site_key"]) == (provider, SITE_KEY)
+            assert SECRET not in told.text + listed.text
 
 
 NEEDED = {
@@ -779,41 +749,42 @@ NEEDED = {
 }
 
 
-@pytest.mark.parametrize("provider", ["turnstile", "hcaptcha", "recaptcha"])
-@pytest.mark.parametrize("lacking", NEEDED)
-def test_a_provider_lacks_what_is_not_set(provider: str, lacking: str) -> None:
-    environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
-    assert load_config(None, environ).captcha_provider == provider
-    for nothing in ({lacking: ""}, {}):
-        left = {k: v for k, v in environ.items() if k != lacking} | nothing
-        with pytest.raises(SettingsFault) as fault:
-            load_config(None, left)
-        assert str(fault.value) == f"[captcha] provider = {provider} needs {NEEDED[lacking][1]}"
-
-
-@pytest.mark.slow
-def test_the_program_does_not_start_without_a_secret_and_says_why(start: Start) -> None:
-    service = start(waits=False, captcha={"provider": "hcaptcha"})
-    assert service.process.wait(20) == 2
+def test_a_provider_lacks_what_is_not_set(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for provider in ("turnstile", "hcaptcha", "recaptcha"):
+        environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
+        assert load_config(None, environ).captcha_provider == provider
+        for lacking, (_, name) in NEEDED.items():
+            for nothing in ({lacking: ""}, {}):
+                left = {k: v for k, v in environ.items() if k != lacking} | nothing
+                with pytest.raises(SettingsFault) as fault:
+                    load_config(None, left)
+                assert str(fault.value) == f"[captcha] provider = {provider} needs {name}"
+    path = tmp_path / "commentd.ini"
+    path.write_text("[captcha]\nprovider = hcaptcha\n")
+    assert main(["--config", str(path)]) == 2
+    said = capsys.readouterr().err
     for _, name in NEEDED.values():
-        assert f"[captcha] provider = hcaptcha needs {name}" in service.said
+        assert f"[captcha] provider = hcaptcha needs {name}" in said
 
 
 @pytest.mark.slow
 def test_the_program_asks_the_provider_and_keeps_the_secret(
-    start: Start, siteverify: Siteverify, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, siteverify: Siteverify
 ) -> None:
-    caplog.set_level(logging.DEBUG)
     keys = {"site_key": SITE_KEY, "secret": SECRET, "verify_url": siteverify.url}
-    service = start(captcha={"provider": "turnstile", **keys}, site={"origins": ORIGIN})
-    body, statuses = BODIES["/comments"], []
-    for token in (siteverify.issue(), "x", siteverify.issue()):
-        told = service.ask("POST", "/comments", body=body | {"captcha_token": token})
-        statuses.append((told.status, told.json.get("comment", {}).get("status")))
-        siteverify.secret = SECRET if token != "x" else "0xAnother"
-    assert statuses == [(200, "visible"), (403, None), (200, "waiting")]
+    with services(tmp_path) as start:
+        service = start(captcha={"provider": "turnstile", **keys}, site={"origins": ORIGIN})
+        statuses = []
+        for token in (siteverify.issue(), "x", siteverify.issue()):
+            body = BODIES["/comments"] | {"captcha_token": token}
+            told = service.ask("POST", "/comments", body=body)
+            statuses.append((told.status, told.json.get("comment", {}).get("status")))
+            siteverify.secret = SECRET if token != "x" else "0xAnother"
+        assert statuses == [(200, "visible"), (403, None), (200, "waiting")]
+        command = Path(f"/proc/{service.process.pid}/cmdline")
+        assert not command.exists() or SECRET not in os.fsdecode(command.read_bytes())
     assert "it refuses [captcha] secret" in service.said
     assert "verify_url is not https: secrets go in clear" in service.said
     assert not [word for word in (SECRET, *siteverify.issued) if word in service.said]
-    command = Path(f"/proc/{service.process.pid}/cmdline")
-    assert not command.exists() or SECRET not in os.fsdecode(command.read_bytes())

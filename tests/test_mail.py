@@ -1,3 +1,6 @@
+"""The way of an email: from the outbox to a mail server, by a real connection to one that keeps to
+the rules or does not, and what no word of anybody makes of it."""
+
 import contextlib
 import email
 import email.policy
@@ -14,22 +17,23 @@ import struct
 import subprocess
 import threading
 import tracemalloc
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from email.header import decode_header, make_header
 from email.message import EmailMessage
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import inside
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
-from conftest import START, Campaign, Outside, Visitor, assert_whole
+from conftest import CANARY, START, Campaign, Outside, Visitor, assert_whole
+from webtest import TestApp
 
-import commentd
-from commentd import App, Config, Worker, World, make_app
+from commentd import App, Config, SettingsFault, World, load_config, make_app, proper_email
 
 ANN = "ann@example.com"
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -41,50 +45,40 @@ Serve = Callable[..., App]
 
 
 @pytest.fixture
-def serve(config: Config, outside: Outside) -> Iterator[Serve]:
-    """Starts the service with a real post office; the clock is the test's."""
+def serve(config: Config, outside: Outside, empty_database: Path) -> Iterator[Serve]:
+    """Starts the service with a mail server; the clock is the test's."""
     started: list[App] = []
 
     def start(port: int, **settings: Any) -> App:
         usual = {"mail_host": "127.0.0.1", "mail_port": port, "mail_security": "none"}
-        usual |= {"mail_sender": "Blog <comments@blog.example>"}
-        world = World(now=lambda: outside.time)
-        started.append(make_app(replace(config, **(usual | settings)), world, rounds=1))
+        usual |= {"mail_sender": "Blog <comments@blog.example>", "notify_owner": (ANN,)}
+        changed = replace(config, **(usual | settings))
+        if not Path(changed.database_path).exists():
+            shutil.copy(empty_database, changed.database_path)
+        started.append(make_app(changed, World(now=lambda: outside.time), rounds=1))
         return started[-1]
 
     yield start
     for app in started:
         app.close()
-        assert_whole(app.house.store.path)
+        assert_whole(inside.database_path(app))
 
 
 def outbox(app: App) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(app.house.store.path)) as db:
+    with closing(sqlite3.connect(inside.database_path(app))) as db:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute("SELECT * FROM outbox ORDER BY id")]
 
 
-def read(letter: str | bytes) -> EmailMessage:
-    raw = letter.encode() if isinstance(letter, str) else letter
-    message = email.message_from_bytes(raw, policy=email.policy.default)
-    assert isinstance(message, EmailMessage)
-    return message
+def read(message: str | bytes) -> EmailMessage:
+    raw = message.encode() if isinstance(message, str) else message
+    parsed = email.message_from_bytes(raw, policy=email.policy.default)
+    assert isinstance(parsed, EmailMessage)
+    return parsed
 
 
-def code_in(letter: str | bytes) -> str:
-    return re.findall(r"^ {4}(\d{6})\b", read(letter).get_content(), re.M)[0]
-
-
-def change_password(app: App) -> None:
-    """Leaves the letter in the outbox that tells of a change; it may take a day."""
-    visitor = Visitor(app)
-    for _ in range(2):
-        visitor.register()
-        visitor.verify(code_in(outbox(app)[0]["message"]))
-        app.house.tally.minute = 0
-        with app.house.store.writing():
-            app.house.store.run("DELETE FROM budget")
-    assert [row["registration_id"] for row in outbox(app)] == [None]
+def code_in(message: str | bytes) -> str:
+    return re.findall(r"^ {4}(\d{6})\b", read(message).get_content(), re.M)[0]
 
 
 # A mail server that keeps to the rules
@@ -168,8 +162,10 @@ LOGIN = {"mail_user": "blog", "mail_password": "geheim"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("login", [{}, LOGIN], ids=["", "login"])
-@pytest.mark.parametrize("security", ["none", "starttls", "tls"])
+@pytest.mark.parametrize(
+    ("security", "login"),
+    [("starttls", LOGIN), ("tls", {}), ("tls", LOGIN), ("starttls", {}), ("none", LOGIN)],
+)
 def test_a_code_arrives_at_a_mail_server_and_verifies(
     serve: Serve,
     opened: Callable[..., PostOffice],
@@ -196,6 +192,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
     message = read(envelope.content)
     assert message.keys()[: len(HEADERS)] == HEADERS
     assert (message["To"], message["From"]) == (ANN, "Blog <comments@blog.example>")
+    assert message["Auto-Submitted"] == "auto-generated"
     assert message.get_content_type() == "text/plain"
     assert message["Subject"].startswith(code_in(envelope.content) + " ")
     assert office.secure == [security == "starttls"]
@@ -205,6 +202,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
 
 
 @pytest.mark.slow
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", ["IP:127.0.0.1", "DNS:other.example"])
 @pytest.mark.parametrize("security", ["starttls", "tls"])
 def test_nothing_is_told_to_a_server_with_a_wrong_certificate(
@@ -248,14 +246,13 @@ class Talk(socketserver.StreamRequestHandler):
             if verb == "STARTTLS" and said.startswith("220") and not self.secured():
                 return
             if verb == "DATA" and said.startswith("354"):
-                said = self.take_letter()
+                said = self.take_email()
             if not said or verb == "QUIT":
                 return
 
     def usual(self, verb: str) -> str:
-        offer = "250-mail.example\r\n250-STARTTLS\r\n250 AUTH PLAIN"
         if verb == "EHLO" and self.server.certificate:
-            return offer
+            return "250-mail.example\r\n250-STARTTLS\r\n250 AUTH PLAIN"
         usual = {"DATA": "354 go on", "QUIT": "221 bye", "AUTH": "235 ok", "STARTTLS": "220 go"}
         return usual.get(verb, "250 ok")
 
@@ -270,7 +267,7 @@ class Talk(socketserver.StreamRequestHandler):
             self.secure = True
         return True
 
-    def take_letter(self) -> str:
+    def take_email(self) -> str:
         lines = []
         while (line := self.rfile.readline()) not in (b"", b".\r\n"):
             lines.append(line)
@@ -281,7 +278,7 @@ class Talk(socketserver.StreamRequestHandler):
         """What was said; "" when the conversation is over, which an empty reply ends too."""
         reply = self.server.script.get(step, usual)
         reply = reply(line) if callable(reply) else reply
-        if reply in RUDE:
+        if reply in ("reset", "binary", "silence", "late", "drip"):
             return self.misbehave(reply, usual)
         while reply.endswith("..."):  # without end
             self.wfile.write(f"{reply[:3]}-x\r\n".encode())
@@ -308,9 +305,6 @@ class Talk(socketserver.StreamRequestHandler):
         self.connection.close()  # which TLS made of the first
 
 
-RUDE = ("reset", "binary", "silence", "late", "drip")
-
-
 class Clerk(socketserver.ThreadingTCPServer):
     """A mail server with a script: what it replies at a step, else the usual."""
 
@@ -322,16 +316,25 @@ class Clerk(socketserver.ThreadingTCPServer):
         self.server_bind()  # connections are refused until it listens
         self.port = self.server_address[1]
         self.script: dict[str, str | Callable[[str], str]] = {}
-        self.calls, self.closing = 0, threading.Event()
+        self.calls, self.closing, self.is_open = 0, threading.Event(), False
         self.said: list[str] = []
         self.clear: list[str] = []  # of it, without TLS
         self.letters: list[bytes] = []
         self.certificate: tuple[str, str] | None = None  # it offers TLS, and then a login
 
-    def open(self) -> "Clerk":
+    def open(self) -> None:
         self.server_activate()
+        self.is_open = True
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
-        return self
+
+    def close(self) -> None:
+        self.closing.set()
+        if self.is_open:
+            self.shutdown()
+        self.server_close()
+
+    def recipients(self) -> list[str]:
+        return [str(read(each)["To"]) for each in self.letters]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The other side hung up."""
@@ -339,46 +342,37 @@ class Clerk(socketserver.ThreadingTCPServer):
 
 @pytest.fixture
 def shut() -> Iterator[Clerk]:
-    """A clerk who has not opened yet: connections are refused."""
+    """A clerk who has not opened yet."""
     clerk = Clerk()
-    clerk.opened = False  # type: ignore[attr-defined]
     yield clerk
-    clerk.closing.set()
-    if clerk.calls:
-        clerk.shutdown()
-    clerk.server_close()
+    clerk.close()
 
 
 @pytest.fixture
-def clerk() -> Iterator[Clerk]:
-    clerk = Clerk().open()
-    yield clerk
-    clerk.closing.set()
-    clerk.shutdown()
-    clerk.server_close()
+def clerk(shut: Clerk) -> Clerk:
+    shut.open()
+    return shut
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-@pytest.mark.parametrize("offer", ["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"])
 def test_what_shall_be_secret_is_never_said_in_clear(
-    serve: Serve, clerk: Clerk, security: str, offer: str
+    serve: Serve, clerk: Clerk, outside: Outside, security: str
 ) -> None:
-    clerk.script = {"EHLO": f"250-mail.example\r\n{offer}", "STARTTLS": "454 not now"}
     app = serve(clerk.port, mail_security=security, **LOGIN)
     Visitor(app).register()
-    app.deliver()
-    assert clerk.letters == []
+    for tries, offer in enumerate(["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"], 1):
+        clerk.script = {"EHLO": f"250-mail.example\r\n{offer}", "STARTTLS": "454 not now"}
+        app.deliver()
+        (waiting,) = outbox(app)
+        assert (clerk.letters, waiting["tries"]) == ([], tries), offer
+        outside.time = waiting["due_at"]
     if security == "starttls":
         assert {line.split()[0].upper() for line in clerk.said} <= {"EHLO", "STARTTLS", "QUIT"}
     else:
         assert not [line for line in clerk.said if line.isascii() and line.isprintable()]
-    (waiting,) = outbox(app)
-    assert waiting["tries"] == 1
-    assert code_in(waiting["message"])
 
 
 STEPS = ["CONNECT", "EHLO", "MAIL", "RCPT", "DATA", "DOT"]
-LATER = [(step, reply) for step in STEPS for reply in ("", "421 busy", "451 later")]
 
 
 def said_at(step: str, reply: str) -> dict[str, Any]:
@@ -387,14 +381,14 @@ def said_at(step: str, reply: str) -> dict[str, Any]:
     return {step: reply, **({"HELO": reply} if step == "EHLO" else {})}
 
 
-@pytest.mark.parametrize(("step", "reply"), LATER)
-def test_a_letter_that_meets_a_passing_trouble_is_sent_again(
+@pytest.mark.parametrize("step", ["DOT", *STEPS[:-1]])
+@pytest.mark.parametrize("reply", ["", "421 busy", "451 later"])
+def test_an_email_that_meets_a_passing_trouble_is_sent_again(
     serve: Serve, outside: Outside, clerk: Clerk, step: str, reply: str
 ) -> None:
     clerk.script = said_at(step, reply)
     app = serve(clerk.port)
-    visitor = Visitor(app)
-    visitor.register()
+    Visitor(app).register()
     app.deliver()
     (waiting,) = outbox(app)
     assert waiting["tries"] == 1
@@ -411,27 +405,26 @@ def test_a_letter_that_meets_a_passing_trouble_is_sent_again(
     app.deliver()
     assert len(clerk.letters) == lost + 1
     assert lost == (step == "DOT"), "at most one is a double"
-    assert {read(letter)["Message-ID"] for letter in clerk.letters} == {
-        read(waiting["message"])["Message-ID"]
-    }
+    ids = {read(letter)["Message-ID"] for letter in clerk.letters}
+    assert ids == {read(waiting["message"])["Message-ID"]}
     assert outbox(app) == []
     assert Visitor(app).verify(code_in(clerk.letters[-1])) == "验证成功"
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_letter_that_is_refused_for_good_is_given_up_without_its_text(
+@pytest.mark.parametrize("step", ["RCPT", "DOT", "CONNECT", "EHLO", "MAIL", "DATA"])
+def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
     serve: Serve, outside: Outside, clerk: Clerk, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     clerk.script = said_at(step, f"550 {ANN} is unknown here")
     app = serve(clerk.port)
     Visitor(app).register()
-    letter = outbox(app)[0]["message"]
+    message = outbox(app)[0]["message"]
     app.deliver()
     (kept,) = outbox(app)
     assert (kept["message"], kept["due_at"]) == ("", None)
     assert kept["failure"]
     told = kept["failure"] + caplog.text
-    assert not [word for word in (ANN, "unknown", code_in(letter)) if word in told]
+    assert not [word for word in (ANN, "unknown", code_in(message)) if word in told]
     calls = clerk.calls
     outside.time += HOUR
     app.deliver()
@@ -453,67 +446,57 @@ def test_a_server_that_hangs_up_after_the_last_word_gets_no_double(
     assert len(clerk.letters) == 1
 
 
-def test_an_email_that_comes_while_another_leaves_is_sent(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
+def test_an_email_that_comes_while_another_leaves_is_sent(serve: Serve, clerk: Clerk) -> None:
     """Even where that other one is not in the outbox any more when its sending ends."""
     app = serve(clerk.port)
-    ann, bob = Visitor(app), Visitor(app, "203.0.113.8")
 
     def slow(line: str) -> str:
         clerk.script = {}
-        ann.verify(code_in(clerk.letters[0]))
-        bob.register("bob@example.com")
+        Visitor(app).verify(code_in(clerk.letters[0]))
+        Visitor(app, "203.0.113.8").register("bob@example.com")
         return "221 bye"
 
     clerk.script = {"QUIT": slow}
-    ann.register()
+    Visitor(app).register()
     app.deliver()
-    assert [read(letter)["To"] for letter in clerk.letters] == [ANN, "bob@example.com"]
+    assert clerk.recipients() == [ANN, "bob@example.com"]
 
 
 def test_a_try_that_fails_does_not_end_one_that_the_owner_asked_for_meanwhile(
-    serve: Serve, outside: Outside, clerk: Clerk
+    serve: Serve, clerk: Clerk
 ) -> None:
     app = serve(clerk.port)
-    change_password(app)
-    (waiting,) = outbox(app)
+    owner = Visitor(app)
+    inside.add_account(app, "owner@example.com", "Owner", CANARY, "admin")
+    owner.authorization = ("Bearer", inside.token_of(app, "owner@example.com", "admin"))
+    Visitor(app).say()
 
     def refuse(line: str) -> str:
         clerk.script = {}
-        with app.house.store.writing():
-            assert app.house.store.retry_letter(waiting["id"], START)
+        owner.post_json(f"/admin/outbox/{outbox(app)[0]['id']}", {})
         return "550 no"
 
     clerk.script = {"RCPT": refuse}
     app.deliver()
-    assert [read(letter)["To"] for letter in clerk.letters] == [ANN]
+    assert clerk.recipients() == [ANN]
     assert outbox(app) == []
 
 
-@pytest.mark.slow
-def test_a_code_is_the_next_email_whatever_waits(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
-    app = serve(clerk.port)
-    with app.house.store.writing():
-        for number in range(300):
-            to = f"follower{number}@example.com"
-            letter = commentd.compose(app.house.config, app.house.world, to, "hi", "hi", DAY)
-            app.house.store.add_letter(**letter)
-    outside.time += 1
+def test_a_code_is_the_next_email_whatever_waits(serve: Serve, clerk: Clerk) -> None:
+    owners = tuple(f"owner{number}@example.com" for number in range(25))
+    app = serve(clerk.port, notify_owner=owners)
+    Visitor(app).say()
 
     def register(line: str) -> str:
-        if len(clerk.letters) == 2:
-            Visitor(app).register()
+        if len(clerk.letters) in (2, 9):
+            Visitor(app).register(f"ann{len(clerk.letters)}@example.com")
         return "250 kept"
 
     clerk.script = {"DOT": register}
     app.deliver()
-    assert [read(letter)["To"] for letter in clerk.letters[:4]] == [
-        *("follower0@example.com", "follower1@example.com", ANN, "follower2@example.com")
-    ]
-    assert len(clerk.letters) == 301
+    found = clerk.recipients()
+    assert (found[2], found[9]) == ("ann2@example.com", "ann9@example.com")
+    assert sorted(found) == sorted([*owners, found[2], found[9]])
 
 
 def test_one_address_that_is_refused_holds_back_no_other(serve: Serve, clerk: Clerk) -> None:
@@ -523,46 +506,36 @@ def test_one_address_that_is_refused_holds_back_no_other(serve: Serve, clerk: Cl
     for name in "abc":
         Visitor(app).register(f"{name}@example.com")
     app.deliver()
-    assert [read(letter)["To"] for letter in clerk.letters] == ["c@example.com"]
-    assert [(row["recipient"], row["due_at"] is None) for row in outbox(app)] == [
-        ("a@example.com", True),
-        ("b@example.com", False),
-    ]
+    assert clerk.recipients() == ["c@example.com"]
+    kept = [(row["recipient"], row["due_at"] is None) for row in outbox(app)]
+    assert kept == [("a@example.com", True), ("b@example.com", False)]
 
 
-def test_a_letter_of_a_day_outlives_hours_without_a_server(
-    serve: Serve, outside: Outside, shut: Clerk
+@pytest.mark.parametrize("hours", [20, 24])
+def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
+    serve: Serve, outside: Outside, shut: Clerk, hours: int
 ) -> None:
     app = serve(shut.port)
-    change_password(app)
+    Visitor(app).say()
     waits = []
-    while outside.time < START + 20 * HOUR:
+    while outside.time < START + hours * HOUR:
         app.deliver()
         (waiting,) = outbox(app)
         waits.append(waiting["due_at"] - outside.time)
         outside.time = waiting["due_at"]
-    assert waits == sorted(waits), "it backs off"
-    assert waits[0] < MINUTE
-    assert waits[-1] <= HOUR
-    assert len(waits) < 40
-    shut.open()
+    if hours < 24:
+        assert waits == sorted(waits), "it backs off"
+        assert waits[0] < MINUTE
+        assert waits[-1] <= HOUR
+        assert len(waits) < 40
+        shut.open()
     app.deliver()
-    assert [read(letter)["To"] for letter in shut.letters] == [ANN]
-    assert outbox(app) == []
+    assert shut.recipients() == [ANN] * (hours < 24)
+    kept = [(row["due_at"], row["failure"], row["message"] != "") for row in outbox(app)]
+    assert kept == ([(None, "expired", True)] if hours == 24 else []), "the owner may try again"
 
 
-def test_after_a_day_a_letter_is_given_up(serve: Serve, outside: Outside, shut: Clerk) -> None:
-    app = serve(shut.port)
-    change_password(app)
-    while outside.time < START + DAY:
-        app.deliver()
-        outside.time = outbox(app)[0]["due_at"] or pytest.fail("given up too early")
-    app.deliver()
-    (kept,) = outbox(app)
-    assert read(kept["message"])["To"] == ANN, "the owner may try again"
-    assert (kept["due_at"], kept["failure"]) == (None, "expired")
-
-
+@pytest.mark.every_case
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
 def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
     serve: Serve, outside: Outside, shut: Clerk, end: str
@@ -572,8 +545,7 @@ def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
     visitor.register()
     app.deliver()
     text = outbox(app)[0]["message"]
-    with closing(sqlite3.connect(app.house.store.path)) as db:
-        (sealed,) = db.execute("SELECT code FROM registration").fetchone()
+    ((sealed,),) = inside.sql(app, "SELECT code FROM registration")
     if end == "used":
         visitor.verify(code_in(text))
     elif end == "replaced":
@@ -589,78 +561,39 @@ def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
         assert shut.letters == []
         assert outbox(app)[0]["message"] == ""
     app.close()
-    content = Path(app.house.store.path).read_bytes()
+    content = Path(inside.database_path(app)).read_bytes()
     head, _, lines = text.partition("\r\n\r\n")
-    secrets = [
-        sealed,
-        *[line for line in head.splitlines() if line.startswith("Subject")],
-        lines.split()[0],
-        read(text)["Message-ID"],
-    ]
+    subject = [line for line in head.splitlines() if line.startswith("Subject")]
+    secrets = [sealed, *subject, lines.split()[0], read(text)["Message-ID"]]
     assert not [word for word in secrets if word.encode() in content]
-
-
-ENDLESS = [(step, silent, "none") for step in (*STEPS, "QUIT") for silent in (True, False)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("step", "silent", "security"), [*ENDLESS, ("CONNECT", True, "tls")])
-def test_a_server_that_is_silent_or_never_comes_to_an_end_is_left(
-    serve: Serve,
-    clerk: Clerk,
-    step: str,
-    silent: bool,
-    security: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    # A letter must have been taken before QUIT, on a busy machine too.
-    monkeypatch.setattr(commentd, "SMTP_PATIENCE", 2 if step == "QUIT" else 0.1)
-
-    def nothing(line: str) -> str:
-        clerk.closing.wait(60)
-        return ""
-
-    clerk.script = {step: nothing if silent else "250..."}
-    app = serve(clerk.port, mail_security=security)
-    Visitor(app).register()
-    assert_ends(app.deliver)
-    assert [row["tries"] for row in outbox(app)] == ([] if step == "QUIT" else [1])
-
-
-@pytest.mark.slow
-def test_a_server_that_dawdles_over_its_certificate_gets_no_more_time(
-    serve: Serve,
-    clerk: Clerk,
-    certificates: Callable[[str], tuple[str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    certificate = certificates("IP:127.0.0.1")
-    monkeypatch.setenv("SSL_CERT_FILE", certificate[0])
-    monkeypatch.setattr(commentd, "SMTP_PATIENCE", 0.2)
-
-    class Slow(Talk):
-        def answer(self, step: str, usual: str, line: str = "") -> str:
-            said = super().answer(step, usual, line)
-            if step == "STARTTLS":
-                self.server.closing.wait(0.6)  # the patience is over now
-                self.connection = tls(certificate).wrap_socket(self.connection, server_side=True)
-                self.rfile, self.wfile = (self.connection.makefile(m, 0) for m in ("rb", "wb"))
-                self.server.script["EHLO"] = "250..."
-            return said
-
-    clerk.RequestHandlerClass = Slow
-    clerk.script = {"EHLO": "250-mail.example\r\n250 STARTTLS", "STARTTLS": "220 go"}
-    app = serve(clerk.port, mail_security="starttls")
-    Visitor(app).register()
-    assert_ends(app.deliver)
-    assert [row["tries"] for row in outbox(app)] == [1]
 
 
 SECURE = ["CONNECT", "EHLO", "STARTTLS", "HANDSHAKE", "AUTH", "MAIL", "RCPT", "DATA", "DOT"]
 ABRUPT = ["", "421 busy", "451 later", "abc", "299 odd", "354 go on", "reset", "binary"]
 SLOW = ["250...", "silence", "late", "drip"]
+ENDLESS = [(step, how, "none") for step in (*STEPS, "QUIT") for how in ("250...", "silence")]
 # Python closes a socket that was reset just before its handshake only when it forgets it.
 forgotten = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+def assert_ends(work: Callable[[], Any]) -> None:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive(), "it goes on for ever"
+
+
+@pytest.mark.parametrize(("step", "how", "security"), [("CONNECT", "silence", "tls"), *ENDLESS])
+def test_a_server_that_is_silent_or_never_comes_to_an_end_is_left(
+    serve: Serve, clerk: Clerk, step: str, how: str, security: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An email must have been taken before QUIT, on a busy machine too.
+    inside.set_mail_patience(monkeypatch, 2 if step == "QUIT" else 0.1)
+    clerk.script = {step: how}
+    app = serve(clerk.port, mail_security=security)
+    Visitor(app).register()
+    assert_ends(app.deliver)
+    assert [row["tries"] for row in outbox(app)] == ([] if step == "QUIT" else [1])
 
 
 @pytest.fixture
@@ -676,9 +609,10 @@ def strict(
 
 
 @forgotten
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [*ABRUPT, *SLOW])
 @pytest.mark.parametrize("step", SECURE[2:5])
-def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_a_letter(
+def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_an_email(
     serve: Serve,
     outside: Outside,
     strict: Clerk,
@@ -686,14 +620,14 @@ def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_a_letter(
     step: str,
     trouble: str,
 ) -> None:
-    monkeypatch.setattr(commentd, "SMTP_PATIENCE", 0.3 if trouble in SLOW else 30)
+    inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
     strict.script = {step: trouble}
     app = serve(strict.port, mail_security="starttls", **LOGIN)
     Visitor(app).register()
     assert_ends(app.deliver)
     (waiting,) = outbox(app)
     assert (waiting["tries"], strict.letters) == (1, [])
-    monkeypatch.setattr(commentd, "SMTP_PATIENCE", 30)
+    inside.set_mail_patience(monkeypatch, 30)
     strict.script, outside.time = {}, waiting["due_at"]
     app.deliver()
     assert len(strict.letters) == 1
@@ -701,7 +635,7 @@ def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_a_letter(
 
 
 @forgotten
-def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
+def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
     serve: Serve,
     outside: Outside,
     strict: Clerk,
@@ -709,7 +643,7 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
     monkeypatch: pytest.MonkeyPatch,
     campaign: Campaign,
 ) -> None:
-    for chance in campaign.rounds(5):
+    for chance in campaign.rounds(2):
         strict.script, strict.letters = {}, []
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
@@ -717,7 +651,7 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
         dies_at, dots = outside.time + 600, 0  # after a dot that was not answered it is unsure
         for _ in range(chance.choice([1, 2, 4])):
             step, trouble = chance.choice(SECURE), chance.choice([*ABRUPT, *SLOW])
-            monkeypatch.setattr(commentd, "SMTP_PATIENCE", 0.3 if trouble in SLOW else 30)
+            inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
             strict.script = {step: trouble, **({"HELO": trouble} if step == "EHLO" else {})}
             assert_ends(app.deliver)
             campaign.figures["tries"] += 1
@@ -726,7 +660,7 @@ def test_no_row_of_troubles_loses_a_letter_or_doubles_one_that_was_taken(
             dots += step == "DOT"
             assert len(strict.letters) <= dots, "it is told what was taken"
             outside.time = waiting[0]["due_at"] + chance.choice([0, 0, 0, 700])
-        monkeypatch.setattr(commentd, "SMTP_PATIENCE", 30)
+        inside.set_mail_patience(monkeypatch, 30)
         strict.script, in_time = {}, bool(outbox(app)) and outside.time < dies_at
         before = len(strict.letters)
         for _ in range(3):
@@ -759,109 +693,42 @@ def test_a_reply_that_is_none_is_no_refusal_for_good_and_takes_no_memory(
     assert taken < 16 << 20
 
 
-def assert_ends(work: Callable[[], Any]) -> None:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(5)
-    assert not thread.is_alive(), "it goes on for ever"
-
-
-# Who waits, and who does not
-
-
-def test_no_request_waits_for_the_mail_server(serve: Serve, clerk: Clerk) -> None:
-    clerk.script = {"CONNECT": "220..."}
-    app = serve(clerk.port)
-    visitor = Visitor(app)
-    visitor.register()
-    visitor.verify(code_in(outbox(app)[0]["message"]))
-    assert clerk.calls == 0
-
-
-def test_the_postman_goes_as_soon_as_there_is_a_letter(serve: Serve, clerk: Clerk) -> None:
-    app = serve(clerk.port)
-    rested = threading.Event()
-    postman = Worker("postman", lambda: (app.deliver(), rested.set())[0], app.house.posted)
-    postman.start()
-    assert rested.wait(10)
-    rested.clear()
-    Visitor(app).register()
-    assert rested.wait(10), "it would have slept for a minute"
-    postman.stop()
-    assert not postman.is_alive()
-    assert [read(letter)["To"] for letter in clerk.letters] == [ANN]
-
-
-def test_a_failure_of_mail_is_no_callers_to_learn(serve: Serve, clerk: Clerk) -> None:
+def test_no_request_waits_for_the_mail_server_or_tells_of_its_failures(
+    serve: Serve, clerk: Clerk
+) -> None:
     clerk.script = {"RCPT": "550 no"}
     app = serve(clerk.port)
-    visitor = Visitor(app)
     replies = []
     for name in ("a", "b"):
+        calls = clerk.calls
         body = {"email": f"{name}@example.com", "nickname": "A", "password": "p"}
-        reply = visitor.post_json("/auth/register", body | {"captcha_token": "x"})
+        reply = Visitor(app).post_json("/auth/register", body | {"captcha_token": "x"})
         replies.append((reply.status, sorted(reply.headers.items()), set(reply.json)))
+        assert clerk.calls == calls
         app.deliver()
     assert replies[0] == replies[1]
 
 
-# The letters
+# What emails are made of
 
 INJECTED = [
-    "=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?=",
-    "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=", "=\u200b?utf-8?b?YQpCY2M6IGVAZQ==?=",
-    "a\r\nBcc: eve@evil.example", "a\n\nbody", "Ann, Bob", 'a"', "a\u2028b\x85c",
-    "{code} %s {0} {until.__class__}", 'Ann" <eve@evil.example>, "x', "博客" * 60, "\udcff",
-]  # fmt: skip
+    *["=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?="],
+    "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=",
+    "=\u200b?utf-8?b?YQpCY2M6IGV2ZUBldmlsLmV4YW1wbGU=?\ue000=",
+    "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
+    *["a\r\nBcc: eve@evil.example", "a\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c"],
+    *["Ann, Bob", 'a"', 'Ann" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}"],
+    *["博客" * 60, "a" * 300, "\u202e" * 30, "\udcff"],
+]
 SCRAPS = [
     *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
-    *[
-        "\x85",
-        "\xa0",
-        "\u2028",
-        "\u2029",
-        "\u00ad",
-        "\u200b",
-        "\u200e",
-        "\u202e",
-        "\u2066",
-        "\ufeff",
-    ],
-    *[
-        "=?",
-        "?=",
-        "=?utf-8?",
-        "q?",
-        "b?",
-        "=0a",
-        "=0D=0A",
-        "_",
-        "?",
-        "=",
-        " ",
-        "  ",
-        "\t",
-        "\ud83d",
-    ],
+    *"\x85\xa0\u2028\u2029\u00ad\u200b\u200e\u202e\u2066\ufeff\ud83d\U000e0041\ue000\uffff",
+    *["=?", "?=", "=?utf-8?", "q?", "b?", "=0a", "=0D=0A", "_", "?", "=", " ", "  ", "\t"],
     *["Bcc:", "To: ", "Subject: x", "Content-Type: text/html", "--", ".", "\r\n.\r\n", "> ", ">"],
     *["<", ">", "@", ",", ";", ":", '"', "\\", "(", ")", "eve@evil.example", "<eve@evil.example>"],
-    *[
-        "{",
-        "}",
-        "{{",
-        "{site}",
-        "{0.__class__}",
-        "%",
-        "%s",
-        "%(a)s",
-        "$1",
-        "Ann",
-        "名",
-        "é",
-        "e\u0301",
-    ],
-    *["👩‍💻", "مرحبا", "\U000e0041", "\ue000", "\uffff", "\U0010ffff", "https://evil.example/ "],
-    *["Approve: https://evil.example/", "Spam:    x", "“Bob” replied", "x" * 80, "-" * 40],
+    *["{", "}", "{{", "{site}", "{0.__class__}", "%", "%s", "%(a)s", "$1", "Ann", "名", "é"],
+    *["e\u0301", "👩‍💻", "مرحبا", "\U0010ffff", "https://evil.example/ ", "x" * 80, "-" * 40],
+    *["Approve: https://evil.example/", "Spam:    x", "“Bob” replied"],
 ]
 
 
@@ -869,14 +736,15 @@ def scrawl(chance: random.Random) -> str:
     """A text that would be more than a text."""
     pieces = chance.choices([*SCRAPS, *SCRAPS, *INJECTED], k=chance.choice([1, 1, 2, 3, 5, 8]))
     pieces += [chr(chance.choice([chance.randrange(0x3000), chance.randrange(0x110000)]))]
-    text = "".join(chance.sample(pieces, len(pieces))) * chance.choice([1] * 20 + [40])
-    return text.encode("utf-8", "replace").decode() if chance.random() < 0.9 else text
+    return "".join(chance.sample(pieces, len(pieces))) * chance.choice([1] * 20 + [40])
 
 
-def line_of(chance: random.Random) -> str:
+def line_of(text: str) -> str:
     """The same, as a field takes it that takes no controls."""
-    text = "".join(c if not commentd.has_controls(c) else " " for c in scrawl(chance))
-    return " ".join(text.encode("utf-8", "replace").decode().split()) or "x"
+    text = text.encode("utf-8", "replace").decode()
+    kinds = ((sign, unicodedata.category(sign)) for sign in text)
+    line = "".join(" " if kind in ("Cc", "Zl", "Zp") else sign for sign, kind in kinds)
+    return " ".join(line.split()) or "x"
 
 
 def address_of(chance: random.Random) -> str:
@@ -885,127 +753,153 @@ def address_of(chance: random.Random) -> str:
     words = ["".join(chance.choices(signs, k=chance.choice([1, 2, 9, 30]))) for _ in range(2)]
     host = ".".join("a" * chance.choice([1, 9, 60]) for _ in range(chance.choice([1, 2, 3])))
     with contextlib.suppress(ValueError):
-        return commentd.proper_email(f"{chance.choice(['.', '']).join(words)}@{host}.example")
-    return ANN
+        return proper_email(f"{chance.choice(['.', '']).join(words)}@{host}.example")
+    return f"{chance.randrange(999)}@example.com"
 
 
-CASE = commentd.Case(
-    **{each.name: 1 if "int" in str(each.type) else "" for each in fields(commentd.Case)}
-)
 ABOUT = ["In-Reply-To", "References"]
 ENDED = [*ABOUT, "List-Unsubscribe", "List-Unsubscribe-Post"]
-NAME, REASON = "NNAMEE", "RREASONN"
+KINDS = [sorted([*HEADERS, *more]) for more in ([], ABOUT, ENDED, ENDED[2:])]
 
 
-@dataclass
-class Desk:
-    """Writes a letter of each kind about the same comments."""
-
-    config: Config
-    to: str
-    reasons: list[str]
-
-    def letters(self, *cases: commentd.Case) -> dict[str, tuple[dict[str, Any], list[str]]]:
-        rows = [{"reason": reason, "reported_at": START} for reason in self.reasons]
-        store: Any = SimpleNamespace(reports=lambda number: [])
-        office = commentd.Office(
-            config=self.config, world=World(now=lambda: START), store=store, key=b"k" * 32
-        )
-        reported: Any = SimpleNamespace(reports=lambda number: rows)
-        seen = [replace(case, status="visible") for case in cases]
-        pairs = [(case, replace(case, id=5)) for case in cases]
-        reader = commentd.Account(3, self.to, "Ann", "", "user", 1, START, 0)
-        asked = replace(cases[0], id=5, email=self.to)
-        plain = (self.config, office.world, self.to)
-        return {
-            "code": (commentd.code_letter(*plain, "123456", False), []),
-            "known": (commentd.code_letter(*plain, "123456", True), []),
-            "changed": (commentd.changed_letter(*plain), []),
-            "asking": (commentd.asking_letter(office, asked), []),
-            "waiting": (commentd.owner_letter(office, self.to, [*cases]), ABOUT),
-            "visible": (commentd.owner_letter(office, self.to, seen), ABOUT),
-            "reported": (
-                commentd.owner_letter(replace(office, store=reported), self.to, [*cases]), ABOUT,
-            ),
-            "answer": (commentd.answer_letter(office, self.to, pairs), ENDED),
-            "follower": (
-                commentd.follower_letter(office, reader, cases[0].language, [*cases]), ENDED,
-            ),
-        }  # fmt: skip
-
-
-def test_no_words_make_another_letter(campaign: Campaign) -> None:
-    """Whoever chose them: a reader, or the owner in his settings."""
-    for chance in campaign.rounds(20):
-        environ = {"COMMENTD_SERVER_PUBLIC_URL": "https://comments.example"}
-        environ |= {"COMMENTD_SITE_ORIGINS": "https://blog.example"}
-        name = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrawl(chance))  # controls are refused
-        environ |= {"COMMENTD_SITE_NAME": name}
-        sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
-        with contextlib.suppress(commentd.SettingsFault):
-            named = environ | {"COMMENTD_MAIL_SENDER": f"{scrawl(chance)} <comments@{host}>"}
-            commentd.load_config(None, named)
-            environ, sender = named, f"comments@{host}"
-        page = chance.choice([f"/{line_of(chance)}", line_of(chance), scrawl(chance)])
-        said = {
-            "nickname": line_of(chance)[:64],
-            "page_url": page.encode("utf-8", "replace").decode()[:2048],
-            "content": "\n".join(line_of(chance) for _ in range(chance.choice([1, 3]))),
-            "website": chance.choice(["", "https://evil.example/"]),
-            "language": chance.choice([*commentd.all_words()]),
-            "held": chance.choice(["all", "first", "links", "fast", "word: x"]),
-        }
-        case = replace(CASE, **said)
-        config, reason = commentd.load_config(None, environ), line_of(chance)[:500]
-        desk = Desk(config, address_of(chance), [reason])
-        cases = [replace(case, id=7 + n) for n in range(chance.choice([1] * 9 + [2] * 9 + [22]))]
-        config = replace(config, mail_sender="")  # of which nothing is in a text
-        bare = Desk(config, desk.to, [REASON]).letters(
-            *[replace(each, nickname=NAME, content="x", website="") for each in cases]
-        )
-        for kind, (letter, names) in desk.letters(*cases).items():
-            text = assert_whole_letter(letter, sender, desk.to, [*HEADERS, *names])
-            ours = "\n".join(frame(read(bare[kind][0]["message"]).get_content()))
-            ours = ours.replace(NAME, case.nickname).replace(REASON, reason)
-            assert without_links(frame(text)) == without_links(ours.split("\n")), kind
-            campaign.figures["letters"] += 1
-
-
-def frame(text: str) -> list[str]:
-    """A letter without what is quoted in it."""
-    return [line for line in text.splitlines() if line[:2] != "> "]
-
-
-def without_links(lines: list[str]) -> list[str]:
-    return [re.sub(r"https://comments.example/mail\S+", "", line) for line in lines]
-
-
-def assert_whole_letter(letter: dict[str, Any], sender: str, to: str, names: list[str]) -> str:
-    """It has these headers alone, one recipient, and a plain text."""
-    raw = letter["message"]
+def whole_email(raw: str, sender: str, to: str) -> str:
+    """Its text, without what is quoted and links; it has our headers alone, one recipient, and a
+    plain text."""
     assert raw.isascii()
     assert max(map(len, raw.split("\r\n"))) <= 998
     assert not re.search("[\r\n\0]", raw.replace("\r\n", ""))
-    assert letter["recipient"] == to
     assert smtplib.quoteaddr(to) == f"<{to}>"
     old = email.message_from_string(raw)  # as many programs still read it
     message = read(raw)
     assert [*old.keys()] == [*message.keys()]
-    assert sorted(message.keys()) == sorted(names)
+    assert sorted(message.keys()) in KINDS
     assert [a.addr_spec for a in message["To"].addresses] == [to]
     assert [a.addr_spec for a in message["From"].addresses] == [sender]
     for name, value in old.items():
         told = str(make_header(decode_header(re.sub(r"\r\n(?=[ \t])", "", value))))
-        assert not commentd.has_controls(told), (name, told)
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", told), (name, told)
     assert message["Auto-Submitted"] == "auto-generated"
     assert (message.get_content_type(), message.is_multipart()) == ("text/plain", False)
     assert message.defects == []
-    text: str = message.get_content()
-    return text.replace("\r\n", "\n")
+    lines = message.get_content().replace("\r\n", "\n").splitlines()
+    links = r"https?://comments\.example/\S+|#comment-\d+"
+    return "\n".join(re.sub(links, "", line) for line in lines if line[:2] != "> ")
 
 
-def test_a_letter_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_typed(
-    serve: Serve, outside: Outside, clerk: Clerk
+@contextlib.contextmanager
+def written(
+    path: Path, empty_database: Path, outside: Outside, owner: str = "nobody", **settings: str
+) -> Iterator[App]:
+    """A service with settings as its owner writes them."""
+    environ = {f"COMMENTD_{name.upper()}": value for name, value in settings.items()}
+    environ |= {"COMMENTD_SERVER_PUBLIC_URL": "https://comments.example"}
+    environ |= {"COMMENTD_SITE_ORIGINS": "https://blog.example"}
+    environ |= {"COMMENTD_CAPTCHA_PROVIDER": "none", "COMMENTD_DATABASE_PATH": str(path)}
+    config = load_config(None, environ | {"COMMENTD_NOTIFY_OWNER": owner})
+    shutil.copy(empty_database, path)
+    config = replace(config, limits_enabled=False)
+    with closing(make_app(config, outside.world, rounds=1)) as app:
+        yield app
+
+
+def frames_around(
+    app: App, outside: Outside, sender: str, page: str, to: dict[str, str], words: dict[str, str]
+) -> tuple[str, list[str]]:
+    """The name of a guest as it was taken, and what stands around their words in emails to all
+    whom they concern."""
+    outside.letters.clear()
+    client = TestApp(app, {"REMOTE_ADDR": "203.0.113.7"})
+
+    def post(path: str, account: str = "", **fields: str | int) -> Any:
+        token = inside.token_of(app, to[account]) if account else ""
+        client.authorization = ("Bearer", token) if token else None
+        body = {"captcha_token": "x", "page_url": page, "lang": words["lang"], **fields}
+        made = client.post_json(path, body, expect_errors=True)
+        if made.status_int != 200:  # that is no name
+            words["nickname"] = "Bob"
+            made = client.post_json(path, {**body, "nickname": "Bob"})
+        return made.json
+
+    post("/page/follow", "follower")
+    above = post("/comments", "author", content="mine")["comment"]["id"]
+    asked = post("/comments", **words, email=to["guest"])["comment"]["id"]
+    for parent in (above, asked):
+        reply = post("/comments", **words, parent_id=parent)["comment"]
+    post("/auth/register", email=to["newcomer"], nickname=words["nickname"], password="x")
+    post("/auth/register", email=to["author"], nickname=words["nickname"], password="x")
+    for _ in range(2):
+        app.deliver()
+        outside.time += HOUR
+        post(f"/comments/{reply['id']}/report", reason=words["content"].replace("\n", " ")[:500])
+    assert {each.recipient for each in outside.letters} == {*to.values()}
+    lines = [whole_email(each.message, sender, each.recipient) for each in outside.letters]
+    return reply["nickname"], lines
+
+
+def assert_words_stay_words(
+    app: App, outside: Outside, sender: str, page: str, to: dict[str, str], words: dict[str, str]
+) -> None:
+    nickname, frames = frames_around(app, outside, sender, page, to, words)
+    others = {**to, "guest": f"z{to['guest']}", "newcomer": f"z{to['newcomer']}"}
+    plain = {**words, "nickname": "Nell", "content": "x", "website": ""}
+    _, plain_frames = frames_around(app, outside, sender, page, others, plain)
+    wanted = [each.replace("Nell", nickname) for each in plain_frames]
+    frames, wanted = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (frames, wanted))
+    assert frames == wanted
+
+
+def add_accounts(app: App, to: dict[str, str]) -> None:
+    for number, name in enumerate(("author", "follower")):
+        inside.add_account(app, to[name], f"Account {number}", "x")
+
+
+PEOPLE = ("owner", "author", "follower", "guest", "newcomer")
+
+
+def test_nothing_that_is_known_to_be_injected_makes_another_email(
+    tmp_path: Path, empty_database: Path, outside: Outside
+) -> None:
+    to = {name: f"{name}@example.com" for name in PEOPLE}
+    name = "Ann's {site} =?utf-8?q?a=0aBcc:_eve@evil.example?="
+    with written(tmp_path / "db", empty_database, outside, to["owner"], site_name=name) as app:
+        add_accounts(app, to)
+        for number, text in enumerate(INJECTED):
+            line = line_of(text)
+            words = {"nickname": line[:64], "content": f"x {line}\n{line}", "website": ""}
+            to |= {"guest": f"guest{number}@e.cn", "newcomer": f"new{number}@e.cn"}
+            words["lang"] = ("en", "zh")[number % 2]
+            assert_words_stay_words(app, outside, "commentd@localhost", f"/{line}", to, words)
+
+
+def test_no_words_make_another_email(
+    tmp_path: Path, empty_database: Path, outside: Outside, campaign: Campaign
+) -> None:
+    """Whoever chose them: a reader, or the owner in the settings."""
+    for chance in campaign.rounds(4):
+        settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrawl(chance))}
+        sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
+        with contextlib.suppress(SettingsFault):
+            named = settings | {"mail_sender": f"{scrawl(chance)} <comments@{host}>"}
+            load_config(None, {f"COMMENTD_{key.upper()}": text for key, text in named.items()})
+            settings, sender = named, f"comments@{host}"
+        words = {
+            "nickname": line_of(scrawl(chance))[:64],
+            "content": "x " + "\n".join(line_of(scrawl(chance)) for _ in range(3))[:1900],
+            "website": chance.choice(["", "https://evil.example/"]),
+            "lang": chance.choice(["en", "zh", "de", "ar", "ja"]),
+        }
+        page = chance.choice(["/", "", "https://evil.example/"]) + line_of(scrawl(chance))
+        to = {name: f"{number}{address_of(chance)}" for number, name in enumerate(PEOPLE)}
+        path = tmp_path / f"{campaign.last}.db"
+        with written(path, empty_database, outside, to["owner"], **settings) as app:
+            add_accounts(app, to)
+            assert_words_stay_words(app, outside, sender, page[:2048], to, words)
+        campaign.figures["emails"] += len(outside.letters) * 2
+        path.unlink()
+
+
+def test_an_email_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_typed(
+    serve: Serve, clerk: Clerk
 ) -> None:
     app = serve(clerk.port, site_name="Ann's blog")
     fields = {"nickname": "Win at evil.example", "password": "and again", "website": "evil.example"}
@@ -1022,41 +916,48 @@ def test_a_letter_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_ty
     assert len({read(letter)["Message-ID"] for letter in clerk.letters}) == 2
 
 
-@pytest.mark.parametrize(
-    ("sender", "shown"),
-    [
-        ("comments@blog.example", "blog.example"),
-        ("Ann <comments@blog.example>", "Ann"),
-        ('"评论, 博客" <comments@blog.example>', "评论, 博客"),
-    ],
-)
-def test_letters_come_from_the_sender_that_is_set(sender: str, shown: str) -> None:
-    config = Config(mail_sender=commentd.mailbox(sender), site_origins=("https://blog.example",))
-    message = read(commentd.changed_letter(config, World(), ANN)["message"])
-    (address,) = message["From"].addresses
-    assert (address.display_name, address.addr_spec) == (shown, "comments@blog.example")
-    assert message["Message-ID"].endswith("@blog.example>")
+LONG = "Letters from the hills about gardens and what is left of the summer"
+TAILS = [
+    ", walks",
+    ": walks",
+    " (walks)",
+    "; walks.",
+    " <w@x.yz>",
+    ' " walks',
+    "\\",
+    "，散步：(走)",
+]
 
 
-@pytest.mark.parametrize(
-    "tail",
-    [", walks", ": walks", " (walks)", "; walks.", " <w@x.yz>", ' " walks', "\\", "，散步：(走)"],
-)
-def test_a_long_name_of_the_blog_stays_one_name(tail: str) -> None:
-    name = f"Letters from the hills about gardens and what is left of the summer{tail}"
-    message = read(commentd.changed_letter(Config(site_name=name), World(), ANN)["message"])
-    (address,) = message["From"].addresses
-    assert (address.display_name, address.addr_spec) == (name, "commentd@localhost")
+def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
+    tmp_path: Path, empty_database: Path, outside: Outside
+) -> None:
+    senders = {
+        "comments@blog.example": "blog.example",
+        "Ann <comments@blog.example>": "Ann",
+        '"评论, 博客" <comments@blog.example>': "评论, 博客",
+    }
+    cases = [({"mail_sender": sender}, name) for sender, name in senders.items()]
+    cases += [({"site_name": LONG + tail}, LONG + tail) for tail in TAILS]
+    for number, (settings, name) in enumerate(cases):
+        with written(tmp_path / str(number), empty_database, outside, **settings) as app:
+            Visitor(app).register()
+            app.deliver()
+        message = read(outside.letters[-1].message)
+        (address,) = message["From"].addresses
+        sender = "comments@blog.example" if "mail_sender" in settings else "commentd@localhost"
+        assert (address.display_name, address.addr_spec) == (name, sender)
+        assert message["Message-ID"].endswith(sender.partition("@")[2] + ">")
 
 
-@pytest.mark.parametrize("sender", ["a@例子.example", "名@blog.example", "a"])
-def test_a_sender_that_can_write_no_letter_is_no_setting(sender: str) -> None:
-    with pytest.raises(ValueError, match="must be an address"):
-        commentd.mailbox(sender)
+def test_a_sender_that_can_write_no_email_is_no_setting() -> None:
+    for sender in ("a@例子.example", "名@blog.example", "a"):
+        with pytest.raises(SettingsFault, match="must be an address"):
+            load_config(None, {"COMMENTD_MAIL_SENDER": sender})
 
 
-def test_without_a_mail_server_letters_are_printed(
-    serve: Serve, outside: Outside, capsys: pytest.CaptureFixture[str]
+def test_without_a_mail_server_emails_are_printed(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = serve(0, mail_host="")
     visitor = Visitor(app)
@@ -1070,7 +971,7 @@ def test_without_a_mail_server_letters_are_printed(
     assert visitor.verify(code) == "验证成功"
 
 
-def test_a_letter_that_failed_before_the_clock_went_back_is_tried_again_at_once(
+def test_an_email_that_failed_before_the_clock_went_back_is_tried_again_at_once(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     outside.time += 30 * DAY
