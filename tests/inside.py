@@ -6,7 +6,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, TextIO
 
@@ -20,7 +20,9 @@ from commentd import (
     App,
     LogLine,
     OnceAMinute,
+    budget,
     hashed,
+    mac,
     make_token,
     new_admin_link,
     password_scheme,
@@ -43,9 +45,19 @@ def token_key(app: App) -> bytes:
     return app.house.key
 
 
+def seal(app: App, purpose: str, *words: str) -> str:
+    """What the service signs these words with for a purpose."""
+    return mac(app.house.key, purpose, *words)
+
+
 def now(app: App) -> int:
     """What the service takes for the time, in seconds since 1970."""
     return int(app.house.world.now())
+
+
+def writer(app: App) -> sqlite3.Connection:
+    """The connection that writes, for faults of the machine."""
+    return app.house.store.writer
 
 
 def sql(app: App, statement: str, *values: Any) -> list[Any]:
@@ -113,6 +125,32 @@ def moderate(app: App, comment_id: int, status: str) -> None:
         app.house.store.judge(comment_id, status, now(app))
 
 
+def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
+    """Lets `act` overtake the next request that writes, when all is ready to be written."""
+    store = app.house.store
+    writing = store.writing
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        store.writing = writing
+        act()
+        with writing():
+            yield
+
+    store.writing = held
+
+
+@contextmanager
+def statements(app: App) -> Iterator[list[str]]:
+    """The SQL that the service runs meanwhile."""
+    asked: list[str] = []
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(asked.append)
+    yield asked
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(None)
+
+
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
     statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
@@ -120,6 +158,17 @@ def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     sql(app, statement, token_hash(app.house.key, term), 0, spam, now(app))
 
 
+def use_up(app: App, limit: str, times: int) -> None:
+    """Counts so many requests of all clients together against a rate limit."""
+    with app.house.store.writing():
+        assert not any(budget(app.house, now(app), (limit, "", 1)) for _ in range(times))
+
+
 def rate_limits() -> set[int]:
     """How often a client may do things, in all their spans of time."""
     return {most for limit in LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}
+
+
+def count_few_clients(app: App, most: int) -> None:
+    """How many clients are counted in memory, before the one silent longest begins anew."""
+    app.house.tally.MOST = most
