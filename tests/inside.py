@@ -6,7 +6,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, TextIO
 
@@ -20,6 +20,7 @@ from commentd import (
     App,
     LogLine,
     OnceAMinute,
+    budget,
     hashed,
     mac,
     make_token,
@@ -132,6 +133,32 @@ def moderate(app: App, comment_id: int, status: str) -> None:
         app.house.store.judge(comment_id, status, now(app))
 
 
+def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
+    """Lets `act` overtake the next request that writes, when all is ready to be written."""
+    store = app.house.store
+    writing = store.writing
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        store.writing = writing
+        act()
+        with writing():
+            yield
+
+    store.writing = held
+
+
+@contextmanager
+def statements(app: App) -> Iterator[list[str]]:
+    """The SQL that the service runs meanwhile."""
+    asked: list[str] = []
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(asked.append)
+    yield asked
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(None)
+
+
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
     statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
@@ -139,6 +166,17 @@ def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     sql(app, statement, token_hash(app.house.key, term), 0, spam, now(app))
 
 
+def use_up(app: App, limit: str, times: int) -> None:
+    """Counts so many requests of all clients together against a rate limit."""
+    with app.house.store.writing():
+        assert not any(budget(app.house, now(app), (limit, "", 1)) for _ in range(times))
+
+
 def rate_limits() -> set[int]:
     """How often a client may do things, in all their spans of time."""
     return {most for limit in LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}
+
+
+def count_few_clients(app: App, most: int) -> None:
+    """How many clients are counted in memory, before the one silent longest begins anew."""
+    app.house.tally.MOST = most
