@@ -414,7 +414,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /auth/register, again": ("", account(ANN)),
     "POST /auth/verify": ("", account() | CODE),
     "POST /auth/login": ("", account(ANN)),
-    "POST /auth/login, a captcha of others": ("", account(ANN)),
+    "POST /auth/login, a captcha of others": ("", account(ANN) | {"captcha_token": "{captcha}"}),
     "POST /auth/logout": (ANN, {}),
     "POST /comments": ("", NEW),
     "POST /comments, a reply": ("", {**COMMENT, "email": ANN, "parent_id": 1}),
@@ -531,7 +531,8 @@ def town(memory: Path) -> Town:
     """A database with something of all, closed cleanly, and what one has to know of it."""
     home = memory / "town"
     home.mkdir()
-    outside, facts = Outside(), {"page_id": 1, "user_id": 1, "block_id": 1}
+    outside = Outside()
+    facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1, "captcha": "first"}
     config = Config(
         database_path=str(home / "commentd.db"), backup_folder=str(home / "backups"), **SITE
     )
@@ -679,6 +680,7 @@ def play(town: Town, name: str) -> Told:
 def go_on(town: Town, name: str, how: str) -> str:
     """The machine works again: how the same operation goes now, if it did not."""
     town.chance.seed(2)
+    town.facts = {**town.facts, "captcha": "second"}  # a login that was refused has spent it
     town.outside.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
     if name not in ALONE and name != "a stop":
         if town.machine.fault == "corrupt" and stranger_health(town.app) == 503:
@@ -771,8 +773,8 @@ def test_whatever_fails_an_operation_is_done_or_not_and_can_be_done_then(
             assert told.how == "done"
             assert len(told.states) <= 2 or name in IN_STEPS
             cases[name] = cases_of(told, f"{campaign.seed} {name}")
-            if name in ALONE:  # a command without memory just ends
-                cases[name] = [case for case in cases[name] if case[1] != "memory"]
+            if name in ALONE:  # a command without memory, or with a bug, just ends
+                cases[name] = [case for case in cases[name] if case[1] not in ("memory", "bug")]
             campaign.figures["cases"] += len(cases[name])
         if turn < len(cases[name]):
             how = assert_all_or_nothing(town, name, folder, usual[name], cases[name][turn])
