@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -300,8 +299,7 @@ def watch_system(machine: Machine) -> None:
 def watch_all(machine: Machine) -> None:
     """For good: this is a process that was made for it."""
     Watched.machine = machine
-    connecting = partial(sqlite3.connect, factory=Watched)
-    commentd.sqlite3 = SimpleNamespace(**vars(sqlite3) | {"connect": connecting})  # type: ignore[attr-defined]
+    sqlite3.connect = partial(sqlite3.connect, factory=Watched)  # type: ignore[assignment]
     machine.files = Files(machine)  # kept: SQLite holds its addresses
     watch_system(machine)
 
