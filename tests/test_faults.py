@@ -508,6 +508,7 @@ IN_STEPS = {
     "letters": "each letter",
     "POST /admin/comments": "each comment",
     "commentd import": "fifty records",
+    "commentd restore": "the file, then its name on the disk",
     "the first start": "the tables, then the key",
     **{name: "the tables, then what has had its time" for name in OPERATIONS if "version" in name},
 }
