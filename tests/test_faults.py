@@ -373,7 +373,8 @@ class Town:
     def ask(self, name: str, who: str, **form: Any) -> Any:
         """A request, named by its route. In paths and forms stand facts of the town."""
         method, path = name.partition(",")[0].split()
-        path = re.sub("<(\\w+)>", lambda found: str(self.facts[found[1]]), PATHS.get(path, path))
+        path = PATHS.get(path, path) if method == "GET" else path
+        path = re.sub("<(\\w+)>", lambda found: str(self.facts[found[1]]), path)
         form = {k: v.format(**self.facts) if isinstance(v, str) else v for k, v in form.items()}
         client = Client(self.app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         if "/mail" in path:  # the link in an email
