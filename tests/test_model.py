@@ -481,7 +481,7 @@ class World:
         """A backup is made, or restored."""
         if self.backup is None or chance.random() < 0.6:
             self.number += 1
-            target = f"{self.number}.db"
+            target = f"commentd.db.{self.number}"
             assert self.command("backup", target) == 0
             self.backup = target, copy.deepcopy(self.model)
             return
