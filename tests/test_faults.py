@@ -453,8 +453,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /admin/outbox/<letter_id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
     "POST /comments/<comment_id>/moderate": (OWNER, {"status": "spam"}),
-    "GET /mail": ("", {"link": "{judges}"}),
-    "POST /mail": ("", {"link": "{judges}"}),
+    "GET /mail": ("", {"link": "{moderates}"}),
+    "POST /mail": ("", {"link": "{moderates}"}),
     "POST /mail, a subscription": ("", {"link": "{confirms}"}),
 }
 PATHS = {
@@ -481,7 +481,7 @@ OPERATIONS |= {
     "views": lambda town: town.does(town.app.tick),
     "a tick": lambda town: town.does(town.app.tick, MINUTE),
     "a tick, days later": lambda town: town.does(town.app.tick, 100 * DAY),
-    "letters": lambda town: town.does(town.app.deliver),
+    "emails": lambda town: town.does(town.app.deliver),
     "a copy": lambda town: town.does(town.app.keep),
     "a stop": lambda town: town.does(town.app.close),
     # Without a service
@@ -506,7 +506,7 @@ ALONE = [name for name in OPERATIONS if name.startswith(("a start", "the first",
 IN_STEPS = {
     "views": "views, then what has had its time",
     "a tick, days later": "what has had its time, then the -wal",
-    "letters": "each letter",
+    "emails": "each email",
     "POST /admin/comments": "each comment",
     "commentd import": "fifty records",
     "commentd restore": "the file, then its name on the disk",
@@ -565,7 +565,7 @@ def town(memory: Path) -> Town:
             app.tick()
             app.deliver()
         texts = "\n".join(outside.text(number) for number in range(len(outside.letters)))
-        for name, what in (("judges", "do=spam"), ("confirms", "do=confirm")):
+        for name, what in (("moderates", "do=spam"), ("confirms", "do=confirm")):
             links = re.findall(rf"https://comments\.example(/mail\?\S*{what}\S*)", texts)
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
@@ -627,7 +627,7 @@ def attempt(work: Callable[[], Any], fault: str) -> str:
         answer = work()
     except MemoryError:  # its worker thread goes on
         return "refused"
-    except REFUSALS as refusal:
+    except (OSError, *REFUSALS) as refusal:  # which `main` says
         return "refused" if re.fullmatch(".+", str(refusal)) else f"refused: {refusal!r}"
     except Bug:
         return "failed"

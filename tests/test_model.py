@@ -44,7 +44,7 @@ class Said:
     status: str = "visible"
     pinned: bool = False
     likes: int = 0
-    judged_at: int = 0
+    moderated_at: int = 0
     edited: bool = False
 
 
@@ -93,13 +93,13 @@ class Model:
 
     def erase(self, c: Said) -> None:
         c.status, c.content, c.nickname, c.user, c.email = "deleted", "", "", 0, ""
-        c.pinned, c.judged_at = False, 0
+        c.pinned, c.moderated_at = False, 0
         self.reported.discard(c.id)
         self.likers.pop(c.id, None)
         self.nameless.pop(c.id, None)
 
-    def judge(self, c: Said, status: str, now: int) -> None:
-        c.status, c.judged_at = status, now if status in ("spam", "deleted") else 0
+    def moderate(self, c: Said, status: str, now: int) -> None:
+        c.status, c.moderated_at = status, now if status in ("spam", "deleted") else 0
         c.pinned = c.pinned and status == "visible"
 
 
@@ -211,7 +211,7 @@ class World:
         made = Said(number, page, parent.id if parent else 0, root, nickname, content, self.now)
         made.user, made.email = person.id if person else 0, guest
         made.token = told.get("edit_token", "")
-        self.model.judge(made, self.verdict(content, is_admin), self.now)
+        self.model.moderate(made, self.verdict(content, is_admin), self.now)
         assert ("edit_token" in told) is (person is None)
         shown = "visible" if made.status == "visible" else "waiting"
         assert told["comment"]["status"] == shown
@@ -246,7 +246,7 @@ class World:
             made = self.verdict(content, bool(person and person.role == "admin"))
             c.content, c.edited = content, True
             if c.status in ("visible", "waiting") and made != "visible":
-                self.model.judge(c, made, self.now)
+                self.model.moderate(c, made, self.now)
 
     def deletes(self, chance: Random) -> None:
         c, (email, bearer) = self.some(chance), self.signed_in(chance)
@@ -287,7 +287,7 @@ class World:
             who = chance.randrange(3)
             self.ask("POST", f"/comments/{c.id}/report", status, who=who, reason="rude")
             if status == 200:
-                # Who said so before is not heard again, until it was judged.
+                # Who said so before is not heard again, until it is moderated.
                 self.model.reported.add(c.id)
 
     def follows(self, chance: Random) -> None:
@@ -361,7 +361,7 @@ class World:
         for c in there:
             self.model.reported.discard(c.id)
             if c.status != status:
-                self.model.judge(c, status, self.now)
+                self.model.moderate(c, status, self.now)
 
     def pins(self, chance: Random) -> None:
         if c := self.some(chance):
@@ -448,7 +448,7 @@ class World:
         """What had its time is gone."""
         model, month_ago = self.model, self.now - 30 * DAY
         for c in model.said.values():
-            if c.judged_at and c.judged_at < month_ago:
+            if c.moderated_at and c.moderated_at < month_ago:
                 model.erase(c)
         for of, likers in model.likers.items():
             for old in [who for who, at in likers.items() if at and at < month_ago]:
