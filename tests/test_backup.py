@@ -577,7 +577,7 @@ def test_a_backup_takes_the_place_of_whatever_is_there(
         assert not [name for name in found(path.parent) if re.search(r"restored|^\.", name)], case
 
 
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.long)])
 def test_a_kill_at_any_line_of_a_restore_leaves_the_old_or_the_new(
     tmp_path: Path, step: int
 ) -> None:

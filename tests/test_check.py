@@ -192,7 +192,7 @@ def mail(port: int, security: str = "none", password: str = "geheim") -> dict[st
     return usual | {"mail_port": port, "mail_security": security} | login
 
 
-def test_the_mail_server_is_logged_in_to_and_a_letter_goes_where_it_is_asked_to(
+def test_the_mail_server_is_logged_in_to_and_an_email_goes_where_it_is_asked_to(
     tmp_path: Path,
 ) -> None:
     with post_office() as office:
@@ -338,7 +338,7 @@ def test_a_file_of_places_that_is_damaged_is_told(tmp_path: Path) -> None:
 # The database
 
 
-def test_a_database_is_judged_and_stays_as_it_was(kept: Path) -> None:
+def test_a_database_is_examined_and_stays_as_it_was(kept: Path) -> None:
     whole = (kept / "commentd.db").read_bytes()
     (kept / "empty.db").touch()
     (kept / "text.db").write_text("not a database, though long enough to be read as one " * 99)
@@ -382,7 +382,7 @@ def test_what_a_sound_database_holds_is_told(kept: Path) -> None:
     assert beside(kept) == before
 
 
-LETTER = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
+EMAIL = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
 
 
 def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
@@ -390,8 +390,8 @@ def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
     for script, topic, level, word in [
         ("UPDATE comment SET created_at = created_at + 3600", "clock", "fail", "behind"),
         ("UPDATE page SET total = 7", "counters", "fail", "1; run `commentd recount`"),
-        (LETTER.format("failure", "''", f"{2**40}, 'x 554'"), "outbox", "warn", "delivered: 1"),
-        (LETTER.format("due_at", "'x'", f"{2**40}, 1"), "outbox", "warn", "wait: 1"),
+        (EMAIL.format("failure", "''", f"{2**40}, 'x 554'"), "outbox", "warn", "delivered: 1"),
+        (EMAIL.format("due_at", "'x'", f"{2**40}, 1"), "outbox", "warn", "wait: 1"),
     ]:
         (kept / "commentd.db").write_bytes(whole)
         change(kept, script)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -300,8 +299,7 @@ def watch_system(machine: Machine) -> None:
 def watch_all(machine: Machine) -> None:
     """For good: this is a process that was made for it."""
     Watched.machine = machine
-    connecting = partial(sqlite3.connect, factory=Watched)
-    commentd.sqlite3 = SimpleNamespace(**vars(sqlite3) | {"connect": connecting})  # type: ignore[attr-defined]
+    sqlite3.connect = partial(sqlite3.connect, factory=Watched)  # type: ignore[assignment]
     machine.files = Files(machine)  # kept: SQLite holds its addresses
     watch_system(machine)
 
@@ -375,7 +373,8 @@ class Town:
     def ask(self, name: str, who: str, **form: Any) -> Any:
         """A request, named by its route. In paths and forms stand facts of the town."""
         method, path = name.partition(",")[0].split()
-        path = re.sub("<(\\w+)>", lambda found: str(self.facts[found[1]]), PATHS.get(path, path))
+        path = PATHS.get(path, path) if method == "GET" else path
+        path = re.sub("<(\\w+)>", lambda found: str(self.facts[found[1]]), path)
         form = {k: v.format(**self.facts) if isinstance(v, str) else v for k, v in form.items()}
         client = Client(self.app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         if "/mail" in path:  # the link in an email
@@ -414,7 +413,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /auth/register, again": ("", account(ANN)),
     "POST /auth/verify": ("", account() | CODE),
     "POST /auth/login": ("", account(ANN)),
-    "POST /auth/login, a captcha of others": ("", account(ANN)),
+    "POST /auth/login, a captcha of others": ("", account(ANN) | {"captcha_token": "{captcha}"}),
     "POST /auth/logout": (ANN, {}),
     "POST /comments": ("", NEW),
     "POST /comments, a reply": ("", {**COMMENT, "email": ANN, "parent_id": 1}),
@@ -454,8 +453,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /admin/outbox/<letter_id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
     "POST /comments/<comment_id>/moderate": (OWNER, {"status": "spam"}),
-    "GET /mail": ("", {"link": "{judges}"}),
-    "POST /mail": ("", {"link": "{judges}"}),
+    "GET /mail": ("", {"link": "{moderates}"}),
+    "POST /mail": ("", {"link": "{moderates}"}),
     "POST /mail, a subscription": ("", {"link": "{confirms}"}),
 }
 PATHS = {
@@ -482,7 +481,7 @@ OPERATIONS |= {
     "views": lambda town: town.does(town.app.tick),
     "a tick": lambda town: town.does(town.app.tick, MINUTE),
     "a tick, days later": lambda town: town.does(town.app.tick, 100 * DAY),
-    "letters": lambda town: town.does(town.app.deliver),
+    "emails": lambda town: town.does(town.app.deliver),
     "a copy": lambda town: town.does(town.app.keep),
     "a stop": lambda town: town.does(town.app.close),
     # Without a service
@@ -502,9 +501,10 @@ ALONE = [name for name in OPERATIONS if name.startswith(("a start", "the first",
 IN_STEPS = {
     "views": "views, then what has had its time",
     "a tick, days later": "what has had its time, then the -wal",
-    "letters": "each letter",
+    "emails": "each email",
     "POST /admin/comments": "each comment",
     "commentd import": "fifty records",
+    "commentd restore": "the file, then its name on the disk",
     "the first start": "the tables, then the key",
 }
 # Nobody may have two codes in a minute.
@@ -525,7 +525,8 @@ def town(memory: Path) -> Town:
     """A database with something of all, closed cleanly, and what one has to know of it."""
     home = memory / "town"
     home.mkdir()
-    outside, facts = Outside(), {"page_id": 1, "user_id": 1, "block_id": 1}
+    outside = Outside()
+    facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1, "captcha": "first"}
     config = Config(
         database_path=str(home / "commentd.db"), backup_folder=str(home / "backups"), **SITE
     )
@@ -558,7 +559,7 @@ def town(memory: Path) -> Town:
             app.tick()
             app.deliver()
         texts = "\n".join(outside.text(number) for number in range(len(outside.letters)))
-        for name, what in (("judges", "do=spam"), ("confirms", "do=confirm")):
+        for name, what in (("moderates", "do=spam"), ("confirms", "do=confirm")):
             links = re.findall(rf"https://comments\.example(/mail\?\S*{what}\S*)", texts)
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
@@ -620,7 +621,7 @@ def attempt(work: Callable[[], Any], fault: str) -> str:
         answer = work()
     except MemoryError:  # its worker thread goes on
         return "refused"
-    except REFUSALS as refusal:
+    except (OSError, *REFUSALS) as refusal:  # which `main` says
         return "refused" if re.fullmatch(".+", str(refusal)) else f"refused: {refusal!r}"
     except Bug:
         return "failed"
@@ -673,6 +674,7 @@ def play(town: Town, name: str) -> Told:
 def go_on(town: Town, name: str, how: str) -> str:
     """The machine works again: how the same operation goes now, if it did not."""
     town.chance.seed(2)
+    town.facts = {**town.facts, "captcha": "second"}  # a login that was refused has spent it
     town.outside.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
     if name not in ALONE and name != "a stop":
         if town.machine.fault == "corrupt" and stranger_health(town.app) == 503:
@@ -761,8 +763,8 @@ def test_whatever_fails_an_operation_is_done_or_not_and_can_be_done_then(
             assert told.how == "done"
             assert len(told.states) <= 2 or name in IN_STEPS
             cases[name] = cases_of(told, f"{campaign.seed} {name}")
-            if name in ALONE:  # a command without memory just ends
-                cases[name] = [case for case in cases[name] if case[1] != "memory"]
+            if name in ALONE:  # a command without memory, or with a bug, just ends
+                cases[name] = [case for case in cases[name] if case[1] not in ("memory", "bug")]
             campaign.figures["cases"] += len(cases[name])
         if turn < len(cases[name]):
             how = assert_all_or_nothing(town, name, folder, usual[name], cases[name][turn])

@@ -44,7 +44,7 @@ class Said:
     status: str = "visible"
     pinned: bool = False
     likes: int = 0
-    judged_at: int = 0
+    moderated_at: int = 0
     edited: bool = False
 
 
@@ -57,19 +57,6 @@ class Person:
     blocked: bool = False
 
 
-@dataclass
-class Asked:
-    """A registration that waits for its code."""
-
-    client: int
-    nickname: str
-    password: str
-    code: str
-    at: int
-    request_id: str
-    tries: int = 0
-
-
 Likers = dict[str, int]  # of a comment or a page: who, and when; 0 where that is never forgotten
 
 
@@ -79,7 +66,6 @@ class Model:
 
     said: dict[int, Said] = field(default_factory=dict)
     people: dict[str, Person] = field(default_factory=dict)
-    asked: dict[str, list[Asked]] = field(default_factory=dict)
     likers: dict[int | str, Likers] = field(default_factory=dict)
     nameless: dict[int | str, int] = field(default_factory=dict)  # likes that forgot whose they are
     closed: set[str] = field(default_factory=set)
@@ -107,13 +93,13 @@ class Model:
 
     def erase(self, c: Said) -> None:
         c.status, c.content, c.nickname, c.user, c.email = "deleted", "", "", 0, ""
-        c.pinned, c.judged_at = False, 0
+        c.pinned, c.moderated_at = False, 0
         self.reported.discard(c.id)
         self.likers.pop(c.id, None)
         self.nameless.pop(c.id, None)
 
-    def judge(self, c: Said, status: str, now: int) -> None:
-        c.status, c.judged_at = status, now if status in ("spam", "deleted") else 0
+    def moderate(self, c: Said, status: str, now: int) -> None:
+        c.status, c.moderated_at = status, now if status in ("spam", "deleted") else 0
         c.pinned = c.pinned and status == "visible"
 
 
@@ -173,67 +159,18 @@ class World:
 
     # What can happen
 
-    def registers(self, chance: Random) -> None:
-        email, client = chance.choice(EMAILS), chance.randrange(5)
-        self.number += 1
-        nickname, password = f"Reader {self.number}", f"pass {self.number}"
-        body = {"email": email, "nickname": nickname, "password": password, "captcha_token": "x"}
-        fails = chance.random() < 0.1
-        self.outside.mail_fails_with = ConnectionRefusedError(111, "no") if fails else None
-        before = len(self.outside.letters)
-        told = self.ask("POST", "/auth/register", 200, who=client, **body)
-        self.app.deliver()
-        self.outside.mail_fails_with = None
-        person, waiting = self.model.people.get(email), self.model.asked.setdefault(email, [])
-        alive = [a for a in waiting if self.now < a.at + 600 and a.client != client]
-        if (person and person.blocked) or len(alive) >= 3:
-            assert email not in [x.recipient for x in self.outside.letters[before:]]
-            return
-        self.model.asked[email] = [a for a in waiting if a.client != client]
-        numbers = [
-            n for n, x in enumerate(self.outside.letters) if x.recipient == email and n >= before
-        ]
-        codes = [n for n in numbers if "验证码" in self.outside.text(n)]
-        assert bool(codes) != fails
-        code = self.outside.code(codes[-1]) if codes else ""
-        asked = Asked(client, nickname, password, code, self.now, told["request_id"])
-        self.model.asked[email].append(asked)
-
-    def verifies(self, chance: Random) -> None:
+    def joins(self, chance: Random) -> None:
         email = chance.choice(EMAILS)
-        waiting = self.model.asked.get(email, [])
-        known = [a for a in waiting if a.code]
-        if not known:
-            return
-        asked, right = chance.choice(known), chance.random() < 0.7
-        code = (
-            asked.code if right else f"{(int(asked.code) + chance.randrange(1, 10**6)) % 10**6:06}"
-        )
-        alive = [a for a in waiting if self.now < a.at + 600 and a.tries < 5]
-        fits = [a for a in alive if a.code == code]
-        self.ask("POST", "/auth/verify", 200 if fits else 400, email=email, token=code)
-        for each in alive:
-            each.tries += 1
-        if fits:
-            self.confirmed(email, fits[-1])
-
-    def confirmed(self, email: str, asked: Asked) -> None:
-        person = self.model.people.get(email)
-        if person is None:
-            users = self.ask("GET", "/admin/users", 200, self.owner, q=email)["users"]
-            person = self.model.people[email] = Person(users[0]["id"], "", "")
-            for c in self.model.said.values():
-                if c.email == email and not c.user:
-                    c.user = person.id
-        person.nickname, person.password = asked.nickname, asked.password
-        self.end_tokens(email)
-        self.model.asked[email] = []
+        if email not in self.model.people:
+            self.number += 1
+            person = Person(0, f"Reader {self.number}", f"pass {self.number}")
+            person.id = add_account(self.app, email, person.nickname, person.password)
+            self.model.people[email] = person
 
     def logs_in(self, chance: Random) -> None:
         email = chance.choice([*EMAILS, "nobody@example.com"])
-        person, waiting = self.model.people.get(email), self.model.asked.get(email, [])
-        known = [a.password for a in waiting] + ([person.password] if person else [])
-        password = chance.choice([*known, "wrong"])
+        person = self.model.people.get(email)
+        password = chance.choice([person.password if person else "none", "wrong"])
         right = person is not None and not person.blocked and person.password == password
         body = {"email": email, "password": password, "captcha_token": "x"}
         told = self.ask("POST", "/auth/login", 200 if right else 401, **body)
@@ -241,8 +178,7 @@ class World:
             assert (told["nickname"], told["role"]) == (person.nickname, person.role)
             self.tokens.append((email, person.id, told["token"], self.now + 7 * DAY))
         else:
-            unverified = password in [a.password for a in waiting]
-            assert told["code"] == ("email_unverified" if unverified else "wrong_credentials")
+            assert told["code"] == "wrong_credentials"
 
     def comments(self, chance: Random) -> None:
         email, bearer = self.signed_in(chance)
@@ -260,7 +196,7 @@ class World:
         form |= {"email": guest, "parent_id": parent.id if parent else None}
         status = 200
         is_admin = person is not None and person.role == "admin"
-        # An admin's own nickname is nobody else's, not even if he had it before.
+        # An admin's own nickname is nobody else's, not even if they had it before.
         if not is_admin and self.looks_like_admin(form.get("nickname", nickname)):
             status = 409
         elif parent and (parent.page != page or parent.status != "visible"):
@@ -275,7 +211,7 @@ class World:
         made = Said(number, page, parent.id if parent else 0, root, nickname, content, self.now)
         made.user, made.email = person.id if person else 0, guest
         made.token = told.get("edit_token", "")
-        self.model.judge(made, self.verdict(content, is_admin), self.now)
+        self.model.moderate(made, self.verdict(content, is_admin), self.now)
         assert ("edit_token" in told) is (person is None)
         shown = "visible" if made.status == "visible" else "waiting"
         assert told["comment"]["status"] == shown
@@ -310,7 +246,7 @@ class World:
             made = self.verdict(content, bool(person and person.role == "admin"))
             c.content, c.edited = content, True
             if c.status in ("visible", "waiting") and made != "visible":
-                self.model.judge(c, made, self.now)
+                self.model.moderate(c, made, self.now)
 
     def deletes(self, chance: Random) -> None:
         c, (email, bearer) = self.some(chance), self.signed_in(chance)
@@ -351,7 +287,7 @@ class World:
             who = chance.randrange(3)
             self.ask("POST", f"/comments/{c.id}/report", status, who=who, reason="rude")
             if status == 200:
-                # Who said so before is not heard again, until it was judged.
+                # Who said so before is not heard again, until it is moderated.
                 self.model.reported.add(c.id)
 
     def follows(self, chance: Random) -> None:
@@ -410,7 +346,6 @@ class World:
                 self.model.nameless[of] = self.model.nameless.get(of, 0) + 1
         self.model.follows = {pair for pair in self.model.follows if pair[0] != person.id}
         self.model.people.pop(email)
-        self.model.asked.pop(email, None)
         self.end_tokens(email)
 
     def moderates(self, chance: Random) -> None:
@@ -426,7 +361,7 @@ class World:
         for c in there:
             self.model.reported.discard(c.id)
             if c.status != status:
-                self.model.judge(c, status, self.now)
+                self.model.moderate(c, status, self.now)
 
     def pins(self, chance: Random) -> None:
         if c := self.some(chance):
@@ -508,27 +443,12 @@ class World:
             person.role = role
             if role == "user":
                 self.end_tokens(email)
-            for c in self.model.said.values():
-                if role == "admin" and c.user == person.id and c.email:
-                    c.user = 0
-
-    def is_refused(self, chance: Random) -> None:
-        """Who is no admin, or has a token of another use, moderates nothing."""
-        email, bearer = self.signed_in(chance)
-        self.ask("GET", "/admin/comments", 401, bearer)
-        if c := self.some(chance):
-            role = self.model.people[email].role if bearer else ""
-            if role != "admin":
-                status = 403 if bearer else 401
-                self.ask("POST", f"/comments/{c.id}/moderate", status, bearer, status="spam")
 
     def forget(self) -> None:
         """What had its time is gone."""
         model, month_ago = self.model, self.now - 30 * DAY
-        for waiting in model.asked.values():
-            waiting[:] = [a for a in waiting if a.at >= self.now - DAY]
         for c in model.said.values():
-            if c.judged_at and c.judged_at < month_ago:
+            if c.moderated_at and c.moderated_at < month_ago:
                 model.erase(c)
         for of, likers in model.likers.items():
             for old in [who for who, at in likers.items() if at and at < month_ago]:
@@ -561,7 +481,7 @@ class World:
         """A backup is made, or restored."""
         if self.backup is None or chance.random() < 0.6:
             self.number += 1
-            target = f"{self.number}.db"
+            target = f"commentd.db.{self.number}"
             assert self.command("backup", target) == 0
             self.backup = target, copy.deepcopy(self.model)
             return
@@ -648,10 +568,10 @@ class World:
 
 Step = Callable[[World, Random], None]
 STEPS: dict[Step, int] = {
-    World.comments: 12, World.registers: 4, World.verifies: 5, World.logs_in: 4, World.edits: 4,
+    World.comments: 12, World.joins: 5, World.logs_in: 6, World.edits: 4,
     World.deletes: 3, World.likes: 6, World.reports: 2, World.follows: 2, World.changes_account: 2,
     World.logs_out: 1, World.leaves: 1, World.moderates: 5, World.pins: 3, World.changes_page: 3,
-    World.blocks: 2, World.changes_rights: 2, World.is_refused: 1, World.time_passes: 3,
+    World.blocks: 2, World.changes_rights: 2, World.time_passes: 3,
     World.starts_again: 1, World.is_put_back: 1,
 }  # fmt: skip
 

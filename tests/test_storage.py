@@ -312,15 +312,6 @@ def test_readers_are_served_while_all_writers_wait(tmp_path: Path) -> None:
         assert service.ask("GET", "/health").json == {"ok": True}
 
 
-def test_closing_writes_the_last_views_and_twice_is_fine(config: Config, outside: Outside) -> None:
-    app = make_app(config, outside.world, rounds=1)
-    stranger(app).get("/comments", {"url": PAGE})
-    app.close()
-    app.close()
-    with closing(make_app(config, outside.world, rounds=1)) as app:
-        assert stranger(app).get("/comments", {"url": PAGE}).json["views"] == 2
-
-
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
     """The connections that are made from now on, which do not wait for locks."""
