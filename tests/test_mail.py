@@ -716,9 +716,9 @@ INJECTED = [
     "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=",
     "=\u200b?utf-8?b?YQpCY2M6IGV2ZUBldmlsLmV4YW1wbGU=?\ue000=",
     "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
-    *["a\r\nBcc: eve@evil.example", "a\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c"],
-    *["Ann, Bob", 'a"', 'Ann" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}"],
-    *["博客" * 60, "a" * 300, "\u202e" * 30, "\udcff"],
+    *["a\r\nBcc: eve@evil.example\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c\udcff"],
+    *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", 'a"'],
+    *["博客" * 60, "a" * 300, "\u202e" * 30],
 ]
 SCRAPS = [
     *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
@@ -836,64 +836,42 @@ def frames_around(
     return reply["nickname"], lines
 
 
-def assert_words_stay_words(
-    app: App, outside: Outside, sender: str, page: str, to: dict[str, str], words: dict[str, str]
-) -> None:
-    nickname, frames = frames_around(app, outside, sender, page, to, words)
-    others = {**to, "guest": f"z{to['guest']}", "newcomer": f"z{to['newcomer']}"}
-    plain = {**words, "nickname": "Nell", "content": "x", "website": ""}
-    _, plain_frames = frames_around(app, outside, sender, page, others, plain)
-    wanted = [each.replace("Nell", nickname) for each in plain_frames]
-    frames, wanted = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (frames, wanted))
-    assert frames == wanted
-
-
-def add_accounts(app: App, to: dict[str, str]) -> None:
-    for number, name in enumerate(("author", "follower")):
-        inside.add_account(app, to[name], f"Account {number}", "x")
-
-
 PEOPLE = ("owner", "author", "follower", "guest", "newcomer")
-
-
-def test_nothing_that_is_known_to_be_injected_makes_another_email(
-    tmp_path: Path, empty_database: Path, outside: Outside
-) -> None:
-    to = {name: f"{name}@example.com" for name in PEOPLE}
-    name = "Ann's {site} =?utf-8?q?a=0aBcc:_eve@evil.example?="
-    with written(tmp_path / "db", empty_database, outside, to["owner"], site_name=name) as app:
-        add_accounts(app, to)
-        for number, text in enumerate(INJECTED):
-            line = line_of(text)
-            words = {"nickname": line[:64], "content": f"x {line}\n{line}", "website": ""}
-            to |= {"guest": f"guest{number}@e.cn", "newcomer": f"new{number}@e.cn"}
-            words["lang"] = ("en", "zh")[number % 2]
-            assert_words_stay_words(app, outside, "commentd@localhost", f"/{line}", to, words)
 
 
 def test_no_words_make_another_email(
     tmp_path: Path, empty_database: Path, outside: Outside, campaign: Campaign
 ) -> None:
     """Whoever chose them: a reader, or the owner in the settings."""
-    for chance in campaign.rounds(4):
-        settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrawl(chance))}
+    for chance in campaign.rounds(len(INJECTED)):
+        known = campaign.last < len(INJECTED)
+        texts = [INJECTED[campaign.last] if known else scrawl(chance) for _ in range(6)]
+        site, sender_name, *lines = texts[:2] + [line_of(text) for text in texts[2:]]
+        settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", site)}
         sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
         with contextlib.suppress(SettingsFault):
-            named = settings | {"mail_sender": f"{scrawl(chance)} <comments@{host}>"}
+            named = settings | {"mail_sender": f"{sender_name} <comments@{host}>"}
             load_config(None, {f"COMMENTD_{key.upper()}": text for key, text in named.items()})
             settings, sender = named, f"comments@{host}"
         words = {
-            "nickname": line_of(scrawl(chance))[:64],
-            "content": "x " + "\n".join(line_of(scrawl(chance)) for _ in range(3))[:1900],
+            "nickname": lines[0][:64],
+            "content": f"x {lines[1]}\n{lines[2]}"[:1900],
             "website": chance.choice(["", "https://evil.example/"]),
             "lang": chance.choice(["en", "zh", "de", "ar", "ja"]),
         }
-        page = chance.choice(["/", "", "https://evil.example/"]) + line_of(scrawl(chance))
+        page = (chance.choice(["/", "", "https://evil.example/"]) + lines[3])[:2048]
         to = {name: f"{number}{address_of(chance)}" for number, name in enumerate(PEOPLE)}
         path = tmp_path / f"{campaign.last}.db"
         with written(path, empty_database, outside, to["owner"], **settings) as app:
-            add_accounts(app, to)
-            assert_words_stay_words(app, outside, sender, page[:2048], to, words)
+            for number, name in enumerate(("author", "follower")):
+                inside.add_account(app, to[name], f"Account {number}", "x")
+            nickname, found = frames_around(app, outside, sender, page, to, words)
+            words |= {"nickname": "Nell", "content": "x", "website": ""}
+            to |= {"guest": f"z{to['guest']}", "newcomer": f"z{to['newcomer']}"}
+            _, plain = frames_around(app, outside, sender, page, to, words)
+        plain = [each.replace("Nell", nickname) for each in plain]
+        found, plain = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (found, plain))
+        assert found == plain
         campaign.figures["emails"] += len(outside.letters) * 2
         path.unlink()
 
@@ -948,12 +926,9 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
         sender = "comments@blog.example" if "mail_sender" in settings else "commentd@localhost"
         assert (address.display_name, address.addr_spec) == (name, sender)
         assert message["Message-ID"].endswith(sender.partition("@")[2] + ">")
-
-
-def test_a_sender_that_can_write_no_email_is_no_setting() -> None:
-    for sender in ("a@例子.example", "名@blog.example", "a"):
+    for none in ("a@例子.example", "名@blog.example", "a"):
         with pytest.raises(SettingsFault, match="must be an address"):
-            load_config(None, {"COMMENTD_MAIL_SENDER": sender})
+            load_config(None, {"COMMENTD_MAIL_SENDER": none})
 
 
 def test_without_a_mail_server_emails_are_printed(
