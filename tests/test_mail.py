@@ -711,14 +711,14 @@ def test_no_request_waits_for_the_mail_server_or_tells_of_its_failures(
 
 # What emails are made of
 
-INJECTED = [
+INJECTED = [  # two for each of the first rounds
     *["=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?="],
     "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=",
     "=\u200b?utf-8?b?YQpCY2M6IGV2ZUBldmlsLmV4YW1wbGU=?\ue000=",
     "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
     *["a\r\nBcc: eve@evil.example\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c\udcff"],
-    *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", 'a"'],
-    *["博客" * 60, "a" * 300, "\u202e" * 30],
+    *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", '\u202e\u202ea"'],
+    *["博客" * 60, "a" * 300],
 ]
 SCRAPS = [
     *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
@@ -843,10 +843,10 @@ def test_no_words_make_another_email(
     tmp_path: Path, empty_database: Path, outside: Outside, campaign: Campaign
 ) -> None:
     """Whoever chose them: a reader, or the owner in the settings."""
-    for chance in campaign.rounds(len(INJECTED)):
-        known = campaign.last < len(INJECTED)
-        texts = [INJECTED[campaign.last] if known else scrawl(chance) for _ in range(6)]
-        site, sender_name, *lines = texts[:2] + [line_of(text) for text in texts[2:]]
+    for chance in campaign.rounds(len(INJECTED) // 2):
+        known = INJECTED[2 * campaign.last :][:2] * 3
+        site, *texts = known if len(known) == 6 else [scrawl(chance) for _ in range(6)]
+        sender_name, *lines = texts[:1] + [line_of(text) for text in texts[1:]]
         settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", site)}
         sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
         with contextlib.suppress(SettingsFault):
