@@ -609,32 +609,6 @@ def strict(
 
 
 @forgotten
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [*ABRUPT, *SLOW])
-@pytest.mark.parametrize("step", SECURE[2:5])
-def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_an_email(
-    serve: Serve,
-    outside: Outside,
-    strict: Clerk,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    trouble: str,
-) -> None:
-    inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
-    strict.script = {step: trouble}
-    app = serve(strict.port, mail_security="starttls", **LOGIN)
-    Visitor(app).register()
-    assert_ends(app.deliver)
-    (waiting,) = outbox(app)
-    assert (waiting["tries"], strict.letters) == (1, [])
-    inside.set_mail_patience(monkeypatch, 30)
-    strict.script, outside.time = {}, waiting["due_at"]
-    app.deliver()
-    assert len(strict.letters) == 1
-    assert outbox(app) == []
-
-
-@forgotten
 def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
     serve: Serve,
     outside: Outside,
@@ -643,7 +617,8 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
     monkeypatch: pytest.MonkeyPatch,
     campaign: Campaign,
 ) -> None:
-    for chance in campaign.rounds(2):
+    first = [(step, trouble) for trouble in ("drip", *ABRUPT, *SLOW) for step in SECURE[2:5]]
+    for chance in campaign.rounds(5):
         strict.script, strict.letters = {}, []
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
@@ -651,6 +626,8 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
         dies_at, dots = outside.time + 600, 0  # after a dot that was not answered it is unsure
         for _ in range(chance.choice([1, 2, 4])):
             step, trouble = chance.choice(SECURE), chance.choice([*ABRUPT, *SLOW])
+            if campaign.last < len(first):  # on the way to a secret
+                step, trouble = first[campaign.last]
             inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
             strict.script = {step: trouble, **({"HELO": trouble} if step == "EHLO" else {})}
             assert_ends(app.deliver)
@@ -718,7 +695,7 @@ INJECTED = [  # two for each of the first rounds
     "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
     *["a\r\nBcc: eve@evil.example\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c\udcff"],
     *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", '\u202e\u202ea"'],
-    *["博客" * 60, "a" * 300],
+    *["博客" * 60, "a" * 300, "a\nApprove: https://evil.example/\n\nSpam: x", "a\u2028Spam: x"],
 ]
 SCRAPS = [
     *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
@@ -832,6 +809,10 @@ def frames_around(
         outside.time += HOUR
         post(f"/comments/{reply['id']}/report", reason=words["content"].replace("\n", " ")[:500])
     assert {each.recipient for each in outside.letters} == {*to.values()}
+    # What people write is fenced at each line.
+    quote = "\n".join(f"> {line}" for line in reply["content"].splitlines())
+    texts = [read(each.message).get_content().replace("\r\n", "\n") for each in outside.letters]
+    assert sum(quote in text for text in texts) >= 3
     lines = [whole_email(each.message, sender, each.recipient) for each in outside.letters]
     return reply["nickname"], lines
 
@@ -847,6 +828,7 @@ def test_no_words_make_another_email(
         known = INJECTED[2 * campaign.last :][:2] * 3
         site, *texts = known if len(known) == 6 else [scrawl(chance) for _ in range(6)]
         sender_name, *lines = texts[:1] + [line_of(text) for text in texts[1:]]
+        text = texts[-1].encode("utf-8", "replace").decode()
         settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", site)}
         sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
         with contextlib.suppress(SettingsFault):
@@ -855,7 +837,9 @@ def test_no_words_make_another_email(
             settings, sender = named, f"comments@{host}"
         words = {
             "nickname": lines[0][:64],
-            "content": f"x {lines[1]}\n{lines[2]}"[:1900],
+            "content": re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", f"x {lines[1]}\n{text}")[
+                :1900
+            ],
             "website": chance.choice(["", "https://evil.example/"]),
             "lang": chance.choice(["en", "zh", "de", "ar", "ja"]),
         }
