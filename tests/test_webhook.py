@@ -957,11 +957,8 @@ def test_a_webhook_is_read_from_the_file(tmp_path: Path) -> None:
 def test_the_doctor_warns_of_a_hook_that_is_near_or_in_clear(telling: Telling) -> None:
     for url, word in (
         ("http://hook.example/x", "http"),
-        ("http://localhost/x", "localhost"),
         ("https://localhost:8443/x", "localhost"),
-        ("https://127.0.0.1/x", "127.0.0.1"),
         ("https://10.1.2.3/x", "10.1.2.3"),
-        ("https://[::1]/x", "::1"),
         ("https://[fd00::1]:1/x", "fd00::1"),
         ("https://169.254.169.254/latest", "169.254.169.254"),
         *[(url, "") for url in ("", "https://hook.example/x", "https://93.184.215.14/x")],
