@@ -225,12 +225,6 @@ def asking(config: Config, outside: Outside, empty_database: Path, tmp_path: Pat
     return started
 
 
-@pytest.fixture
-def failing(visitor: Visitor) -> Visitor:
-    visitor.faults_allowed = True
-    return visitor
-
-
 def asker(app: App, path: str, **fields: Any) -> Callable[[], Any]:
     """A request for another thread, which the invariants can't check while others write."""
     client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
@@ -341,6 +335,13 @@ FOREIGN: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+TRIAL = [
+    *[("turnstile", f"{n}x0000000000000000000000000000000AA", "example.com") for n in (1, 2, 3)],
+    ("hcaptcha", "0x0000000000000000000000000000000000000000", "dummy-key-pass"),
+    ("recaptcha 2", "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe", "testkey.google.com"),
+]
+
+
 def test_only_what_was_solved_on_our_pages_for_us_and_by_people_passes(asking: Asking) -> None:
     for kind in KINDS:
         with asking(kind, server_public_url="https://comments.example") as (visitor, siteverify):
@@ -352,17 +353,7 @@ def test_only_what_was_solved_on_our_pages_for_us_and_by_people_passes(asking: A
                     told = client.post_json("/comments", sent, expect_errors=True)
                     assert told.status_int == wanted, (kind, known)
                     assert wanted == 403 or told.json["comment"]["status"] == "visible"
-
-
-TRIAL = [
-    *[("turnstile", f"{n}x0000000000000000000000000000000AA", "example.com") for n in (1, 2, 3)],
-    ("hcaptcha", "0x0000000000000000000000000000000000000000", "dummy-key-pass"),
-    ("recaptcha 2", "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe", "testkey.google.com"),
-]
-
-
-def test_with_a_public_trial_secret_the_host_is_not_looked_at(asking: Asking) -> None:
-    for kind, secret, host in TRIAL:
+    for kind, secret, host in TRIAL:  # public secrets, for which no host is looked at
         with asking(kind, captcha_secret=secret) as (visitor, siteverify):
             siteverify.secret = secret
             visitor.say(captcha_token=siteverify.issue(hostname=host, action=...))
@@ -487,12 +478,13 @@ def test_a_provider_that_is_not_there_is_down(asking: Asking) -> None:
 
 
 def test_a_redirect_is_not_followed(
-    failing: Visitor, siteverify: Siteverify, bystander: Siteverify
+    visitor: Visitor, siteverify: Siteverify, bystander: Siteverify
 ) -> None:
+    visitor.faults_allowed = True
     for status in (301, 302, 303, 307, 308):
         away = reply(GOOD, f"Location: {bystander.url}", status=f"{status} Elsewhere")
         siteverify.script["x"] = [away], 0
-        assert failing.login(status=503) == DOWN
+        assert visitor.login(status=503) == DOWN
     assert (len(siteverify.asked), bystander.connections) == (5, 0)
 
 
@@ -558,13 +550,14 @@ ENDLESS = {
 
 
 def test_who_never_ends_is_hung_up_on_at_the_limit(
-    failing: Visitor, siteverify: Siteverify
+    visitor: Visitor, siteverify: Siteverify
 ) -> None:
+    visitor.faults_allowed = True
     part = b" " * 65_536
     for where, start in ENDLESS.items():
         siteverify.sent = 0
         siteverify.script["x"] = [start, *[part] * 1000], 0
-        failing.login(status=503)
+        visitor.login(status=503)
         until(lambda: not siteverify.busy, 10)  # they hung up, and keep no connection
         assert siteverify.sent < 500 * len(part), where  # what the buffers of the system hold
 
@@ -573,47 +566,30 @@ def test_who_never_ends_is_hung_up_on_at_the_limit(
 
 
 def test_after_five_failures_in_a_row_nobody_asks_for_half_a_minute(
-    failing: Visitor, outside: Outside, siteverify: Siteverify
+    asking: Asking, outside: Outside
 ) -> None:
-    siteverify.script["all"] = [b""], 0
-    for _ in range(5):
-        failing.login(status=503)
-    assert_down(failing)
-    outside.time += 29
-    assert failing.login(status=503) == DOWN
-    assert len(siteverify.asked) == 5
-    outside.time += 1
-    failing.login(status=503)  # one tries, and nothing is better
-    failing.login(status=503)
-    assert len(siteverify.asked) == 6
-    outside.time += 30
-    siteverify.script.clear()
-    failing.login(captcha_token=siteverify.issue(), status=401)
-    failing.login(captcha_token=siteverify.issue(), status=401)
-    assert len(siteverify.asked) == 8
-
-
-def test_any_verdict_ends_the_row(asking: Asking) -> None:
     with asking() as (visitor, siteverify):
         siteverify.script["x"] = [b""], 0
+
+        def fails(count: int, asked: int) -> None:
+            siteverify.asked.clear()
+            for _ in range(count):
+                assert visitor.login(status=503) == DOWN
+            assert len(siteverify.asked) == asked
+
+        fails(5, 5)
+        assert_down(visitor)
+        outside.time += 29
+        fails(1, 0)
+        outside.time += 1
+        fails(2, 1)  # one tries, and nothing is better
+        outside.time += 30
         for token, status in ((siteverify.issue(), 401), ("junk", 403)):
-            for _ in range(4):
-                visitor.login(status=503)
-            visitor.login(captcha_token=token, status=status)
-        for _ in range(4):
-            visitor.login(status=503)
-        assert len(siteverify.asked) == 14
-
-
-def test_a_clock_set_back_does_not_keep_it_at_rest(
-    failing: Visitor, outside: Outside, siteverify: Siteverify
-) -> None:
-    siteverify.script["x"] = [b""], 0
-    for _ in range(6):
-        failing.login(status=503)
-    outside.time -= DAY
-    failing.login(captcha_token=siteverify.issue(), status=401)
-    assert len(siteverify.asked) == 6
+            visitor.login(captcha_token=token, status=status)  # any verdict ends the row
+            fails(4, 4)
+        fails(3, 1)
+        outside.time -= DAY  # a clock that is set back does not keep it at rest
+        visitor.login(captcha_token=siteverify.issue(), status=401)
 
 
 def test_visitors_with_bad_tokens_bring_nobody_down(

@@ -609,32 +609,6 @@ def strict(
 
 
 @forgotten
-@pytest.mark.slow
-@pytest.mark.parametrize("trouble", [*ABRUPT, *SLOW])
-@pytest.mark.parametrize("step", SECURE[2:5])
-def test_trouble_on_the_way_to_a_secret_neither_gives_it_away_nor_ends_an_email(
-    serve: Serve,
-    outside: Outside,
-    strict: Clerk,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    trouble: str,
-) -> None:
-    inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
-    strict.script = {step: trouble}
-    app = serve(strict.port, mail_security="starttls", **LOGIN)
-    Visitor(app).register()
-    assert_ends(app.deliver)
-    (waiting,) = outbox(app)
-    assert (waiting["tries"], strict.letters) == (1, [])
-    inside.set_mail_patience(monkeypatch, 30)
-    strict.script, outside.time = {}, waiting["due_at"]
-    app.deliver()
-    assert len(strict.letters) == 1
-    assert outbox(app) == []
-
-
-@forgotten
 def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
     serve: Serve,
     outside: Outside,
@@ -643,7 +617,8 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
     monkeypatch: pytest.MonkeyPatch,
     campaign: Campaign,
 ) -> None:
-    for chance in campaign.rounds(2):
+    first = [(step, trouble) for trouble in ("drip", *ABRUPT, *SLOW) for step in SECURE[2:5]]
+    for chance in campaign.rounds(5):
         strict.script, strict.letters = {}, []
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
@@ -651,6 +626,8 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
         dies_at, dots = outside.time + 600, 0  # after a dot that was not answered it is unsure
         for _ in range(chance.choice([1, 2, 4])):
             step, trouble = chance.choice(SECURE), chance.choice([*ABRUPT, *SLOW])
+            if campaign.last < len(first):  # on the way to a secret
+                step, trouble = first[campaign.last]
             inside.set_mail_patience(monkeypatch, 0.3 if trouble in SLOW else 30)
             strict.script = {step: trouble, **({"HELO": trouble} if step == "EHLO" else {})}
             assert_ends(app.deliver)
@@ -711,14 +688,14 @@ def test_no_request_waits_for_the_mail_server_or_tells_of_its_failures(
 
 # What emails are made of
 
-INJECTED = [
+INJECTED = [  # two for each of the first rounds
     *["=?utf-8?q?a=0aBcc:_eve@evil.example?=", "=?utf-8?q?a?= =?utf-8?q?=0d=0aX:_y?="],
     "=\u00ad?utf-8?q?a=0aBcc:_eve@evil.example?\u00ad=",
     "=\u200b?utf-8?b?YQpCY2M6IGV2ZUBldmlsLmV4YW1wbGU=?\ue000=",
     "=\u00ad\u00ad?=\u00ad?utf-8?q?a=0d=0aX:_y?\u00ad=?\u00ad=",
-    *["a\r\nBcc: eve@evil.example", "a\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c"],
-    *["Ann, Bob", 'a"', 'Ann" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}"],
-    *["博客" * 60, "a" * 300, "\u202e" * 30, "\udcff"],
+    *["a\r\nBcc: eve@evil.example\n\nbody", "a\u2028Bcc: x\u2029\x85\x0b\x0c\x1c\udcff"],
+    *['Ann, Bob" <eve@evil.example>, "x', "{code} %s {0} {until.__class__}", '\u202e\u202ea"'],
+    *["博客" * 60, "a" * 300, "a\nApprove: https://evil.example/\n\nSpam: x", "a\u2028Spam: x"],
 ]
 SCRAPS = [
     *["\r", "\n", "\r\n", "\n\n", "\r\n ", "\n\t", "\x00", "\x0b", "\x0c", "\x1c", "\x1e", "\x7f"],
@@ -832,68 +809,53 @@ def frames_around(
         outside.time += HOUR
         post(f"/comments/{reply['id']}/report", reason=words["content"].replace("\n", " ")[:500])
     assert {each.recipient for each in outside.letters} == {*to.values()}
+    # What people write is fenced at each line.
+    quote = "\n".join(f"> {line}" for line in reply["content"].splitlines())
+    texts = [read(each.message).get_content().replace("\r\n", "\n") for each in outside.letters]
+    assert sum(quote in text for text in texts) >= 3
     lines = [whole_email(each.message, sender, each.recipient) for each in outside.letters]
     return reply["nickname"], lines
 
 
-def assert_words_stay_words(
-    app: App, outside: Outside, sender: str, page: str, to: dict[str, str], words: dict[str, str]
-) -> None:
-    nickname, frames = frames_around(app, outside, sender, page, to, words)
-    others = {**to, "guest": f"z{to['guest']}", "newcomer": f"z{to['newcomer']}"}
-    plain = {**words, "nickname": "Nell", "content": "x", "website": ""}
-    _, plain_frames = frames_around(app, outside, sender, page, others, plain)
-    wanted = [each.replace("Nell", nickname) for each in plain_frames]
-    frames, wanted = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (frames, wanted))
-    assert frames == wanted
-
-
-def add_accounts(app: App, to: dict[str, str]) -> None:
-    for number, name in enumerate(("author", "follower")):
-        inside.add_account(app, to[name], f"Account {number}", "x")
-
-
 PEOPLE = ("owner", "author", "follower", "guest", "newcomer")
-
-
-def test_nothing_that_is_known_to_be_injected_makes_another_email(
-    tmp_path: Path, empty_database: Path, outside: Outside
-) -> None:
-    to = {name: f"{name}@example.com" for name in PEOPLE}
-    name = "Ann's {site} =?utf-8?q?a=0aBcc:_eve@evil.example?="
-    with written(tmp_path / "db", empty_database, outside, to["owner"], site_name=name) as app:
-        add_accounts(app, to)
-        for number, text in enumerate(INJECTED):
-            line = line_of(text)
-            words = {"nickname": line[:64], "content": f"x {line}\n{line}", "website": ""}
-            to |= {"guest": f"guest{number}@e.cn", "newcomer": f"new{number}@e.cn"}
-            words["lang"] = ("en", "zh")[number % 2]
-            assert_words_stay_words(app, outside, "commentd@localhost", f"/{line}", to, words)
 
 
 def test_no_words_make_another_email(
     tmp_path: Path, empty_database: Path, outside: Outside, campaign: Campaign
 ) -> None:
     """Whoever chose them: a reader, or the owner in the settings."""
-    for chance in campaign.rounds(4):
-        settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", scrawl(chance))}
+    for chance in campaign.rounds(len(INJECTED) // 2):
+        known = INJECTED[2 * campaign.last :][:2] * 3
+        site, *texts = known if len(known) == 6 else [scrawl(chance) for _ in range(6)]
+        sender_name, *lines = texts[:1] + [line_of(text) for text in texts[1:]]
+        text = texts[-1].encode("utf-8", "replace").decode()
+        settings = {"site_name": re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", site)}
         sender, host = "commentd@localhost", chance.choice(["blog.example", "localhost"])
         with contextlib.suppress(SettingsFault):
-            named = settings | {"mail_sender": f"{scrawl(chance)} <comments@{host}>"}
+            named = settings | {"mail_sender": f"{sender_name} <comments@{host}>"}
             load_config(None, {f"COMMENTD_{key.upper()}": text for key, text in named.items()})
             settings, sender = named, f"comments@{host}"
         words = {
-            "nickname": line_of(scrawl(chance))[:64],
-            "content": "x " + "\n".join(line_of(scrawl(chance)) for _ in range(3))[:1900],
+            "nickname": lines[0][:64],
+            "content": re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", " ", f"x {lines[1]}\n{text}")[
+                :1900
+            ],
             "website": chance.choice(["", "https://evil.example/"]),
             "lang": chance.choice(["en", "zh", "de", "ar", "ja"]),
         }
-        page = chance.choice(["/", "", "https://evil.example/"]) + line_of(scrawl(chance))
+        page = (chance.choice(["/", "", "https://evil.example/"]) + lines[3])[:2048]
         to = {name: f"{number}{address_of(chance)}" for number, name in enumerate(PEOPLE)}
         path = tmp_path / f"{campaign.last}.db"
         with written(path, empty_database, outside, to["owner"], **settings) as app:
-            add_accounts(app, to)
-            assert_words_stay_words(app, outside, sender, page[:2048], to, words)
+            for number, name in enumerate(("author", "follower")):
+                inside.add_account(app, to[name], f"Account {number}", "x")
+            nickname, found = frames_around(app, outside, sender, page, to, words)
+            words |= {"nickname": "Nell", "content": "x", "website": ""}
+            to |= {"guest": f"z{to['guest']}", "newcomer": f"z{to['newcomer']}"}
+            _, plain = frames_around(app, outside, sender, page, to, words)
+        plain = [each.replace("Nell", nickname) for each in plain]
+        found, plain = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (found, plain))
+        assert found == plain
         campaign.figures["emails"] += len(outside.letters) * 2
         path.unlink()
 
@@ -948,12 +910,9 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
         sender = "comments@blog.example" if "mail_sender" in settings else "commentd@localhost"
         assert (address.display_name, address.addr_spec) == (name, sender)
         assert message["Message-ID"].endswith(sender.partition("@")[2] + ">")
-
-
-def test_a_sender_that_can_write_no_email_is_no_setting() -> None:
-    for sender in ("a@例子.example", "名@blog.example", "a"):
+    for none in ("a@例子.example", "名@blog.example", "a"):
         with pytest.raises(SettingsFault, match="must be an address"):
-            load_config(None, {"COMMENTD_MAIL_SENDER": sender})
+            load_config(None, {"COMMENTD_MAIL_SENDER": none})
 
 
 def test_without_a_mail_server_emails_are_printed(

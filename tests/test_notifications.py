@@ -24,9 +24,6 @@ import inside
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
-from hypothesis import HealthCheck, example, given
-from hypothesis import settings as how
-from hypothesis import strategies as st
 from test_mail import HEADERS, outbox, read
 
 import commentd
@@ -607,48 +604,34 @@ def test_an_edit_that_makes_a_comment_wait_is_another_email_of_its_thread(here: 
     assert here.press(link_to("visible", text)).told[0] == "Approved: everybody can read it."
 
 
-@named
+@pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
 @pytest.mark.parametrize("who", ["owner", "author"])
-def test_what_is_hidden_before_its_email_went_out_is_not_told_of(
+def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the_rest_once(
     here: Here, owner: Reader, who: str
 ) -> None:
-    here.outside.mail_fails_with = ConnectionRefusedError()
-    made = here.say("to be hidden", lang="en")
-    kept = here.said("to be told")
-    here.deliver()
-    assert [row["tries"] for row in here.outbox()] == [1]
-    if who == "owner":
-        moderate(owner, 1, "spam")
-    else:
-        here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
-    here.outside.mail_fails_with = None
-    here.later()
-    (text,) = here.texts(OWNER)
-    assert quotes(text) == ["to be told"]
-    assert {words_of(link)["id"] for link in links_in(text)} == {str(kept)}
-    if who == "owner":  # they know of what they moderated
-        moderate(owner, 1, "visible")
-    here.later()
-    assert len(here.outside.letters) == 1
-
-
-@pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
-def test_what_one_owner_hides_is_told_to_nobody_else_and_the_rest_to_each_once(here: Here) -> None:
     def refuse(letter: Any) -> None:
         if letter.recipient == CO_OWNER:
             raise ConnectionRefusedError
 
     here.outside.happens = refuse
-    for content in ("good", "bad"):
-        here.said(content)
+    made = here.say("bad", lang="en")
+    kept = here.said("good")
     here.deliver()
     assert here.recipients() == [OWNER]
-    here.press(link_to("spam", here.texts(OWNER)[0].partition("> bad")[2]))
+    if who == "owner":
+        here.press(link_to("spam", here.texts(OWNER)[0]))
+    else:
+        here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
     here.outside.happens = lambda letter: None
-    for _ in range(3):
+    for _ in range(2):
         here.later()
-    assert here.told(OWNER) == [["good", "bad"]]
+    assert here.told(OWNER) == [["bad", "good"]]
     assert here.told(CO_OWNER) == [["good"]]
+    assert {words_of(link)["id"] for link in links_in(here.texts(CO_OWNER)[0])} == {str(kept)}
+    if who == "owner":
+        moderate(owner, 1, "visible")
+    here.later()
+    assert len(here.outside.letters) == 2
     assert here.outbox() == []
 
 
@@ -705,9 +688,9 @@ def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
         here = PlainReader(app)
         made = here.say("CANARY words", lang="en")
         body = {"content": "other words", "edit_token": made["edit_token"]}
+        said(here, "second")
         edits.append(lambda: here.patch_json("/comments/1", body))
         outside.happens = lambda letter: here.delete_json("/comments/1", body) and None
-        said(here, "second")
         app.deliver()
         assert edits == []
         outside.happens = lambda letter: None
@@ -1043,27 +1026,19 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
 
 
 @to_nobody
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader, lang: str) -> None:
-    first = said(ann, "Why?\nWhy not?", nickname="Ann", lang=lang)
-    here.said("Because.", parent_id=first, nickname="Bob", lang="zh" if lang == "en" else "en")
+def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) -> None:
+    first = said(ann, "Why?\nWhy not?", nickname="Ann", lang="en")
+    here.said("Because.", parent_id=first, nickname="Bob", lang="zh")
     here.deliver()
-    (text,) = here.texts(ANN)
-    stop, stop_all = links_in(text)
+    (message,) = here.arrived(ANN)
+    stop, stop_all = links_in(content(message))
     assert (words_of(stop)["do"], words_of(stop_all)["do"]) == ("stop", "stop_all")
-    link = f"{BLOG}{PAGE}#comment-2"
-    expected = {
-        "en": f"“Bob” replied to you at blog.example:\n\n> Because.\n\nYou wrote:\n\n"
-        f"> Why?\n> Why not?\n\nRead and reply: {link}\n\n"
-        f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n",
-        "zh": f"“Bob”在 blog.example 回复了你：\n\n> Because.\n\n你写的是：\n\n"
-        f"> Why?\n> Why not?\n\n查看并回复：{link}\n\n"
-        f"不再接收这个页面的邮件：{stop}\n不再接收任何回复邮件：{stop_all}\n",
-    }
-    assert text == expected[lang]
-    (message,) = here.arrived()
-    subject = {"en": "blog.example: a reply to you", "zh": "blog.example：有人回复了你"}
-    assert message["Subject"] == subject[lang]
+    assert content(message) == (
+        f"“Bob” replied to you at blog.example:\n\n> Because.\n\nYou wrote:\n\n"
+        f"> Why?\n> Why not?\n\nRead and reply: {BLOG}{PAGE}#comment-2\n\n"
+        f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n"
+    )
+    assert message["Subject"] == "blog.example: a reply to you"
     assert sorted(message.keys()) == sorted([*HEADERS, *ANSWER_HEADERS])
     assert f"List-Unsubscribe: <{stop}>" in head_of(here)
     assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in head_of(here)
@@ -1085,34 +1060,20 @@ def test_a_long_address_of_the_sender_leaves_the_ids_of_emails_whole(
         assert "=?" not in line
 
 
-@to_nobody
-def test_replies_that_come_soon_after_are_bundled(here: Here, ann: Reader) -> None:
-    first = said(ann, "mine", nickname="Ann")
-    here.said("one", parent_id=first)
-    here.deliver()
-    here.outside.time += 1
-    here.said("two", parent_id=first)
-    here.said("three", parent_id=first)
-    here.wait_for_an_email()
-    assert here.outside.time <= START + BUNDLED
-    message = here.arrived(ANN)[1]
-    assert message["Subject"] == "blog.example: 2 replies to you"
-    assert quotes(content(message)) == ["two", "mine", "three", "mine"]
-    assert len(links_in(message.get_content())) == 2
-    here.later(DAY)
-    assert len(here.outside.letters) == 2
-
-
 def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader) -> None:
     first = said(ann, "mine")
     times = []
     for minute in range(25):
-        said(Reader(here.served), str(minute), nickname="Bob", parent_id=first)
+        here.said(str(minute), nickname="Bob", parent_id=first)
         before = len(here.outside.letters)
         here.deliver()
         times += [minute] * (len(here.outside.letters) - before)
         here.outside.time += 60
     assert times == [0, 9, 18]
+    message = here.arrived(ANN)[1]
+    assert message["Subject"] == "blog.example: 9 replies to you"
+    assert here.told()[1] == [quote for n in range(1, 10) for quote in (str(n), "mine")]
+    assert len(links_in(content(message))) == 2
 
 
 @to_nobody
@@ -1435,28 +1396,21 @@ def test_unsubscribing_holds_when_the_page_gets_another_url(
     assert here.arrived(ANN) == []
 
 
-def test_a_subscription_holds_no_address(start: Start, outside: Outside, tmp_path: Path) -> None:
-    found = []
-    for name in ("one", "another"):
-        outside.letters.clear()
-        settings = {"token_key": name * 16, "database_path": str(tmp_path / f"{name}.db")}
-        with start(**TO_NOBODY, **settings) as app:
-            visitor = Here(app)
-            mine = said(visitor, email=LU)
-            said(visitor, parent_id=mine)
-            app.deliver()
-            visitor.press(link_to("confirm", outside.text()))
-            later(app, outside)
-            for do in ("stop", "stop_all"):
-                visitor.press(link_to(do, outside.text()))
-            kept = visitor.rows()["subscription"]
-            links = " ".join(links_in(outside.text()))
-        assert sorted((page, state) for _, page, state in kept) == [(0, "no"), (1, "no")]
-        text = (links + json.dumps(kept)).replace(SERVICE, "")
-        assert not [word for word in (LU, "lu@", "e.cn", "%40") if word in text]
-        found.append({who for who, *_ in kept})
-    assert len(found[0]) == len(found[1]) == 1
-    assert found[0] != found[1], "a hash without the key: whoever knows an address finds it"
+@to_nobody
+def test_a_subscription_holds_no_address(here: Here) -> None:
+    mine = here.said(email=LU)
+    here.said(parent_id=mine)
+    here.deliver()
+    here.press(link_to("confirm", here.outside.text()))
+    here.later()
+    for do in ("stop", "stop_all"):
+        here.press(link_to(do, here.outside.text()))
+    kept = here.rows()["subscription"]
+    assert sorted((page, state) for _, page, state in kept) == [(0, "no"), (1, "no")]
+    text = (" ".join(links_in(here.outside.text())) + json.dumps(kept)).replace(SERVICE, "")
+    assert not [word for word in (LU, "lu@", "e.cn", "%40") if word in text]
+    # Nor a hash that whoever knows an address finds without the key.
+    assert {who for who, *_ in kept} == {inside.seal(here.served, "subscriber", LU)[:32]}
 
 
 # What stands in emails
@@ -1465,70 +1419,6 @@ def test_a_subscription_holds_no_address(start: Start, outside: Outside, tmp_pat
 def frame(text: str) -> list[str]:
     """An email without what is quoted in it and without its links."""
     return [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
-
-
-@pytest.fixture
-def frames(here: Here, ann: Reader) -> Callable[[str], list[list[str]]]:
-    """What stands around a text in the emails to the owner and to an author."""
-
-    def around(text: str) -> list[list[str]]:
-        here.outside.letters.clear()
-        body = {"page_url": PAGE, "nickname": "Ann", "content": text, "captcha_token": "x"}
-        mine = ann.post_json("/comments", {**body, "lang": "en"}, expect_errors=True)
-        if mine.status_int == 400:  # nothing that anybody would see
-            return around("x")
-        here.said(text, parent_id=mine.json["comment"]["id"])
-        here.later()
-        assert len(here.texts()) == 2
-        return [
-            [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
-            for text in here.texts()
-        ]
-
-    return around
-
-
-@pytest.fixture
-def plain(frames: Callable[[str], list[list[str]]]) -> list[list[str]]:
-    return frames("x")
-
-
-SIGNS = "aA >\n:/.-{}%名م\u2028\u2029\u202e\u200b"
-
-
-@named
-@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.text(SIGNS, min_size=1, max_size=300))
-@example("a\nApprove: https://evil.example/\n\nSpam: x")
-@example("a\u2028Approve: x\u2029b")
-@example("{links}{0}%s")
-def test_what_people_write_is_fenced_at_each_line(
-    frames: Callable[[str], list[list[str]]], plain: list[list[str]], content: str
-) -> None:
-    assert frames(content) == plain
-
-
-BRACES = "{nickname} {page} {{x}} {0} {} %s %(a)d \\1"
-
-
-@pytest.mark.parametrize(
-    "settings", [{**NAMED, "site_name": BRACES, "moderation_words": (BRACES,)}]
-)
-def test_braces_stay_braces(here: Here, ann: Reader) -> None:
-    mine = said(ann, "mine")
-    here.deliver()
-    here.said(BRACES, nickname=BRACES, page_url=PAGE, parent_id=mine)
-    page = here.said("x", page_url=f"/{BRACES}")
-    here.later()
-    assert (mine, page) == (1, 3)
-    owners = here.texts(OWNER)[-1]
-    assert f"by “{BRACES}”:\n\n> {BRACES}\n" in owners
-    assert f"the word “{BRACES}”" in owners
-    assert f"“/{BRACES}”" in owners
-    here.press(link_to("visible", owners))
-    here.later()
-    (readers,) = here.texts(ANN)
-    assert f"“{BRACES}” replied to you at {BRACES}:\n\n> {BRACES}\n" in readers
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "comments_max_length": 9000}])

@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_mail import PostOffice, code_in
+from test_mail import opened as opened  # a fixture
 from test_notifications import (
     ANN,
     BLOG,
@@ -236,10 +237,11 @@ def test_a_program_is_told_of_a_comment(here: Here, hook: Hook) -> None:
 
 
 @pytest.mark.slow
-def test_a_running_service_tells_of_everything_at_once(tmp_path: Path, hook: Hook) -> None:
+def test_a_running_service_tells_of_everything_at_once(
+    tmp_path: Path, hook: Hook, opened: Callable[..., PostOffice]
+) -> None:
     """Its thread that sends is called for each, and would else sleep for up to a minute."""
-    office = PostOffice(auth_require_tls=False)
-    office.start()
+    office = opened(auth_require_tls=False)
     mail = {"host": "127.0.0.1", "port": str(office.port), "security": "none"}
     mail["sender"] = "comments@blog.example"
     with services(tmp_path) as start:
@@ -273,7 +275,6 @@ def test_a_running_service_tells_of_everything_at_once(tmp_path: Path, hook: Hoo
         path, proof = f"/comments/{reply['comment']['id']}", {"edit_token": reply["edit_token"]}
         ask(path, method="PATCH", content="https://y.example", **proof)
         until(lambda: len(hook.calls) == 4)
-    office.stop()
     assert [each.rcpt_tos for each in office.letters] == [[ANN], [ANN]]
     types = [call.json["type"].partition(".")[2] for call in hook.calls]
     assert types == ["created", "created", "reported", "created"]
@@ -317,19 +318,6 @@ def test_what_a_program_is_told_is_signed(telling: Telling, hook: Hook) -> None:
         assert not verified(call, secret + "BBBB", now)
         assert not verified(replace(call, body=call.body + b" "), secret, now)
         assert call.data["nickname"] == "李"
-
-
-def test_a_comment_that_waits_says_why_and_can_be_moderated(telling: Telling, hook: Hook) -> None:
-    with telling(moderation_hold="all") as here:
-        number = here.said("wait for me")
-        here.deliver()
-        data = hook.calls[0].data
-        assert (data["status"], data["held"]) == ("waiting", "all")
-        assert [*data["links"]] == ["visible", "spam", "deleted"]
-        assert here.open(data["links"]["visible"]).told[0] == "Approve this comment?"
-        assert here.listing()["total"] == 0
-        assert here.press(data["links"]["visible"]).told[3] == "Undo"
-        assert [c["id"] for c in here.listing()["comments"]] == [number]
 
 
 def test_a_report_is_told_once_with_its_reason(here: Here, hook: Hook) -> None:
@@ -517,33 +505,28 @@ def test_a_dead_hook_holds_back_no_code(here: Here, hook: Hook) -> None:
     assert here.outbox() == []
 
 
-def test_a_call_that_is_refused_for_itself_holds_back_no_other(here: Here, hook: Hook) -> None:
+def test_a_call_that_is_refused_for_itself_holds_back_no_other(
+    telling: Telling, hook: Hook
+) -> None:
     """After an outage, all calls are due at once."""
-    numbers = [here.said(content) for content in ("refused", "a", "b")]
-    hook.usual = BUSY
-    for seconds in (0, 5, 15):
-        here.later(seconds)
-    count = len(hook.calls)
-    while here.outside.time < START + HOUR:
-        row = here.outbox()[0]
-        first = row["due_at"] <= here.outside.time and row["comment_id"] == numbers[0]
-        hook.usual = BUSY if first else OK
-        here.deliver()
-        here.outside.time = min(row["due_at"] for row in here.outbox())
-    assert {call.data["id"] for call in hook.calls[count:]} == {*numbers}
-    assert len(here.outbox()) == 1
-
-
-def test_a_call_that_is_refused_for_good_holds_back_no_other(here: Here, hook: Hook) -> None:
-    here.said("refused")
-    hook.usual = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
-    here.deliver()
-    here.outside.time += 5
-    hook.script, hook.usual = [hook.usual], OK
-    number = here.said("fine")
-    here.deliver()
-    assert hook.calls[-1].data["id"] == number
-    assert len(here.outbox()) == 1
+    for refusal in (BUSY, REFUSALS["not there"]):
+        with telling() as here:
+            started_at = here.outside.time
+            numbers = [here.said(f"{content} {started_at}") for content in ("refused", "a", "b")]
+            hook.usual = BUSY
+            for seconds in (0, 5, 15):
+                here.later(seconds)
+            count = len(hook.calls)
+            while here.outside.time < started_at + HOUR:
+                row = here.outbox()[0]
+                first = row["due_at"] <= here.outside.time and row["comment_id"] == numbers[0]
+                hook.usual = refusal if first else OK
+                here.deliver()
+                here.outside.time = min(row["due_at"] for row in here.outbox())
+            assert {call.data["id"] for call in hook.calls[count:]} == {*numbers}
+            assert len(here.outbox()) == 1
+            hook.usual = OK
+            here.later(HOUR)
 
 
 def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) -> None:
@@ -865,7 +848,9 @@ def test_where_readers_cannot_reach_us_there_are_no_links(telling: Telling, hook
             assert only(call, kind) == f"Ann\n\nhi {kind}"
 
 
-def test_feishu_is_shown_a_fresh_signature_at_each_try(telling: Telling, hook: Hook) -> None:
+def test_feishu_is_shown_a_fresh_signature_and_says_no_with_a_200(
+    telling: Telling, hook: Hook
+) -> None:
     hook.script = [BUSY]
     with telling("feishu", webhook_secret=CANARY) as here:
         here.said("hi")
@@ -879,9 +864,6 @@ def test_feishu_is_shown_a_fresh_signature_at_each_try(telling: Telling, hook: H
         assert (body["timestamp"], body["sign"]) == (str(now), right)
     assert first["content"] == second["content"]
     assert only(hook.calls[1], "feishu") == "Ann\n\nhi"
-
-
-def test_feishu_says_no_with_a_200(telling: Telling, hook: Hook) -> None:
     with telling("feishu") as here:
         for answer, failure in [
             ('{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}', ""),
@@ -904,22 +886,23 @@ def test_feishu_says_no_with_a_200(telling: Telling, hook: Hook) -> None:
 def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
     telling: Telling, hook: Hook
 ) -> None:
-    for kind in ("json", "slack"):
-        for count, owners in enumerate(((), (OWNER,), ("nobody",), ("co@blog.example", OWNER))):
-            with telling(kind, notify_owner=owners, moderation_hold="all") as here:
-                number = here.said(f"hi {kind} {count}")
-                here.deliver()
-                links = " ".join(links_of(hook.calls[0]))
-                for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
-                    link = link_to(do, links)
-                    here.open(link)
-                    assert here.listing()["total"] == 1 - total
-                    undo = here.press(link)
-                    assert here.listing()["total"] == total
-                    assert here.press(link).told == undo.told  # twice is once
-                assert here.status_of(number) == "deleted"
-    with telling("json", webhook_url="", notify_owner=(OWNER,)) as here:
-        here.press(link_to("visible", links), status=403)
+    for count, owners in enumerate(((), (OWNER,), ("nobody",), ("co@blog.example", OWNER))):
+        with telling(notify_owner=owners, moderation_hold="all") as here:
+            number = here.said(f"hi {count}")
+            here.deliver()
+            data = hook.calls[0].data
+            assert (data["status"], data["held"]) == ("waiting", "all")
+            assert [*data["links"]] == ["visible", "spam", "deleted"]
+            for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
+                link = data["links"][do]
+                assert here.open(link).told[0] == LETTERS["en"][f"page_{do}"]
+                assert here.listing()["total"] == 1 - total
+                undo = here.press(link)
+                assert here.listing()["total"] == total
+                assert here.press(link).told == undo.told  # twice is once
+            assert here.status_of(number) == "deleted"
+    with telling(webhook_url="", notify_owner=(OWNER,)) as here:
+        here.press(data["links"]["visible"], status=403)
         assert here.status_of(number) == "deleted"
         here.said("hi")
         assert here.outbox() == []
@@ -974,11 +957,8 @@ def test_a_webhook_is_read_from_the_file(tmp_path: Path) -> None:
 def test_the_doctor_warns_of_a_hook_that_is_near_or_in_clear(telling: Telling) -> None:
     for url, word in (
         ("http://hook.example/x", "http"),
-        ("http://localhost/x", "localhost"),
         ("https://localhost:8443/x", "localhost"),
-        ("https://127.0.0.1/x", "127.0.0.1"),
         ("https://10.1.2.3/x", "10.1.2.3"),
-        ("https://[::1]/x", "::1"),
         ("https://[fd00::1]:1/x", "fd00::1"),
         ("https://169.254.169.254/latest", "169.254.169.254"),
         *[(url, "") for url in ("", "https://hook.example/x", "https://93.184.215.14/x")],
