@@ -238,6 +238,13 @@ class Front:
     def kept_bytes(self) -> bytes:
         return b"".join(answer.data for answer in self.server.loop.ready.answers.values())
 
+    @property
+    def remembered(self) -> int:
+        """How many bytes it remembers of spellings of a question, and of who asked."""
+        loop = self.server.loop
+        spellings = sum(map(len, loop.ready.questions.spellings))
+        return spellings + sum(sum(map(len, who)) for who in loop.viewers)
+
     def connect(self, room: int = 0) -> socket.socket:
         """A line, with little room for what is not read."""
         line = socket.socket()
