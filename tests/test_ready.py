@@ -680,7 +680,7 @@ def test_what_is_asked_otherwise_is_answered_otherwise(
             assert fast.ask(get(target)) == stock.ask(get(target)), target
 
 
-# The loop
+# Faults, and slow readers
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
