@@ -92,6 +92,18 @@ def moderate(app: App, comment_id: int, status: str) -> None:
         app.house.store.judge(comment_id, status, now(app))
 
 
+def recount(app: App) -> None:
+    """Counts anew what comments and pages have, after rows were written past the service."""
+    with app.house.store.writing():
+        app.house.store.recount()
+
+
+def reader(app: App) -> sqlite3.Connection:
+    """The connection on which the service reads for this thread."""
+    connection: sqlite3.Connection = app.house.store.db
+    return connection
+
+
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
     statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
