@@ -98,10 +98,9 @@ def recount(app: App) -> None:
         app.house.store.recount()
 
 
-def reader(app: App) -> sqlite3.Connection:
-    """The connection on which the service reads for this thread."""
-    connection: sqlite3.Connection = app.house.store.db
-    return connection
+def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Those on which the service writes, and reads for this thread."""
+    return app.house.store.writer, app.house.store.db
 
 
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:

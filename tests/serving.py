@@ -4,6 +4,7 @@ Beside `inside.py` the one place that knows how `commentd.py` serves. Tests meet
 sockets."""
 
 import contextlib
+import functools
 import re
 import socket
 import threading
@@ -17,7 +18,7 @@ from conftest import Outside
 from waitress.parser import HTTPRequestParser
 
 import commentd
-from commentd import App, drain, make_server, turns_of
+from commentd import App, World, drain, make_app, make_server, turns_of
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
@@ -59,6 +60,25 @@ def turned(app: App, *, fast: bool) -> tuple[Any, Turn]:
     server = make_server(app)
     config = replace(app.house.config, server_fast=fast)
     return server, turns_of(server, replace(app.house, config=config))
+
+
+def instead_of_serving(
+    patch: pytest.MonkeyPatch, world: World, use: Callable[[App], object]
+) -> None:
+    """`commentd` starts its service, lets it be used, and ends."""
+
+    def serve(app: App, server: Any) -> None:
+        commentd.greet(app, server)
+        try:
+            use(app)
+        finally:
+            server.close()
+            server.trigger.close()
+            server.task_dispatcher.shutdown(timeout=5)
+
+    made = functools.partial(make_app, world=world, rounds=1)
+    patch.setattr(commentd, "make_app", made)
+    patch.setattr(commentd, "serve_until_stopped", serve)
 
 
 def gone(peer: socket.socket) -> bool:

@@ -363,7 +363,7 @@ def test_around_what_is_not_listed_is_the_first_page(visitor: Visitor, app: App)
 
 def work(app: App, visitor: Visitor, **query: Any) -> tuple[list[str], list[str], int]:
     """Statements, query plans and steps of SQLite's machine that a list takes."""
-    reader = inside.reader(app)
+    _, reader = inside.connections(app)
     statements: list[str] = []
     steps = 0
 
