@@ -6,6 +6,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
+import threading
 from contextlib import closing
 from typing import Any, TextIO
 
@@ -96,6 +97,11 @@ def recount(app: App) -> None:
     """Counts anew what comments and pages have, after rows were written past the service."""
     with app.house.store.writing():
         app.house.store.recount()
+
+
+def seat(app: App, many: int) -> None:
+    """So many may write, and hash passwords, at once."""
+    app.house.store.seats = app.house.hashing.seats = threading.Semaphore(many)
 
 
 def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
