@@ -88,13 +88,27 @@ class Site:
         inside.add_account(self.app, ANN, "Ann", CANARY)
         return inside.token_of(self.app, ANN)
 
-    def mail(self, do: str, to: str = OWNER) -> Call:
-        """The request of a link in an email."""
+    def registered(self) -> tuple[str, dict[str, str]]:
+        """The code for an account of Ann, and what tells who asked for it."""
+        named = {"request_id": self.visitor.register()["request_id"]}
+        self.app.deliver()
+        return self.outside.code(), named
+
+    def link(self, do: str, to: str = OWNER) -> str:
+        """A link in an email."""
         self.app.deliver()
         number = [letter.recipient for letter in self.outside.letters].index(to)
         found = re.search(rf"/mail\?\S*do={do}\S*", self.outside.text(number))
         assert found
-        return self.call(found[0])
+        return found[0]
+
+    def each(self, path: str, forms: list[dict[str, Any]], **how: Any) -> list[Said]:
+        """Each form from another client, at once."""
+        return together([self.call(path, n, **how, **form) for n, form in enumerate(forms)])
+
+    def all(self, path: str, **form: Any) -> list[Said]:
+        """The same form from many clients, at once."""
+        return self.each(path, [form] * self.many)
 
     def say(self, content: str = "hi", **fields: Any) -> Any:
         return self.visitor.say(content, **fields)
@@ -142,11 +156,9 @@ def race(**settings: Any) -> Callable[[Any], Any]:
 
 @race()
 def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
-    named = {"request_id": site.visitor.register()["request_id"]}
-    site.app.deliver()
-    form = {"email": ANN, "token": site.outside.code(), **chance.choice([{}, named])}
-    said = together([site.call("/auth/verify", n, **form) for n in range(site.many)])
-    assert statuses(said) == {200: 1, 400: site.many - 1}
+    code, named = site.registered()
+    form = {"email": ANN, "token": code, **chance.choice([{}, named])}
+    assert statuses(site.all("/auth/verify", **form)) == {200: 1, 400: site.many - 1}
     assert site.rows("SELECT email, version FROM account") == [(ANN, 1)]
     assert site.rows("SELECT * FROM registration") == []
 
@@ -154,15 +166,10 @@ def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
 @race()
 def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
-    named = {"request_id": site.visitor.register()["request_id"]}
-    site.app.deliver()
-    code = site.outside.code()
-    wrong = [
-        (int(code) + step) % 1_000_000 for step in chance.sample(range(1, 1_000_000), site.many)
-    ]
-    guesses = [{"email": ANN, "token": f"{guess:06}"} for guess in wrong]
-    said = together([site.call("/auth/verify", n, **g) for n, g in enumerate(guesses)])
-    assert statuses(said) == {400: site.many}
+    code, named = site.registered()
+    steps = chance.sample(range(1, 1_000_000), site.many)
+    wrong = [{"email": ANN, "token": f"{(int(code) + step) % 1_000_000:06}"} for step in steps]
+    assert statuses(site.each("/auth/verify", wrong)) == {400: site.many}
     assert site.rows("SELECT tries + named_tries FROM registration") == [5]
     assert site.visitor.verify(code, status=400)
     assert site.visitor.verify(code, **named) == "验证成功", "nobody is locked out"
@@ -170,25 +177,23 @@ def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
 
 @race()
 def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random) -> None:
-    calls = [site.call("/auth/register", n, **account(nickname=f"N{n}")) for n in range(site.many)]
-    said = together(calls)
+    said = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
     assert statuses(said) == {200: site.many}
     assert len({answer["request_id"] for _, answer in said}) == site.many
     site.app.deliver()
     assert len(site.outside.letters) == 3
-    codes = {site.outside.code(n) for n in range(3)}
-    calls = [
-        site.call("/auth/verify", n, email=ANN, token=c)
-        for n, c in enumerate([*codes] * (site.many // 3))
-    ]
-    assert statuses(together(calls)) == {200: 1, 400: len(calls) - 1}
+    codes = [site.outside.code(n) for n in range(3)] * (site.many // 3)
+    said = site.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
+    assert statuses(said) == {200: 1, 400: len(codes) - 1}
     assert len(site.rows("SELECT * FROM account")) == 1
 
 
 @race()
 def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Random) -> None:
-    calls = [site.call("/auth/register", 7, **account(nickname=f"N{n}")) for n in range(site.many)]
-    assert statuses(together(calls)) == {200: site.many}
+    forms = [account(nickname=f"N{n}") for n in range(site.many)]
+    assert statuses(together([site.call("/auth/register", 7, **form) for form in forms])) == {
+        200: site.many
+    }
     assert len(site.rows("SELECT * FROM registration")) == 1
     site.app.deliver()
     assert len(site.outside.letters) == 1
@@ -196,45 +201,32 @@ def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Ran
 
 @race()
 def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
+    many = site.many
     site.say()
     what, form = chance.choice([("comment", {"id": 1}), ("page", {"page_url": PAGE})])
-    count = "SELECT likes FROM comment" if what == "comment" else "SELECT page_likes FROM page"
-    rows = f"SELECT count(*) FROM {what}_liker"
-    few = [
-        site.call(f"/{what}/like", n % 5, undo=chance.random() < 0.5, **form)
-        for n in range(site.many)
-    ]
-    assert statuses(together(few)) == {200: site.many}
-    assert site.rows(count) == site.rows(rows)
+    count = {"comment": "likes", "page": "page_likes"}[what]
+    path, rows = f"/{what}/like", f"SELECT count(*) FROM {what}_liker"
+    count_ = f"SELECT {count} FROM {what}"
+    few = [site.call(path, n % 5, undo=chance.random() < 0.5, **form) for n in range(many)]
+    assert statuses(together(few)) == {200: many}
+    assert site.rows(count_) == site.rows(rows)
     assert 0 <= site.rows(rows)[0] <= 5
-    assert statuses(together([site.call(f"/{what}/like", 3, **form)] * site.many)) == {
-        200: site.many
-    }
-    before = site.rows(count)[0]
-    others = [site.call(f"/{what}/like", 10 + n, **form) for n in range(site.many)]
-    said = together(others)
-    assert sorted(s["likes" if what == "comment" else "page_likes"] for _, s in said) == [
-        *range(before + 1, before + site.many + 1)
-    ]
-    assert site.rows(count) == site.rows(rows) == [before + site.many]
-    assert statuses(together([site.call(f"/{what}/like", 10, undo=True, **form)] * site.many)) == {
-        200: site.many
-    }
-    assert site.rows(count) == [before + site.many - 1]
+    assert statuses(together([site.call(path, 3, **form)] * many)) == {200: many}
+    before = site.rows(count_)[0]
+    said = together([site.call(path, 10 + n, **form) for n in range(many)])
+    assert sorted(answer[count] for _, answer in said) == [*range(before + 1, before + many + 1)]
+    assert site.rows(count_) == site.rows(rows) == [before + many]
+    assert statuses(together([site.call(path, 10, undo=True, **form)] * many)) == {200: many}
+    assert site.rows(count_) == [before + many - 1]
 
 
 @race(captcha_provider="altcha")
 def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     token = solved(site.visitor)
-    calls = [
-        site.call("/comments", n, **body(content=f"{n}", captcha_token=token))
-        for n in range(site.many)
-    ]
-    said = together(calls)
-    assert statuses(said) == {200: 1, 403: site.many - 1}
+    forms = [body(content=f"{n}", captcha_token=token) for n in range(site.many)]
+    assert statuses(site.each("/comments", forms)) == {200: 1, 403: site.many - 1}
     assert len(site.rows("SELECT * FROM comment")) == 1
-    token = solved(site.visitor)
-    retry = site.call("/comments", 9, **body(content="once", captcha_token=token))
+    retry = site.call("/comments", 9, **body(content="once", captcha_token=solved(site.visitor)))
     said = together([retry] * site.many)
     assert statuses(said) == {200: site.many}
     assert {answer["comment"]["id"] for _, answer in said} == {2}
@@ -250,7 +242,7 @@ def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Rand
     ):
         token = solved(site.visitor)
         forms = [account(email=email, captcha_token=token) for email in emails]
-        said = together([site.call(f"/auth/{path}", n, **f) for n, f in enumerate(forms)])
+        said = site.each(f"/auth/{path}", forms)
         assert statuses(said) == {200: 1, 403: site.many - 1}, path
 
 
@@ -264,24 +256,19 @@ def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
 
 @race()
 def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
-    texts = {f"text {n}" for n in range(site.many)}
-    said = together([site.call("/comments", n, **body(content=t)) for n, t in enumerate(texts)])
-    assert statuses(said) == {200: site.many}
-    assert sorted(answer["comment"]["id"] for _, answer in said) == [*range(1, site.many + 1)]
+    many, texts = site.many, {f"text {n}" for n in range(site.many)}
+    said = site.each("/comments", [body(content=text) for text in texts])
+    assert statuses(said) == {200: many}
+    assert sorted(answer["comment"]["id"] for _, answer in said) == [*range(1, many + 1)]
     assert {*site.rows("SELECT content FROM comment")} == texts
-    assert site.rows("SELECT key, total, threads FROM page") == [
-        ("/2026/hello", site.many, site.many)
-    ]
+    assert site.rows("SELECT key, total, threads FROM page") == [("/2026/hello", many, many)]
 
 
 @race()
 def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     link = inside.admin_link(site.app, chance.choice(["", OWNER]))
-    forms = [
-        {"link": link, "email": f"n{n}@example.com", "nickname": f"N{n}", "password": CANARY}
-        for n in range(site.many)
-    ]
-    said = together([site.call("/admin/claim", n, **form) for n, form in enumerate(forms)])
+    names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
+    said = site.each("/admin/claim", [{**name, "link": link, "password": CANARY} for name in names])
     assert statuses(said) == {200: 1, 403: site.many - 1}
     assert site.rows("SELECT role FROM account") == ["admin"]
     assert site.rows("SELECT action FROM audit") == ["claim"]
@@ -291,7 +278,7 @@ def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
 def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> None:
     site.say()
     status = chance.choice(["spam", "deleted"])
-    assert statuses(together([site.mail(status)] * site.many)) == {200: site.many}
+    assert statuses(site.all(site.link(status))) == {200: site.many}
     assert site.rows("SELECT status FROM comment") == [status]
     assert site.rows("SELECT action FROM audit") == [status]
     learnt = site.rows("SELECT ham, spam FROM token WHERE hash = 0")
@@ -302,7 +289,7 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
 def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
     mine = site.say(email=GUEST, lang="en")["comment"]["id"]
     site.say("answer", parent_id=mine)
-    assert statuses(together([site.mail("confirm", GUEST)] * site.many)) == {200: site.many}
+    assert statuses(site.all(site.link("confirm", GUEST))) == {200: site.many}
     assert site.rows("SELECT state FROM subscription") == ["yes"]
     site.outside.letters.clear()
     site.outside.time += 3600
@@ -313,28 +300,24 @@ def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
 
 @race()
 def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Random) -> None:
-    token = site.say("at first")["edit_token"]
-    texts = [f"edited {n}" for n in range(site.many)]
-    edit = {"method": "PATCH", "edit_token": token}
-    said = together([site.call("/comments/1", n, **edit, content=t) for n, t in enumerate(texts)])
+    half, token = site.many // 2, {"edit_token": site.say("at first")["edit_token"]}
+    edits = [{"content": f"edited {n}", **token} for n in range(site.many)]
+    said = site.each("/comments/1", edits, method="PATCH")
     assert statuses(said) == {200: site.many}
     (content,) = site.rows("SELECT content FROM comment")
-    assert content in texts
-    gone = {"method": "DELETE", "edit_token": token}
-    mixed = [site.call("/comments/1", n, **gone) for n in range(site.many // 2)]
-    mixed += [site.call("/comments/1", n, **edit, content=t) for n, t in enumerate(texts[::2])]
+    assert content in {edit["content"] for edit in edits}
+    mixed = [site.call("/comments/1", n, "DELETE", **token) for n in range(half)]
+    mixed += [site.call("/comments/1", n, "PATCH", **edits[n]) for n in range(half)]
     said = together(mixed)
-    assert statuses(said[: site.many // 2]) == {200: 1, 404: site.many // 2 - 1}
+    assert statuses(said[:half]) == {200: 1, 404: half - 1}
     assert set(statuses(said)) == {200, 404}
     assert site.rows("SELECT status, content, nickname FROM comment") == [("deleted", "", "")]
 
 
 @race()
 def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
-    token = site.join()
-    change = {"method": "PATCH", "bearer": token, "password": CANARY}
-    calls = [site.call("/me", n, **change, new_password=f"{CANARY}{n}") for n in range(site.many)]
-    said = together(calls)
+    forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(site.many)]
+    said = site.each("/me", forms, method="PATCH", bearer=site.join())
     counts = statuses(said)
     assert counts.pop(200) == 1
     assert set(counts) <= {401, 403}
@@ -345,20 +328,17 @@ def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
 
 @race()
 def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
-    token, how = site.join(), chance.choice(["keep", "delete"])
+    half, token = site.many // 2, site.join()
     site.visitor.authorization = ("Bearer", token)
     site.say("mine")
-    form = {"method": "DELETE", "bearer": token, "password": CANARY, "comments": how}
-    calls = [site.call("/me", n, **form) for n in range(site.many // 2)]
-    calls += [
-        site.call("/comments", n, bearer=token, **body(content=f"{n}"))
-        for n in range(site.many // 2)
-    ]
+    form = {"password": CANARY, "comments": chance.choice(["keep", "delete"])}
+    calls = [site.call("/me", n, "DELETE", token, **form) for n in range(half)]
+    calls += [site.call("/comments", n, "POST", token, **body(content="x")) for n in range(half)]
     said = together(calls)
-    done = statuses(said[: site.many // 2])
+    done = statuses(said[:half])
     assert done.pop(200) == 1
     assert set(done) <= {401, 403}
-    assert set(statuses(said[site.many // 2 :])) <= {200, 401}
+    assert set(statuses(said[half:])) <= {200, 401}
     assert site.rows("SELECT * FROM account") == []
     assert site.rows("SELECT id FROM comment WHERE user_id IS NOT NULL OR nickname <> ''") == []
     site.visitor.authorization = None
@@ -367,9 +347,8 @@ def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
 @race()
 def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
     site.say()
-    said = together(
-        [site.call("/comments/1/report", n % 4, reason="rude") for n in range(site.many)]
-    )
+    path = "/comments/1/report"
+    said = together([site.call(path, n % 4, reason="rude") for n in range(site.many)])
     assert statuses(said) == {200: site.many}
     assert site.rows("SELECT count(*) FROM report") == [4]
 
@@ -377,26 +356,24 @@ def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
 @race()
 def a_page_that_moves_takes_all_with_it(site: Site, chance: Random) -> None:
     """Comments, likes and views of two pages that are merged, and parted, meanwhile."""
+    quarter = site.many // 4
     inside.add_account(site.app, OWNER, "Owner", CANARY, "admin")
     owner = inside.token_of(site.app, OWNER, "admin")
     for page in "ab":
         site.say(f"first on {page}", page_url=f"/{page}/")
     calls = []
-    for n in range(site.many // 4):
+    for n in range(quarter):
         page = f"/{'ab'[n % 2]}/"
         calls.append(site.call("/comments", n, **body(content=f"{n}", page_url=page)))
         calls.append(site.call("/page/like", n, page_url=page))
         calls.append(site.call(f"/comments?url={page}", n, "GET"))
         wish = {"page_url": chance.choice(["/a/", "/b/"]), "merge": True}
-        calls.append(site.call(f"/admin/pages/{n % 3 + 1}", n, "PATCH", bearer=owner, **wish))
+        calls.append(site.call(f"/admin/pages/{n % 3 + 1}", n, "PATCH", owner, **wish))
     chance.shuffle(calls)
-    said = together(calls)
-    assert set(statuses(said)) <= {200, 404}
+    assert set(statuses(together(calls))) <= {200, 404}
     site.app.tick()
-    assert site.rows("SELECT count(*) FROM comment") == [2 + site.many // 4]
-    assert site.rows("SELECT sum(total), sum(views) FROM page") == [
-        (2 + site.many // 4, site.many // 4)
-    ]
+    assert site.rows("SELECT count(*) FROM comment") == [2 + quarter]
+    assert site.rows("SELECT sum(total), sum(views) FROM page") == [(2 + quarter, quarter)]
 
 
 @pytest.fixture
