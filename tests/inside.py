@@ -6,6 +6,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, TextIO
@@ -157,6 +158,22 @@ def statements(app: App) -> Iterator[list[str]]:
     yield asked
     for connection in (app.house.store.writer, app.house.store.db):
         connection.set_trace_callback(None)
+
+
+def recount(app: App) -> None:
+    """Counts anew what comments and pages have, after rows were written past the service."""
+    with app.house.store.writing():
+        app.house.store.recount()
+
+
+def seat(app: App, many: int) -> None:
+    """So many may write, and hash passwords, at once."""
+    app.house.store.seats = app.house.hashing.seats = threading.Semaphore(many)
+
+
+def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Those on which the service writes, and reads for this thread."""
+    return app.house.store.writer, app.house.store.db
 
 
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:

@@ -1,7 +1,7 @@
 """The ends of what there can be: rows that another program spoilt, settings that make no sense,
 threads without end. What is spoilt hurts itself alone; what is huge costs no more than its part."""
 
-import functools
+import configparser
 import json
 import os
 import re
@@ -14,24 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import inside
 import pytest
 import webtest
 from conftest import CANARY, START, Campaign, Outside, Visitor
-from test_admin import Judge, new_admin
+from serving import instead_of_serving
+from test_admin import Judge
 
-import commentd
-from commentd import (
-    App,
-    Config,
-    World,
-    as_artalk,
-    as_commentd,
-    as_isso,
-    as_waline,
-    as_wordpress,
-    encoded,
-    make_app,
-)
+from commentd import App, Config, World, example_config, main, make_app
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +38,40 @@ USUAL: dict[str, Any] = {
 SCRIPT = "<script>alert(1)</script>"
 
 
-# Rows that are spoilt
+OWNER = "owner@example.com"
+FORMATS = ["commentd", "waline", "artalk", "isso", "wordpress"]
 
 
 def world_of(outside: Outside) -> World:
     """Webhooks are taken by nobody."""
     return replace(outside.world, fetch=lambda *_, **__: (200, b""))
+
+
+def new_admin(app: App, email: str = OWNER, nickname: str = "Owner") -> str:
+    """The token of a new admin."""
+    inside.add_account(app, email, nickname, CANARY, "admin")
+    return inside.token_of(app, email, "admin")
+
+
+@pytest.fixture
+def exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> Callable[[App, str], bytes]:
+    """What `commentd export FORMAT --emails` prints."""
+
+    def export(app: App, name: str) -> bytes:
+        monkeypatch.setenv("COMMENTD_DATABASE_PATH", inside.database_path(app))
+        monkeypatch.setenv("COMMENTD_SITE_ORIGINS", BLOG)
+        capsysbinary.readouterr()
+        code = main(["export", name, "--emails"])
+        printed, errors = capsysbinary.readouterr()
+        assert code == 0, errors
+        return printed
+
+    return export
+
+
+# Rows that are spoilt
 
 
 class Half:
@@ -118,8 +136,8 @@ class Half:
         self.app.deliver()
         self.app.tick()
         self.outside.mail_fails_with = None
-        with self.app.house.store.writing():
-            self.app.house.store.note_import("isso", self.name, first)
+        imported = "INSERT INTO import (product, product_id, comment_id, original)"
+        inside.sql(self.app, f"{imported} VALUES ('isso', ?, ?, '')", self.name, first)
 
 
 Key = dict[str, Any]
@@ -138,18 +156,14 @@ def rows_of(path: Path) -> list[tuple[str, Key]]:
     return sorted(found, key=str)
 
 
-@pytest.fixture(scope="module")
-def blog(tmp_path_factory: pytest.TempPathFactory) -> "Blog":
-    return Blog(tmp_path_factory.mktemp("blog"))
-
-
 class Blog:
     """A database in which two halves live, and what of it belongs to the one that is spoilt."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir()
         self.path, self.outside = folder / "commentd.db", Outside()
         with closing(self.opened(self.path)) as app:
-            token, _ = new_admin(app)
+            token = new_admin(app)
             self.owner = {"Authorization": f"Bearer {token}"}
             owner = webtest.TestApp(app)
             owner.authorization = ("Bearer", token)
@@ -157,7 +171,7 @@ class Blog:
             before = rows_of(self.path)
             Half(app, self.outside, owner, "spoilt").live()
             new_admin(app, "second@example.com", "Second")
-            commentd.new_admin_link(app.house.store, app.house.world, "third@example.com")
+            inside.admin_link(app, "third@example.com")
         shared = ("budget", "day", "token")
         rows = [(t, key) for t, key in rows_of(self.path) if t in shared or (t, key) not in before]
         self.cells = []
@@ -177,7 +191,9 @@ class Blog:
     def opened(self, path: Path) -> App:
         folder = str(path.parent / "backups")
         config = Config(database_path=str(path), backup_folder=folder, **USUAL)
-        return make_app(config, world_of(self.outside), rounds=1)
+        app = make_app(config, world_of(self.outside), rounds=1)
+        inside.connections(app)[0].execute("PRAGMA synchronous = OFF")
+        return app
 
 
 NUMBERS = [2**63 - 1, -(2**63), -1, 0, 1, 2, 3, 10**12, -(10**12)]
@@ -207,18 +223,10 @@ def spoil(path: Path, table: str, key: Key, column: str, value: Any) -> bool:
 class Look:
     """All that a blog still has to do when a row was spoilt; `faults` is what it did not."""
 
-    def __init__(self, app: App, blog: Blog) -> None:
-        self.app, self.blog, self.faults = app, blog, list[str]()
+    def __init__(self, app: App, blog: Blog, export: Callable[[App, str], bytes]) -> None:
+        self.app, self.blog, self.export, self.faults = app, blog, export, list[str]()
         self.client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.9"})
         self.seen: dict[str, set[str]] = {}  # of the good half, by what was asked
-        self.turns, due_letter = 0, app.house.store.due_letter
-
-        def counted(now: int) -> Any:
-            self.turns += 1
-            assert self.turns < 300, "the postman goes round in a circle"
-            return due_letter(now)
-
-        app.house.store.due_letter = counted  # type: ignore[method-assign]
 
     def ask(self, path: str, method: str = "GET", headers: Any = None, **form: Any) -> Any:
         ask = self.client.get if method == "GET" else getattr(self.client, f"{method.lower()}_json")
@@ -236,14 +244,14 @@ class Look:
         return value
 
     def does(self, what: str, work: Callable[[], Any]) -> Any:
-        self.turns = 0
         try:
             return work()
         except Exception as error:
             self.faults.append(f"{what}: {type(error).__name__} {str(error)[:80]}")
 
     def look(self) -> None:
-        self.blog.outside.letters.clear()
+        letters = self.blog.outside.letters
+        letters.clear()
         for url in ("/good/", "/spoilt/"):
             for view in ("flat", "threads"):
                 for sort in ("newest", "likes"):
@@ -261,16 +269,14 @@ class Look:
             self.blog.outside.time += wait
             self.does("tick", self.app.tick)
             self.does("deliver", self.app.deliver)
+            assert len(letters) < 300, "the same email goes out again and again"
         whole = {"good@example.com", "fresh@example.com", "owner@example.com"}
-        self.seen["letters"] = whole & {each.recipient for each in self.blog.outside.letters}
+        self.seen["letters"] = whole & {each.recipient for each in letters}
         self.does("keep", self.app.keep)
-        store, config = self.app.house.store, self.app.house.config
-        for export in (as_commentd, as_waline, as_artalk, as_isso, as_wordpress):
-            make = functools.partial(export, store, config, True)
-            text = self.does(export.__name__, lambda make=make: b"".join(encoded(make())))
+        for name in FORMATS:
+            text = self.does(name, lambda name=name: self.export(self.app, name))
             found = re.findall(rb"pills and cheap good [0-9]+", text or b"")
-            self.seen[export.__name__] = {each.decode() for each in found}
-            store.db.rollback()
+            self.seen[name] = {each.decode() for each in found}
         self.does("close", self.app.close)
 
     def work(self) -> None:
@@ -317,17 +323,14 @@ ADMIN = [
 
 
 def test_a_row_that_was_spoilt_hurts_itself_alone(
-    blog: Blog, tmp_path: Path, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, campaign: Campaign, exported: Callable[[App, str], bytes]
 ) -> None:
-    monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
-    monkeypatch.setattr(commentd, "sync", lambda path: None)
+    blog = Blog(tmp_path / "blog")
     begun, path = blog.outside.time, tmp_path / "commentd.db"
 
     def looked() -> Look:
         blog.outside.time = begun
-        app = blog.opened(path)
-        app.house.store.writer.execute("PRAGMA synchronous = OFF")
-        look = Look(app, blog)
+        look = Look(blog.opened(path), blog, exported)
         look.look()
         return look
 
@@ -335,7 +338,7 @@ def test_a_row_that_was_spoilt_hurts_itself_alone(
     usual = looked()
     assert usual.faults == []
     assert usual.seen["letters"] >= {"good@example.com", "fresh@example.com"}
-    for chance in campaign.rounds(5):
+    for chance in campaign.rounds(3):
         table, keys, column, values = chance.choice(blog.cells)
         key, value = chance.choice(keys), chance.choice(values)
         for file in tmp_path.glob("commentd.db*"):
@@ -368,6 +371,17 @@ WORDS = [
 KEPT = "Canary-in-the-settings"  # in each secret
 
 
+PLACES = {("database", "path"), ("backup", "folder"), ("server", "listen")}
+SECRETS = {("token", "key"), ("mail", "password"), ("captcha", "secret")}
+SECRETS |= {("webhook", "url"), ("webhook", "secret")}
+
+
+def all_settings() -> list[tuple[str, str]]:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(re.sub(r"(?m)^#(\w+ =)", r"\1", example_config()))
+    return [(section, key) for section in parser.sections() for key in parser[section]]
+
+
 def test_any_settings_are_served_or_refused_in_a_sentence(
     tmp_path: Path,
     campaign: Campaign,
@@ -376,18 +390,17 @@ def test_any_settings_are_served_or_refused_in_a_sentence(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commentd, "assets_in", functools.cache(commentd.assets_in))
-    ours = functools.partial(make_app, world=world_of(outside), rounds=1)
-    monkeypatch.setattr(commentd, "make_app", ours)
     faults: list[str] = []
-    monkeypatch.setattr(commentd, "serve_until_stopped", lambda *made: faults.extend(used(*made)))
+    instead_of_serving(monkeypatch, world_of(outside), lambda app: faults.extend(misused(app)))
+    known = all_settings()
+    assert {*known} >= SECRETS | PLACES
     for name in [name for name in os.environ if name.startswith("COMMENTD_")]:
         monkeypatch.delenv(name)
     for chance in campaign.rounds(20):
-        told = chance.sample(sorted(commentd.SETTINGS), chance.choice([1, 1, 2]))
+        told = chance.sample(known, chance.choice([1, 1, 2]))
         values = {name: chance.choice(WORDS) for name in told}
         for name in told:
-            if commentd.SETTINGS[name].metadata["secret"]:
+            if name in SECRETS:
                 values[name] = chance.choice(["", "https://x.example/"]) + KEPT + values[name]
         file, environ = tmp_path / "commentd.ini", {"COMMENTD_CAPTCHA_PROVIDER": "none"}
         environ["COMMENTD_SERVER_LISTEN"] = "127.0.0.1:0"
@@ -400,7 +413,7 @@ def test_any_settings_are_served_or_refused_in_a_sentence(
         with pytest.MonkeyPatch.context() as patch:
             for name, text in environ.items():
                 patch.setenv(name, text)
-            code = commentd.main([])
+            code = main([])
         printed, sentence = capfd.readouterr()
         campaign.figures[f"exit code {code}"] += 1
         assert faults == [], values
@@ -414,33 +427,21 @@ def test_any_settings_are_served_or_refused_in_a_sentence(
             shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-PLACES = {("database", "path"), ("backup", "folder"), ("server", "listen")}
-
-
 def spelt(name: tuple[str, str]) -> str:
     return "_".join(name).upper()
 
 
-def used(app: App, server: Any) -> Iterator[str]:
-    """What does not work of a service that has started."""
-    commentd.greet(app, server)
-    try:
-        yield from misused(app)
-    finally:
-        server.close()
-        server.trigger.close()
-        server.task_dispatcher.shutdown(timeout=5)
-
-
 def misused(app: App) -> Iterator[str]:
-    client, provider = webtest.TestApp(app), app.house.config.captcha_provider
+    """What does not work of a service that has started."""
+    client = webtest.TestApp(app)
+    provider = client.get("/captcha").json["provider"]
     words = {"email": "ann@example.com", "nickname": "Ann", "password": CANARY}
     said = {**words, "page_url": "/p/", "content": "hi https://a.example/", "captcha_token": "x"}
     for path in ("/comments", "/auth/register", "/auth/login", "/comments"):
         status = client.post_json(path, said, expect_errors=True).status_int
-        if status >= 500 and not (status == 503 and provider in commentd.SITEVERIFY):
+        if status >= 500 and not (status == 503 and provider == "hcaptcha"):
             yield f"POST {path}: {status}"
-    token, _ = new_admin(app)
+    token = new_admin(app)
     for path in ("/", "/comments?url=/p/&view=threads", "/feed.atom", "/thread?url=/p/", "/admin"):
         if (status := client.get(path, expect_errors=True).status_int) not in (200, 404):
             yield f"GET {path}: {status}"
@@ -496,12 +497,19 @@ HUGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    ["deep", "in circles", *(pytest.param(s, marks=pytest.mark.long) for s in ("wide", "flat"))],
+)
 def test_what_is_huge_is_answered_in_pieces(
-    config: Config, outside: Outside, campaign: Campaign, shape: str
+    config: Config,
+    outside: Outside,
+    campaign: Campaign,
+    shape: str,
+    exported: Callable[[App, str], bytes],
 ) -> None:
     """Four times as much is no larger an answer, and no more statements; none recurses."""
-    most = 25_000 if campaign.seconds else 400
+    most = 25_000 if campaign.seconds else 250
     told: dict[str, list[tuple[int, int]]] = {}
     for n in (most, 4 * most):
         path = Path(config.database_path).with_name(f"{n}.db")
@@ -509,16 +517,14 @@ def test_what_is_huge_is_answered_in_pieces(
         make_app(each, world_of(outside), rounds=1).close()
         grown(path, shape, n)
         with closing(make_app(each, world_of(outside), rounds=1)) as app:
-            store = app.house.store
-            store.writer.execute("PRAGMA synchronous = OFF")
-            with store.writing():
-                mended = store.recount()
-            assert mended or shape == "in circles"
-            token, _ = new_admin(app)
+            inside.recount(app)
+            token = new_admin(app)
             client = webtest.TestApp(app)
             client.get("/health")
             asked: list[str] = []
-            store.db.set_trace_callback(asked.append)
+            writer, reader = inside.connections(app)
+            writer.execute("PRAGMA synchronous = OFF")
+            reader.set_trace_callback(asked.append)
             for path_ in HUGE:
                 client.authorization = ("Bearer", token) if "/admin/" in path_ else None
                 asked.clear()
@@ -529,9 +535,9 @@ def test_what_is_huge_is_answered_in_pieces(
             said = {"page_url": "/big/", "nickname": "Lu", "content": "the last", **parent}
             for _ in range(2):
                 asked.clear()
-                store.writer.set_trace_callback(asked.append)
+                writer.set_trace_callback(asked.append)
                 done = client.post_json("/comments", {**said, "captcha_token": "x"}).json
-                store.writer.set_trace_callback(None)
+                writer.set_trace_callback(None)
             told.setdefault("write", []).append((0, len(asked)))
             form = {"edit_token": done["edit_token"]}
             client.delete_json(f"/comments/{done['comment']['id']}", form)
@@ -540,9 +546,8 @@ def test_what_is_huge_is_answered_in_pieces(
             client.post_json("/admin/comments", form)
             client.post_json("/admin/comments", {**form, "status": "visible"})
             app.tick()
-            for export in (as_commentd, as_artalk, as_isso):
-                assert sum(map(len, export(store, each, False))) > n
-                store.db.rollback()
+            for name in ("commentd", "artalk", "isso"):
+                assert len(exported(app, name)) > n
         campaign.figures["rows"] += 6 * n
     for path_, ((size, count), (more, counted)) in told.items():
         assert more < 1.2 * size + 2000, path_
@@ -564,16 +569,16 @@ TURNED = "\u202e\u2066\u202b"  # only a comment may hold them
 
 @pytest.mark.parametrize("kind", LETTERS)
 def test_the_longest_of_everything_goes_everywhere(
-    config: Config, outside: Outside, kind: str
+    config: Config, outside: Outside, kind: str, exported: Callable[[App, str], bytes]
 ) -> None:
     """What is written at all limits at once is read, searched, mailed, judged and exported."""
     letters = LETTERS[kind]
     name = (letters * 64)[: 256 // max(len(c.encode()) for c in letters)][:64].rstrip("\u200d")
     url = "/" + (letters * 2048)[:2046].rstrip("\u200d") + "/"
     text = (TURNED + letters * 10_000)[:10_000]
-    more = {**USUAL, "comments_max_length": 10_000, "notify_owner": ("owner@example.com",)}
+    more = {**USUAL, "comments_max_length": 10_000, "notify_owner": (OWNER,)}
     with closing(make_app(replace(config, **more), world_of(outside), rounds=1)) as app:
-        visitor, (token, _) = Visitor(app), new_admin(app)
+        visitor, token = Visitor(app), new_admin(app)
         email = f"{'e' * 64}@{'h' * 62}.{'h' * 62}.{'h' * 60}.cn"
         said = {"page_url": url, "nickname": name, "email": email, "content": text}
         said["website"] = "https://example.com/" + "x" * 2028
@@ -589,7 +594,7 @@ def test_the_longest_of_everything_goes_everywhere(
         say(parent_id=first["id"], email="")
         visitor.post_json(f"/comments/{first['id']}/report", {"reason": (letters * 500)[:500]})
         app.deliver()
-        assert {letter.recipient for letter in outside.letters} == {"owner@example.com", email}
+        assert {letter.recipient for letter in outside.letters} == {OWNER, email}
         query = {"url": url}
         for path in ("/comments", "/thread", "/feed.atom", "/pages"):
             if len(urllib.parse.urlencode(query)) < 8000:
@@ -602,6 +607,14 @@ def test_the_longest_of_everything_goes_everywhere(
         assert [each["id"] for each in found] == [2, 1]
         for path in ("pages", "audit", "figures"):
             owner.get(f"/admin/{path}")
-        for export in (as_commentd, as_waline, as_artalk, as_isso, as_wordpress):
-            assert b"".join(encoded(export(app.house.store, app.house.config, True)))
-            app.house.store.db.rollback()
+        for name in FORMATS:
+            assert exported(app, name)
+
+
+def test_an_export_does_not_wait_for_itself_when_it_ends(
+    app: App, visitor: Visitor, exported: Callable[[App, str], bytes]
+) -> None:
+    """It would keep the writers of the service waiting, whose turn it holds meanwhile."""
+    visitor.say()
+    assert b"hi" in exported(app, "commentd")
+    assert Path(inside.database_path(app) + "-wal").stat().st_size == 0
