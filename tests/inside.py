@@ -6,7 +6,8 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 import functools
 import logging
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any, TextIO
 
 import commentd
@@ -17,7 +18,9 @@ from commentd import (
     App,
     LogLine,
     OnceAMinute,
+    budget,
     hashed,
+    judging_link,
     make_token,
     new_admin_link,
     password_scheme,
@@ -92,11 +95,55 @@ def moderate(app: App, comment_id: int, status: str) -> None:
         app.house.store.judge(comment_id, status, now(app))
 
 
+def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
+    """The path of a link that emails to an admin hold."""
+    comment = app.house.store.comment(comment_id)
+    assert comment
+    return "/mail?" + judging_link(app.house, comment, status, "en", email).partition("?")[2]
+
+
+def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
+    """Lets `act` overtake the next request that writes, when all is ready to be written."""
+    store = app.house.store
+    writing = store.writing
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        store.writing = writing
+        act()
+        with writing():
+            yield
+
+    store.writing = held
+
+
+@contextmanager
+def statements(app: App) -> Iterator[list[str]]:
+    """The SQL that the service runs meanwhile."""
+    asked: list[str] = []
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(asked.append)
+    yield asked
+    for connection in (app.house.store.writer, app.house.store.db):
+        connection.set_trace_callback(None)
+
+
+def term_number(app: App, term: str) -> int:
+    """What the database knows a term of the spam filter as."""
+    return token_hash(app.house.key, term)
+
+
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
     statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
     sql(app, statement, 0, fine, spam, now(app))
     sql(app, statement, token_hash(app.house.key, term), 0, spam, now(app))
+
+
+def use_up(app: App, limit: str, times: int) -> None:
+    """Counts so many requests of all clients together against a rate limit."""
+    with app.house.store.writing():
+        assert not any(budget(app.house, now(app), (limit, "", 1)) for _ in range(times))
 
 
 def rate_limits() -> set[int]:
