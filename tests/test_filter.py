@@ -411,7 +411,7 @@ ACTIONS = st.one_of(
 )
 
 
-@given(actions=st.lists(ACTIONS, max_size=12))
+@given(actions=st.lists(ACTIONS, max_size=8))
 @how(suppress_health_check=list(HealthCheck))
 def test_after_any_judgements_it_knows_what_stands_and_when_all_are_undone_nothing(
     app: App, db: sqlite3.Connection, actions: list[Any]
