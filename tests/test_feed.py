@@ -463,7 +463,8 @@ def test_readers_in_browsers_may_fetch_the_feed(visitor: Crawler) -> None:
 
 
 TAGS: dict[str, dict[str, str]] = {
-    **dict.fromkeys(("head", "title", "body", "main", "header", "nav", "h1", "p", "b", "bdi"), {}),
+    **{name: {} for name in ("head", "title", "body", "main", "header", "nav")},
+    **{name: {} for name in ("h1", "p", "b", "bdi")},
     "html": {"lang": "[a-z-]{2,5}", "dir": "ltr|rtl"},
     "meta": {"charset": ".*", "name": ".*", "content": ".*"},
     "link": {"rel": "icon|stylesheet|alternate|canonical|prev|next", "href": ".*", "type": ".*"},
