@@ -252,7 +252,12 @@ def again(town: Town) -> Iterator[Callable[[], object]]:
     path = inside.database_path(town.app)
     with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(":memory:")) as kept:
         db.backup(kept)
-        yield lambda: kept.backup(db)
+
+        def back() -> None:
+            town.app.tick()  # which writes the views that wait
+            kept.backup(db)
+
+        yield back
 
 
 def required(operation: Any) -> dict[str, Any]:
