@@ -55,9 +55,14 @@ def sql(app: App, statement: str, *values: Any) -> list[Any]:
         return db.execute(statement, values).fetchall()
 
 
+def stored_password(app: App, email: str, password: str) -> str:
+    """What the database keeps of a password; `password` as it is sent."""
+    return hashed(password, password_scheme(app.house.rounds, app.house.key, email))
+
+
 def add_account(app: App, email: str, nickname: str, password: str, role: str = "user") -> int:
     """The id of a verified account that was made without emails; `password` as it is sent."""
-    stored = hashed(password, password_scheme(1, app.house.key, email))
+    stored = stored_password(app, email, password)
     with app.house.store.writing():
         app.house.store.make_admin(email, nickname, stored, now(app))
     sql(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
