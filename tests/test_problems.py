@@ -258,7 +258,7 @@ def test_no_query_disturbs_a_route(eve: Eve) -> None:
     odd = ["=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]
     for route in GETS:
         path, headers = route.url, token_header(eve, route)
-        for query in some([*QUERIES, *odd], 12, route):
+        for query in some([*QUERIES, *odd], 6, route):
             answer = eve.get(f"{path}?{query}", headers=headers, expect_errors=True)
             assert answer.status_int in (200, 400) or path in OFF, (path, query)
         for query in ("url=/" + "x" * 8192, "url=/" + "%20" * 2731):
@@ -319,7 +319,7 @@ def test_any_path_and_query_are_answered(visitor: Visitor, campaign: Campaign) -
             raw(visitor, b"/" + path, query, method)
             raw(visitor, b"/comments", b"url=" + query, method)
 
-    for chance in campaign.rounds(2):
+    for chance in campaign.rounds(1):
         by_chance(ask, chance, st.binary(max_size=40), st.binary(max_size=40))
 
 
@@ -338,7 +338,8 @@ def assert_shared(path: str, answer: Any) -> None:
 def test_a_method_that_a_path_does_not_have_is_405(eve: Eve) -> None:
     for route in ROUTES:
         allowed = {r.method for r in ROUTES if like(r.path).fullmatch(route.url)}
-        for method in {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"} - allowed:
+        others = {"GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"} - allowed
+        for method in some(sorted(others), 2, route):
             answer = eve.request(route.url, method=method, expect_errors=True)
             assert (answer.status_int, answer.json["code"]) == (405, "method_not_allowed")
             assert set(answer.headers["Allow"].split(",")) == allowed
@@ -449,7 +450,7 @@ def test_a_refusal_repeats_nothing_that_was_sent(eve: Eve) -> None:
 def test_no_reply_sets_a_cookie_leads_elsewhere_or_stands_in_a_frame(eve: Eve) -> None:
     for route in ROUTES:
         for path in (route.url, route.url + "?url=/&next=https://evil.example"):
-            for headers in ({}, token_header(eve, route), {"Origin": "https://evil.example"}):
+            for headers in (token_header(eve, route), {"Origin": "https://evil.example"}):
                 body = {} if route.method == "GET" else {"params": b"{}"}
                 kind = {"Content-Type": "application/json"} if body else {}
                 call = getattr(eve, route.method.lower())
@@ -514,7 +515,7 @@ def permissions_of(eve: Eve, route: Route) -> None:
     else:
         assert nobody.status_int != 401, str(route)
     altered = f"Bearer {eve.town.tokens['user']}x"
-    for bad in ("Bearer", "Bearer ", "Bearer x", "bearer a.b.c", altered):
+    for bad in some(["Bearer", "Bearer ", "Bearer x", "bearer a.b.c", altered], 2, route):
         response = call(bad)
         if route.permission == "public":
             assert response.status_int == nobody.status_int, str(route)
