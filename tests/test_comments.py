@@ -265,19 +265,22 @@ def test_the_owner_may_ask_for_an_account(ann: Visitor, app: App) -> None:
 
 def test_a_bad_token_is_never_silently_anonymous(ann: Visitor, outside: Outside) -> None:
     good = ann.authorization[1]
-    outside.time += 7 * 86400
-    tokens = {"", "x", "a.b.c", good, good[:-4] + "AAAA"}  # the good one has expired
-    outside.time -= 7 * 86400
-    ann.post_json("/auth/logout", {})
     ann.authorization = None
-    for later in (0, 7 * 86400):
-        outside.time += later
-        for token in tokens:
-            headers = {"Authorization": f"Bearer {token}"}
-            r = ann.post_json("/comments", BODY, headers=headers, status=401)
-            assert r.json == {"error": "登录已失效，请重新登录", "code": "token_invalid"}
-            assert r.headers["WWW-Authenticate"] == "Bearer"
-            ann.get("/comments", {"url": PAGE}, headers=headers, status=401)
+
+    def refused(token: str) -> None:
+        headers = {"Authorization": f"Bearer {token}"}
+        r = ann.post_json("/comments", BODY, headers=headers, status=401)
+        assert r.json == {"error": "登录已失效，请重新登录", "code": "token_invalid"}
+        assert r.headers["WWW-Authenticate"] == "Bearer"
+        ann.get("/comments", {"url": PAGE}, headers=headers, status=401)
+
+    for token in ("", "x", "a.b.c", good[:-4] + "AAAA"):
+        refused(token)
+    outside.time += 7 * 86400
+    refused(good)
+    outside.time -= 7 * 86400
+    ann.post_json("/auth/logout", {}, headers={"Authorization": f"Bearer {good}"})
+    refused(good)
     assert ann.listing()["total"] == 0
     said = ann.say(headers={"Authorization": "Basic dXNlcjpwYXNz"})  # which is no token
     assert said["comment"]["user_id"] is None
@@ -392,16 +395,6 @@ def test_a_retry_does_not_learn_what_moderators_think(visitor: Visitor, app: App
     assert double["comment"]["id"] == 1
 
 
-@pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
-def test_a_comment_beyond_the_limit_spends_no_captcha(visitor: Visitor, outside: Outside) -> None:
-    for i in range(5):
-        visitor.say(str(i), captcha_token=solved(visitor))
-    token = solved(visitor)
-    visitor.say(captcha_token=token, status=429)
-    outside.time += 60
-    visitor.say(captcha_token=token)
-
-
 # Whence
 
 
@@ -449,23 +442,23 @@ def test_readers_see_of_an_address_what_the_owner_says(visitor: Visitor, seen: s
     assert {c["ip"] for c in visitor.listing()["comments"]} == seen
 
 
-LOOPBACK = ("127.0.0.1/32",)
+# Which proxies are named, who connects, and whom X-Forwarded-For means.
 PROXIES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
     (): [("203.0.113.7", "198.51.100.1", "203.0.113.7")],
     ("10.0.0.1/32",): [("203.0.113.7", "198.51.100.1", "203.0.113.7")],
-    LOOPBACK: [
-        ("127.0.0.1", "198.51.100.1", "198.51.100.1"),
+    ("127.0.0.1/32",): [
         ("::ffff:127.0.0.1", "198.51.100.1", "198.51.100.1"),
         ("127.0.0.1", "1.1.1.1, 8.8.8.8,198.51.100.1", "198.51.100.1"),
         ("127.0.0.1", "198.51.100.1:4711", "198.51.100.1"),
-        ("127.0.0.1", "[2001:db8::1]:4711", "2001:db8::1"),
-        ("127.0.0.1", "2001:DB8:0::1", "2001:db8::1"),
+        ("127.0.0.1", "[2001:DB8:0::1]:4711", "2001:db8::1"),
         ("127.0.0.1", "::ffff:198.51.100.1", "198.51.100.1"),
         ("127.0.0.1", "198.51.100.1, junk", ""),
         ("127.0.0.1", "198.51.100.1,", ""),
         ("127.0.0.1", "", "6.6.6.6"),  # it said X-Real-IP
     ],
-    (*LOOPBACK, "10.0.0.0/8"): [("127.0.0.1", "1.1.1.1, 198.51.100.1, 10.0.0.3", "198.51.100.1")],
+    ("127.0.0.1/32", "10.0.0.0/8"): [
+        ("127.0.0.1", "1.1.1.1, 198.51.100.1, 10.0.0.3", "198.51.100.1")
+    ],
     ("::1/128",): [("::1", "198.51.100.1", "198.51.100.1")],
     ("unix",): [("localhost", "198.51.100.1", "")],
 }
