@@ -502,7 +502,7 @@ def taught(database_after_twenty_clicks: Path, config: Config) -> None:
     shutil.copy(database_after_twenty_clicks, config.database_path)
 
 
-def passes(owner: Judge, visitor: Visitor, text: str) -> None:
+def assert_passes(owner: Judge, visitor: Visitor, text: str) -> None:
     say(visitor, text, nickname="Lu")
     assert held(owner) == ("visible", ""), text
 
@@ -529,7 +529,7 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
         for public in (said, *visitor.listing(limit=100)["comments"]):
             assert {"held", "learnt", "spam", "score", "reports"}.isdisjoint(public)
     for text in NEW_GOOD:
-        passes(owner, visitor, text)
+        assert_passes(owner, visitor, text)
     for text in NEW_SPAM:
         said = owner.widget.say(text, nickname="")  # what an admin writes is never held
         assert said["comment"]["status"] == "visible"
@@ -546,7 +546,7 @@ def test_an_owner_who_only_marks_spam_is_helped_too(owner: Judge, visitor: Visit
         say(visitor, text, nickname="Max")
         assert held(owner)[0] == "waiting"
     for text in NEW_GOOD:
-        passes(owner, visitor, text)
+        assert_passes(owner, visitor, text)
     # It hides nothing that readers saw before, and deletes nothing.
     visitor.served.tick()
     assert {*before} <= {*shown(visitor)}
@@ -561,7 +561,7 @@ def test_it_is_off_until_it_knows_twenty_with_five_of_each(
     active = good + bad >= 20 and min(good, bad) >= 5
     judge(owner, [say(visitor, f"Good words {n}") for n in range(good)], "visible")
     for number in range(bad):
-        passes(owner, visitor, f"Casino bonus for all {number}")
+        assert_passes(owner, visitor, f"Casino bonus for all {number}")
         judge(owner, [good + number + 1], "spam")
     assert figures(owner) == (good, bad, active)
     say(visitor, "Casino bonus for all of you", nickname="Lu")
@@ -572,7 +572,7 @@ def test_it_is_off_until_it_knows_twenty_with_five_of_each(
     if active:  # it stops when what it learnt is taken back
         judge(owner, [*range(good + 1, good + bad + 1)], "waiting")
         assert figures(owner) == (good, 0, False)
-        passes(owner, visitor, "Casino bonus for all of us")
+        assert_passes(owner, visitor, "Casino bonus for all of us")
 
 
 def test_the_owner_reads_the_score_and_the_words_that_made_it(
