@@ -399,6 +399,7 @@ ACTIONS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(actions=st.lists(ACTIONS, max_size=8))
 @how(suppress_health_check=list(HealthCheck))
 def test_after_any_judgements_it_knows_what_stands_and_when_all_are_undone_nothing(

@@ -409,6 +409,7 @@ def test_what_is_beyond_a_bound_is_refused(town: Town) -> None:
                 assert answer.text == FAILURE or answer.json["code"] in codes
 
 
+@pytest.mark.slow
 @long
 def test_what_is_at_a_bound_is_not_refused_for_it(town: Town, again: Callable[[], object]) -> None:
     for label in OPERATIONS:

@@ -710,6 +710,7 @@ REPEATED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ten_thousand_characters_of_anything_are_rendered() -> None:
     for piece in REPEATED:
         markup = safe_html((piece * 10_000)[:10_000])
