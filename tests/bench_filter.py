@@ -4,8 +4,8 @@ run by hand, such as `python tests/bench_filter.py Youtube0*.csv`.
 The files are as those of the YouTube Spam Collection (Alberto, Lochter, Almeida: TubeSpam, 2015;
 archive.ics.uci.edu/dataset/380): `COMMENT_ID,AUTHOR,DATE,CONTENT,CLASS`, where class 1 is spam.
 Each is a blog of its own, whose comments come in the order of the file. After some the owner
-looks: what is held he approves or marks as spam; what readers see he marks if it is spam, and
-leaves alone if it is good. Counted are the comments that came while the filter was active."""
+looks: what is held is approved or marked as spam. What readers see is marked if it is spam, and
+left alone if it is good. Counted are the comments that came while the filter was active."""
 
 import argparse
 import csv
@@ -22,7 +22,9 @@ import webtest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from commentd import App, Config, World, make_app, make_token
+import inside
+
+from commentd import Config, World, make_app
 
 OWNER, HOUR = "owner@example.com", 3600
 
@@ -42,10 +44,8 @@ class Said:
 def read(path: Path) -> list[Said]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [
-            Said(
-                plain(row["AUTHOR"])[:60] or "?", plain(row["CONTENT"])[:2000], row["CLASS"] == "1"
-            )
-            for row in csv.DictReader(file)
+            Said(plain(r["AUTHOR"])[:60] or "?", plain(r["CONTENT"])[:2000], r["CLASS"] == "1")
+            for r in csv.DictReader(file)
         ]
 
 
@@ -60,17 +60,14 @@ class Blog:
     """A service in this process, and its owner."""
 
     def __init__(self, folder: str) -> None:
-        self.time = 1_795_000_000
+        self.time, self.clicks = 1_795_000_000, 0
         config = Config(
             database_path=f"{folder}/commentd.db", captcha_provider="none", limits_enabled=False
         )
         world = World(now=lambda: self.time, send=lambda config, letter: None)
-        self.app: App = make_app(config, world, rounds=1)
-        store = self.app.house.store
-        with store.writing():
-            self.owner = store.make_admin(OWNER, "Owner", "", self.time)
+        self.app = make_app(config, world, rounds=1)
+        inside.add_account(self.app, OWNER, "Owner", "x", "admin")
         self.readers = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
-        self.clicks = 0
 
     def say(self, said: Said) -> None:
         self.time += HOUR
@@ -78,17 +75,10 @@ class Blog:
         answer = self.readers.post_json("/comments", {**body, "content": said.text}).json
         said.id, said.held = answer["comment"]["id"], answer["comment"]["status"] == "waiting"
 
-    def desk(self) -> webtest.TestApp:
-        desk = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
-        desk.authorization = (
-            "Bearer",
-            make_token(self.owner, self.app.house.key, self.time, "admin"),
-        )
-        return desk
-
     def look(self, news: list[Said]) -> bool:
-        """Judge what came; whether the filter is active from now on."""
-        desk = self.desk()
+        """Moderate what came; whether the filter is active from now on."""
+        desk = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
+        desk.authorization = ("Bearer", inside.token_of(self.app, OWNER, "admin"))
         for said in news:
             if said.is_spam or said.held:
                 wish = "spam" if said.is_spam else "visible"
@@ -134,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=10, help="the owner looks after so many")
-    parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")
+    parser.add_argument("--wrong", action="store_true", help="print what was moderated wrongly")
     options = parser.parse_args()
     all_said: list[Said] = []
     all_clicks = 0

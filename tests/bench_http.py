@@ -8,11 +8,9 @@ eight browser headers. All share this machine and take turns within a run; figur
 the turns, and those that differ by 15 % are equal. CPU ms: of the server, for a request."""
 
 import argparse
-import asyncio
 import contextlib
 import http.client
 import json
-import multiprocessing
 import os
 import random
 import re
@@ -151,24 +149,6 @@ def fill(path: Path, sizes: dict[int, int]) -> None:
         db.execute(f"UPDATE page SET (total, threads) = ({sums})")
 
 
-def seed(path: Path, comments: int) -> None:
-    fill(path, {1: comments})
-
-
-@contextmanager
-def process(folder: Path, *command: str) -> Iterator[tuple[int, str]]:
-    """A server in its own process: the process id, and where it listens."""
-    with subprocess.Popen(
-        [sys.executable, *command], cwd=folder, stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout
-            address = re.search(r"http://\S+", server.stdout.readline())
-            yield server.pid, address[0] if address else sys.exit("the service did not start")
-        finally:
-            server.terminate()
-
-
 def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     port = other.free_port()
@@ -194,14 +174,14 @@ def loaded(
     seconds: int,
     body: str = "",
     wait: float = 0,
-    etag: str = "",
+    **headers: str,
 ) -> Callable[[], Figures]:
     """Starts wrk; what is returned waits for its end, and until the server has done what nobody
     waits for any more."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
         script.write(SCRIPT)
     load = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30"]
-    load += ["-H", f"If-None-Match: {etag}"] if etag else []
+    load += [word for header in headers.items() for word in ("-H", ": ".join(header))]
     load += ["-s", script.name, f"{peer.address}/", path, str(random.randrange(1 << 30)), str(wait)]
     before = cpu_seconds(peer.pid)
     wrk = subprocess.Popen(load + [body] * bool(body), stdout=subprocess.PIPE, text=True)
@@ -248,7 +228,8 @@ def screen(peer: Peer, size: int, connections: int, seconds: int) -> Figures:
     known = "" if size else fetched(peer.address, path)[1].get("Etag", "")
     if not size and fetched(peer.address, path, **{"If-None-Match": known})[0] != 304:
         return Figures()
-    return loaded(peer, path, connections, seconds, etag=known)()
+    unchanged = {"If-None-Match": known} if known else {}
+    return loaded(peer, path, connections, seconds, **unchanged)()
 
 
 def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
@@ -263,10 +244,6 @@ def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
     peers |= {name: other.nginx(stack, name, answers) for name in NGINX}
     for it in other.others(stack, asked.peers, asked.only):
         peers[it.title] = stack.enter_context(other.filled(it, sizes))
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    (folder / "answer").write_bytes(answers["p/1"][2])
-    stock = stack.enter_context(process(folder, str(HOME / "tests/bench_peers.py"), "--stock"))
-    peers["stock waitress, a constant"] = Peer(*stock, SCREEN)
     names = [name for name in peers if asked.only.search(name)]
     every = product(asked.sizes, asked.connections, names)
     places = [each for each in every if each[0] or each[2] in NGINX + OURS]
@@ -462,141 +439,76 @@ def nothing() -> Figures:
 
 # Floods: one client sends as much as it can, and another reads and likes as a reader does.
 
-LONG = "/comments?url=/p/11000"  # a page of ten thousand comments
-LARGE_BODY = b"[" + b"{}," * 16_000 + b"{}]"
-
-
-def unknown_parameters(number: int) -> tuple[str, bytes]:
-    return f"GET {LONG}&view=threads&limit=100&nothing={number}", b""
-
-
-def large_responses(number: int) -> tuple[str, bytes]:
-    return f"GET {LONG}&limit=100&page={number % 400 + 1}&sort=oldest", b""
-
-
-def small_responses(number: int) -> tuple[str, bytes]:
-    return f"GET {LONG}&limit=1&page={number % 10_000 + 1}", b""
-
-
-def large_bodies(number: int) -> tuple[str, bytes]:
-    return "POST /comment/like", LARGE_BODY
-
-
-class Flood(NamedTuple):
-    """What one client sends: so many requests at once on each of so many connections."""
-
-    connections: int
-    request: Callable[[int], tuple[str, bytes]]
-    pipelined: int = 1
-
-
-FLOODS = {
-    "nothing": Flood(0, unknown_parameters),
-    "unknown parameters": Flood(200, unknown_parameters),
-    "large responses": Flood(16, large_responses),
-    "large bodies": Flood(64, large_bodies),
-    "pipelines": Flood(900, small_responses, 8),
+LONG = "/comments?url=/p/101000"  # a page of a hundred thousand comments
+FLOODS = {  # how many connections, and what is sent on each
+    "nothing": (0, "", ""),
+    "unknown parameters": (200, f"{LONG}&view=threads&limit=100&nothing={{any}}", ""),
+    "large responses": (16, f"{LONG}&limit=100&page={{page}}&sort=oldest", ""),
+    "large bodies": (64, "/comment/like", "[" + "{}," * 16_000 + "{}]"),
+    "connections": (900, f"{LONG}&limit=1&page={{page}}", ""),
 }
-# Where the one who floods and the reader connect from, and what a proxy there says of them.
+# Where the reader connects from (the other one from 127.0.0.1), and what a proxy says of both.
 CLIENTS = {
-    "peers": (("127.0.0.2", ""), ("127.0.0.3", "")),
-    "a proxy's word": (("127.0.0.1", "198.51.100.2"), ("127.0.0.1", "2001:db8::3")),
+    "peers": ("127.0.0.3", {}, {}),
+    "a proxy's word": (
+        "127.0.0.1",
+        {"X-Forwarded-For": "2001:db8::3"},
+        {"X-Forwarded-For": "198.51.100.2"},
+    ),
 }
+KINDS = "ready list", "unready list", "like"
 
 
-def raw_request(line: str, body: bytes, forwarded: str) -> bytes:
-    head = [f"{line} HTTP/1.1", "Host: comments.example", f"Content-Length: {len(body)}"]
-    if body:
-        head.append("Content-Type: application/json")
-    if forwarded:
-        head.append(f"X-Forwarded-For: {forwarded}")
-    return "\r\n".join([*head, "", ""]).encode() + body
-
-
-async def taken(reader: asyncio.StreamReader) -> None:
-    """One response, which nobody looks at."""
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
-    await reader.readexactly(int(length[1]) if length else 0)
-
-
-async def flooding(flood: Flood, port: int, client: tuple[str, str], sent: Any) -> None:
-    """Until the process is ended: each connection asks anew when it was answered or closed."""
-
-    async def connection(number: int) -> None:
-        place = {"local_addr": (client[0], 0), "limit": 1 << 18}
-        while True:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, **place)
-                with closing(writer):
-                    while True:
-                        for _ in range(flood.pipelined):
-                            number += flood.connections
-                            writer.write(raw_request(*flood.request(number), client[1]))
-                        for _ in range(flood.pipelined):
-                            await taken(reader)
-                            sent.value += 1
-            await asyncio.sleep(0.01)
-
-    await asyncio.gather(*map(connection, range(flood.connections)))
-
-
-def flood_process(flood: Flood, port: int, client: tuple[str, str], sent: Any) -> None:
-    spare_descriptors()
-    asyncio.run(flooding(flood, port, client, sent))
-
-
-def honest_times(port: int, client: tuple[str, str], seconds: float) -> dict[str, list[float]]:
+def honest_times(
+    port: int, source: str, headers: dict[str, str], seconds: float
+) -> dict[str, list[float]]:
     """The ms of each request of a reader, every one on a connection of its own."""
-    times: dict[str, list[float]] = {"ready list": [], "unready list": [], "like": []}
-    ends_at = time.monotonic() + seconds
-    number = 0
+    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    ends_at, number = time.monotonic() + seconds, 0
     while time.monotonic() < ends_at:
         number += 1
-        undo = str(number % 2 == 0).lower()
-        lines = {
-            "ready list": ("GET /comments?url=/p/1&page=2", b""),
-            "unready list": (f"GET /comments?url=/p/{number % 900 + 2}&limit=9&page=2", b""),
-            "like": ("POST /comment/like", f'{{"id": 5, "undo": {undo}}}'.encode()),
-        }
-        for kind, (line, body) in lines.items():
-            begun = time.monotonic()
-            with socket.create_connection(("127.0.0.1", port), 30, (client[0], 0)) as peer:
-                peer.sendall(raw_request(line, body, client[1]))
-                with closing(http.client.HTTPResponse(peer)) as response:
-                    with contextlib.suppress(OSError, http.client.HTTPException):
-                        response.begin()
-                        response.read()
-                    if response.status != 200:
-                        print(f"{kind}: {response.status}", file=sys.stderr)
+        requests = zip(
+            KINDS,
+            ("GET", "GET", "POST"),
+            (
+                "/comments?url=/p/1&page=2",
+                f"/comments?url=/p/{number % 900 + 2}&limit=9&page=2",
+                "/comment/like",
+            ),
+            (None, None, json.dumps({"id": 5, "undo": number % 2 == 0})),
+            strict=True,
+        )
+        for kind, method, path, body in requests:
+            begun, status = time.monotonic(), 0
+            server = http.client.HTTPConnection("127.0.0.1", port, 30, (source, 0))
+            with closing(server), contextlib.suppress(OSError, http.client.HTTPException):
+                server.request(method, path, body, headers | {"Content-Type": "application/json"})
+                with server.getresponse() as response:
+                    status = response.status
+                    response.read()
             times[kind].append((time.monotonic() - begun) * 1000)
+            if status != 200:
+                print(f"{kind}: {status}", file=sys.stderr)
         time.sleep(0.05)
     return times
 
 
 def flood(asked: argparse.Namespace, stack: ExitStack) -> None:
     settings = "trusted_proxy=127.0.0.1\n[limits]\nenabled=no\n"
-    kinds = "ready list", "unready list", "like"
-    columns = [f"{kind}, p50 and p99 ms" for kind in kinds]
+    seconds = asked.seconds * asked.turns
+    columns = [f"{kind}, p50 and p99 ms" for kind in KINDS]
     heading("One client sends", "told apart by", *columns, "of it answered a second", words=2)
-    for named, each in product(FLOODS, CLIENTS):
-        folder, port, command = prepared(stack, SMALL | {11_000: 10_000}, settings)
-        stack.enter_context(other.running(folder, port, command))
-        attacker, reader = CLIENTS[each]
-        sent = multiprocessing.Value("l", lock=False)
-        process = multiprocessing.Process(
-            target=flood_process, args=(FLOODS[named], port, attacker, sent), daemon=True
-        )
-        process.start()
-        time.sleep(2)
-        before = sent.value
-        begun = time.monotonic()
-        times = honest_times(port, reader, asked.seconds * asked.turns)
-        rate = (sent.value - before) / (time.monotonic() - begun)
-        process.terminate()
-        process.join()
-        cells = [f"{median(times[k]):.0f}, {quantiles(times[k], n=100)[-1]:.0f}" for k in kinds]
-        line(named, each, *cells, shown(rate))
+    for (named, (connections, path, body)), each in product(FLOODS.items(), CLIENTS):
+        source, reader, attacker = CLIENTS[each]
+        place = prepared(stack, SMALL | {101_000: 100_000}, settings)
+        peer = ours(stack, place)
+        ended = Figures  # no flood answers nothing
+        if connections:
+            ended = loaded(peer, path, connections, seconds + 2, body, **attacker)
+            time.sleep(2)
+        times = honest_times(place[1], source, reader, seconds)
+        cells = [f"{median(times[k]):.0f}, {quantiles(times[k], n=100)[-1]:.0f}" for k in KINDS]
+        line(named, each, *cells, shown(ended().rate))
         stack.close()
 
 

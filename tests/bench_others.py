@@ -1,25 +1,22 @@
 """What bench_http.py compares with, each in a process of its own: nginx with the very bytes of our
 answers, Isso and Waline as their manuals run them. Both keep one SQLite file, filled by SQL."""
 
-import contextlib
 import http.client
 import os
 import re
 import shutil
-import socket
 import sqlite3
-import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import bench_weight
+from bench_weight import free_port, running
 
 TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
 HTML = "<p>Thank you for this: the <em>second</em> way works here too.</p>"
@@ -82,29 +79,6 @@ def fetched(address: str, path: str, **headers: str) -> Answer:
         answer = server.getresponse()
         headers = {name.title(): value for name, value in answer.getheaders()}
         return answer.status, headers, answer.read()
-
-
-def free_port() -> int:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        return int(free.getsockname()[1])
-
-
-@contextmanager
-def running(folder: Path, port: int, command: Sequence[str | Path]) -> Iterator[int]:
-    """A server, when it listens: its process id."""
-    with (folder / "log").open("w") as log:
-        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
-    try:
-        while server.poll() is None:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                break
-            time.sleep(0.001)
-        else:
-            sys.exit(f"{command} does not start: {(folder / 'log').read_text()}")
-        yield server.pid
-    finally:
-        server.terminate()
-        server.wait()
 
 
 # As Debian's package sets it; `tuned` is what its owner could do.

@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from http.server import ThreadingHTTPServer
@@ -116,21 +116,27 @@ def front(files: dict[str, Path], port: int) -> Iterator[str]:
     server.server_close()
 
 
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return int(free.getsockname()[1])
+
+
 @contextmanager
-def running(data: Path, port: int, command: list[str | Path]) -> Iterator[None]:
-    """A server in its own process, when it listens."""
-    log = data / "log"
-    with log.open("w") as out, subprocess.Popen(command, cwd=data, stdout=out, stderr=out) as it:
-        try:
-            for _ in range(300):
-                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
-                time.sleep(0.1)
-            else:
-                sys.exit(f"{command} does not listen: {log.read_text()}")
-            yield
-        finally:
-            it.terminate()
+def running(folder: Path, port: int, command: Sequence[str | Path]) -> Iterator[int]:
+    """A server in its own process, when it listens: its process id."""
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    try:
+        while server.poll() is None:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.001)
+        else:
+            sys.exit(f"{command} does not start: {(folder / 'log').read_text()}")
+        yield server.pid
+    finally:
+        server.terminate()
+        server.wait()
 
 
 # What is compared: what each is made of, and how it is started and written to
@@ -158,8 +164,7 @@ class Product:
 
     def __init__(self, home: Path, data: Path, origin: str) -> None:
         self.home, self.data, self.origin = home, data, origin
-        with closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     def host(self, stack: ExitStack) -> str:
         """Where it is reached when it knows the conversation."""

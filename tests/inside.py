@@ -23,6 +23,7 @@ from commentd import (
     OnceAMinute,
     budget,
     hashed,
+    judging_link,
     mac,
     make_token,
     new_admin_link,
@@ -76,9 +77,14 @@ def sql(app: App, statement: str, *values: Any) -> list[Any]:
         return db.execute(statement, values).fetchall()
 
 
+def stored_password(app: App, email: str, password: str) -> str:
+    """What the database keeps of a password; `password` as it is sent."""
+    return hashed(password, password_scheme(app.house.rounds, app.house.key, email))
+
+
 def add_account(app: App, email: str, nickname: str, password: str, role: str = "user") -> int:
     """The id of a verified account that was made without emails; `password` as it is sent."""
-    stored = hashed(password, password_scheme(1, app.house.key, email))
+    stored = stored_password(app, email, password)
     with app.house.store.writing():
         app.house.store.make_admin(email, nickname, stored, now(app))
     sql(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
@@ -134,6 +140,13 @@ def moderate(app: App, comment_id: int, status: str) -> None:
         app.house.store.judge(comment_id, status, now(app))
 
 
+def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
+    """The path of a link that emails to an admin hold."""
+    comment = app.house.store.comment(comment_id)
+    assert comment
+    return "/mail?" + judging_link(app.house, comment, status, "en", email).partition("?")[2]
+
+
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
     """Lets `act` overtake the next request that writes, when all is ready to be written."""
     store = app.house.store
@@ -174,6 +187,11 @@ def seat(app: App, many: int) -> None:
 def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Those on which the service writes, and reads for this thread."""
     return app.house.store.writer, app.house.store.db
+
+
+def term_number(app: App, term: str) -> int:
+    """What the database knows a term of the spam filter as."""
+    return token_hash(app.house.key, term)
 
 
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:

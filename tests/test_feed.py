@@ -1,4 +1,4 @@
-"""Reading elsewhere: the feed, a thread as a plain page, and the sums for Prometheus."""
+"""Reading elsewhere: the feed, a thread as a plain page, and the figures for Prometheus."""
 
 import html
 import json
@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from test_admin import Judge, new_owner
 from test_letters import BLOG, LETTERS, SERVICE, USUAL
 
-import commentd
-from commentd import PAGE_POLICY, App, Config, make_app
+from commentd import PAGE_POLICY, App, Config, __version__, make_app
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
 TEXTS = [
     "</script><script>alert(1)</script>",
     "<!-- <script> -->]]><![CDATA[",
@@ -33,7 +34,7 @@ TEXTS = [
     "[x](javascript:alert(1)) ![x](https://evil.example/x.png) <img src=x onerror=alert(1)>",
     "* a\n* b\n\n> q\n\n```\n<b>\n```\n~~s~~ **b** `c` https://lu.example/?a=1&b=2",
 ]
-HIDDEN = ["spam", "deleted", "waiting"]
+PATHS = ("/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}")
 
 
 class Crawler(Visitor):
@@ -83,6 +84,9 @@ def posted(visitor: Visitor, **fields: Any) -> Any:
 ATOM = "{http://www.w3.org/2005/Atom}"
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 LASTING = "urn:commentd:[0-9a-f]{32}"
+# XML 1.0, section 2.2
+
+
 # XML 1.0, section 2.2
 CHARS = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 
@@ -146,6 +150,11 @@ def feed(visitor: Visitor, **query: Any) -> Feed:
     return Feed(visitor.get("/feed.atom", query))
 
 
+def number_of(entry: dict[str, str]) -> int:
+    """The id of a comment, which the link of its entry ends with."""
+    return int(entry["link"].rpartition("-")[2])
+
+
 def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside: Outside) -> None:
     first = said(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
     outside.time += 61
@@ -187,135 +196,145 @@ def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: C
     assert found.title == "Ann's <blog> & more"
     assert found.links["self"] == f"{SERVICE}/feed.atom"
     assert found.links["alternate"] == BLOG
-    assert [int(e["link"].rpartition("-")[2]) for e in found.entries] == numbers[:4:-1]
+    assert [number_of(entry) for entry in found.entries] == numbers[:4:-1]
     assert found.entries[0]["link"] == f"{BLOG}/p0/#comment-{numbers[-1]}"
     one = feed(visitor, url="/p0/")
     assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
 
 
-def test_the_feed_of_one_page_has_fifty_too(visitor: Crawler) -> None:
-    numbers = [said(visitor, f"c{n}") for n in range(52)]
-    found = feed(visitor, url=PAGE)
-    assert [int(e["link"].rpartition("-")[2]) for e in found.entries] == numbers[:1:-1]
+def test_the_feed_of_one_page_has_fifty_too_and_its_thread_says_what_does_not_fit(
+    visitor: Crawler,
+) -> None:
+    root = said(visitor, "root")
+    numbers = [said(visitor, f"c{n}", parent_id=root) for n in range(51)]
+    assert [number_of(entry) for entry in feed(visitor, url=PAGE).entries] == numbers[:0:-1]
+    assert [href for href in thread(visitor).hrefs if href.endswith(f"#comment-{root}")]
 
 
-@pytest.mark.parametrize("query", [{}, {"url": "/nobody/"}, {"url": "https://other.example/"}])
-def test_a_feed_of_nothing_is_a_feed(visitor: Crawler, query: dict[str, str]) -> None:
-    found = feed(visitor, **query)
-    assert found.entries == []
-    assert ("alternate" in found.links) == (query != {"url": "https://other.example/"})
+def test_a_feed_of_nothing_is_a_feed(visitor: Crawler) -> None:
+    other = {"url": "https://other.example/"}
+    for query in ({}, {"url": "/nobody/"}, other):
+        found = feed(visitor, **query)
+        assert found.entries == []
+        assert ("alternate" in found.links) == (query != other)
 
 
-def test_all_spellings_of_a_page_have_its_feed(visitor: Crawler) -> None:
-    number = said(visitor, "hi", page_url="/日记/x/")
+def test_all_spellings_of_a_page_have_its_feed_and_one_canonical_thread(visitor: Crawler) -> None:
+    number, link = said(visitor, "hi", page_url="/日记/x/"), f"{BLOG}/{quote('日记')}/x/"
     for url in ("/日记/x", f"{BLOG}/%E6%97%A5%E8%AE%B0/x/index.html?utm_source=y#z"):
         (entry,) = feed(visitor, url=url).entries
-        assert entry["link"] == f"{BLOG}/{quote('日记')}/x/#comment-{number}"
+        assert entry["link"] == f"{link}#comment-{number}"
+        page = thread(visitor, url, lang="de")
+        query = urlencode({"url": "/日记/x/", "page": 1})
+        assert page.links["canonical"] == f"{SERVICE}/thread?{query}"
+        assert page.hrefs == [link]
+        assert page.data["@id"] == link
 
 
-@pytest.mark.parametrize("page_url", ["/#/日记/x", "/app#!x"])
-def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(
-    visitor: Crawler, page_url: str
-) -> None:
-    number = said(visitor, "hi", page_url=page_url)
-    for n in range(51):
-        said(visitor, f"c{n}", page_url=page_url, parent_id=number)
-    link = BLOG + quote(page_url, safe="/#!")
-    assert {entry["link"] for entry in feed(visitor, url=page_url).entries} == {link}
-    page = thread(visitor, page_url)
-    assert link in page.hrefs
-    assert page.data["comment"][0]["@id"] == f"#comment-{number}"
+def test_a_page_that_is_a_route_in_the_fragment_is_linked_as_a_whole(visitor: Crawler) -> None:
+    for page_url in ("/#/日记/x", "/app#!x"):
+        number = said(visitor, "hi", page_url=page_url)
+        for n in range(51):
+            said(visitor, f"c{n}", page_url=page_url, parent_id=number)
+        link = BLOG + quote(page_url, safe="/#!")
+        assert {entry["link"] for entry in feed(visitor, url=page_url).entries} == {link}
+        page = thread(visitor, page_url)
+        assert link in page.hrefs
+        assert page.data["comment"][0]["@id"] == f"#comment-{number}"
 
 
-@pytest.mark.parametrize("status", HIDDEN)
-@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
-def test_what_is_hidden_is_told_nowhere(
-    visitor: Crawler, owner: Judge, status: str, path: str
-) -> None:
+def test_what_is_hidden_is_told_nowhere(visitor: Crawler, owner: Judge) -> None:
     said(visitor, "seen by all", nickname="Seen")
     number = said(visitor, "secret words", nickname="Nobody", website="https://hidden.example/")
-    assert "secret words" in visitor.get(path).text
-    judge(owner, number, status)
-    text = visitor.get(path).text
-    assert "seen by all" in text
-    assert not [word for word in ("secret", "Nobody", "hidden.example") if word in text]
-    assert f"comment-{number}" not in text
+    for status in ("spam", "deleted", "waiting"):
+        for path in PATHS:
+            assert "secret words" in visitor.get(path).text
+        judge(owner, number, status)
+        for path in PATHS:
+            text = visitor.get(path).text
+            assert "seen by all" in text
+            words = ("secret", "Nobody", "hidden.example", f"comment-{number}")
+            assert not [word for word in words if word in text], (status, path)
+        judge(owner, number, "visible")
 
 
-@pytest.mark.parametrize("path", ["/feed.atom", f"/thread?url={PAGE}"])
-def test_who_left_is_anonymous(app: App, ann: Visitor, path: str) -> None:
+def test_who_left_is_anonymous(app: App, ann: Visitor) -> None:
     ann.say("mine", nickname="Ann who left")
     ann.delete_json("/me", {"password": CANARY, "comments": "keep"})
-    text = Crawler(app).get(path).text
-    assert "mine" in text
-    assert "Anonymous" in text
-    assert "Ann who left" not in text
-    if path == "/feed.atom":
-        assert feed(Crawler(app)).entries[0]["name"] == "Anonymous"
+    for path in PATHS:
+        text = Crawler(app).get(path).text
+        assert "mine" in text
+        assert "Anonymous" in text
+        assert "Ann who left" not in text
+    assert feed(Crawler(app)).entries[0]["name"] == "Anonymous"
 
 
-@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
-def test_what_has_not_changed_is_not_sent_again(visitor: Crawler, path: str) -> None:
-    said(visitor, "first")
-    first = visitor.get(path)
-    etag = first.headers["ETag"]
-    assert re.fullmatch('"[0-9a-f]+"', etag)
-    for sent in (etag, f"W/{etag}", f'"x", {etag}'):
-        again = visitor.get(path, headers={"If-None-Match": sent}, status=304)
-        assert again.body == b""
-        assert again.headers["ETag"] == etag
-        assert again.headers["Cache-Control"] == first.headers["Cache-Control"]
-        assert again.headers["Vary"] == first.headers["Vary"]
-    assert visitor.get(path, headers={"If-None-Match": '"x"'}).body == first.body
-    head = visitor.head(path)
-    assert (head.headers["ETag"], head.body) == (etag, b"")
-    said(visitor, "second")
-    fresh = visitor.get(path, headers={"If-None-Match": etag}, status=200)
-    assert "second" in fresh.text
-    assert fresh.headers["ETag"] != etag
+def test_what_has_not_changed_is_not_sent_again(visitor: Crawler) -> None:
+    for number, path in enumerate(PATHS):
+        said(visitor, f"first {number}")
+        first = visitor.get(path)
+        etag = first.headers["ETag"]
+        assert re.fullmatch('"[0-9a-f]+"', etag)
+        for sent in (etag, f"W/{etag}", f'"x", {etag}'):
+            again = visitor.get(path, headers={"If-None-Match": sent}, status=304)
+            assert again.body == b""
+            for name in ("ETag", "Cache-Control", "Vary"):
+                assert again.headers[name] == first.headers[name]
+        assert visitor.get(path, headers={"If-None-Match": '"x"'}).body == first.body
+        head = visitor.head(path)
+        assert (head.headers["ETag"], head.body) == (etag, b"")
+        said(visitor, f"second {number}")
+        fresh = visitor.get(path, headers={"If-None-Match": etag}, status=200)
+        assert f"second {number}" in fresh.text
+        assert fresh.headers["ETag"] != etag
 
 
-@pytest.mark.parametrize("path", ["/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}"])
-def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler, path: str) -> None:
+def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler) -> None:
     said(visitor, "hi")
-    plain = visitor.get(path)
-    seconds = re.fullmatch(r"public, max-age=(\d+)", plain.headers["Cache-Control"])
-    assert seconds
-    assert 0 < int(seconds[1]) <= HOUR
-    assert {"Origin", "Authorization"} <= {*plain.headers["Vary"].split(", ")}
-    assert "Set-Cookie" not in plain.headers
-    signed = visitor.get(path, headers={"Authorization": "Bearer of-nobody"})
-    assert signed.body == plain.body
+    for path in PATHS:
+        plain = visitor.get(path)
+        seconds = re.fullmatch(r"public, max-age=(\d+)", plain.headers["Cache-Control"])
+        assert seconds
+        assert 0 < int(seconds[1]) <= HOUR
+        assert {"Origin", "Authorization"} <= {*plain.headers["Vary"].split(", ")}
+        assert "Set-Cookie" not in plain.headers
+        signed = visitor.get(path, headers={"Authorization": "Bearer of-nobody"})
+        assert signed.body == plain.body
 
 
-@pytest.mark.parametrize("path", ["/feed.atom", "/feed.atom?url={}", "/thread?url={}"])
 def test_who_reads_elsewhere_counts_no_view_and_begins_no_page(
-    app: App, visitor: Crawler, path: str
+    app: App, visitor: Crawler, outside: Outside
 ) -> None:
     said(visitor, "hi")
     app.tick()
     before = dump(inside.database_path(app))
-    for url in (PAGE, "/new/"):
-        visitor.get(path.format(url))
-        visitor.head(path.format(url))
-    assert app.house.views.pending == {}
+    for path in (
+        "/feed.atom",
+        f"/feed.atom?url={PAGE}",
+        "/feed.atom?url=/new/",
+        "/thread?url=/new/",
+    ):
+        visitor.get(path)
+        visitor.head(path)
+    outside.time += MINUTE
     app.tick()
     assert dump(inside.database_path(app)) == before
 
 
-@pytest.mark.parametrize("route", ["/feed.atom", "/thread"])
-@pytest.mark.parametrize(
-    "query", ["url=", "url=/a&url=/b", "url=%00", f"url=/{'x' * 2048}", "url=%FF", "url=%E2%80%A8"]
-)
-def test_what_names_no_page_is_refused(visitor: Crawler, route: str, query: str) -> None:
-    reply = visitor.get(f"{route}?{query}", status=400)
-    assert reply.json["code"] in ("url_missing", "url_invalid", "url_too_long", "query_invalid")
-
-
-@pytest.mark.parametrize("method", ["post_json", "put_json", "patch_json", "delete_json"])
-@pytest.mark.parametrize("path", ["/feed.atom", "/thread", "/metrics"])
-def test_it_is_only_for_reading(visitor: Crawler, method: str, path: str) -> None:
-    assert getattr(visitor, method)(path, {}, status=405).json["code"] == "method_not_allowed"
+def test_what_names_no_page_is_refused_and_nothing_but_reading_is_known(visitor: Crawler) -> None:
+    queries = ["url=", "url=/a&url=/b", "url=%00", f"url=/{'x' * 2048}", "url=%FF", "url=%E2%80%A8"]
+    codes = ("url_missing", "url_invalid", "url_too_long", "query_invalid")
+    for path in ("/feed.atom", "/thread"):
+        for query in queries:
+            assert visitor.get(f"{path}?{query}", status=400).json["code"] in codes, query
+    for path in ("/feed.atom", "/thread", "/metrics"):
+        for method in (
+            visitor.post_json,
+            visitor.put_json,
+            visitor.patch_json,
+            visitor.delete_json,
+        ):
+            assert method(path, {}, status=405).json["code"] == "method_not_allowed"
 
 
 @given(content=st.text(min_size=1, max_size=200), nickname=st.text(min_size=1, max_size=30))
@@ -337,13 +356,13 @@ def squeezed(text: str) -> str:
     return "".join(CHARS.findall(text)).replace("\r\n", "\n").replace("\r", "\n")
 
 
-@pytest.mark.parametrize("content", TEXTS)
-def test_markup_in_a_feed_is_what_the_service_made(visitor: Crawler, content: str) -> None:
-    said(visitor, content, nickname="</name>&amp;")
-    (entry,) = feed(visitor).entries
-    assert squeezed(visitor.listing()["comments"][0]["html"]) == entry["html"]
-    assert entry["name"] == "</name>&amp;"
-    assert not re.search("<(script|img|iframe|style)", entry["html"])
+def test_markup_in_a_feed_is_what_the_service_made(visitor: Crawler) -> None:
+    for content in TEXTS:
+        said(visitor, content, nickname="</name>&amp;")
+        entry = feed(visitor).entries[0]
+        assert squeezed(visitor.listing()["comments"][0]["html"]) == entry["html"]
+        assert entry["name"] == "</name>&amp;"
+        assert not re.search("<(script|img|iframe|style)", entry["html"])
 
 
 def test_what_was_poisoned_in_the_file_breaks_no_feed(
@@ -364,37 +383,35 @@ def test_what_was_poisoned_in_the_file_breaks_no_feed(
     assert "<script>alert" not in visitor.get("/thread", {"url": PAGE}).text
 
 
-@pytest.mark.parametrize("url", ["https://other.example/a?b=1&c=2", "a key", "javascript:alert(1)"])
-def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(
-    visitor: Crawler, url: str
-) -> None:
-    said(visitor, "hi", page_url=url)
-    found = feed(visitor, url=url)
-    assert [entry["link"] for entry in found.entries] == [""]
-    assert "alternate" not in found.links
-    assert found.title.endswith(url)
-    assert dict(parse_qsl(urlsplit(str(found.links["self"])).query)) == {"url": url}
+def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: Crawler) -> None:
+    for url in ("https://other.example/a?b=1&c=2", "a key", "javascript:alert(1)"):
+        said(visitor, "hi", page_url=url)
+        found = feed(visitor, url=url)
+        assert [entry["link"] for entry in found.entries] == [""]
+        assert "alternate" not in found.links
+        assert found.title.endswith(url)
+        assert dict(parse_qsl(urlsplit(str(found.links["self"])).query)) == {"url": url}
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"limits_enabled": False},
-        {"limits_enabled": False, "server_public_url": "https://h.example:8443/comments"},
-    ],
-)
+@pytest.mark.parametrize("public", ["", "https://h.example:8443/comments"])
+@pytest.mark.every_case
 def test_a_feed_has_proper_names_wherever_the_service_is(
-    visitor: Crawler, settings: dict[str, Any]
+    config: Config, outside: Outside, public: str
 ) -> None:
-    said(visitor, "hi")
-    for query in ({}, {"url": PAGE}):
-        found = feed(visitor, **query)
-        assert found.title
-        assert re.fullmatch(LASTING, found.id)
-        assert re.fullmatch(LASTING, found.entries[0]["id"])
-        assert found.entries[0]["link"] == ""  # no [site] origins
-        if public := settings.get("server_public_url", ""):
+    changed = replace(config, limits_enabled=False, server_public_url=public)  # no [site] origins
+    with closing(make_app(changed, outside.world, rounds=1)) as app:
+        visitor = Crawler(app)
+        said(visitor, "hi")
+        for query in ({}, {"url": PAGE}):
+            found = feed(visitor, **query)
+            assert found.title
+            assert re.fullmatch(LASTING, found.id)
+            assert re.fullmatch(LASTING, found.entries[0]["id"])
+            assert found.entries[0]["link"] == ""
             assert str(found.links["self"]).startswith(f"{public}/feed.atom")
+        page = thread(visitor)
+        assert page.hrefs == []
+        assert {*page.links} - {"canonical"} == {"icon", "stylesheet", "alternate"}
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])
@@ -421,6 +438,21 @@ def test_what_is_said_of_scheme_and_host_changes_no_address(
             assert "evil" not in told.text
 
 
+def test_names_in_a_feed_stay_when_the_service_moves_and_differ_from_anothers(
+    config: Config, outside: Outside, tmp_path: Path
+) -> None:
+    names = []
+    for public, file in ((SERVICE, "a"), ("", "a"), ("https://other.example", "a"), (SERVICE, "b")):
+        there = {**USUAL, "server_public_url": public, "database_path": str(tmp_path / file)}
+        with closing(make_app(replace(config, **there), outside.world, rounds=1)) as app:
+            visitor = Crawler(app)
+            said(visitor, "hi")
+            found = feed(visitor, url=PAGE)
+            names.append((found.id, found.entries[-1]["id"]))
+    assert len({*names[:3]}) == 1
+    assert not {*names[0]} & {*names[3]}
+
+
 def test_readers_in_browsers_may_fetch_the_feed(visitor: Crawler) -> None:
     reply = visitor.get("/feed.atom", headers={"Origin": BLOG})
     assert reply.headers["Access-Control-Allow-Origin"] == BLOG
@@ -431,24 +463,16 @@ def test_readers_in_browsers_may_fetch_the_feed(visitor: Crawler) -> None:
 
 
 TAGS: dict[str, dict[str, str]] = {
+    **{name: {} for name in ("head", "title", "body", "main", "header", "nav")},
+    **{name: {} for name in ("h1", "p", "b", "bdi")},
     "html": {"lang": "[a-z-]{2,5}", "dir": "ltr|rtl"},
-    "head": {},
     "meta": {"charset": ".*", "name": ".*", "content": ".*"},
-    "title": {},
     "link": {"rel": "icon|stylesheet|alternate|canonical|prev|next", "href": ".*", "type": ".*"},
     "script": {"type": "application/ld\\+json"},
-    "body": {},
-    "main": {},
-    "header": {},
-    "nav": {},
-    "h1": {},
-    "p": {},
     "a": {"href": ".*", "rel": ".*"},
     "ol": {"class": "thread"},
     "li": {"id": r"comment-\d+"},
     "article": {"class": "gone"},
-    "b": {},
-    "bdi": {},
     "span": {"class": "badge"},
     "time": {"datetime": DATE},
     "div": {"class": "text", "dir": "auto"},
@@ -597,18 +621,19 @@ def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dic
     }
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler, text: str) -> None:
+def test_nothing_that_was_written_gets_out_of_its_place(visitor: Crawler) -> None:
     name = "</script>{{body}}"
-    said(visitor, text, nickname=name, page_url=PAGE)
-    page = thread(visitor)
-    (comment,) = page.data["comment"]
-    assert (comment["text"], comment["author"]["name"]) == (text, name)
-    assert page.texts["bdi"] == [name]
-    raw = visitor.get("/thread", {"url": PAGE}).text
-    (script,) = re.findall("(?s)<script[^>]*>(.*?)</script>", raw)
-    assert not re.search("[<>&\u2028\u2029]", script)
-    assert json.loads(script) == page.data
+    for number, text in enumerate(TEXTS):
+        url = f"/{number}/"
+        said(visitor, text, nickname=name, page_url=url)
+        page = thread(visitor, url)
+        (comment,) = page.data["comment"]
+        assert (comment["text"], comment["author"]["name"]) == (text, name)
+        assert page.texts["bdi"] == [name]
+        raw = visitor.get("/thread", {"url": url}).text
+        (script,) = re.findall("(?s)<script[^>]*>(.*?)</script>", raw)
+        assert not re.search("[<>&\u2028\u2029]", script)
+        assert json.loads(script) == page.data
 
 
 @given(
@@ -632,59 +657,30 @@ def test_a_thread_is_our_markup_alone_whatever_was_written(
 
 
 HOSTILE = [
-    "javascript:alert(1)",
-    "data:text/html,<script>alert(1)</script>",
-    '/"><script>alert(1)</script>',
-    "/' onmouseover='alert(1)",
-    "//evil.example/x",
-    "/\\evil.example",
-    "\\\\evil.example\\x",
-    "https://evil.example/x",
-    "HTTPS://EVIL.example/x",
-    "https://blog.example@evil.example/",
-    "https://blog.example.evil.example/",
-    "https:evil.example",
-    "/{{body}}{{json}}",
-    "/\\1\\g<0>",
-    "/x?a=1&b=2&lt;",
-    "/..//evil.example",
-    "mailto:x@evil.example",
-]
+    "javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "mailto:x@evil.example",
+    '/"><script>alert(1)</script>', "/' onmouseover='alert(1)", "//evil.example/x",
+    "/\\evil.example", "\\\\evil.example\\x", "https://evil.example/y", "HTTPS://EVIL.example/z",
+    "https://blog.example@evil.example/", "https://blog.example.evil.example/",
+    "https:evil.example", "/{{body}}{{json}}", "/\\1\\g<0>", "/x?a=1&b=2&lt;", "/..//evil.example",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("url", HOSTILE)
-@pytest.mark.parametrize("known", [True, False])
-def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler, url: str, known: bool) -> None:
-    if known:
-        said(visitor, "hi", page_url=url)
-    page = thread(visitor, url, lang="en")
-    assert page.texts["h1"] == [f"Comments on {url}"]
-    for href in page.hrefs:
-        assert (urlsplit(href).scheme, urlsplit(href).netloc) == ("https", "blog.example")
-    assert parse_qs(urlsplit(page.links["alternate"]).query) == {"url": [url]}
-    assert urljoin(f"{SERVICE}/thread", page.links["alternate"]).startswith(f"{SERVICE}/feed.atom?")
-    canonical = page.links.get("canonical", "")
-    assert canonical.startswith(f"{SERVICE}/thread?") or not known
-    assert page.data["commentCount"] == len(page.data["comment"]) == int(known)
-    assert len(feed(visitor, url=url).entries) == int(known)
-
-
-def test_a_page_has_one_canonical_address_and_leads_to_its_own(visitor: Crawler) -> None:
-    said(visitor, "hi", page_url="/日记/")
-    for url in ("/日记/", "/%E6%97%A5%E8%AE%B0", f"{BLOG}/日记/index.html?utm_source=x"):
-        page = thread(visitor, url, lang="de")
-        query = urlencode({"url": "/日记/", "page": 1})
-        assert page.links["canonical"] == f"{SERVICE}/thread?{query}"
-        assert page.hrefs == [f"{BLOG}/{quote('日记')}/"]
-        assert page.data["@id"] == page.hrefs[0]
-
-
-@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
-def test_where_nothing_is_set_a_thread_has_no_addresses(visitor: Crawler) -> None:
-    said(visitor, "hi")
-    page = thread(visitor)
-    assert page.hrefs == []
-    assert {*page.links} == {"icon", "stylesheet", "alternate"}
+def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
+    for url in HOSTILE:
+        for known in (False, True):
+            if known:
+                said(visitor, "hi", page_url=url)
+            page = thread(visitor, url, lang="en")
+            assert page.texts["h1"] == [f"Comments on {url}"]
+            for href in page.hrefs:
+                assert (urlsplit(href).scheme, urlsplit(href).netloc) == ("https", "blog.example")
+            alternate = page.links["alternate"]
+            assert parse_qs(urlsplit(alternate).query) == {"url": [url]}
+            assert urljoin(f"{SERVICE}/thread", alternate).startswith(f"{SERVICE}/feed.atom?")
+            canonical = page.links.get("canonical", "")
+            assert canonical.startswith(f"{SERVICE}/thread?") or not known
+            assert page.data["commentCount"] == len(page.data["comment"]) == int(known)
+            assert len(feed(visitor, url=url).entries) == int(known)
 
 
 def test_what_is_gone_holds_its_place_while_there_are_answers(
@@ -708,7 +704,11 @@ def test_what_is_gone_holds_its_place_while_there_are_answers(
 
 
 def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owner: Judge) -> None:
-    numbers = [said(visitor, f"c{n}") for n in range(45)]
+    numbers = [said(visitor, f"c{n}") for n in range(20)]
+    page = thread(visitor)
+    assert page.numbers == numbers
+    assert not {"prev", "next"} & {*page.links}
+    numbers += [said(visitor, f"c{n}") for n in range(20, 45)]
     pinned = numbers.pop(30)
     owner.post_json("/admin/comments", {"ids": [pinned], "pinned": True})
     pages, query = [], "?" + urlencode({"url": PAGE, "lang": "en"})
@@ -720,73 +720,44 @@ def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owne
         ways = [href for href in page.hrefs if href.startswith("thread?")]
         assert ways == [page.links[rel] for rel in ("prev", "next") if rel in page.links]
         assert page.lang == "en"
-    assert [page.numbers for page in pages] == [
-        [pinned, *numbers[:20]],
-        numbers[20:40],
-        numbers[40:],
-    ]
+    first, second, third = (page.numbers for page in pages)
+    assert (first, second, third) == ([pinned, *numbers[:20]], numbers[20:40], numbers[40:])
     assert "Pinned" in pages[0].texts["span"]
-    assert [("prev" in page.links, "next" in page.links) for page in pages] == [
-        (False, True),
-        (True, True),
-        (True, False),
-    ]
-    back = Shown(visitor.get("/" + pages[2].links["prev"]))
-    assert back.numbers == pages[1].numbers
+    assert ["prev" in page.links for page in pages] == [False, True, True]
+    assert Shown(visitor.get("/" + pages[2].links["prev"])).numbers == second
+    beyond = thread(visitor, page=1_000_000, lang="en")
+    assert beyond.numbers == []
+    assert "No comments yet." in beyond.texts["p"]
+    for number in ("0", "-1", "1.0", "x", "", "1000001", "٣", "1&page=2"):
+        reply = visitor.get(f"/thread?url=/&page={quote(number, safe='=&')}", status=400)
+        assert reply.json["code"] == "page_invalid", number
 
 
-def test_exactly_one_page_leads_nowhere(visitor: Crawler) -> None:
-    for n in range(20):
-        said(visitor, f"c{n}")
-    page = thread(visitor)
-    assert len(page.numbers) == 20
-    assert not {"prev", "next"} & {*page.links}
-
-
-def test_past_the_end_there_is_nothing(visitor: Crawler) -> None:
-    said(visitor, "hi")
-    page = thread(visitor, page=1_000_000, lang="en")
-    assert page.numbers == []
-    assert "No comments yet." in page.texts["p"]
-
-
-@pytest.mark.parametrize("number", ["0", "-1", "1.0", "x", "", "1000001", "٣", "1&page=2"])
-def test_what_is_no_number_of_a_page_is_refused(visitor: Crawler, number: str) -> None:
-    reply = visitor.get(f"/thread?url=/&page={quote(number, safe='=&')}", status=400)
-    assert reply.json["code"] == "page_invalid"
-
-
-@pytest.mark.parametrize("language", sorted(LETTERS))
-def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge, language: str) -> None:
+def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
     root = said(visitor, "hi")
     said(visitor, "hi", parent_id=root)
     judge(owner, root, "deleted")
-    page = thread(visitor, lang=language)
-    words = LETTERS[language]
-    assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
-    assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]
-    assert words["thread_gone"] in page.texts["p"]
-    assert words["thread_back"] in page.texts["a"]
-    assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
+    for language, words in LETTERS.items():
+        page = thread(visitor, lang=language)
+        assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
+        assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]
+        assert words["thread_gone"] in page.texts["p"]
+        assert words["thread_back"] in page.texts["a"]
+        assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
 
 
-@pytest.mark.parametrize(
-    ("content", "asked", "language"),
-    [
-        ("你好", "", "zh"),
-        ("こんにちは、世界", "", "ja"),
-        ("hello", "", "en"),
-        ("hello", "de-AT", "de"),
-        ("你好", "xx", "zh"),
-        ("hello", "</script>", "en"),
-        ("hello", "zh-TW", "zh-tw"),
-    ],
-)
-def test_without_a_wish_a_thread_speaks_as_its_comments_do(
-    visitor: Crawler, content: str, asked: str, language: str
-) -> None:
-    said(visitor, content)
-    assert thread(visitor, lang=asked).lang == language
+def test_without_a_wish_a_thread_speaks_as_its_comments_do(visitor: Crawler) -> None:
+    texts = {"/zh/": "你好", "/ja/": "こんにちは、世界", "/en/": "hello"}
+    for page_url, content in texts.items():
+        said(visitor, content, page_url=page_url)
+    for page_url, asked, language in (
+        *[(url, "", url.strip("/")) for url in texts],
+        ("/en/", "de-AT", "de"),
+        ("/zh/", "xx", "zh"),
+        ("/en/", "</script>", "en"),
+        ("/en/", "zh-TW", "zh-tw"),
+    ):
+        assert thread(visitor, page_url, lang=asked).lang == language, (page_url, asked)
 
 
 def test_an_edited_comment_says_so_and_pins_that_are_hidden_go(
@@ -803,16 +774,30 @@ def test_an_edited_comment_says_so_and_pins_that_are_hidden_go(
     assert thread(visitor).numbers == []
 
 
-def test_the_style_of_a_thread_is_there(visitor: Crawler) -> None:
-    reply = visitor.get("/" + thread(visitor).links["stylesheet"])
-    assert reply.headers["Content-Type"] == "text/css; charset=utf-8"
+def test_a_feed_reader_finds_the_feed_and_a_browser_the_style_of_a_thread(visitor: Crawler) -> None:
+    number = said(visitor, "hi")
+    raw = visitor.get("/thread", {"url": PAGE}).text
+    (tag,) = re.findall('<link rel="alternate"[^>]*>', raw)
+    assert 'type="application/atom+xml"' in tag
+    href = html.unescape(re.findall('href="([^"]*)"', tag)[0])
+    (entry,) = Feed(visitor.get(f"/{href}")).entries
+    assert number_of(entry) == number
+    style = visitor.get("/" + thread(visitor).links["stylesheet"])
+    assert style.headers["Content-Type"] == "text/css; charset=utf-8"
+    assert "noindex" not in raw
+    unspoken = visitor.get("/thread", {"url": "Buy this"}).text
+    assert '<meta name="robots" content="noindex">' in unspoken
 
 
-# Sums for Prometheus
+# Figures for Prometheus
 
 
 METRICS = pytest.mark.parametrize("settings", [{**USUAL, "server_metrics": True}])
+
+
 NAME = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+
+
 LABELS = r'\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\}'
 
 
@@ -897,75 +882,20 @@ def test_letters_that_do_not_go_out_are_seen_in_the_sums(
 
 
 @METRICS
-def test_sums_are_all_that_is_told(app: App, visitor: Crawler, owner: Judge) -> None:
+def test_sums_are_all_that_is_told_and_who_asks_changes_none(
+    app: App, visitor: Crawler, owner: Judge
+) -> None:
     said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
-    text = visitor.get("/metrics").text
-    words = ["words", "Lu", "a-page", "e.cn", "casino", "Owner", "blog", commentd.__version__]
-    assert not [word for word in (*words, inside.database_path(app)) if word in text]
-    assert all(re.fullmatch(r"(# .*|commentd_[a-z_]+(\{[a-z]+=\"[a-z]+\"\})? \d+)", line)
-               for line in text.splitlines())  # fmt: skip
-
-
-@METRICS
-def test_who_asks_for_sums_changes_none(app: App, visitor: Crawler) -> None:
-    said(visitor, "hi")
     app.tick()
-    before, first = dump(inside.database_path(app)), metrics(visitor)
-    assert metrics(visitor) == first
-    app.tick()
-    assert dump(inside.database_path(app)) == before
+    before = dump(inside.database_path(app))
     reply = visitor.get("/metrics", headers={"Authorization": "Bearer of-nobody"})
     assert "public" not in reply.headers["Cache-Control"]
-
-
-# Where the feed is found
-
-
-def test_a_feed_reader_finds_the_feed_of_a_thread(visitor: Crawler) -> None:
-    number = said(visitor, "hi")
-    raw = visitor.get("/thread", {"url": PAGE}).text
-    (tag,) = re.findall('<link rel="alternate"[^>]*>', raw)
-    assert 'type="application/atom+xml"' in tag
-    href = html.unescape(re.findall('href="([^"]*)"', tag)[0])
-    (entry,) = Feed(visitor.get(f"/{href}")).entries
-    assert entry["link"].endswith(f"-{number}")
-
-
-def test_two_services_give_their_comments_different_names(
-    config: Config, outside: Outside, tmp_path: Path
-) -> None:
-    names = []
-    for name in ("one", "two"):
-        changed = replace(config, **{**USUAL, "database_path": str(tmp_path / f"{name}.db")})
-        with closing(make_app(changed, outside.world)) as app:
-            visitor = Crawler(app)
-            said(visitor, "hi")
-            names.append({entry["id"] for entry in feed(visitor).entries})
-    assert not names[0] & names[1]
-
-
-def test_names_in_a_feed_stay_when_the_service_moves(config: Config, outside: Outside) -> None:
-    names = []
-    for public in ("", SERVICE, "https://other.example"):
-        changed = replace(config, **{**USUAL, "server_public_url": public})
-        with closing(make_app(changed, outside.world)) as app:
-            visitor = Crawler(app)
-            said(visitor, "hi")
-            found = feed(visitor, url=PAGE)
-            names.append((found.id, found.entries[-1]["id"]))
-    assert len(set(names)) == 1
-
-
-def test_a_thread_with_more_answers_than_fit_says_so(visitor: Crawler) -> None:
-    root = said(visitor, "root")
-    for n in range(51):
-        said(visitor, f"c{n}", parent_id=root)
-    assert [href for href in thread(visitor).hrefs if href.endswith(f"#comment-{root}")]
-
-
-def test_a_page_of_which_nobody_spoke_is_for_no_search_engine(visitor: Crawler) -> None:
-    raw = visitor.get("/thread", {"url": "Buy this"}).text
-    assert '<meta name="robots" content="noindex">' in raw
-    said(visitor, "hi")
-    assert "noindex" not in visitor.get("/thread", {"url": PAGE}).text
+    words = ["words", "Lu", "a-page", "e.cn", "casino", "Owner", "blog", __version__]
+    assert not [word for word in (*words, inside.database_path(app)) if word in reply.text]
+    sample = r"commentd_[a-z_]+(\{[a-z]+=\"[a-z]+\"\})? \d+"
+    for line in reply.text.splitlines():
+        assert re.fullmatch(rf"# .*|{sample}", line)
+    assert visitor.get("/metrics").text == reply.text
+    app.tick()
+    assert dump(inside.database_path(app)) == before

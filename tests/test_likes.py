@@ -3,18 +3,17 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import inside
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor
+from test_comments import NO_LIMITS, at_once
 
-from commentd import App, budget
+from commentd import App
 
-BOTH = pytest.mark.parametrize("what", ["comment", "page"])
-NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+BOTH = ("comment", "page")
 BUSY = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
 
 
@@ -36,28 +35,31 @@ def number_of(visitor: Visitor, what: str) -> Any:
     return listing["comments"][0]["likes"] if what == "comment" else listing["page_likes"]
 
 
-@BOTH
-def test_a_visitor_likes_once_and_may_take_it_back(visitor: Visitor, what: str) -> None:
+def test_a_visitor_likes_once_and_may_take_it_back(visitor: Visitor) -> None:
     visitor.say()
-    for undo, number in [(True, 0), (False, 1), (False, 1), (True, 0), (True, 0), (False, 1)]:
-        assert like(visitor, what, undo=undo) == answer(what, number, not undo)
-        assert number_of(visitor, what) == number
+    for what in BOTH:
+        for undo, number in [(True, 0), (False, 1), (False, 1), (True, 0), (False, 1)]:
+            assert like(visitor, what, undo=undo) == answer(what, number, not undo)
+            assert number_of(visitor, what) == number
     assert "liked" not in visitor.listing()["comments"][0]
 
 
-@BOTH
-def test_accounts_and_guests_like_each_for_themselves(ann: Visitor, app: App, what: str) -> None:
+def test_accounts_and_guests_like_each_for_themselves(ann: Visitor, app: App) -> None:
     ann.say()
-    assert like(ann, what) == answer(what, 1, True)
+    for what in BOTH:
+        assert like(ann, what) == answer(what, 1, True)
     ann.extra_environ["REMOTE_ADDR"] = "198.51.100.1"
     ann.extra_environ["HTTP_USER_AGENT"] = "the account's other browser"
-    assert like(ann, what) == answer(what, 1, True)
     guest = Visitor(app)
-    assert like(guest, what) == answer(what, 2, True)
-    assert like(Visitor(app, HTTP_USER_AGENT="another"), what) == answer(what, 3, True)
-    assert like(Visitor(app, "203.0.113.8"), what) == answer(what, 4, True)
-    assert like(guest, what, undo=True) == answer(what, 3, False)
-    assert number_of(ann, what) == 3
+    for what in BOTH:
+        assert like(ann, what) == answer(what, 1, True)
+        assert like(guest, what) == answer(what, 2, True)
+        assert like(Visitor(app, HTTP_USER_AGENT="another"), what) == answer(what, 3, True)
+        assert like(Visitor(app, "203.0.113.8"), what) == answer(what, 4, True)
+        assert like(guest, what, undo=True) == answer(what, 3, False)
+        assert number_of(ann, what) == 3
+        headers = {"Authorization": "Bearer a.b.c"}  # a bad token does not like
+        guest.post_json(f"/{what}/like", body_of(what), headers=headers, status=401)
 
 
 def test_a_household_of_ipv6_is_one_visitor_for_one_browser(visitor: Visitor, app: App) -> None:
@@ -87,54 +89,36 @@ def test_a_like_tells_the_file_neither_address_nor_browser(
         assert int(word, 16)
 
 
-@BOTH
-def test_a_bad_token_does_not_like(visitor: Visitor, what: str) -> None:
-    visitor.say()
-    headers = {"Authorization": "Bearer a.b.c"}
-    visitor.post_json(f"/{what}/like", body_of(what), headers=headers, status=401)
-
-
-@pytest.mark.parametrize("undo", [False, True])
-@pytest.mark.parametrize("hidden", ["waiting", "spam", "deleted"])
-def test_what_is_not_visible_is_not_there_to_like(
-    visitor: Visitor, app: App, hidden: str, undo: bool
-) -> None:
+@NO_LIMITS
+def test_what_is_not_visible_is_not_there_to_like(visitor: Visitor, app: App) -> None:
     visitor.say()
     like(visitor)
     visitor.say("reply", parent_id=1)  # so that a tombstone is shown
-    inside.moderate(app, 1, hidden)
     gone = {"error": "评论不存在", "code": "comment_gone"}
-    assert like(visitor, status=404, undo=undo) == gone
-    assert like(visitor, status=404, id=99, undo=undo) == gone
-    assert like(visitor, status=404, id=2**63 - 1, undo=undo) == gone
+    for hidden in ("waiting", "spam", "deleted"):
+        inside.moderate(app, 1, hidden)
+        for undo in (False, True):
+            for number in (1, 99, 2**63 - 1):
+                assert like(visitor, status=404, undo=undo, id=number) == gone
 
 
-@pytest.mark.parametrize(
-    ("what", "fields", "code"),
-    [
+def test_what_is_of_a_wrong_type_is_refused(visitor: Visitor) -> None:
+    visitor.say()
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("comment", {"id": None}, "id_missing"),
-        *[
-            ("comment", {"id": bad}, "id_invalid")
-            for bad in (0, -1, 1.0, True, "1", "", [1], {}, 2**63, 10**30)
-        ],
-        *[
-            (w, {"undo": bad}, "undo_invalid")
-            for w in ("comment", "page")
-            for bad in (1, "true", 0)
-        ],
         ("page", {"page_url": None}, "page_url_missing"),
         ("page", {"page_url": ""}, "page_url_missing"),
         ("page", {"page_url": 5}, "page_url_invalid"),
         ("page", {"page_url": "/a\nb"}, "page_url_invalid"),
         ("page", {"page_url": "/" + "x" * 2048}, "page_url_too_long"),
         ("page", {"url": 5}, "url_invalid"),
-    ],
-)
-def test_what_is_of_a_wrong_type_is_refused(
-    visitor: Visitor, what: str, fields: dict[str, Any], code: str
-) -> None:
-    visitor.say()
-    assert like(visitor, what, status=400, **fields)["code"] == code
+    ]
+    for bad in (0, -1, 1.0, True, "1", "", [1], {}, 2**63, 10**30):
+        cases.append(("comment", {"id": bad}, "id_invalid"))
+    for bad in (1, "true", 0):
+        cases += [(what, {"undo": bad}, "undo_invalid") for what in BOTH]
+    for what, fields, code in cases:
+        assert like(visitor, what, status=400, **fields)["code"] == code, fields
 
 
 def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: App) -> None:
@@ -189,11 +173,10 @@ def test_all_together_like_two_thousand_times_an_hour(
     visitor: Visitor, app: App, outside: Outside
 ) -> None:
     visitor.say()
-    with app.house.store.writing():
-        assert not any(budget(app.house, START, ("likes", "", 1)) for _ in range(1998))
-    like(visitor)
-    like(visitor, "page")
-    for what in ("comment", "page"):
+    inside.use_up(app, "likes", 1998)
+    for what in BOTH:
+        like(visitor, what)
+    for what in BOTH:
         r = Visitor(app, "198.51.100.1").post_json(f"/{what}/like", body_of(what), status=429)
         assert r.json == {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
         assert r.headers["Retry-After"] == "3600"
@@ -221,18 +204,16 @@ def liker(app: App, what: str, browser: int, undo: bool) -> Callable[[], Any]:
     return lambda: client.post_json(f"/{what}/like", body_of(what, undo=undo)).json
 
 
-@BOTH
 @NO_LIMITS
+@pytest.mark.parametrize("what", BOTH)
 def test_likes_and_undos_at_once_leave_one_or_none_each(
     visitor: Visitor, app: App, db: sqlite3.Connection, what: str
 ) -> None:
     visitor.say()
-    table, name = f"{what}_liker", "likes" if what == "comment" else "page_likes"
-    calls = [liker(app, what, i % 3, i % 2 == 1) for i in range(48)]
-    with ThreadPoolExecutor(16) as threads:
-        seen = [future.result()[name] for future in [threads.submit(call) for call in calls]]
-    rows = db.execute(f"SELECT visitor FROM {table}").fetchall()
-    assert set(seen) <= {0, 1, 2, 3}
+    name = "likes" if what == "comment" else "page_likes"
+    replies = at_once([liker(app, what, i % 3, i % 2 == 1) for i in range(48)])
+    rows = db.execute(f"SELECT visitor FROM {what}_liker").fetchall()
+    assert {reply[name] for reply in replies} <= {0, 1, 2, 3}
     assert max(Counter(rows).values(), default=0) <= 1
     assert number_of(visitor, what) == len(rows)
     for browser in range(3):
@@ -242,12 +223,11 @@ def test_likes_and_undos_at_once_leave_one_or_none_each(
 
 def test_ten_a_minute_are_ten_however_many_come_at_once(visitor: Visitor, app: App) -> None:
     visitor.say()
-    clients = [
-        webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.1"}) for _ in "x" * 16
+    there = {"REMOTE_ADDR": "198.51.100.1"}
+    clients = [webtest.TestApp(app, extra_environ=there) for _ in range(16)]
+    calls = [
+        lambda client=client: client.post_json("/comment/like", {"id": 1}, status="*")
+        for client in clients
     ]
-    with ThreadPoolExecutor(16) as threads:
-        calls = [
-            threads.submit(c.post_json, "/comment/like", {"id": 1}, status="*") for c in clients
-        ]
-        assert Counter(call.result().status_int for call in calls) == {200: 10, 429: 6}
+    assert Counter(reply.status_int for reply in at_once(calls)) == {200: 10, 429: 6}
     assert number_of(visitor, "comment") == 1

@@ -1,4 +1,4 @@
-"""Where addresses are: the two tables that ship, and what happens when one can't be read."""
+"""Where IP addresses are: the two tables that ship, and what happens when one can't be read."""
 
 import importlib.util
 import ipaddress
@@ -19,6 +19,22 @@ ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "static"
 NOWHERE = ("", "")
 US, HANGZHOU = ("US", "美国"), ("CN", "浙江 杭州")
+KNOWN = {
+    "223.5.5.5": HANGZHOU,
+    "114.114.114.114": ("CN", "江苏 南京"),
+    "202.106.0.20": ("CN", "北京"),
+    "8.8.8.8": US,
+    "1.36.0.1": ("HK", "香港"),
+    "202.175.3.3": ("MO", "澳门"),
+    "168.95.1.1": ("TW", "台湾"),
+    "2001:4860:4860::8888": US,
+    "2400:3200::1": ("CN", "中国"),
+    "::ffff:223.5.5.5": HANGZHOU,
+    "[2001:4860:4860::8888]:443": US,
+}
+OF_NO_PLACE = """10.0.0.1 100.64.0.1 127.0.0.1 192.0.2.1 198.18.0.1 224.0.0.1 0.0.0.0 ::1 :: fd00::1
+    fe80::1%eth0 2001:db8::1 ff02::1 ::ffff:10.0.0.1 2002:808:808::1 2001::1 unknown 8.8.8 8.8.8.8.8
+    localhost""".split()  # noqa: SIM905
 
 
 @pytest.fixture
@@ -28,30 +44,11 @@ def places() -> Iterator[Places]:
     found.close()
 
 
-@pytest.mark.parametrize(
-    ("peer", "place"),
-    [
-        ("223.5.5.5", HANGZHOU),
-        ("114.114.114.114", ("CN", "江苏 南京")),
-        ("202.106.0.20", ("CN", "北京")),
-        ("8.8.8.8", US),
-        ("1.36.0.1", ("HK", "香港")),
-        ("202.175.3.3", ("MO", "澳门")),
-        ("168.95.1.1", ("TW", "台湾")),
-        ("2001:4860:4860::8888", US),
-        ("2400:3200::1", ("CN", "中国")),
-        ("::ffff:223.5.5.5", HANGZHOU),
-        ("[2001:4860:4860::8888]:443", US),
-        *[(f"{text}", NOWHERE) for text in ("10.0.0.1", "100.64.0.1", "127.0.0.1", "192.0.2.1")],
-        *[(f"{text}", NOWHERE) for text in ("198.18.0.1", "224.0.0.1", "0.0.0.0", "::1", "::")],
-        *[(f"{text}", NOWHERE) for text in ("fd00::1", "fe80::1%eth0", "2001:db8::1", "ff02::1")],
-        *[(f"{text}", NOWHERE) for text in ("::ffff:10.0.0.1", "2002:808:808::1", "2001::1")],
-        *[(f"{text}", NOWHERE) for text in ("", "unknown", "8.8.8", "8.8.8.8.8", "localhost")],
-    ],
-)
-def test_a_comment_tells_where_it_comes_from(app: App, peer: str, place: tuple[str, str]) -> None:
-    comment = Visitor(app, ip=peer).say()["comment"]
-    assert (comment["country"], comment["location"]) == place
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
+def test_a_comment_tells_where_it_comes_from(app: App) -> None:
+    for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
+        comment = Visitor(app, ip=peer).say(f"from {peer}")["comment"]
+        assert (comment["country"], comment["location"]) == place, peer
 
 
 def test_every_address_is_in_the_range_that_holds_it(places: Places) -> None:
@@ -87,43 +84,43 @@ def test_a_look_up_never_scans(places: Places) -> None:
         assert all(re.match("SEARCH .* USING INTEGER PRIMARY KEY", step) for step in plan)
 
 
-def damage(kind: str, healthy: Path, path: Path) -> None:
-    whole = healthy.read_bytes()
-    size = len(whole)
-    match kind:
-        case "empty":
-            path.write_bytes(b"")
-        case "text":
-            path.write_bytes(b"version https://git-lfs.example/spec/v1\n" * 20)
-        case "cut in half":
-            path.write_bytes(whole[: size // 2])
-        case "overwritten":
-            path.write_bytes(whole[:4096] + b"\xff" * (size - 4096))
-        case "overwritten behind":  # what is read first is whole
-            path.write_bytes(whole[: size - size // 8] + b"\xff" * (size // 8))
-        case "another's":
-            with closing(sqlite3.connect(path)) as db:
-                db.execute("CREATE TABLE range (start INTEGER PRIMARY KEY, place INTEGER)")
+def damaged(healthy: bytes) -> dict[str, bytes | None]:
+    """What may lie where a table should be; None for nothing at all."""
+    size = len(healthy)
+    return {
+        "missing": None,
+        "empty": b"",
+        "text": b"version https://git-lfs.example/spec/v1\n" * 20,
+        "cut in half": healthy[: size // 2],
+        "overwritten": healthy[:4096] + b"\xff" * (size - 4096),
+        # What is read first is whole.
+        "overwritten behind": healthy[: size - size // 8] + b"\xff" * (size // 8),
+    }
 
 
 @pytest.mark.parametrize("broken", ["places4.db", "places6.db"])
-@pytest.mark.parametrize(
-    "kind",
-    ["missing", "empty", "text", "cut in half", "overwritten", "overwritten behind", "another's"],
-)
+@pytest.mark.every_case
 def test_a_table_that_can_not_be_read_is_named_once_and_its_addresses_are_unknown(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, broken: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
     (whole,) = {"places4.db", "places6.db"} - {broken}
     (tmp_path / whole).symlink_to(STATIC / whole)
-    damage(kind, STATIC / broken, tmp_path / broken)
-    with closing(Places(tmp_path)) as places:
-        fours = [places.of(f"{n}.5.5.5") for n in (8, 43, 60, 101, 114, 180, 202, 210, 223)]
-        sixes = [places.of(f"{n}::8888") for n in ("2001:4860", "2600", "2a00:1450", "2c0f:fb50")]
+    with closing(sqlite3.connect(tmp_path / "another's")) as db:
+        db.execute("CREATE TABLE range (start INTEGER PRIMARY KEY, place INTEGER)")
+    cases = damaged((STATIC / broken).read_bytes())
+    for kind, content in (cases | {"another's": (tmp_path / "another's").read_bytes()}).items():
+        if content is not None:
+            (tmp_path / broken).write_bytes(content)
+        caplog.clear()
+        with closing(Places(tmp_path)) as places:
+            fours = [places.of(f"{n}.5.5.5") for n in (8, 43, 60, 101, 114, 180, 202, 210, 223)]
+            nets = ("2001:4860", "2600", "2a00:1450", "2c0f:fb50")
+            sixes = [places.of(f"{net}::8888") for net in nets]
         unknown, known = (fours, sixes) if broken == "places4.db" else (sixes, fours)
-        assert ("", "") in unknown
-        assert ("", "") not in known
-    assert [(r.levelname, broken in r.getMessage()) for r in caplog.records] == [("WARNING", True)]
+        assert NOWHERE in unknown, kind
+        assert NOWHERE not in known, kind
+        (record,) = caplog.records
+        assert (record.levelname, broken in record.getMessage()) == ("WARNING", True), kind
 
 
 def test_the_sources_are_named_with_their_licences() -> None:
