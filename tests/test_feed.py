@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_owner
-from test_letters import BLOG, LETTERS, SERVICE, USUAL
+from test_notifications import BLOG, LETTERS, SERVICE, USUAL
 
 from commentd import PAGE_POLICY, App, Config, __version__, make_app
 

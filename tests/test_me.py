@@ -13,10 +13,11 @@ from typing import Any
 
 import inside
 import pytest
-import test_letters as letters
+import test_notifications as notifications
 from conftest import CANARY, PAGE, Outside, Visitor, assert_whole, cut_off, dump
 from test_comments import SHOWN, hide
-from test_letters import (
+from test_mail import HEADERS
+from test_notifications import (
     ANN,
     BLOG,
     DAY,
@@ -31,22 +32,26 @@ from test_letters import (
     Reader,
     Shown,
     claim,
-    judge,
     link_to,
     links_in,
+    moderate,
     path_of,
     said,
     signed_in,
     words_of,
 )
-from test_mail import HEADERS
 from test_server import BLOG as BLOG_ORIGIN
 from test_server import COMMENT, FOREIGN
 from webtest import TestApp
 
 from commentd import App, Config, make_app
 
-visitor, owner, ann, named = letters.visitor, letters.owner, letters.ann, letters.named
+visitor, owner, ann, named = (
+    notifications.visitor,
+    notifications.owner,
+    notifications.ann,
+    notifications.named,
+)
 
 BEA = "bea@example.com"
 NEW = "another passphrase"
@@ -79,17 +84,17 @@ class Here:
 
     def later(self, seconds: int = 10 * MINUTE, times: int = 1) -> None:
         for _ in range(times):
-            letters.later(self.app, self.outside, seconds)
+            notifications.later(self.app, self.outside, seconds)
 
     def fail_mail(self, fails: bool = True) -> None:
         self.outside.mail_fails_with = ConnectionRefusedError() if fails else None
 
     def arrived(self, to: str | None = None) -> Any:
         """The emails that went out, to someone."""
-        return letters.arrived(self.outside, to)
+        return notifications.arrived(self.outside, to)
 
     def texts(self, to: str | None = None) -> list[str]:
-        return letters.texts(self.outside, to)
+        return notifications.texts(self.outside, to)
 
     def told(self, to: str = ANN) -> list[list[str]]:
         """The first lines of the comments in each email to someone."""
@@ -519,7 +524,9 @@ def test_an_answer_to_a_follower_is_told_once(here: Here, ann: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [letters.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}], ids=["told", "untold"]
+    "settings",
+    [notifications.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}],
+    ids=["told", "untold"],
 )
 def test_the_owner_who_follows_has_one_letter(
     here: Here, owner: Reader, settings: dict[str, Any]
@@ -592,11 +599,11 @@ def test_followers_are_told_of_what_waits_when_it_is_approved(
     here.deliver()
     assert here.arrived() == []
     for number, status in enumerate(("visible", "spam", "deleted"), 1):
-        judge(owner, number, status)
+        moderate(owner, number, status)
     here.later()
     assert here.told() == [["good"]]
-    judge(owner, 4, "visible")
-    judge(owner, 1, "visible")
+    moderate(owner, 4, "visible")
+    moderate(owner, 1, "visible")
     here.later()
     assert here.told() == [["good"], ["kept waiting"]]
 
@@ -617,7 +624,7 @@ def test_a_follower_hears_of_the_rest_when_one_comment_of_an_email_was_hidden(
     here.outside.happens = refuse
     here.deliver()
     if how == "spam":
-        judge(owner, 1, "spam")
+        moderate(owner, 1, "spam")
     else:
         here.visitor.delete_json("/comments/1", {"edit_token": made["edit_token"]})
     here.outside.happens = lambda letter: None
@@ -776,7 +783,7 @@ def test_a_link_works_when_its_comment_was_deleted_and_its_page_moved(
     here: Here, owner: Reader, followed: str
 ) -> None:
     owner.patch_json(f"/admin/pages/{page_id(owner, PAGE)}", {"page_url": "/moved/"})
-    judge(owner, 1, "deleted")
+    moderate(owner, 1, "deleted")
     here.visitor.press(link_to("unfollow", followed))
     assert here.followers() == {(ANN, "/two"), (BEA, "/moved"), (BEA, "/two")}
 
@@ -795,7 +802,7 @@ def test_a_link_of_an_account_that_is_gone_brings_nothing_back(
 def test_a_link_whose_comment_was_purged_ends_its_page_alone(
     here: Here, owner: Reader, followed: str
 ) -> None:
-    judge(owner, 1, "spam")
+    moderate(owner, 1, "spam")
     here.later(40 * DAY)
     for _ in range(2):
         here.app.tick()
@@ -908,8 +915,8 @@ def test_a_judgement_ends_the_reports(here: Here, owner: Reader) -> None:
         blog.post(path_of(keep[str(number)]))
 
     ways: list[Callable[[int], object]] = [
-        lambda number: judge(owner, number, "visible"),
-        lambda number: judge(owner, number, "spam"),
+        lambda number: moderate(owner, number, "visible"),
+        lambda number: moderate(owner, number, "spam"),
         lambda number: blog.post_json(f"/comments/{number}/moderate", {"status": "visible"}),
         by_email,
     ]
@@ -919,9 +926,9 @@ def test_a_judgement_ends_the_reports(here: Here, owner: Reader) -> None:
     for number in range(1, 6):
         report(here.visitor, number, "ugly")
     here.later()
-    for number, moderate in enumerate(ways, 1):
-        moderate(number)
-        moderate(number)
+    for number, way in enumerate(ways, 1):
+        way(number)
+        way(number)
         assert [c["id"] for c in reported(owner)["comments"]] == [*range(5, number, -1)]
         assert reported(owner)["counts"]["reported"] == 5 - number
     assert here.visitor.listing()["total"] == 4
@@ -1143,7 +1150,7 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     assert everything["reports"] == [{"id": 2, "reason": "rude", "reported_at": at}]
     here.visitor.press(link_to("stop", here.texts(ANN)[-1]))
     assert (export(lived)["follows"], export(lived)["muted"]) == ([], page)
-    judge(owner, 3, "spam")  # what moderators think is not given out
+    moderate(owner, 3, "spam")  # what moderators think is not given out
     statuses = [c["status"] for c in export(lived)["comments"]]
     assert statuses == ["visible", "waiting", "visible", "waiting"]
 
@@ -1408,13 +1415,13 @@ def test_a_minute_after_an_account_went_no_byte_tells_of_it(
         ((password,),) = inside.sql(app, "SELECT password FROM account")
         secrets = SECRETS | {"hash": password.rpartition("$")[2], "visitor": "user 1"}
         assert seen(path, secrets) == secrets.keys()  # so the test knows how to look
-        letters.later(app, outside)
+        notifications.later(app, outside)
         ann.delete_json("/me", {"password": CANARY, "comments": comments})
         if stop:
             app.close()
         else:
             for _ in range(2):
-                letters.later(app, outside, MINUTE)
+                notifications.later(app, outside, MINUTE)
                 app.tick()
         assert seen(path, secrets) == (WRITTEN if comments == "keep" else set())
     assert_whole(config.database_path)

@@ -32,7 +32,7 @@ from test_openapi import OPERATIONS, Town
 from commentd import App, Config, World, main, make_app
 
 town, again = test_openapi.town, test_openapi.again
-SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_letters.py)
+SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
 OFF = {"/metrics", "/.well-known/security.txt"}  # unless a setting says otherwise

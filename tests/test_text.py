@@ -21,7 +21,7 @@ import inside
 import mistune
 import pytest
 import test_feed
-import test_letters
+import test_notifications
 from blog import Pages, blog, say, service
 from conftest import CANARY, Campaign, Outside, assert_whole
 from hypothesis import example, given
@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 from playwright.sync_api import Browser, BrowserContext, Request
 from test_admin import new_owner
 from test_import import FILES, Said
-from test_letters import BLOG
+from test_notifications import BLOG
 
 import commentd
 from commentd import (
@@ -775,7 +775,7 @@ class Ways:
         self.outside, self.hooked = Outside(), list[bytes]()
         world = replace(self.outside.world, fetch=self.hook)
         self.app = make_app(self.config, world, rounds=1)
-        self.owner, self.guest = new_owner(self.app), test_letters.Reader(self.app)
+        self.owner, self.guest = new_owner(self.app), test_notifications.Reader(self.app)
 
     def hook(self, url: str, message: bytes = b"", **headers: str) -> tuple[int, bytes]:
         self.hooked.append(message)
@@ -822,10 +822,10 @@ class Ways:
         test_feed.Shown(self.guest.get("/thread", {"url": self.page}))
         self.outside.time += 3600
         self.app.deliver()
-        for message in test_letters.arrived(self.outside):
+        for message in test_notifications.arrived(self.outside):
             assert message.get_content_type() == "text/plain"
-            for link in test_letters.links_in(test_letters.content(message)):
-                self.guest.get(test_letters.path_of(link), status="*")
+            for link in test_notifications.links_in(test_notifications.content(message)):
+                self.guest.get(test_notifications.path_of(link), status="*")
         for message in map(strict_json, self.hooked):
             if self.config.webhook_kind == "json":
                 yield message["data"]["html"]

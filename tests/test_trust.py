@@ -16,7 +16,7 @@ import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole
 from test_admin import Judge, block, change, do, drop, ids, new_admin, queue, token_of
 from test_comments import at_once
-from test_letters import link_to
+from test_notifications import link_to
 from test_peers import Ground, with_comments
 from test_server import request
 
