@@ -3,7 +3,6 @@
 import importlib.util
 import ipaddress
 import random
-import re
 import sqlite3
 from bisect import bisect
 from collections.abc import Iterator
@@ -69,19 +68,6 @@ def test_every_address_is_in_the_range_that_holds_it(places: Places) -> None:
             place = names[ranges[bisect(starts, counted) - 1][1]]
             expected = tuple(place) if address.is_global else NOWHERE
             assert places.of(str(address)) == expected
-
-
-def test_a_look_up_never_scans(places: Places) -> None:
-    for ip, table in (("8.8.8.8", places.tables[4]), ("2001:4860:4860::8888", places.tables[6])):
-        assert table
-        asked: list[str] = []
-        table.set_trace_callback(asked.append)
-        assert places.of(ip) == US
-        table.set_trace_callback(None)
-        (sql,) = asked
-        plan = [row[3] for row in table.execute(f"EXPLAIN QUERY PLAN {sql}")]
-        assert len(plan) == 2
-        assert all(re.match("SEARCH .* USING INTEGER PRIMARY KEY", step) for step in plan)
 
 
 def damaged(healthy: bytes) -> dict[str, bytes | None]:

@@ -11,7 +11,7 @@ import pytest
 from test_server import memory, services
 
 import commentd
-from commentd import App, assets_folder, assets_in
+from commentd import assets_folder, assets_in
 
 pytestmark = pytest.mark.slow
 
@@ -73,9 +73,3 @@ def test_a_service_that_was_compiled_before_is_small(
         service = start(program=SERVICE)
         assert service.ask("GET", "/comments?url=/a/").status == 200
         assert memory(service) < 55
-
-
-def test_a_reader_keeps_little_of_the_file_in_memory(app: App) -> None:
-    store = app.house.store
-    assert store.db.execute("PRAGMA cache_size").fetchone()[0] == -256  # KiB
-    assert store.db is not store.writer

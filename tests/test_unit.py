@@ -192,10 +192,9 @@ def signed_up(unit: Unit) -> str:
     return str(login.json["token"])
 
 
-@pytest.mark.parametrize("kind", ["systemd@", pytest.param("systemd", marks=pytest.mark.long)])
-def test_under_the_printed_unit_everything_works(tmp_path: Path, kind: str) -> None:
-    """`systemd` by itself is that of the tests below."""
-    with booted(tmp_path / "blog", kind) as unit:
+def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
+    """Under that of several blogs; the unit of one is that of the tests below."""
+    with booted(tmp_path / "blog", "systemd@") as unit:
         unit.starts()
         token = signed_up(unit)
         link = re.findall(r"/admin#link=(\S+)", unit.said)[-1]
