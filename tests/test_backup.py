@@ -144,7 +144,7 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
         copies: list[tuple[set[Any], Path]] = []
         for number in range(6):
             until(lambda: min(each.writes for each in writers) > 8 * number)  # noqa: B023
-            before = {fact for each in writers for fact in [*each.kept] if fact[0] == "content"}
+            before = {made for each in writers for made in [*each.kept]}
             copies.append((before, tmp_path / f"{number}.db"))
             code, text, errors = run_here(tmp_path, "backup", f"{number}.db")
             assert (code, errors) == (0, "")
