@@ -5,12 +5,11 @@ The program of today plays the older one. With one migration more it plays the n
 
 import itertools
 import json
-import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import pytest
 from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
 from inside import REFUSALS
-from test_backup import files, found
+from test_backup import files, found, killed_at
 from test_commands import run_here
 from test_server import COMMENT, services
 from test_storage import schema
@@ -152,50 +151,15 @@ def test_the_service_starts_and_serves_what_it_had(old: Path, tmp_path: Path) ->
 # Cut off
 
 
-class Limited(sqlite3.Connection):
-    """A connection of a program that is killed at its n-th statement or commit."""
-
-    left = 0
-
-    def count(self) -> None:
-        Limited.left -= 1
-        if Limited.left == 0:
-            os.kill(os.getpid(), 9)
-
-    def execute(self, *words: Any) -> sqlite3.Cursor:
-        self.count()
-        return super().execute(*words)
-
-    def __exit__(self, *how: Any) -> Any:
-        if how[0] is None:
-            self.count()
-        return super().__exit__(*how)
-
-
-def is_killed(begin: Callable[[], None], last: int) -> bool:
-    child = os.fork()
-    if not child:
-        with suppress(BaseException):
-            connect = sqlite3.connect
-            sqlite3.connect = lambda *a, **k: connect(*a, **{"factory": Limited} | k)  # type: ignore
-            Limited.left = last
-            begin()
-            os._exit(0)
-        os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
-
-
 def test_the_next_start_completes_what_was_cut_off(
     old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
 ) -> None:
     before, left = rows_of(old), set[int]()
-    for last in itertools.count(1, 3):
-        path = tmp_path / str(last) / "commentd.db"
+    for line in itertools.count(0, 7):
+        path = tmp_path / str(line) / "commentd.db"
         path.parent.mkdir()
         shutil.copy(old, path)
-        killed = is_killed(lambda: start(config, outside, path), last)  # noqa: B023
+        killed = killed_at(line, lambda: start(config, outside, path))  # noqa: B023
         left.add(version_of(path))
         copies = [p for p in path.with_name("backups").glob("*.db") if not p.name.startswith(".")]
         if version_of(path) == OLD:
