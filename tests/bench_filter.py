@@ -105,38 +105,28 @@ def run(comments: list[Said], every: int) -> int:
 
 def tell(name: str, comments: list[Said], clicks: int) -> None:
     judged = Counter((said.is_spam, said.held) for said in comments if said.active)
-    spam = judged[True, True] + judged[True, False]
-    good = judged[False, True] + judged[False, False]
-    held = judged[True, True] + judged[False, True]
+    right, wrong = judged[True, True], judged[False, True]
+    spam, good = right + judged[True, False], wrong + judged[False, False]
     print(
         f"{name:24} {len(comments):5} comments {clicks:4} clicks | active for {spam:4} spam"
-        f" {good:4} good | {share(judged[True, True], spam)} of the spam held,"
-        f" {share(judged[False, True], good)} of the good;"
-        f" {share(judged[True, True], held)} of what was held was spam"
+        f" {good:4} good | {right / max(spam, 1):.1%} of the spam held, {wrong / max(good, 1):.1%}"
+        f" of the good; {right / max(right + wrong, 1):.1%} of what was held was spam"
     )
-
-
-def share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:5.1f} %" if whole else "    - "
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--every", type=int, default=10, help="the owner looks after so many")
-    parser.add_argument("--wrong", action="store_true", help="print what was moderated wrongly")
     options = parser.parse_args()
-    all_said: list[Said] = []
-    all_clicks = 0
+    everything: list[Said] = []
+    clicks = 0
     for path in options.files:
         comments = read(path)
-        clicks = run(comments, options.every)
-        tell(path.stem, comments, clicks)
-        all_said, all_clicks = all_said + comments, all_clicks + clicks
-    tell("all", all_said, all_clicks)
-    for said in all_said:
-        if options.wrong and said.active and said.held != said.is_spam:
-            print("held" if said.held else "let through", repr(said.author), repr(said.text[:300]))
+        clicked = run(comments, options.every)
+        tell(path.stem, comments, clicked)
+        everything, clicks = everything + comments, clicks + clicked
+    tell("all", everything, clicks)
 
 
 if __name__ == "__main__":

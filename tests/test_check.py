@@ -11,7 +11,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +25,11 @@ from test_commands import ROOT, run_here
 from test_mail import PostOffice
 from test_server import services
 
-from commentd import MIGRATIONS, SETTINGS, TRIAL_SECRETS, App, Config, __version__, make_app
+from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app
 
+# What Cloudflare, hCaptcha and Google give for tests.
+TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
+TRIAL_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
 LINE = re.compile(r"^  (ok|note|warn|fail) +(\w+) +(\S.*)$", re.M)
 HOUR, DAY = 3600, 86400
 
@@ -117,15 +120,6 @@ def test_no_secret_is_told_wherever_it_was_set(tmp_path: Path) -> None:
             assert (value, told.split("_")[0]) == ("(hidden)", source)
 
 
-def test_the_columns_stand_below_each_other_and_fit_a_terminal(kept: Path) -> None:
-    lines = check(kept, comments_login_required="yes").text.splitlines()
-    assert max(map(len, lines)) <= 100
-    sources, findings = r"  \[\w+\] .* (?=(default|COMMENTD_\w+)$)", r"  (ok|note|warn|fail) +\w+ +"
-    for pattern in (sources, findings):
-        ends = {found.end() for line in lines if (found := re.match(pattern, line))}
-        assert len(ends) == 1, pattern
-
-
 def test_wrong_settings_are_2_and_nothing_is_examined(tmp_path: Path) -> None:
     report = check(tmp_path, mail_port="x", site_demo="x")
     assert (report.code, report.text) == (2, "")
@@ -180,10 +174,9 @@ class StrictOffice(PostOffice):
 def post_office() -> Iterator[PostOffice]:
     office = StrictOffice(auth_require_tls=False)
     office.start()
-    try:
+    with ExitStack() as stack:
+        stack.callback(office.stop)
         yield office
-    finally:
-        office.stop()
 
 
 def mail(port: int, security: str = "none", password: str = "geheim") -> dict[str, object]:
@@ -268,15 +261,10 @@ def test_the_keys_of_a_captcha_are_tried(tmp_path: Path) -> None:
         ("turnstile", verdict("internal-error"), 200, "fail", "no verdict"),
         ("turnstile", "<html>", 502, "fail", "502"),
     ]:
+        keys = {"captcha_site_key": "k", "captcha_secret": CANARY}
+        site = {"site_origins": "https://blog.example", "captcha_provider": provider}
         with answering(body, status) as (url, asked):
-            report = check(
-                tmp_path,
-                captcha_provider=provider,
-                captcha_verify_url=f"{url}/siteverify",
-                site_origins="https://blog.example",
-                captcha_site_key="k",
-                captcha_secret=CANARY,
-            )
+            report = check(tmp_path, captcha_verify_url=f"{url}/siteverify", **keys, **site)
         assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
         assert [f"secret={CANARY}" in line for line in asked] == [True]
         told = [words for each, topic, words in report.found if (each, topic) == (level, "captcha")]
@@ -324,15 +312,6 @@ def test_files_that_others_can_read_are_named(kept: Path, monkeypatch: pytest.Mo
         assert f"{name}: run chmod 600" in report.words("rights")
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert check(kept).of("rights")[-1] == "fail"
-
-
-def test_a_file_of_places_that_is_damaged_is_told(tmp_path: Path) -> None:
-    (tmp_path / "own.mmdb").write_bytes(b"noise" * 999)
-    (tmp_path / "own.xdb").write_bytes(b"noise" * 999)
-    for name in ("own.mmdb", "own.xdb", "missing.mmdb", "."):
-        report = check(tmp_path, geo_file=name)
-        assert (report.code, report.of("places")) == (0, ["warn"]), name
-        assert name in report.words("places")
 
 
 # The database
@@ -402,23 +381,15 @@ def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
 
 
 def test_the_age_of_the_last_copy_is_told(kept: Path) -> None:
-    for hours, every, level in [
-        ([], 24, "note"),
-        ([1], 24, "ok"),
-        ([300, 47], 24, "ok"),
-        ([49], 24, "warn"),
-        ([1], 0, "note"),
-        ([-9600], 24, "warn"),
-    ]:
-        shutil.rmtree(kept / "backups", ignore_errors=True)
-        (kept / "backups").mkdir()
-        for age in hours:
-            made = datetime.fromtimestamp(time.time() - age * HOUR - 60, UTC)
-            (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
-        report = check(kept, backup_every=every)
-        assert report.of("backup") == [level], hours
-        told = "a time to come" if hours[:1] == [-9600] else f" {min(hours, default=0)} h ago"
-        assert not hours or not every or told in report.words("backup")
+    (kept / "backups").mkdir()
+    assert check(kept, backup_every=24).of("backup") == ["note"]
+    ages = [(300, "warn", "300 h ago"), (49, "warn", "49 h ago"), (47, "ok", "47 h ago")]
+    for hours, level, words in [*ages, (1, "ok", "1 h ago"), (-9600, "warn", "a time to come")]:
+        made = datetime.fromtimestamp(time.time() - hours * HOUR - 60, UTC)
+        (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
+        report = check(kept, backup_every=24)
+        assert (report.of("backup"), words in report.words("backup")) == ([level], True), hours
+    assert check(kept, backup_every=0).of("backup") == ["note"]
 
 
 @pytest.mark.slow
@@ -469,9 +440,8 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
     visitor.say("goes on")
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "X-Real-IP"])
-def test_a_proxy_that_is_not_named_is_told(visitor: Visitor, tmp_path: Path, header: str) -> None:
-    Visitor(visitor.served, ip="127.0.0.1").get("/health", headers={header: "203.0.113.9"})
+def test_a_proxy_that_is_not_named_is_told(visitor: Visitor, tmp_path: Path) -> None:
+    Visitor(visitor.served, ip="127.0.0.1").get("/health", headers={"X-Real-IP": "203.0.113.9"})
     visitor.served.tick()
     report = check(tmp_path)
     assert report.of("unnamed_proxy") == ["warn"]

@@ -1,24 +1,42 @@
-"""Where IP addresses are: the two tables that ship, and what happens when one can't be read."""
+"""Where IP addresses are: the tables that ship, and the owner's own file. It wins where it knows,
+whatever it is or becomes it harms no comment, and what it does not know the tables answer."""
 
+import gc
 import importlib.util
-import ipaddress
+import os
 import random
 import re
 import sqlite3
+import struct
+import sys
 from bisect import bisect
-from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Visitor
+from hypothesis import given
+from hypothesis import strategies as st
+from mmdb_writer import MMDBWriter
+from netaddr import IPSet
+from test_commands import run_here
+from test_comments import at_once
 
-from commentd import App, Places
+from commentd import App, Config, Places, load_config, make_app
 
 ROOT = Path(__file__).parent.parent
 STATIC = ROOT / "static"
-NOWHERE = ("", "")
-US, HANGZHOU = ("US", "美国"), ("CN", "浙江 杭州")
+NOWHERE, US, HANGZHOU = ("", ""), ("US", "美国"), ("CN", "浙江 杭州")
+FRANCE, CHINA = ("FR", "法国"), ("CN", "中国")
+HERE = "20.1.2.3"  # in the shipped table: US
+SIX = "2001:4860:4860::8888"  # there: US
+
+
+# The tables that ship
+
 KNOWN = {
     "223.5.5.5": HANGZHOU,
     "114.114.114.114": ("CN", "江苏 南京"),
@@ -37,13 +55,6 @@ OF_NO_PLACE = """10.0.0.1 100.64.0.1 127.0.0.1 192.0.2.1 198.18.0.1 224.0.0.1 0.
     localhost""".split()  # noqa: SIM905
 
 
-@pytest.fixture
-def places() -> Iterator[Places]:
-    found = Places(STATIC)
-    yield found
-    found.close()
-
-
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 def test_a_comment_tells_where_it_comes_from(app: App) -> None:
     for peer, place in (KNOWN | dict.fromkeys([*OF_NO_PLACE, ""], NOWHERE)).items():
@@ -51,8 +62,8 @@ def test_a_comment_tells_where_it_comes_from(app: App) -> None:
         assert (comment["country"], comment["location"]) == place, peer
 
 
-def test_every_address_is_in_the_range_that_holds_it(places: Places) -> None:
-    chance = random.Random(1)
+def test_every_address_is_in_the_range_that_holds_it() -> None:
+    chance, known = random.Random(1), dict[str, tuple[str, str]]()
     for version, bits in ((4, 32), (6, 128)):
         with closing(sqlite3.connect(STATIC / f"places{version}.db")) as db:
             names = {id: place for id, *place in db.execute("SELECT * FROM place")}
@@ -64,24 +75,12 @@ def test_every_address_is_in_the_range_that_holds_it(places: Places) -> None:
             first = start if version == 4 else (start + 2**63) << 64
             numbers += [first - 1, first]
         for number in numbers:
-            address = (ipaddress.IPv4Address if version == 4 else ipaddress.IPv6Address)(number)
+            address = (IPv4Address if version == 4 else IPv6Address)(number)
             counted = number if version == 4 else (number >> 64) - 2**63
             place = names[ranges[bisect(starts, counted) - 1][1]]
-            expected = tuple(place) if address.is_global else NOWHERE
-            assert places.of(str(address)) == expected
-
-
-def test_a_look_up_never_scans(places: Places) -> None:
-    for ip, table in (("8.8.8.8", places.tables[4]), ("2001:4860:4860::8888", places.tables[6])):
-        assert table
-        asked: list[str] = []
-        table.set_trace_callback(asked.append)
-        assert places.of(ip) == US
-        table.set_trace_callback(None)
-        (sql,) = asked
-        plan = [row[3] for row in table.execute(f"EXPLAIN QUERY PLAN {sql}")]
-        assert len(plan) == 2
-        assert all(re.match("SEARCH .* USING INTEGER PRIMARY KEY", step) for step in plan)
+            known[str(address)] = tuple(place) if address.is_global else NOWHERE
+    with closing(Places(STATIC)) as places:
+        assert {ip: places.of(ip) for ip in known} == known
 
 
 def damaged(healthy: bytes) -> dict[str, bytes | None]:
@@ -158,3 +157,347 @@ def test_the_script_that_builds_the_tables_knows_them_and_does_nothing_when_impo
     script.check(STATIC / "places6.db")
     assert capsys.readouterr().out.count(" ranges, ") == 2
     assert {path: path.stat().st_mtime_ns for path in STATIC.iterdir()} == before
+
+
+# The owner's file
+
+
+def mmdb(path: Path, records: dict[str, Any], ip_version: int = 6) -> Path:
+    """Networks and what MaxMind, DB-IP or IPinfo would say of them."""
+    writer = MMDBWriter(ip_version, ipv4_compatible=ip_version == 6, description="by a test")
+    for network, record in records.items():
+        writer.insert_network(IPSet([network]), record)
+    writer.to_db_file(str(path))
+    return path
+
+
+def opened(file: Path) -> closing[Places]:
+    return closing(Places(STATIC, str(file)))
+
+
+def found(file: Path, *ips: str) -> list[tuple[str, str]]:
+    with opened(file) as places:
+        return [places.of(ip) for ip in ips]
+
+
+def named(name: str, **more: str) -> dict[str, Any]:
+    return {"names": {"en": "a name", **({"zh-CN": name} if name else {})}, **more}
+
+
+def maxmind(code: str, country: str, *parts: str) -> dict[str, Any]:
+    """GeoLite2-City: province and city where they are known."""
+    record: dict[str, Any] = {"country": named(country, iso_code=code)}
+    record["registered_country"] = named("法国", iso_code="FR")
+    if parts:
+        record["subdivisions"] = [named(parts[0], iso_code="XX"), named("区")]
+    if parts[1:]:
+        record["city"] = named(parts[1])
+    return record
+
+
+def france(path: Path, network: str = "20.1.0.0/16") -> Path:
+    """A small file that knows one network, and says it is French."""
+    return mmdb(path, {network: maxmind("FR", "法国")})
+
+
+# What it says
+
+IN_CHINA = {
+    "浙江省 杭州市": "浙江 杭州", "浙江 杭州": "浙江 杭州", "北京市 北京": "北京",
+    "重庆市 重庆市": "重庆", "重庆市 万州区": "重庆", "吉林省 吉林市": "吉林 吉林",
+    "内蒙古自治区 呼和浩特": "内蒙古 呼和浩特", "广西壮族自治区 南宁市": "广西 南宁",
+    "宁夏回族自治区": "宁夏", "新疆维吾尔自治区 喀什地区": "新疆 喀什",
+    "四川省 阿坝藏族羌族自治州": "四川 阿坝", "内蒙古自治区 锡林郭勒盟": "内蒙古 锡林郭勒",
+    "": "中国",
+}  # fmt: skip
+SAID: list[tuple[dict[str, Any], tuple[str, str]]] = [
+    *((maxmind("CN", "中国", *text.split()), ("CN", IN_CHINA[text])) for text in IN_CHINA),
+    (maxmind("CN", "中国", ""), CHINA),
+    (maxmind("CN", ""), CHINA),
+    (maxmind("CN", "中国", "香港特别行政区"), ("HK", "香港")),
+    (maxmind("CN", "中国", "台湾省", "台北市"), ("TW", "台湾")),
+    (maxmind("MO", "澳门特别行政区"), ("MO", "澳门")),
+    (maxmind("TW", "中华民国", "台北市"), ("TW", "台湾")),
+    (maxmind("FR", "法兰西共和国", "法兰西岛", "巴黎"), FRANCE),
+    (maxmind("FR", ""), FRANCE),
+    ({"registered_country": named("法国", iso_code="FR")}, US),
+    ({"continent": named("欧洲", code="EU")}, US),
+    ({}, US),
+    # DB-IP lite: provinces in English only
+    ({**maxmind("CN", "中国"), "subdivisions": [{"names": {"en": "Zhejiang"}}]}, CHINA),
+    # IPinfo, which is flat: its files of today, and of yesterday
+    ({"country": "France", "country_code": "FR", "continent": "Europe"}, FRANCE),
+    ({"country": "FR", "country_name": "France", "asn": "AS3215"}, FRANCE),
+    ({"country": "", "asn": "AS3215"}, US),
+    ({"country": "France"}, US),
+    ({"country": "法国", "country_code": "fr"}, FRANCE),
+    # A country that no table names
+    ({"country": {"iso_code": "BV", "names": {"zh-CN": "布韦岛"}}}, ("BV", "布韦岛")),
+    ({"country": {"names": {"zh-CN": "法国"}}}, FRANCE),
+    ({"country": {"names": {"en": "Nowhere"}}}, US),
+]
+
+
+def test_what_a_file_says_comes_in_the_words_of_the_tables_that_ship(tmp_path: Path) -> None:
+    # Each in a network of its own, with nothing known beside it: there the tables answer.
+    networks = {f"20.{number}.2.0/24": record for number, (record, _) in enumerate(SAID)}
+    for version in (4, 6):
+        with opened(mmdb(tmp_path / "own.mmdb", networks, version)) as places:
+            for number, (record, place) in enumerate(SAID):
+                assert places.of(f"20.{number}.2.3") == place, record
+                assert places.of(f"20.{number}.3.1") == US
+            assert [places.of(ip) for ip in ("223.5.5.5", SIX)] == [HANGZHOU, US]
+
+
+def test_a_file_of_ip2region_is_read(tmp_path: Path) -> None:
+    text = "中国|浙江省|杭州市|电信|CN".encode()
+    # A header, where the segments of each first two bytes lie, the texts, the segments.
+    first = 256 + 256 * 256 * 8 + len(text)
+    ends = bytes(reversed([20, 1, 0, 0])) + bytes(reversed([20, 1, 255, 255]))
+    cells = bytearray(256 * 256 * 8)
+    struct.pack_into("<II", cells, (20 * 256 + 1) * 8, first, first + 14)
+    header = struct.pack("<HHIIIHH", 3, 1, 1_757_000_000, first, first, 4, 4).ljust(256, b"\0")
+    segment = ends + struct.pack("<HI", len(text), first - len(text))
+    (tmp_path / "own.xdb").write_bytes(header + cells + text + segment)
+    assert found(tmp_path / "own.xdb", HERE, "8.8.8.8", SIX) == [HANGZHOU, US, US]
+
+
+CHINESE = """贵州省 黔南布依族苗族自治州 黔东南苗族侗族自治州 黔西南布依族苗族自治州
+云南省 楚雄彝族自治州 红河哈尼族彝族自治州 文山壮族苗族自治州 西双版纳傣族自治州
+云南省 大理白族自治州 德宏傣族景颇族自治州 怒江傈僳族自治州 迪庆藏族自治州
+四川省 凉山彝族自治州 甘孜藏族自治州 阿坝藏族羌族自治州
+青海省 海西蒙古族藏族自治州 海南藏族自治州 玉树藏族自治州 果洛藏族自治州
+新疆维吾尔自治区 伊犁哈萨克自治州 博尔塔拉蒙古自治州 巴音郭楞蒙古自治州
+新疆维吾尔自治区 克孜勒苏柯尔克孜自治州 昌吉回族自治州 阿克苏地区
+甘肃省 临夏回族自治州 甘南藏族自治州
+吉林省 延边朝鲜族自治州
+湖南省 湘西土家族苗族自治州
+湖北省 恩施土家族苗族自治州
+内蒙古自治区 兴安盟 阿拉善盟 赤峰市
+黑龙江省 大兴安岭地区
+陕西省 西安市"""
+
+
+def test_every_kind_of_place_in_china_is_called_as_the_tables_call_it(tmp_path: Path) -> None:
+    lines = [line.split() for line in CHINESE.splitlines()]
+    pairs = [(province, city) for province, *cities in lines for city in cities]
+    records = {f"20.{n}.0.0/16": maxmind("CN", "中国", *pair) for n, pair in enumerate(pairs)}
+    with closing(sqlite3.connect(STATIC / "places4.db")) as db:
+        names = {name for (name,) in db.execute("SELECT location FROM place WHERE country = 'CN'")}
+    with opened(mmdb(tmp_path / "own.mmdb", records)) as places:
+        for number, (_, city) in enumerate(pairs):
+            country, name = places.of(f"20.{number}.1.1")
+            assert (country, name in names) == ("CN", True), city
+            assert city.startswith(name.split()[1])
+
+
+def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) -> None:
+    four = "10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 192.0.2.0/24 198.18.0.0/15 224.0.0.0/8 20.1.0.0/16"
+    six = "fd00::/16 fe80::/16 ::1/128 2001:db8::/32 ff02::/16 2001:4860::/32"
+    for known in (four.split(), six.split()):
+        file = mmdb(tmp_path / "own.mmdb", dict.fromkeys(known, maxmind("FR", "法国")))
+        *private, public = [str(ip_network(net)[-1]) for net in known]
+        assert found(file, public, "", *private) == [FRANCE, *[NOWHERE] * len(known)]
+
+
+def test_a_comment_tells_what_the_file_says_and_check_whether_it_can_be_read(
+    tmp_path: Path, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    for kind, place in (("good", FRANCE), ("half", US), ("missing", US), ("folder", US)):
+        file = spoil(kind, france(tmp_path / f"{kind}.mmdb"))
+        caplog.clear()
+        with closing(make_app(replace(config, geo_file=str(file)), rounds=1)) as app:
+            comment = Visitor(app, ip=HERE).say(kind)["comment"]
+        assert (comment["country"], comment["location"]) == place, kind
+        assert len(caplog.records) == (kind != "good"), kind
+        code, text, _ = run_here(tmp_path, "check", COMMENTD_GEO_FILE=file.name)
+        told = re.findall(rf"^  warn +places +.*{file.name}", text, re.M)
+        assert (code, len(told)) == (0, int(kind != "good")), kind
+
+
+def test_the_path_is_relative_to_the_folder_of_the_settings(tmp_path: Path) -> None:
+    ini = tmp_path / "commentd.ini"
+    ini.write_text("[geo]\nfile = data/own.mmdb\n")
+    assert load_config(ini, {}).geo_file == str(tmp_path / "data/own.mmdb")
+    assert load_config(ini, {"COMMENTD_GEO_FILE": "/srv/x.mmdb"}).geo_file == "/srv/x.mmdb"
+
+
+# What it may not do
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2**31 - 1) | st.text(max_size=9) | st.floats(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+NAMES = ["FR", "CN", "fr", "FRA", "法国", "台湾", "a\nb", "\u202e", "x" * 10**5]
+NAME = st.sampled_from(NAMES) | ODD
+NAMED = st.dictionaries(
+    st.sampled_from(["iso_code", "names"]), NAME | st.dictionaries(st.just("zh-CN"), NAME)
+)
+HOSTILE = st.fixed_dictionaries(
+    {"country": NAMED | NAME},
+    optional={"subdivisions": st.lists(NAMED) | ODD, "city": NAMED | ODD, "country_code": NAME},
+)
+
+
+def assert_place(place: tuple[str, str]) -> None:
+    """What may be shown and kept: a code or none, and a short text that is all to be seen."""
+    country, location = place
+    assert re.fullmatch("([A-Z]{2})?", country)
+    assert location.isprintable()
+    assert len(location) <= 100
+
+
+@given(record=HOSTILE | ODD)
+def test_hostile_records_end_as_places_and_spoil_no_other(
+    tmp_path_factory: pytest.TempPathFactory, record: Any
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "hostile.mmdb"
+    try:
+        file = mmdb(path, {"20.1.2.0/24": record, "20.9.0.0/16": maxmind("FR", "法国")})
+    except (TypeError, ValueError, struct.error):
+        return  # the writer has no form for it
+    place, fine, us, six = found(file, HERE, "20.9.1.1", "8.8.8.8", SIX)
+    assert_place(place)
+    assert fine in (FRANCE, US)
+    assert us == six == US
+
+
+# Damage
+
+
+def spoil(kind: str, path: Path) -> Path:
+    """A file that was good becomes one that can't be read."""
+    whole = path.read_bytes()
+    third = len(whole) // 3
+    contents = {
+        "empty": b"",
+        "text": b"version https://git-lfs.example/spec/v1\n" * 20,
+        "zeros": bytes(len(whole)),
+        "noise": random.Random(1).randbytes(len(whole)),
+        "another's": (STATIC / "places4.db").read_bytes(),
+        "metadata": whole.replace(b"node_count", b"mode_count").replace(b"\2", b"\7", 1),
+        "overwritten": b"\xff" * third + whole[third:],
+        "cut at its end": whole[:-9],
+        "half": whole[: len(whole) // 2],
+    }
+    if kind in contents:
+        path.write_bytes(contents[kind])
+    if kind in ("missing", "folder"):
+        path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    if kind == "wrong suffix":
+        return path.rename(path.with_suffix(".xdb"))
+    return path
+
+
+KINDS = [
+    "missing", "folder", "empty", "text", "zeros", "noise", "another's", "wrong suffix",
+    "metadata", "half", "overwritten", "cut at its end",
+]  # fmt: skip
+
+
+def test_a_file_that_can_not_be_read_is_named_once_and_the_tables_that_ship_answer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = france(tmp_path / "good.mmdb").read_bytes()
+    cuts = [0, 1, 255, *random.Random(1).sample(range(len(good) - 200), 20)]
+    for number, kind in enumerate([*KINDS, *cuts]):
+        file = france(tmp_path / f"{number}.mmdb")
+        file = spoil(kind, file) if isinstance(kind, str) else file
+        if isinstance(kind, int):
+            file.write_bytes(good[:kind])
+        caplog.clear()
+        with opened(file) as places:
+            for _ in range(2):
+                assert [places.of(ip) for ip in (HERE, "223.5.5.5", SIX)] == [US, HANGZHOU, US]
+        (record,) = caplog.records
+        assert record.levelname == "WARNING", kind
+        assert re.fullmatch(f".*{re.escape(str(file))}.*", record.getMessage()), kind
+
+
+def test_no_damage_ever_fails_a_look_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    says = [maxmind("CN", "中国", "浙江省", "杭州市"), maxmind("FR", "法国"), maxmind("FR", "")]
+    file = mmdb(tmp_path / "own.mmdb", {f"{n}.1.0.0/16": says[n % 3] for n in range(20, 60)})
+    whole = file.read_bytes()
+    for seed in range(30):
+        chance, spoilt = random.Random(seed), bytearray(whole)
+        for _ in range(chance.choice([1, 2, 5, 50, 500])):
+            spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
+        file.write_bytes(spoilt)
+        caplog.clear()
+        with opened(file) as places:
+            for n in range(19, 61):
+                assert_place(places.of(f"{n}.1.2.3"))
+            assert [places.of("8.8.8.8"), places.of("223.5.5.5")] == [US, HANGZHOU], seed
+        assert len(caplog.records) <= 1, seed
+
+
+def test_a_file_that_changes_under_the_service_fails_no_comment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for kind in ("empty", "noise", "half", "cut at its end"):
+        file = france(tmp_path / "own.mmdb", "223.5.0.0/16")
+        caplog.clear()
+        with opened(file) as places:
+            assert places.of("223.5.5.5") == FRANCE
+            spoil(kind, file)
+            after = [places.of(ip) for ip in ("223.5.5.5", "8.8.8.8", "223.5.5.5", SIX)]
+        assert after in ([HANGZHOU, US, HANGZHOU, US], [FRANCE, US, FRANCE, US]), kind
+        assert len(caplog.records) <= 1
+
+
+def test_a_file_that_is_replaced_beside_the_service_goes_on_till_the_next_start(
+    tmp_path: Path,
+) -> None:
+    file = france(tmp_path / "own.mmdb")
+    with opened(file) as places:
+        france(tmp_path / "other", "20.2.0.0/16").replace(file)
+        assert places.of(HERE) in (FRANCE, US)
+        assert places.of("8.8.8.8") == US
+    assert found(file, HERE, "20.2.2.3") == [US, FRANCE]
+
+
+def test_a_package_that_is_missing_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "maxminddb", None)
+    assert found(france(tmp_path / "own.mmdb"), HERE) == [US]
+    (record,) = caplog.records
+    for word in ("needs maxminddb: pip install maxminddb", "the tables that ship are used"):
+        assert word in record.getMessage()
+
+
+# At once, and afterwards
+
+
+def test_many_threads_look_up_right(tmp_path: Path) -> None:
+    says = [maxmind("FR", "法国"), maxmind("CN", "中国", "浙江省", "杭州市"), maxmind("JP", "")]
+    expected = [FRANCE, HANGZHOU, ("JP", "日本")]
+    file = mmdb(tmp_path / "own.mmdb", {f"20.{n}.0.0/16": says[n % 3] for n in range(90)})
+
+    def wrong(places: Places, first: int) -> list[int]:
+        asked = {n: places.of(f"20.{n % 90}.{n % 256}.1") for n in range(first, first + 100)}
+        return [n for n, place in asked.items() if place != expected[n % 90 % 3]]
+
+    with opened(file) as places:
+        assert at_once([lambda n=n: wrong(places, n * 7) for n in range(8)]) == [[]] * 8
+
+
+def test_no_descriptor_stays_open(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this system does not tell which files are open")
+    gc.collect()
+    gc.disable()
+    try:
+        for kind in ("good", "empty", "half", "cut at its end", "another's"):
+            file = spoil(kind, france(tmp_path / "own.mmdb"))
+            before = len(os.listdir("/proc/self/fd"))
+            found(file, HERE)
+            assert len(os.listdir("/proc/self/fd")) == before, kind
+    finally:
+        gc.enable()
+    gc.collect()
+    assert [w for w in recwarn if w.category is ResourceWarning] == []

@@ -5,25 +5,24 @@ The program of today plays the older one. With one migration more it plays the n
 
 import itertools
 import json
-import os
 import re
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
-from test_backup import files, found, little_room
-from test_commands import run
-from test_server import COMMENT, refused, services
+from inside import REFUSALS
+from test_backup import files, found, killed_at
+from test_commands import run_here
+from test_server import COMMENT, services
 from test_storage import schema
 
-import commentd
-from commentd import COMMANDS, MIGRATIONS, Config, Fault, make_app
+from commentd import COMMANDS, MIGRATIONS, Config, make_app
 
 pytestmark = pytest.mark.slow
 
@@ -152,90 +151,18 @@ def test_the_service_starts_and_serves_what_it_had(old: Path, tmp_path: Path) ->
 # Cut off
 
 
-class Limited(sqlite3.Connection):
-    """A connection of a program that ends, or fails, at its n-th statement or commit."""
-
-    left = 0
-    end: Callable[[], object]
-
-    @classmethod
-    def count(cls) -> None:
-        cls.left -= 1
-        if cls.left == 0:
-            cls.end()
-
-    def execute(self, *words: Any) -> sqlite3.Cursor:
-        self.count()
-        return super().execute(*words)
-
-    def __exit__(self, *how: Any) -> Any:
-        if how[0] is None:
-            self.count()
-        return super().__exit__(*how)
-
-
-def fail() -> None:
-    raise sqlite3.OperationalError("disk I/O error")
-
-
-def fails(begin: Callable[[], None], last: int) -> bool:
-    """Whether the start meets the fault: it may survive that."""
-    with pytest.MonkeyPatch.context() as patch:
-        connect = sqlite3.connect
-        patch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{"factory": Limited} | k))
-        Limited.left, Limited.end = last, staticmethod(fail)
-        with suppress(Fault, sqlite3.Error):
-            begin()
-        return Limited.left <= 0
-
-
-def is_killed(begin: Callable[[], None], last: int) -> bool:
-    child = os.fork()
-    if not child:
-        with suppress(BaseException):
-            connect = sqlite3.connect
-            sqlite3.connect = lambda *a, **k: connect(*a, **{"factory": Limited} | k)  # type: ignore
-            Limited.left, Limited.end = last, staticmethod(lambda: os.kill(os.getpid(), 9))
-            begin()
-            os._exit(0)
-        os._exit(1)
-    status = os.waitpid(child, 0)[1]
-    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
-
-
-def has_no_room(begin: Callable[[], None], last: int) -> bool:
-    """No file may grow beyond so much: the backup is the first that cannot."""
-    with little_room(6000 * last):
-        try:
-            begin()
-        except (Fault, sqlite3.Error):
-            return True
-    return False
-
-
-@pytest.mark.parametrize("cut_off", [fails, is_killed, has_no_room])
 def test_the_next_start_completes_what_was_cut_off(
-    old: Path,
-    config: Config,
-    outside: Outside,
-    newer: None,
-    tmp_path: Path,
-    cut_off: Callable[[Callable[[], None], int], bool],
-    pytestconfig: pytest.Config,
+    old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
 ) -> None:
-    before = rows_of(old)
-    left = set[int]()
-    step = 1 if pytestconfig.getoption("seconds") else 5
-    for last in itertools.count(1, step):
-        path = tmp_path / str(last) / "commentd.db"
+    before, left = rows_of(old), set[int]()
+    for line in itertools.count(0, 37):
+        path = tmp_path / str(line) / "commentd.db"
         path.parent.mkdir()
         shutil.copy(old, path)
-        cut = cut_off(lambda: start(config, outside, path), last)  # noqa: B023
-        version = version_of(path)
-        left.add(version)
+        killed = killed_at(line, lambda: start(config, outside, path))  # noqa: B023
+        left.add(version_of(path))
         copies = [p for p in path.with_name("backups").glob("*.db") if not p.name.startswith(".")]
-        if version == OLD:
+        if version_of(path) == OLD:
             assert rows_of(path) == before
         else:
             assert copies
@@ -243,63 +170,55 @@ def test_the_next_start_completes_what_was_cut_off(
             assert (rows_of(copy), version_of(copy)) == (before, OLD)
         start(config, outside, path)
         assert version_of(path) == OLD + 1
-        before["budget"] = kept(path, before)["budget"]
-        assert kept(path, before) == before
-        before = rows_of(old)
+        assert kept(path, before) == before | {"budget": kept(path, before)["budget"]}
         assert_whole(str(path))
         assert not list(path.with_name("backups").glob("*.part"))
         shutil.rmtree(path.parent)
-        if not cut:
+        if not killed:
             break
     assert left == {OLD, OLD + 1}
 
 
 def test_starts_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
-    old: Path, tmp_path: Path
+    old: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Whoever keeps the service running starts it again every few seconds."""
-    program = NEWER.replace("CREATE TABLE mood", "CREATE TABLE comment")
     was = schema_of(old)
-    with services(tmp_path) as begin:
-        for _ in range(3):
-            service = begin(waits=False, program=program)
-            assert service.process.wait(20) == 1
-            assert service.said.endswith("can't be written: table comment already exists\n")
+    MIGRATIONS.append("CREATE TABLE comment (id)")
+    request.addfinalizer(MIGRATIONS.pop)
+    for _ in range(3):
+        code, _, errors = run_here(tmp_path)
+        assert code == 1
+        assert errors.endswith("can't be written: table comment already exists\n")
     assert found(tmp_path / "backups") == set()
     assert schema_of(old) == was
 
 
-def test_without_a_backup_there_is_no_migration(old: Path, tmp_path: Path) -> None:
+def test_without_a_backup_there_is_no_migration(
+    old: Path, config: Config, outside: Outside, newer: None, tmp_path: Path
+) -> None:
     before, was = rows_of(old), schema_of(old)
-    with services(tmp_path) as begin:
-        for folder, words in (
-            ("commentd.ini", "commentd.ini can't be made: File exists"),
-            ("/sys", "could not be written"),
-        ):
-            service = begin(waits=False, program=NEWER, backup={"folder": folder})
-            assert words in refused(service)
-            assert (rows_of(old), schema_of(old)) == (before, was)
-        service = begin(program=NEWER, backup={"folder": "copies", "every": "0"})
-        assert service.ask("GET", "/health").status == 200
+    (tmp_path / "a file").touch()
+    for folder, words in (
+        (f"{tmp_path}/a file", "can't be made: File exists"),
+        ("/sys", "written"),
+    ):
+        with pytest.raises(REFUSALS, match=words):
+            start(replace(config, backup_folder=folder), outside)
+        assert (rows_of(old), schema_of(old)) == (before, was)
+    start(replace(config, backup_folder=f"{tmp_path}/copies", backup_every=0), outside)
     assert len(found(tmp_path / "copies")) == 1
 
 
-def test_commands_leave_a_migration_to_the_service(
-    old: Path,
-    tmp_path: Path,
-    newer: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_commands_leave_a_migration_to_the_service(old: Path, tmp_path: Path, newer: None) -> None:
     before, was = rows_of(old), schema_of(old)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
-    monkeypatch.chdir(tmp_path)
     for words in ("check", "recount", "admin bob@example.com", "import all.json"):
-        assert commentd.main(words.split()) == 1
-        printed = "".join(capsys.readouterr())
-        assert "commentd.db is of an older commentd: start the service once\n" in printed
+        code, text, errors = run_here(tmp_path, *words.split())
+        told = "commentd.db is of an older commentd: start the service once\n"
+        assert (code, told in text + errors) == (1, True), words
         assert (rows_of(old), schema_of(old)) == (before, was)
-    assert commentd.main(["backup", "copy.db"]) == 0  # which may always be made
+    assert run_here(tmp_path, "backup", "copy.db")[0] == 0  # which may always be made
     assert (rows_of(tmp_path / "copy.db"), schema_of(tmp_path / "copy.db")) == (before, was)
 
 
@@ -307,12 +226,7 @@ def test_commands_leave_a_migration_to_the_service(
 
 
 def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
-    old: Path,
-    config: Config,
-    outside: Outside,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    old: Path, config: Config, outside: Outside, tmp_path: Path
 ) -> None:
     before, was = rows_of(old), schema_of(old)
     with services(tmp_path) as begin:
@@ -323,25 +237,16 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
     takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "OLD NEW": "/a/ /b/"}
     whole = files(tmp_path)
-    monkeypatch.chdir(tmp_path)
     for name, (_, word, _) in COMMANDS.items():
-        if name in ("example", "restore"):
-            continue
-        assert commentd.main([name, *takes.get(word, "").split()]) == 1, name
-        printed = "".join(capsys.readouterr())
-        assert "commentd.db was made by a newer commentd: " in printed, name
-        assert files(tmp_path) == whole, name
-
+        if name not in ("example", "restore"):
+            code, text, errors = run_here(tmp_path, name, *takes.get(word, "").split())
+            told = "commentd.db was made by a newer commentd: "
+            assert (code, told in text + errors) == (1, True), name
+            assert files(tmp_path) == whole, name
     (copy,) = (tmp_path / "backups").glob(f"*-schema{OLD}.db")
-    code, text, errors = run(tmp_path, "restore", str(copy))
+    code, text, errors = run_here(tmp_path, "restore", str(copy))
     assert (code, errors) == (0, "")
-    aside = re.fullmatch(
-        rf"commentd\.db is what {copy} was; all logins have ended\n"
-        r"what it replaces is kept in (commentd\.db\.\d{8}-\d{6})\n",
-        text,
-    )
-    assert aside
-    assert rows_of(tmp_path / aside[1]) == newest
+    assert rows_of(tmp_path / text.split()[-1]) == newest
     assert schema_of(old) == was
     now = rows_of(old)
     assert now["comment"] == before["comment"]
@@ -351,14 +256,12 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
 
 
 def test_a_database_of_the_time_before_the_first_release_is_refused(
-    old: Path, tmp_path: Path
+    old: Path, config: Config, outside: Outside
 ) -> None:
     with closing(sqlite3.connect(old)) as db:
         db.execute(f"PRAGMA application_id = {0x636D6E74}")
     whole = old.read_bytes()
-    with services(tmp_path) as begin:
-        assert refused(begin(waits=False)).endswith(
-            "commentd.db is a database of another program, or of commentd before 0.1.0: "
-            "name another file, and import what the older commentd exports\n"
-        )
+    said = "or of commentd before 0.1.0: name another file, and import what the older"
+    with pytest.raises(REFUSALS, match=said):
+        start(config, outside)
     assert old.read_bytes() == whole
