@@ -1,5 +1,5 @@
-"""A blog on another origin than the service, and a real Chromium: what the tests of the widget,
-`bench_widget.py` and `shots.py` share.
+"""A blog on another origin than the service, and a real Chromium: what the tests of the widget, the
+benchmarks and the pictures share.
 
 The blog is http://blog.test, the service http://comments.test, both on this machine: two origins,
 plain http and no secure context, as the poorest blog has it."""
@@ -7,20 +7,20 @@ plain http and no secure context, as the poorest blog has it."""
 import gzip
 import json
 import shutil
-import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import add_account, now, sql, token_of
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from webtest import TestApp
 
-from commentd import App, Asset, Config, make_app, make_server, make_token
+from commentd import App, Config, make_app, make_server
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -41,7 +41,7 @@ Change = Callable[[Json, str, dict[str, str], bytes], tuple[str, dict[str, str],
 
 
 class Blog(BaseHTTPRequestHandler):
-    """Answers with `server.pages`, zipped where that is taken."""
+    """Responds with `server.pages`, zipped where that is taken."""
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one go
@@ -66,7 +66,7 @@ class Blog(BaseHTTPRequestHandler):
 
 @contextmanager
 def blog(pages: Pages) -> Iterator[str]:
-    """The address of a blog with these pages; they may change while it runs."""
+    """The URL of a blog with these pages; they may change while it runs."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Blog)
     server.pages = pages
     thread = threading.Thread(target=server.serve_forever, args=[0.05], daemon=True)
@@ -81,8 +81,7 @@ def blog(pages: Pages) -> Iterator[str]:
 
 @contextmanager
 def service(app: App) -> Iterator[str]:
-    """The address of the application behind waitress, in this process. Its settings say
-    `server_listen="127.0.0.1:0"`."""
+    """The URL of the app behind waitress, in this process; it listens on `127.0.0.1:0`."""
     server = make_server(app)
     server.adj.asyncore_loop_timeout = 0.05  # how long its end may take, in seconds
     thread = threading.Thread(target=server.run, daemon=True)
@@ -128,6 +127,11 @@ def painted(page: Page) -> Page:
 @contextmanager
 def own_app(embed: Path | None = None) -> Iterator[App]:
     """A service for scripts, in a folder that goes with it; perhaps with another widget."""
+    script = embed.read_bytes() if embed else b""
+
+    def other(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+        return status, headers, script if environ["PATH_INFO"] == "/embed.js" else body
+
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
             server_listen="127.0.0.1:0",
@@ -136,18 +140,16 @@ def own_app(embed: Path | None = None) -> Iterator[App]:
             captcha_provider="none",
             limits_enabled=False,
         )
-        with closing(make_app(config, rounds=1)) as app:
-            if embed:
-                body = embed.read_bytes()
-                zipped = gzip.compress(body, 9)
-                kind = "text/javascript; charset=utf-8"
-                app.house.assets["embed.js"] = Asset(body, lambda: zipped, '"another"', kind)
+        with (
+            closing(make_app(config, rounds=1)) as app,
+            answering(app, other) if embed else nullcontext(),
+        ):
             yield app
 
 
 @contextmanager
 def answering(app: App, change: Change) -> Iterator[None]:
-    """Passes each answer of the service through `change(environ, status, headers, body)`."""
+    """Passes each response of the service through `change(environ, status, headers, body)`."""
     plain = app.wsgi
 
     def wsgi(environ: Json, start_response: Callable[..., Any]) -> list[bytes]:
@@ -168,7 +170,7 @@ def answering(app: App, change: Change) -> Iterator[None]:
 
 
 def changed_json(body: bytes, **values: Any) -> bytes:
-    """An answer with other values at its top."""
+    """A response with other values at its top."""
     return json.dumps({**json.loads(body), **values}).encode()
 
 
@@ -277,6 +279,17 @@ PLACES = {  # addresses whose places the shipped tables know
     "顾砚秋": "168.95.1.1",
 }
 
+FIRST = (
+    "“隔一个钟头再读一遍”，我试了，真的能看出问题来。请问正文用的是哪一款宋体？"
+    "On my phone it reads even better than on the desk."
+)
+FONTS = (
+    "思源宋体（Noto Serif CJK），只留常规和粗体两个字重，再按文章切成子集，一页的字体大约 90 KB。"
+)
+WORDS = (
+    "It knows no words in Chinese, but it still saves the last line from a single character. "
+    "I would keep it."
+)
 CODE = """I narrowed my column last night, and the numbers moved more than I had hoped:
 
 ```css
@@ -320,34 +333,13 @@ LONG = """我在县里的印刷厂做过九年，后来厂子关了，才学着�
 谢谢你把这些小事写下来，也谢谢你没有放头图。下一篇如果写标题，请一定说说小屏幕上两级标题该差几号，\
 我改了一个冬天，还是没有改好。"""
 
-# Who, what it answers, hours ago, likes, text.
+# Who, what it replies to, hours ago, likes, text.
 CONVERSATION = [
-    (
-        "陆知微",
-        None,
-        47.2,
-        5,
-        "“隔一个钟头再读一遍”，我试了，真的能看出问题来。请问正文用的是哪一款宋体？"
-        "On my phone it reads even better than on the desk.",
-    ),
-    (
-        OWNER,
-        0,
-        44.0,
-        3,
-        "思源宋体（Noto Serif CJK），只留常规和粗体两个字重，再按文章切成子集，"
-        "一页的字体大约 90 KB。",
-    ),
+    ("陆知微", None, 47.2, 5, FIRST),
+    (OWNER, 0, 44.0, 3, FONTS),
     ("陆知微", 1, 43.6, 0, "谢谢！原来还能按文章切，周末就去试试 👍"),
     ("Mateo Silva", None, 21.3, 8, CODE),
-    (
-        "Noor Rahman",
-        3,
-        6.1,
-        1,
-        "It knows no words in Chinese, but it still saves the last line from a single character. "
-        "I would keep it.",
-    ),
+    ("Noor Rahman", 3, 6.1, 1, WORDS),
     ("Noor Rahman", None, 3.2, 2, QUOTE),
     ("顾砚秋", None, 0.6, 4, LONG),
 ]
@@ -357,12 +349,11 @@ def conversation(app: App, page: str = POST) -> list[int]:
     """Seven comments of five people, written through the API as if over the last two days; their
     ids. One is by the owner, who has an account and whose name nobody else may take."""
     ids: list[int] = []
-    for name, answers, hours, likes, text in CONVERSATION:
-        parent = None if answers is None else ids[answers]
+    for name, above, hours, likes, text in CONVERSATION:
+        parent = None if above is None else ids[above]
         ids.append(say(app, text, name, page=page, hours=hours, likes=likes, parent_id=parent))
-    with closing(sqlite3.connect(app.house.store.path)) as db, db:
-        at = "SELECT page_id FROM comment WHERE id = ?"
-        db.execute(f"UPDATE page SET views = 1286 WHERE id = ({at})", ids[:1])
+    of_page = "(SELECT page_id FROM comment WHERE id = ?)"
+    sql(app, f"UPDATE page SET views = 1286 WHERE id = {of_page}", ids[0])
     return ids
 
 
@@ -385,20 +376,14 @@ def say(
     client.authorization = None
     for number in range(likes):
         client.post_json("/comment/like", {"id": made}, headers={"User-Agent": f"Reader {number}"})
-    at = int(app.house.world.now() - hours * 3600)
-    with closing(sqlite3.connect(app.house.store.path)) as db, db:
-        db.execute("UPDATE comment SET created_at = ? WHERE id = ?", (at, made))
+    at = int(now(app) - hours * 3600)
+    sql(app, "UPDATE comment SET created_at = ? WHERE id = ?", at, made)
     return made
 
 
 def owner_token(app: App) -> str:
     """A login of the owner, whose account is made when there is none."""
-    email, now = "owner@example.com", int(app.house.world.now())
-    with closing(sqlite3.connect(app.house.store.path)) as db, db:
-        db.execute(
-            """INSERT INTO account (email, nickname, password, role, created_at)
-               VALUES (?, ?, 'x', 'admin', ?) ON CONFLICT DO NOTHING""",
-            (email, OWNER, now),
-        )
-    account = app.house.store.account_of(email)
-    return make_token(account, app.house.key, now)
+    email = "owner@example.com"
+    if not sql(app, "SELECT id FROM account WHERE email = ?", email):
+        add_account(app, email, OWNER, "x", "admin")
+    return token_of(app, email)

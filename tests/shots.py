@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import blog
 import test_words
 from blog import Json, say
-from test_writing import moderate
+from test_writing import moderate, settings_say
 
 from commentd import App
 
@@ -60,21 +60,9 @@ THEMES: dict[str, str] = dict(
 # What is written on a page
 
 
-def one(content: str, **fields: Any) -> Callable[[App, str], object]:
-    """A page with one comment."""
-    return lambda app, page: say(app, content, page=page, **fields)
-
-
 def empty(app: App, page: str) -> None:
     """A page that nobody has written on; it knows its owner."""
     blog.owner_token(app)
-
-
-def many(app: App, page: str) -> None:
-    for number in range(500):
-        say(
-            app, f"Comment number {number + 1}. 第 {number + 1} 条。", page=page, hours=500 - number
-        )
 
 
 def removed(app: App, page: str) -> None:
@@ -95,27 +83,6 @@ def deep(app: App, page: str) -> None:
         parent = say(app, text, name, page=page, hours=9 - number, parent_id=parent)
 
 
-def arabic(app: App, page: str) -> None:
-    first = say(
-        app,
-        "مقال جميل. السطر الطويل يُتعب العين، خصوصًا على الهاتف. "
-        "هل جرّبت `text-wrap: pretty` مع العربية؟",
-        "ليلى حدّاد",
-        page=page,
-        hours=5,
-        likes=3,
-    )
-    say(app, "Not yet, but I will: شكرًا!", blog.OWNER, page=page, hours=4, parent_id=first)
-    blog.conversation(app, page)
-
-
-def latest(app: App, page: str) -> None:
-    """The conversation once more, so that nothing was written later."""
-    blog.conversation(app, page)
-
-
-LINES = "Thirty short lines, as in a poem or a list, are long too.\n\n" + "- one\n" * 30
-LONG_NAME = "Bartholomew-Maximilian Featherstonehaugh-Cholmondeley-Marjoribanks"[:64]
 CODE = """The one line that mattered, and the whole of it:
 
 ```
@@ -123,17 +90,16 @@ CODE = """The one line that mattered, and the whole of it:
 grid-template-columns: [full-start] minmax(1rem, 1fr) [main] minmax(0, 38em) [full-end] } }
 ```
 
-Then `git commit --amend --no-edit --date="$(date --rfc-email)" && git push --force-with-lease`."""
-QUOTES = """> > 行距是给眼睛落脚的台阶。
->
-> I would go further: the white between the lines is the text's own breath.
+> > 行距是给眼睛落脚的台阶。
 
-两位说的是一件事。
+两位说的是一件事：~~先改颜色~~ `git push --force-with-lease`。"""
 
-1. 先改行距
-2. 再改字号
 
-- ~~最后改颜色~~ 颜色不用改"""
+def hard(app: App, page: str) -> None:
+    """What is hardest to fit in: a long name, a long word, a long text, code and signs."""
+    say(app, blog.LONG, "Bartholomew-Maximilian Featherstonehaugh-Cholmondeley-Marjorib", page=page)
+    say(app, "Donaudampfschifffahrt" * 9 + "sgesellschaf", "🌵 阿木", page=page)
+    say(app, CODE + " 🎉👍🏽👩‍💻🇨🇳❤️🥟", "ليلى حدّاد", page=page, website="https://noor.example")
 
 
 # What the service and the network do, before the page is opened
@@ -142,11 +108,6 @@ QUOTES = """> > 行距是给眼睛落脚的台阶。
 def hold(page: Page, app: App) -> None:
     """The list never arrives."""
     page.route("**/comments?*", lambda route: None)
-
-
-def wind(page: Page, app: App) -> None:
-    """The clock can be put forward."""
-    page.clock.install()
 
 
 def cut(page: Page, app: App) -> None:
@@ -165,16 +126,7 @@ def foreign(environ: Json, status: str, headers: dict[str, str], body: bytes) ->
     return status, headers, body
 
 
-def settings(**values: Any) -> blog.Change:
-    """The service says so in its settings."""
-
-    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-        if environ["REQUEST_METHOD"] == "GET" and environ["PATH_INFO"] == "/comments":
-            said = json.loads(body)
-            body = blog.changed_json(body, settings={**said["settings"], **values})
-        return status, headers, body
-
-    return change
+settings = settings_say  # the service says so in its settings
 
 
 def waiting(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
@@ -192,16 +144,6 @@ def busy(environ: Json, status: str, headers: dict[str, str], body: bytes) -> An
     headers = {**headers, "Retry-After": "40"}
     body = '{"error": "操作太频繁，请稍后再试", "code": "too_many"}'.encode()
     return "429 Too Many Requests", headers, body
-
-
-def company(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-    """Others wrote three comments meanwhile."""
-    if environ["PATH_INFO"] == "/pages":
-        said = json.loads(body)["pages"]
-        body = json.dumps(
-            {"pages": [each | {"total": each["total"] + 3} for each in said]}
-        ).encode()
-    return status, headers, body
 
 
 # What the reader does
@@ -222,27 +164,13 @@ def fill(page: Page, words: dict[str, str]) -> None:
     widget(page).get_by_role("textbox", name=words["name"]).first.fill(words["me"])
 
 
-def post(page: Page, words: dict[str, str]) -> None:
+def post(page: Page, words: dict[str, str], name: str = "post") -> None:
     fill(page, words)
-    widget(page).get_by_role("button", name=words["post"]).first.click()
+    widget(page).get_by_role("button", name=words[name]).first.click()
 
 
 def post_for_approval(page: Page, words: dict[str, str]) -> None:
-    post(page, {**words, "post": words["approve"]})
-
-
-def post_as_owner(page: Page, words: dict[str, str]) -> None:
-    post(page, {**words, "me": blog.OWNER})
-
-
-def post_offline(page: Page, words: dict[str, str]) -> None:
-    fill(page, words)
-    page.context.set_offline(True)
-    widget(page).get_by_role("button", name=words["post"]).first.click()
-
-
-def post_nothing(page: Page, words: dict[str, str]) -> None:
-    post(page, {**words, "sentence": ""})
+    post(page, words, "approve")
 
 
 def post_too_much(page: Page, words: dict[str, str]) -> None:
@@ -260,17 +188,6 @@ def reply(page: Page, words: dict[str, str]) -> None:
     page.keyboard.insert_text(words["sentence"])
 
 
-def like(page: Page, words: dict[str, str]) -> None:
-    widget(page).locator("article .like").first.click()
-
-
-def walk(page: Page, words: dict[str, str]) -> None:
-    """The focus rings, by keyboard: what the fourth press of Tab reaches."""
-    page.locator("#comments").evaluate("e => { e.tabIndex = -1; e.focus() }")
-    for _ in range(4):
-        page.keyboard.press("Tab")
-
-
 def touch(page: Page, words: dict[str, str]) -> None:
     """The first touch, which brings what waits for it."""
     with page.expect_response("**/more.js"):
@@ -278,21 +195,10 @@ def touch(page: Page, words: dict[str, str]) -> None:
     settle(page)
 
 
-def select(page: Page, words: dict[str, str]) -> None:
+def quote(page: Page, words: dict[str, str]) -> None:
     touch(page, words)
     widget(page).locator("blockquote p").select_text()
-
-
-def quote(page: Page, words: dict[str, str]) -> None:
-    select(page, words)
     widget(page).get_by_role("button", name=words["quote"]).click()
-
-
-def stay(page: Page, words: dict[str, str]) -> None:
-    """A minute until it is asked for, and another one."""
-    touch(page, words)
-    with page.expect_response("**/pages?*"):
-        page.clock.fast_forward(61_000)
 
 
 def keys(page: Page, words: dict[str, str]) -> None:
@@ -300,16 +206,8 @@ def keys(page: Page, words: dict[str, str]) -> None:
     page.keyboard.press("?")
 
 
-def copy(page: Page, words: dict[str, str]) -> None:
-    widget(page).get_by_role("button", name=words["link"]).first.click()
-
-
 def hide(page: Page, words: dict[str, str]) -> None:
     widget(page).locator(".line").first.click()
-
-
-def unfold(page: Page, words: dict[str, str]) -> None:
-    widget(page).get_by_role("button", name=words["fold"]).first.click()
 
 
 def on_paper(page: Page, words: dict[str, str]) -> None:
@@ -319,7 +217,7 @@ def on_paper(page: Page, words: dict[str, str]) -> None:
 @dataclass(frozen=True)
 class State:
     """What is written, what is different, what the reader does, and what is looked at: the
-    comments with `beside`, a side bar, or, `seen`, what the window shows."""
+    comments or, `seen`, what the window shows."""
 
     fill: Callable[[App, str], object] = blog.conversation
     act: Callable[[Page, dict[str, str]], None] | None = None
@@ -328,16 +226,12 @@ class State:
     look: str = "essay"
     theme: bool = False
     lang: str = "zh-CN"
-    beside: str = ""
     seen: bool = False
     widths: tuple[int, ...] = (390, 1024)
     schemes: tuple[str, ...] = ("light", "dark")
     browser: Json = field(default_factory=dict)
 
 
-ASIDE = """
-<aside style="flex: 1 1 11em; font-size: .8em"><h2>Latest</h2><ul data-commentd-latest="6"></ul>
-<p>Views: <span data-commentd-views></span> Likes: <span data-commentd-likes></span></p></aside>"""
 ZOOM: Json = {"device_scale_factor": 4, "is_mobile": False, "has_touch": False}
 ZOOM["viewport"] = {"width": 320, "height": 256}
 
@@ -348,61 +242,31 @@ STATES = {
     "reply": State(act=reply),
     "preview": State(empty, preview),
     "posted": State(act=post),
-    "liked": State(act=like),
-    "focus": State(act=walk),
-    "refused": State(act=post_as_owner),
     "busy": State(act=post, change=busy),
-    "nothing-written": State(empty, post_nothing),
     "too-long": State(empty, post_too_much, seen=True),
     "offline": State(before=cut),
-    "offline-post": State(act=post_offline, seen=True),
     "foreign": State(change=foreign),
     "loading": State(before=hold, seen=True),
     "closed": State(change=settings(closed=True)),
-    "closed-empty": State(empty, change=settings(closed=True)),
     "waiting": State(act=post_for_approval, change=waiting),
     "login": State(act=write, change=settings(login_required=True)),
     "removed": State(removed),
     "deep": State(deep),
-    "many": State(many),
-    "long-name": State(one("A short remark.", name=LONG_NAME)),
-    "long-word": State(one("Donaudampfschifffahrt" * 9 + "sgesellschaf")),
-    "emoji": State(one("🎉👍🏽👩‍💻🇨🇳❤️🥟🌸🐉✨🙇", name="🌵 阿木")),
-    "code": State(one(CODE, name="Mateo Silva")),
-    "quotes": State(one(QUOTES, name="Noor Rahman", website="https://noor.example")),
-    "rtl": State(arabic, lang="ar"),
-    "rtl-write": State(arabic, write, lang="ar"),
-    "folded": State(one(blog.LONG)),
-    "unfolded": State(one(blog.LONG), unfold),
-    "folded-lines": State(one(LINES), lang="en"),
+    "hard": State(hard),
     "hidden-replies": State(act=hide),
-    "copied": State(act=copy, seen=True),
-    "select": State(act=select, lang="en"),
     "quote": State(act=quote, lang="en"),
-    "new-comments": State(act=stay, before=wind, change=company, seen=True),
     "keys": State(act=keys, seen=True),
-    "keys-photo-blog": State(act=keys, look="photo", lang="en", seen=True),
-    "latest": State(latest, beside=ASIDE, lang="en"),
     "print": State(act=on_paper, widths=(794,), schemes=("light",)),
     "zoom": State(act=reply, widths=(320,), browser=ZOOM),
-    "narrow": State(widths=(320,)),
     "narrow-write": State(empty, fill, widths=(320,)),
-    "forced": State(act=write, browser={"forced_colors": "active"}),
-    "forced-keys": State(act=keys, seen=True, browser={"forced_colors": "active"}),
-    "code-blog": State(look="code", lang="en"),
-    "code-blog-write": State(act=reply, look="code", lang="en"),
-    "photo-blog": State(look="photo", lang="en"),
-    "photo-blog-write": State(act=reply, look="photo", lang="en"),
+    "forced": State(act=reply, browser={"forced_colors": "active"}),
+    "code-blog": State(act=reply, look="code", lang="en"),
+    "photo-blog": State(act=reply, look="photo", lang="en"),
 }
-for name in ("thread", "empty", "write", "reply", "refused", "offline", "closed", "waiting"):
-    STATES[f"{name}-en"] = replace(STATES[name], lang="en")
-
-
-for name in ("ja", "de", "fr", "ru", "zh-TW", "ar"):
-    STATES[f"thread-{name}"] = State(lang=name, widths=(320, 390), schemes=("light",))
-    STATES[f"reply-{name}"] = State(act=reply, lang=name, widths=(320,), schemes=("light",))
-for name in THEMES:
-    STATES[f"theme-{name}"] = State(act=reply, look=name, theme=True, lang="en")
+for lang in TYPED:
+    STATES[f"reply-{lang}"] = State(act=reply, lang=lang, widths=(320,), schemes=("light",))
+for look in THEMES:
+    STATES[f"theme-{look}"] = State(act=reply, look=look, theme=True, lang="en")
 
 
 @dataclass
@@ -428,13 +292,7 @@ class Studio:
     def set(self, state: State, width: int, scheme: str) -> Iterator[Page]:
         """The page in this state."""
         path = self.path(state)
-        tag = f'<script src="{self.service}/embed.js" async></script>'
-        if state.beside:
-            tag = (
-                '<div style="display: flex; flex-wrap: wrap; gap: 0 2.5em">'
-                f'<div style="flex: 1 1 22em">{tag}</div>{state.beside}</div>'
-            )
-        self.pages |= blog.article(self.service, path, look=state.look, lang=state.lang, tag=tag)
+        self.pages |= blog.article(self.service, path, look=state.look, lang=state.lang)
         if state.theme:
             kind, sheet = self.pages[f"/{state.look}.css"]
             self.pages[f"/{state.look}.css"] = (kind, sheet + THEMES[state.look])
