@@ -278,21 +278,6 @@ def test_a_good_token_opens_each_door_once(
     assert caplog.messages == []
 
 
-def test_a_comment_sent_again_with_its_token_is_the_one_that_is_there(
-    visitor: Visitor, outside: Outside, siteverify: Siteverify
-) -> None:
-    token = siteverify.issue()
-    first = visitor.say(captcha_token=token)
-    outside.time += 120  # beyond the minute of doubles
-    assert visitor.say(captcha_token=token) == first
-    for other in ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/b"}, {"parent_id": 1}):
-        assert visitor.say(captcha_token=token, status=403, **other) == SPENT
-    outside.time += 2 * DAY  # by now it is forgotten here, but not there
-    visitor.served.tick()
-    assert visitor.say("ho", captcha_token=token, status=403)
-    assert visitor.listing()["total"] == 1
-
-
 def test_one_token_in_fifty_hands_opens_one_door(asking: Asking) -> None:
     for path, forgets in itertools.product(BODIES, (False, True)):
         with asking() as (visitor, siteverify):

@@ -40,9 +40,8 @@ from test_notifications import (
     signed_in,
     words_of,
 )
-from webtest import TestApp
 
-from commentd import App, Config, make_app
+from commentd import Config, make_app
 
 visitor, here, owner, ann, named = mail.visitor, mail.here, mail.owner, mail.ann, mail.named
 
@@ -1088,30 +1087,6 @@ def seen(path: Path, secrets: dict[str, str]) -> set[str]:
     return {name for name, text in secrets.items() if text.lower().encode() in raw}
 
 
-def live(app: App, outside: Outside) -> TestApp:
-    """Ann's life with a service; the browser in which Ann is signed in."""
-    guest, ann = (TestApp(app, {"REMOTE_ADDR": f"203.0.113.{n}"}) for n in (7, 8))
-    email = f"{SECRETS['address']}@example.com"
-    account = {"email": email, "nickname": SECRETS["name"], "password": CANARY}
-    account["captcha_token"] = "x"
-    guest.post_json("/auth/register", account)
-    app.deliver()
-    guest.post_json("/auth/verify", {**account, "token": outside.code()})
-    ann.authorization = ("Bearer", guest.post_json("/auth/login", account).json["token"])
-    mine = {**COMMENT, "nickname": SECRETS["name"]}
-    mine |= {"website": f"https://{SECRETS['website']}.example"}
-    ann.post_json("/comments", {**mine, "content": SECRETS["edited"]})
-    ann.patch_json("/comments/1", {"content": SECRETS["root"]})
-    guest.post_json("/comments", {**COMMENT, "content": "of a guest", "parent_id": 1})
-    ann.post_json("/comments", {**mine, "content": SECRETS["leaf"], "parent_id": 2})
-    ann.post_json("/comments", {**mine, "content": SECRETS["draft"], "page_url": "/2"})
-    ann.post_json("/page/follow", {"page_url": PAGE})
-    ann.post_json("/comment/like", {"id": 2})
-    guest.post_json("/auth/register", {**account, "password": NEW})
-    app.deliver()
-    return ann
-
-
 @pytest.mark.every_case
 @pytest.mark.parametrize("stop", [False, True], ids=["running", "stopped"])
 @ENDS
@@ -1119,14 +1094,25 @@ def test_a_minute_after_an_account_went_no_byte_tells_of_it(
     config: Config, outside: Outside, comments: str, stop: bool
 ) -> None:
     # Nor as soon as the service has stopped.
-    path = Path(config.database_path)
+    path, email = Path(config.database_path), f"{SECRETS['address']}@example.com"
+    mine = {"nickname": SECRETS["name"], "website": f"https://{SECRETS['website']}.example"}
     with closing(make_app(replace(config, **TO_NOBODY), outside.world, rounds=1)) as app:
-        here, ann = Here(app, outside), live(app, outside)
-        ((password,),) = inside.sql(app, "SELECT password FROM account")
+        here = Here(app, outside)
+        ann = here.newcomer(email, SECRETS["name"])
+        ann.said(SECRETS["edited"], **mine)
+        ann.patch_json("/comments/1", {"content": SECRETS["root"]})
+        here.said("of a guest", parent_id=1)
+        ann.said(SECRETS["leaf"], parent_id=2, **mine)
+        ann.said(SECRETS["draft"], page_url="/2", **mine)
+        follow(ann)
+        ann.post_json("/comment/like", {"id": 2})
+        here.register(email, nickname=SECRETS["name"], password=NEW)
+        here.deliver()
+        ((password,),) = here.sql("SELECT password FROM account")
         secrets = SECRETS | {"hash": password.rpartition("$")[2], "visitor": "user 1"}
         assert seen(path, secrets) == secrets.keys()  # so the test knows how to look
         here.later()
-        ann.delete_json("/me", {"password": CANARY, "comments": comments})
+        leave(ann, comments)
         if stop:
             app.close()
         for _ in range(0 if stop else 2):
