@@ -500,7 +500,7 @@ def test_the_secret_is_told_only_to_whom_a_trusted_certificate_names(
 
 @pytest.mark.slow
 def test_who_drips_or_is_silent_is_hung_up_on(asking: Asking) -> None:
-    """Each would pass in the end: after 12 seconds, or 20."""
+    # Each would pass in the end: after 12 seconds, or 20.
     head, _, body = reply(PASSES).partition(b"\r\n\r\n")
     drip = b"X: " + b"x" * 120 + b"\r\n\r\n"
     with asking("hcaptcha") as (visitor, siteverify):

@@ -817,7 +817,7 @@ PEOPLE = ("owner", "author", "follower", "guest", "newcomer")
 def test_no_words_make_another_email(
     tmp_path: Path, empty_database: Path, outside: Outside, campaign: Campaign
 ) -> None:
-    """Whoever chose them: a reader, or the owner in the settings."""
+    # Whoever chose them: a reader, or the owner in the settings.
     for chance in campaign.rounds(len(INJECTED) // 2):
         known = INJECTED[2 * campaign.last :][:2] * 3
         site, *texts = known if len(known) == 6 else [scrawl(chance) for _ in range(6)]

@@ -54,6 +54,7 @@ to_nobody = pytest.mark.parametrize("settings", [TO_NOBODY])
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
+    """Admins have emails; there is none but where a test has an `owner`."""
     return USUAL
 
 
@@ -920,7 +921,6 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
 # To authors
 
 
-@to_nobody
 def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) -> None:
     first = ann.said("Why?\nWhy not?", nickname="Ann")
     here.said("Because.", parent_id=first, nickname="Bob", lang="zh")
@@ -939,7 +939,6 @@ def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) 
     assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in head_of(here)
 
 
-@to_nobody
 def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader) -> None:
     first = ann.said("mine")
     times = []
@@ -955,7 +954,6 @@ def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader
     assert len(links_in(here.texts(ANN)[1])) == 2
 
 
-@to_nobody
 def test_replies_on_many_pages_are_few_emails_an_hour_and_none_is_lost(
     here: Here, ann: Reader
 ) -> None:
@@ -996,7 +994,6 @@ def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner
     assert here.recipients() == [LU]
 
 
-@to_nobody
 def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> None:
     for email, evil in ((LU, "x"), (ANN, "https://evil.example/?a=1")):
         fields = {"nickname": evil, "page_url": f"/{evil}", "website": "https://evil.example/"}
@@ -1044,7 +1041,6 @@ def test_who_confirms_gets_all_the_replies_that_waited_and_those_that_come(
     assert here.told(LU) == [["to one again", "one"]]
 
 
-@to_nobody
 def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -> None:
     mine = here.said(email=LU)
     here.said(parent_id=mine)
@@ -1148,7 +1144,6 @@ def replied(here: Here, ann: Reader) -> str:
     return text
 
 
-@to_nobody
 def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
     path = path_of(link_to("stop", replied))
     for number, (body, kind) in enumerate(ONE_CLICKS):
@@ -1169,7 +1164,6 @@ def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> Non
         here.forget()
 
 
-@to_nobody
 def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> None:
     lus = here.said(email=LU, page_url="/one/")
     here.said("to Lu", parent_id=lus, page_url="/one/")
@@ -1191,7 +1185,6 @@ def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> Non
     assert here.arrived() == []
 
 
-@to_nobody
 def test_a_subscription_holds_no_address(here: Here, replied: str) -> None:
     for do in ("stop", "stop_all"):
         here.press(link_to(do, replied))
@@ -1203,7 +1196,6 @@ def test_a_subscription_holds_no_address(here: Here, replied: str) -> None:
     assert {who for who, *_ in kept} == {inside.seal(here.served, "subscriber", ANN)[:32]}
 
 
-@to_nobody
 def test_unsubscribing_can_be_undone(here: Here, replied: str) -> None:
     def pages_told() -> list[str]:
         here.forget()
