@@ -2,19 +2,16 @@
 they end. `test_mail.py` has their way to the mail server, `test_me.py` followers and reports."""
 
 import base64
-import contextlib
+import html
 import json
 import re
 import secrets
 import shutil
-import sqlite3
 import string
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from email.message import EmailMessage
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -27,7 +24,7 @@ from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
 from test_mail import HEADERS, outbox, read
 
 import commentd
-from commentd import App, Config, make_app
+from commentd import App, Config, load_config, make_app
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
@@ -43,7 +40,8 @@ TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
 BUNDLED = 10 * MINUTE
 STATUSES = ("visible", "spam", "deleted")
 KINDS = (*STATUSES, "waiting", "confirm", "stop", "stop_all", "start", "start_all")
-ANSWER_HEADERS = ["In-Reply-To", "References", "List-Unsubscribe", "List-Unsubscribe-Post"]
+UNSUBSCRIBE = ["List-Unsubscribe", "List-Unsubscribe-Post"]
+REPLY_HEADERS = ["In-Reply-To", "References", *UNSUBSCRIBE]
 
 LETTERS = json.loads(
     Path(commentd.__file__).with_name("static").joinpath("letters.json").read_text()
@@ -56,77 +54,49 @@ to_nobody = pytest.mark.parametrize("settings", [TO_NOBODY])
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
+    """Admins have emails; there is none but where a test has an `owner`."""
     return USUAL
 
 
 # The page of a link, and a reader who opens it
 
-OURS = {
-    "html": {"lang": "en|zh|de", "dir": "ltr"},
-    "head": {},
-    "meta": {"charset": ".*", "name": ".*", "content": ".*"},
-    "title": {},
-    "link": {"rel": "icon|stylesheet", "href": "data:,|home.css"},
-    "body": {},
-    "main": {"class": "link"},
-    "h1": {},
-    "p": {},
-    "nav": {},
-    "a": {"href": r"admin|https://blog\.example/.*"},
-    "bdi": {},
-    "pre": {"dir": "auto"},
-    "form": {"method": "post", "action": r"\?[^\"]*"},
-    "button": {"class": "quiet"},
-}
+# All of it: nobody's words can be more than text in the four places that texts have.
+PAGE_OF_A_LINK = r"""<!doctype html>
+<html lang="(?P<lang>[a-z-]+)" dir="(ltr|rtl)">
+<head>
+<meta charset="utf-8">
+(<meta name="[a-z-]+" content="[\w=,. -]+">\n){3}<title>(?P<title>[^<>]*)</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="home.css">
+</head>
+<body>
+<main class="link">
+<h1>(?P=title)</h1>
+(<p>(?P<who>(( · )?<bdi>[^<>]*</bdi>)+)</p><pre dir="auto">(?P<text>[^<>]*)</pre>)?(?x:
+(<form[ ]method="post"[ ]action="(?P<action>\?[^"<>]*)">
+<button([ ]class="quiet")?>(?P<button>[^<>]*)</button></form>)?
+(<nav><a[ ]href="(admin|https://blog\.example/[^"<>]*)">[^<>]*</a></nav>)?)
+</main>
+</body>
+</html>
+"""
 
 
-class Shown(HTMLParser):
-    """What the page of a link shows; raises for any markup that is not ours."""
+class Shown:
+    """What the page of a link shows; there is none with any markup that is not ours."""
 
     def __init__(self, markup: str) -> None:
-        super().__init__()
-        self.opened: list[str] = []
-        self.seen: list[str] = []
-        self.texts: dict[str, str] = {}
-        self.action = ""
-        self.feed(markup)
-        self.close()
-        assert self.opened == []
-        shape = ["html", "head", "meta", "meta", "meta", "meta", "title", "link", "link"]
-        assert self.seen[:12] == [*shape, "body", "main", "h1"]
-        assert max(map(self.seen.count, ("form", "button", "pre", "h1"))) <= 1
-        assert self.texts["title"] == self.texts["h1"]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in OURS, tag
-        assert len(dict(attrs)) == len(attrs)
-        for name, value in attrs:
-            assert re.fullmatch(OURS[tag][name], value or ""), (tag, name, value)
-        self.seen.append(tag)
-        self.action = dict(attrs).get("action") or self.action
-        if tag not in ("meta", "link"):
-            self.opened.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.opened.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        for tag in {*self.opened}:
-            self.texts[tag] = self.texts.get(tag, "") + data
-
-    def handle_decl(self, decl: str) -> None:
-        assert (decl.lower(), self.seen) == ("doctype html", [])
-
-    def refuse(self, data: str) -> None:
-        raise AssertionError(data)
-
-    handle_comment = handle_pi = unknown_decl = refuse
+        found = re.fullmatch(PAGE_OF_A_LINK, markup)
+        assert found, markup
+        texts = {name: html.unescape(text or "") for name, text in found.groupdict().items()}
+        self.title, self.text, self.button = texts["title"], texts["text"], texts["button"]
+        self.lang, self.action = texts["lang"], texts["action"]
+        # Each name is kept apart from the line that it stands in, which it could else turn.
+        self.who = html.unescape(re.sub("</?bdi>", "", found["who"] or ""))
 
     @property
     def told(self) -> tuple[str, str, str, str]:
-        """Title, who and where, text, button."""
-        title, who, text, button = map(self.texts.get, ("h1", "p", "pre", "button"))
-        return title or "", who or "", text or "", button or ""
+        return self.title, self.who, self.text, self.button
 
 
 class Reader(Visitor):
@@ -148,56 +118,56 @@ class Reader(Visitor):
         if method != "HEAD":
             Shown(text)
 
+    def said(self, content: str = "hi", **fields: Any) -> int:
+        """The number of a comment that was just written."""
+        number: int = self.say(content, **{"lang": "en", **fields})["comment"]["id"]
+        return number
+
     def open(self, link: str, status: int = 200) -> Shown:
         return Shown(self.get(path_of(link), status=status).text)
 
-    def press(self, link: str, status: int = 200) -> Shown:
-        return Shown(self.post(path_of(link), status=status).text)
+    def press(self, link: str, status: int = 200, **how: Any) -> Shown:
+        return Shown(self.post(path_of(link), status=status, **how).text)
+
+
+class PlainReader(Reader):
+    """One of many at once, who can't compare the database before and after."""
+
+    def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
+        return super(Visitor, self).do_request(req, *args, **kw)
 
 
 class Here(Reader):
     """A guest, who also sees which emails go out."""
 
-    outside: Outside
-
-    def said(self, content: str = "hi", **fields: Any) -> int:
-        return said(self, content, **fields)
+    def __init__(self, app: App, outside: Outside) -> None:
+        super().__init__(app)
+        self.outside = outside
 
     def deliver(self) -> float:
         return self.served.deliver()
 
-    def tick(self) -> None:
-        self.served.tick()
+    def later(self, seconds: int = BUNDLED, times: int = 1) -> None:
+        for _ in range(times):
+            self.outside.time += seconds
+            self.deliver()
 
-    def later(self, seconds: int = BUNDLED) -> None:
-        later(self.served, self.outside, seconds)
+    def fail_mail(self, fails: bool = True) -> None:
+        self.outside.mail_fails_with = ConnectionRefusedError() if fails else None
 
-    def wait_for_an_email(self) -> None:
-        """Delivers as often as the service asks for it."""
-        before = len(self.outside.letters)
-        while wait := self.deliver() * (len(self.outside.letters) == before):
-            assert wait <= MINUTE
-            self.outside.time += wait
-
-    def pages_told(self) -> list[str]:
-        """On which of two pages Ann is told of replies now."""
-        found = []
-        for parent, page in ((1, "/one/"), (2, "/two/")):
-            self.outside.letters.clear()
-            self.said(f"again {self.outside.time}", parent_id=parent, page_url=page)
-            self.later()
-            found += [page] * bool(self.arrived(ANN))
-        return found
+    def forget(self) -> None:
+        """The emails until now."""
+        self.outside.letters.clear()
 
     def arrived(self, to: str | None = None) -> list[EmailMessage]:
         return arrived(self.outside, to)
 
     def texts(self, to: str | None = None) -> list[str]:
-        return texts(self.outside, to)
+        return [content(message) for message in self.arrived(to)]
 
     def told(self, to: str | None = None) -> list[list[str]]:
         """What each email quotes."""
-        return [quotes(text) for text in self.texts(to)]
+        return [re.findall("^> (.*)", text, re.M) for text in self.texts(to)]
 
     def recipients(self) -> list[str]:
         return [each.recipient for each in self.outside.letters]
@@ -214,19 +184,21 @@ class Here(Reader):
     def rows(self) -> dict[str, Any]:
         return dump(inside.database_path(self.served))
 
-
-class PlainReader(Reader):
-    """One of many at once, who can't compare the database before and after."""
-
-    def do_request(self, req: Any, *args: Any, **kw: Any) -> Any:
-        return super(Visitor, self).do_request(req, *args, **kw)
+    def newcomer(self, email: str, nickname: str) -> Reader:
+        """One more reader with an account."""
+        reader = Reader(self.served)
+        self.deliver()  # so that the next email is the one with the code
+        reader.register(email, nickname=nickname)
+        self.deliver()
+        reader.verify(self.outside.code(), email)
+        self.forget()
+        return signed_in(self.served, email)
 
 
 def path_of(link: str) -> str:
     """Without scheme and host; `?…`, the action of a form, is a link too."""
-    url = urlsplit(link)
     assert link.startswith(("?", "/mail?", f"{SERVICE}/mail?"))
-    return f"/mail?{url.query}"
+    return f"/mail?{urlsplit(link).query}"
 
 
 @pytest.fixture
@@ -236,15 +208,19 @@ def visitor(app: App) -> Reader:
 
 @pytest.fixture
 def here(app: App, outside: Outside) -> Here:
-    guest = Here(app)
-    guest.outside = outside
-    return guest
+    return Here(app, outside)
 
 
 @pytest.fixture
-def owner(app: App, visitor: Reader, outside: Outside) -> Reader:
+def owner(app: App) -> Reader:
     """The owner, signed in on the admin page."""
     return claim(app, OWNER, "Owner")
+
+
+@pytest.fixture
+def ann(here: Here) -> Reader:
+    """A reader with an account."""
+    return here.newcomer(ANN, "Ann")
 
 
 def claim(app: App, email: str, nickname: str) -> Reader:
@@ -261,18 +237,7 @@ def signed_in(app: App, email: str) -> Reader:
     return reader
 
 
-@pytest.fixture
-def ann(app: App, outside: Outside) -> Reader:
-    """A reader with an account."""
-    reader = Reader(app)
-    reader.register(ANN)
-    app.deliver()
-    reader.verify(outside.code(), ANN)
-    outside.letters.clear()
-    return signed_in(app, ANN)
-
-
-Start = Callable[..., AbstractContextManager[App]]
+Start = Callable[..., AbstractContextManager[Here]]
 
 
 @pytest.fixture
@@ -280,21 +245,15 @@ def start(config: Config, outside: Outside, empty_database: Path) -> Start:
     """Starts the service with these settings; it may be started again."""
 
     @contextmanager
-    def started(**settings: Any) -> Iterator[App]:
+    def started(**settings: Any) -> Iterator[Here]:
         changed = replace(config, **{**USUAL, **settings})
         if not Path(changed.database_path).exists():
             shutil.copy(empty_database, changed.database_path)
         with closing(make_app(changed, outside.world, rounds=1)) as app:
-            yield app
+            yield Here(app, outside)
         assert_whole(changed.database_path)
 
     return started
-
-
-def said(visitor: Visitor, content: str = "hi", **fields: Any) -> int:
-    """The number of a comment that was just written."""
-    number: int = visitor.say(content, **{"lang": "en", **fields})["comment"]["id"]
-    return number
 
 
 def moderate(owner: Visitor, number: int, status: str) -> None:
@@ -321,28 +280,15 @@ def arrived(outside: Outside, to: str | None = None) -> list[EmailMessage]:
     return [read(x.message) for x in outside.letters if to in (None, x.recipient)]
 
 
-def texts(outside: Outside, to: str | None = None) -> list[str]:
-    return [content(message) for message in arrived(outside, to)]
-
-
 def content(message: EmailMessage) -> str:
     text: str = message.get_content()
     return text.replace("\r\n", "\n")
 
 
-def quotes(text: str) -> list[str]:
-    return re.findall("^> (.*)", text, re.M)
-
-
-def head_of(here: "Here") -> list[str]:
+def head_of(here: Here) -> list[str]:
     """The lines of the head of the first email, as it is sent."""
     head = here.outside.letters[0].message.partition("\r\n\r\n")[0]
     return head.replace("\r\n ", " ").split("\r\n")
-
-
-def later(app: App, outside: Outside, seconds: int = BUNDLED) -> None:
-    outside.time += seconds
-    app.deliver()
 
 
 # To the owner
@@ -350,16 +296,13 @@ def later(app: App, outside: Outside, seconds: int = BUNDLED) -> None:
 
 @held
 def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
-    here.said("Two lines\n\n> of which\n> one is quoted", nickname="Lu")
+    quote, who = "Two lines\n\n> of which\n> one is quoted", f"Lu · {PAGE}"
+    here.said(quote, nickname="Lu")
     here.deliver()
-    (message,) = here.arrived()
-    assert here.recipients() == [OWNER]
+    ((message,), (text,)) = here.arrived(OWNER), here.texts()
     assert sorted(message.keys()) == sorted(HEADERS)
     assert message["Subject"] == f"blog.example: new comment on {PAGE}"
-    text = content(message)
-    links = links_in(text)
-    assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
-    approve, spam, delete = links
+    approve, spam, delete = links_in(text)
     assert text == (
         f"New comment on “{PAGE}” by “Lu”:\n\n"
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
@@ -368,57 +311,38 @@ def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\n"
         f"All comments: {SERVICE}/admin\n"
     )
-    quote = "Two lines\n\n> of which\n> one is quoted"
-    who = f"Lu · {PAGE}"
     assert here.open(approve).told == ("Approve this comment?", who, quote, "Approve")
     assert here.listing()["total"] == 0
-    done = here.press(approve)
-    assert done.told == ("Approved: everybody can read it.", who, quote, "Undo")
+    assert here.press(approve).told == ("Approved: everybody can read it.", who, quote, "Undo")
     assert [c["content"] for c in here.listing()["comments"]] == [quote]
-    undone = here.press(done.action)
-    assert undone.told == ("It waits, and nobody sees it.", who, quote, "Undo")
-    assert here.listing()["total"] == 0
-    assert here.press(undone.action).told[0] == "Approved: everybody can read it."
-    assert here.press(spam).told[0] == "It is kept as spam, and nobody sees it."
-    assert here.press(delete).told[0] == "Deleted: nobody sees it."
+    assert here.press(spam).title == "It is kept as spam, and nobody sees it."
+    assert here.press(delete).title == "Deleted: nobody sees it."
     assert here.status_of(1) == "deleted"
-
-
-TOLD = [
-    (
-        "en",
-        "",
-        f"New comment on “{PAGE}” by “Lu”:\n\n> x\n\n"
-        "Hide as spam: {spam}\nDelete:       {deleted}\n\n"
-        f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n",
-    ),
-    (
-        "zh",
-        "",
-        f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n\n标为垃圾：{{spam}}\n删除：{{deleted}}\n\n"
-        f"查看并回复：{BLOG}{PAGE}#comment-2\n\n所有评论：{SERVICE}/admin\n",
-    ),
-    (
-        "zh",
-        "https://casino.example/",
-        f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n> \n> https://casino.example/\n\n"
-        f"这条评论等待审核（原因：{LETTERS['zh']['held_links']}）。\n\n"
-        "通过：{visible}\n标为垃圾：{spam}\n删除：{deleted}\n\n"
-        f"查看并回复：{BLOG}{PAGE}#comment-3\n\n所有评论：{SERVICE}/admin\n",
-    ),
-]
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "links"}])
 def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
-    for number, (lang, website, text) in enumerate(TOLD):
-        here.said("x", nickname="Lu", lang=lang, website=website)
-        here.deliver()
-        assert len(here.outside.letters) == number + 1
-        found = here.texts(OWNER)[-1]
-        assert found == text.format(**{words_of(link)["do"]: link for link in links_in(found)})
-        here.outside.time += BUNDLED
-    assert "casino.example" in here.get(path_of(link_to("visible", found))).text
+    here.said("x", nickname="Lu")
+    here.deliver()
+    (text,) = here.texts(OWNER)
+    spam, delete = links_in(text)
+    assert text == (
+        f"New comment on “{PAGE}” by “Lu”:\n\n> x\n\n"
+        f"Hide as spam: {spam}\nDelete:       {delete}\n\n"
+        f"Read and reply: {BLOG}{PAGE}#comment-1\n\nAll comments: {SERVICE}/admin\n"
+    )
+    here.outside.time += BUNDLED
+    here.said("x", nickname="Lu", lang="zh", website="https://casino.example/")
+    here.deliver()
+    text = here.texts(OWNER)[1]
+    approve, spam, delete = links_in(text)
+    assert text == (
+        f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n> \n> https://casino.example/\n\n"
+        f"这条评论等待审核（原因：{LETTERS['zh']['held_links']}）。\n\n"
+        f"通过：{approve}\n标为垃圾：{spam}\n删除：{delete}\n\n"
+        f"查看并回复：{BLOG}{PAGE}#comment-2\n\n所有评论：{SERVICE}/admin\n"
+    )
+    assert "casino.example" in here.open(approve).who
 
 
 @named
@@ -436,8 +360,7 @@ def test_an_email_speaks_as_the_widget_did_else_as_the_comment_does(here: Here) 
         here.later()
         text = here.texts(OWNER)[-1]
         assert ("发表了评论" in text, "New comment" in text) == (chinese, not chinese), lang
-        shown = here.get(path_of(link_to("spam", text))).text
-        assert ('<html lang="zh" dir="ltr">' in shown) == chinese, lang
+        assert (here.open(link_to("spam", text)).lang == "zh") == chinese, lang
     for wrong in (["zh"], {}, 5, False):
         assert here.say("hi", lang=wrong, status=400)["code"] == "lang_invalid"
 
@@ -446,8 +369,7 @@ def test_an_email_speaks_as_the_widget_did_else_as_the_comment_does(here: Here) 
 def test_the_owner_reads_emails_in_their_language_and_readers_in_theirs(
     here: Here, ann: Reader
 ) -> None:
-    first = said(ann, "A question", lang="en")
-    here.said("An answer", lang="en", parent_id=first)
+    here.said("A reply", parent_id=ann.said("A question"))
     here.deliver()
     owners, readers = here.texts(OWNER)[0], here.texts(ANN)[0]
     assert ("发表了评论" in owners, "replied to you" in readers) == (True, True)
@@ -459,40 +381,42 @@ def test_the_owner_reads_emails_in_their_language_and_readers_in_theirs(
 def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None:
     here.said("one")
     here.deliver()
-    assert len(here.outside.letters) == 1
+    assert len(here.arrived()) == 1
     here.outside.time += 1
     here.said("two")
     here.said("three", lang="zh", page_url="/other/")
-    here.wait_for_an_email()
+    while (wait := here.deliver()) and len(here.arrived()) == 1:
+        assert wait <= MINUTE
+        here.outside.time += wait
     assert START + 5 * MINUTE < here.outside.time <= START + BUNDLED
     message = here.arrived()[1]
     assert message["Subject"] == "blog.example: 2 new comments"
     text = content(message)
     assert [words_of(link)["id"] for link in links_in(text)] == ["2", "2", "3", "3"]
-    assert quotes(text) == ["two", "three"]
+    assert here.told()[1] == ["two", "three"]
     assert text.count(f"{SERVICE}/admin") == 1
     here.later(DAY)
-    assert len(here.outside.letters) == 2
+    assert len(here.arrived()) == 2
     here.said("after a quiet time")
     here.deliver()
-    assert len(here.outside.letters) == 3
+    assert len(here.arrived()) == 3
     here.outside.time -= 30 * DAY
     here.said("after the clock was set back")
     here.deliver()
-    here.tick()
+    here.served.tick()
     here.deliver()
-    assert len(here.outside.letters) == 4
+    assert len(here.arrived()) == 4
 
 
+@named
 @pytest.mark.slow
-def test_more_comments_than_an_email_takes_are_all_told_of(here: Here, owner: Reader) -> None:
+def test_more_comments_than_an_email_takes_are_all_told_of(here: Here) -> None:
     visitor = PlainReader(here.served)
-    said(visitor)
+    visitor.said()
     here.deliver()
     for number in range(229):
-        said(visitor, str(number))
-    for _ in range(4):
-        here.later()
+        visitor.said(str(number))
+    here.later(times=4)
     links = [len(links_in(text)) // 2 for text in here.texts()]
     more = [int(n) for text in here.texts() for n in re.findall("And ([0-9]+) more", text)]
     assert (links, more) == ([1, 20, 20], [180, 9])
@@ -507,45 +431,58 @@ def test_each_admin_has_an_email_of_their_own_and_none_of_their_own_comments(
     assert sorted(here.recipients()) == [CO_OWNER, OWNER]
     assert len({message["Message-ID"] for message in here.arrived()}) == 2
     assert len({str(links_in(text)) for text in here.texts()}) == 2
-    here.outside.letters.clear()
+    link = link_to("spam", here.texts(CO_OWNER)[0])
+    here.forget()
     owner.post_json("/admin/reply", {"parent_id": first, "content": "by Owner"})
-    said(signed_in(here.served, CO_OWNER), "by Second", nickname="Second")
+    signed_in(here.served, CO_OWNER).said("by Second", nickname="Second")
     here.later()
     assert here.told(OWNER) == [["by Second"]]
     assert here.told(CO_OWNER) == [["by Owner"]]
+    for role, status in (("user", 403), ("admin", 200)):  # links are good for an admin alone
+        here.sql("UPDATE account SET role = ? WHERE email = ?", role, CO_OWNER)
+        here.open(link, status)
+        here.press(link, status)
+        assert here.status_of(first) == ("spam" if role == "admin" else "visible")
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ("settings", "whom"),
-    [
-        (USUAL, [OWNER]),
-        ({**USUAL, "notify_owner": (CO_OWNER, LU)}, [CO_OWNER, LU]),
-        (TO_NOBODY, []),
-    ],
-)
-def test_whom_the_settings_name_is_told(here: Here, whom: list[str]) -> None:
-    here.said("before there was an admin")
-    here.deliver()
-    claim(here.served, OWNER, "Owner")
-    here.outside.letters.clear()
-    here.later()
-    assert here.outside.letters == []
-    here.said()
-    here.later()
-    assert here.recipients() == whom
-    assert here.outbox() == []
+def test_whom_the_settings_name_is_told(start: Start) -> None:
+    with start() as here:
+        here.said("before there was an admin")
+        here.deliver()
+        claim(here.served, OWNER, "Owner")
+        here.later()
+        assert here.outbox() == here.recipients() == []
+    # As the file is read: an address may stand there in other letters than the account's.
+    for wish, whom in (
+        ("", [OWNER]),
+        (f"{CO_OWNER}, {LU}", [CO_OWNER, LU]),
+        ("nobody", []),
+        ("Owner@BLOG.Example", [OWNER]),
+    ):
+        config = load_config(None, {"COMMENTD_NOTIFY_OWNER": wish})
+        with start(notify_owner=config.notify_owner) as here:
+            here.said(wish or "hi")
+            mine = signed_in(here.served, OWNER).said("mine", nickname="Owner")
+            here.later()
+            assert here.told() == [[wish or "hi"] + ["mine"] * (to != OWNER) for to in whom]
+            here.said(f"to the owner {wish}", parent_id=mine)
+            here.forget()
+            here.later()
+            # The owner has one email of a reply: with links to moderate, where they are named.
+            assert here.recipients() == ([*whom] if OWNER in whom else [*whom, OWNER])
+            does = {words_of(link)["do"] for link in links_in(here.texts(OWNER)[0])}
+            assert does == ({"spam", "deleted"} if OWNER in whom else {"stop", "stop_all"})
+            here.forget()
 
 
 def test_an_address_that_a_guest_types_hides_nothing_from_its_owner(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
-    said(signed_in(here.served, OWNER), "nor does what the owner wrote", nickname="Owner")
+    signed_in(here.served, OWNER).said("nor does what the owner wrote", nickname="Owner")
     here.deliver()
-    assert here.outside.letters == []
+    assert here.arrived() == []
     here.said("Buy now", email=OWNER)
-    first = said(ann)
-    here.said("You can't see this, Ann", parent_id=first, email=ANN)
+    here.said("You can't see this, Ann", parent_id=ann.said(), email=ANN)
     here.deliver()
     assert here.told(OWNER) == [["Buy now", "hi", "You can't see this, Ann"]]
     assert here.told(ANN) == [["You can't see this, Ann", "hi"]]
@@ -553,85 +490,84 @@ def test_an_address_that_a_guest_types_hides_nothing_from_its_owner(
 
 @named
 def test_what_is_spam_at_once_is_not_told_of(here: Here, owner: Reader, ann: Reader) -> None:
-    first = said(ann, nickname="Ann")
+    first = ann.said(nickname="Ann")
     here.deliver()
-    here.outside.letters.clear()
+    here.forget()
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
-    answer = here.said("Casino!", parent_id=first)
-    assert here.status_of(answer) == "spam"
+    reply = here.said("Casino!", parent_id=first)
+    assert here.status_of(reply) == "spam"
     here.later()
-    assert here.outside.letters == []
-    moderate(owner, answer, "visible")
+    assert here.arrived() == []
+    moderate(owner, reply, "visible")
     here.later()
     assert here.recipients() == [ANN], "who let it through knows of it"
 
 
-@pytest.mark.parametrize("settings", [{**NAMED, "notify_owner": (OWNER, CO_OWNER)}])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {
+            **NAMED,
+            "notify_owner": (OWNER, CO_OWNER),
+            "moderation_words": ("casino",),
+            "mail_sender": f"c@{'a-long-name-' * 5}.blog-of-somebody.example",
+        }
+    ],
+)
 def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> None:
     first = here.said("one")
     here.deliver()
     second = here.said("two", parent_id=first)
     here.later()
-    here.said("three", parent_id=second)
+    made = here.say("three", parent_id=second, lang="en")
+    here.later()
+    # An edit that makes a comment wait is one more email of its thread.
+    here.patch_json("/comments/3", {"content": "A Casino", "edit_token": made["edit_token"]})
     here.later()
     here.said("four", page_url="/other/")
     here.later()
     chains = []
     for to in (OWNER, CO_OWNER):
-        one, two, three, four = here.arrived(to)
-        ids = [str(m["Message-ID"]) for m in (one, two, three, four)]
+        one, two, three, edit, four = here.arrived(to)
+        ids = [str(m["Message-ID"]) for m in (one, two, three, four, edit)]
         assert all(re.fullmatch(r"<[\w.-]+@[\w.-]+>", each) for each in ids)
         assert [m["In-Reply-To"] for m in (one, two, three, four)] == [None, *ids[:2], None]
         assert one["References"] is four["References"] is None
         assert str(two["References"]).split() == [ids[0]]
         assert str(three["References"]).split() == ids[:2]
+        assert ids[2] in str(edit["References"])
+        waits = "> A Casino\n\nIt waits for your approval: the word “casino”.\n"
+        assert waits in content(edit)
         chains += ids
-    assert len({*chains}) == 8
-
-
-@pytest.mark.parametrize("settings", [{**NAMED, "moderation_words": ("casino",)}])
-def test_an_edit_that_makes_a_comment_wait_is_another_email_of_its_thread(here: Here) -> None:
-    made = here.say("fine", lang="en")
-    here.deliver()
-    body = {"content": "A Casino", "edit_token": made["edit_token"]}
-    here.patch_json("/comments/1", body)
-    here.later()
-    first, second = here.arrived(OWNER)
-    text = content(second)
-    assert "> A Casino\n\nIt waits for your approval: the word “casino”.\n" in text
-    assert first["Message-ID"] != second["Message-ID"], "a mail server drops it as a double"
-    assert str(first["Message-ID"]) in str(second["References"])
-    assert here.press(link_to("visible", text)).told[0] == "Approved: everybody can read it."
+    assert len({*chains}) == 10
+    # However long the name of the host is, no id is cut or encoded.
+    for head in (letter.message.partition("\r\n\r\n")[0] for letter in here.outside.letters):
+        ids = re.findall(r"^(?:Message-ID|In-Reply-To|References):([^:]*)\r\n", head, re.M)
+        assert ids
+        assert all(re.fullmatch(r"(\s+<comment-\d+-[\w.-]+@[a-z.-]+>)+", each) for each in ids)
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
-@pytest.mark.parametrize("who", ["owner", "author"])
 def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the_rest_once(
-    here: Here, owner: Reader, who: str
+    here: Here, owner: Reader
 ) -> None:
     def refuse(letter: Any) -> None:
         if letter.recipient == CO_OWNER:
             raise ConnectionRefusedError
 
     here.outside.happens = refuse
-    made = here.say("bad", lang="en")
-    kept = here.said("good")
+    bad, good = here.said("bad"), here.said("good")
     here.deliver()
     assert here.recipients() == [OWNER]
-    if who == "owner":
-        here.press(link_to("spam", here.texts(OWNER)[0]))
-    else:
-        here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
+    here.press(link_to("spam", here.texts(OWNER)[0]))
     here.outside.happens = lambda letter: None
-    for _ in range(2):
-        here.later()
+    here.later(times=2)
     assert here.told(OWNER) == [["bad", "good"]]
     assert here.told(CO_OWNER) == [["good"]]
-    assert {words_of(link)["id"] for link in links_in(here.texts(CO_OWNER)[0])} == {str(kept)}
-    if who == "owner":
-        moderate(owner, 1, "visible")
+    assert {words_of(link)["id"] for link in links_in(here.texts(CO_OWNER)[0])} == {str(good)}
+    moderate(owner, bad, "visible")
     here.later()
-    assert len(here.outside.letters) == 2
+    assert len(here.arrived()) == 2
     assert here.outbox() == []
 
 
@@ -640,11 +576,11 @@ def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the
 def test_of_what_its_author_takes_back_no_email_keeps_the_text(
     here: Here, ann: Reader, how: str
 ) -> None:
-    mine = said(ann, "a root", nickname="Ann")
-    here.deliver()
+    mine = ann.said("a root", nickname="Ann")
+    here.later()
+    here.forget()
     here.outside.time += BUNDLED
-    here.outside.letters.clear()
-    here.outside.mail_fails_with = ConnectionRefusedError()
+    here.fail_mail()
     made = here.say("CANARY words", lang="en", parent_id=mine)
     here.said("another")
     here.deliver()
@@ -655,21 +591,17 @@ def test_of_what_its_author_takes_back_no_email_keeps_the_text(
     ask(f"/comments/{made['comment']['id']}", body)
     assert here.outbox() == []
     here.outside.time += MINUTE
-    here.tick()
-    for suffix in ("", "-wal"):
-        path = Path(f"{inside.database_path(here.served)}{suffix}")
-        raw = path.read_bytes() if path.exists() else b""
-        assert not [line for text in waiting for line in encoded(text) if line in raw]
-        assert b"CANARY" not in raw
-    here.outside.mail_fails_with = None
+    here.served.tick()
+    path = Path(inside.database_path(here.served))
+    raw = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+    # Nor its lines as they stand in an email.
+    encoded = [base64.encodebytes(text.replace("\n", "\r\n").encode()) for text in waiting]
+    assert not [line for text in encoded for line in text.split()[:-1] if line in raw]
+    assert b"CANARY" not in raw
+    here.fail_mail(False)
     here.later()
     edited = [["other words", "a root"], ["other words", "another"]]
     assert sorted(here.told()) == (edited if how == "PATCH" else [["another"]])
-
-
-def encoded(text: str) -> list[bytes]:
-    """The lines of a text as they stand in an email."""
-    return base64.encodebytes(text.replace("\n", "\r\n").encode()).split()[:-1]
 
 
 def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
@@ -685,28 +617,26 @@ def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
 
     world = replace(outside.world, chance=chance)
     with closing(make_app(replace(config, **NAMED), world, rounds=1)) as app:
-        here = PlainReader(app)
-        made = here.say("CANARY words", lang="en")
+        here, guest = Here(app, outside), PlainReader(app)
+        made = guest.say("CANARY words", lang="en")
         body = {"content": "other words", "edit_token": made["edit_token"]}
-        said(here, "second")
-        edits.append(lambda: here.patch_json("/comments/1", body))
-        outside.happens = lambda letter: here.delete_json("/comments/1", body) and None
-        app.deliver()
+        guest.said("second")
+        edits.append(lambda: guest.patch_json("/comments/1", body))
+        outside.happens = lambda letter: guest.delete_json("/comments/1", body) and None
+        here.deliver()
         assert edits == []
         outside.happens = lambda letter: None
-        later(app, outside)
-    assert [quotes(text) for text in texts(outside)] == [["other words", "second"]]
+        here.later()
+        assert here.told() == [["other words", "second"]]
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "server_public_url": ""}])
 def test_without_a_public_url_no_email_has_a_link_to_us(here: Here, ann: Reader) -> None:
-    first = said(ann, nickname="Ann")
-    here.said("answer", parent_id=first)
-    guest = here.said("guest", email=LU)
-    here.said("to a guest", parent_id=guest)
+    here.said("reply", parent_id=ann.said(nickname="Ann"))
+    here.said("to a guest", parent_id=here.said("guest", email=LU))
     here.deliver()
     here.later()
-    assert sorted({*here.recipients()}) == [ANN, OWNER]
+    assert {*here.recipients()} == {ANN, OWNER}
     for message, text in zip(here.arrived(), here.texts(), strict=True):
         assert not [word for word in ("/mail", "/admin", "None") if word in text]
         assert message["List-Unsubscribe"] is message["List-Unsubscribe-Post"] is None
@@ -722,7 +652,7 @@ def test_links_keep_the_path_under_which_we_are_reached(here: Here) -> None:
     assert "https://b.example/talk/admin" in text
     found = re.findall(r"https://b\.example/talk(/mail\?\S+)", text)
     assert len(found) == 2
-    assert 'href="home.css"' in here.get(found[0]).text
+    here.open(found[0])  # its own links are relative
 
 
 @named
@@ -756,7 +686,7 @@ def links_of_each_kind(here: Here, owner: Reader, lang: str = "en") -> dict[str,
     here.deliver()
     found = {words_of(link)["do"]: link for link in links_in(here.texts(OWNER)[-1])}
     found["waiting"] = here.press(found["visible"]).action
-    owner.post_json("/admin/reply", {"parent_id": 1, "content": "an answer"})
+    owner.post_json("/admin/reply", {"parent_id": 1, "content": "a reply"})
     here.deliver()
     found["confirm"] = link_to("confirm", here.texts(LU)[-1])
     here.press(found["confirm"])
@@ -766,7 +696,7 @@ def links_of_each_kind(here: Here, owner: Reader, lang: str = "en") -> dict[str,
         found[start] = here.press(found[stop]).action
         here.press(found[start])
     here.press(found["waiting"])
-    here.outside.letters.clear()
+    here.forget()
     assert {*found} == {*KINDS}
     return found
 
@@ -785,7 +715,7 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
         do = words_of(link)["do"]
         done = here.press(link)
         assert here.status_of(1) == do
-        assert here.open(done.action).texts["pre"] == "hi"
+        assert here.open(done.action).text == "hi"
         assert here.status_of(1) == do
         undone = here.press(done.action)
         assert here.status_of(1) == was
@@ -795,97 +725,66 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
 
 
 @held
-def test_what_a_link_did_is_in_the_audit_log_once(
-    here: Here, links: dict[str, str], owner: Reader
-) -> None:
-    def press(_: int) -> tuple[str, ...]:
-        return Shown(PlainReader(here.served).post(path_of(links["visible"])).text).told[:3]
-
-    before = len(owner.get("/admin/audit").json["audit"])
-    with ThreadPoolExecutor(8) as pool:
-        assert len({*pool.map(press, range(24))}) == 1
-    PlainReader(here.served).press(links["spam"])
-    lines = owner.get("/admin/audit").json["audit"]
-    found = [(line["who"], line["action"], line["subject"], line["detail"]) for line in lines]
-    assert found[:2] == [("mail", "spam", "1", ""), ("mail", "visible", "1", "")]
-    assert len(lines) == before + 2
-
-
-ANYBODY = [
-    {"Authorization": "Bearer nonsense"},
-    {"Origin": "https://evil.example"},
-    {"Origin": "null"},
-    {"Authorization": "Basic eA=="},
-]
-
-
-@held
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_link_asks_does_it_once_for_whoever_presses_and_speaks_as_its_email(
     here: Here, owner: Reader, lang: str
 ) -> None:
     links, words = links_of_each_kind(here, owner, lang), LETTERS[lang]
+    anybody = [{"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eA=="}]
+    anybody += [{"Origin": "https://evil.example"}, {"Origin": "null"}]
+    logged = len(owner.get("/admin/audit").json["audit"])
     for number, do in enumerate(KINDS):
-        path, headers, before = path_of(links[do]), ANYBODY[number % 4], here.rows()
+        path, headers, before = path_of(links[do]), anybody[number % 4], here.rows()
         # A mail scanner opens all links.
-        shown = here.get(path, headers=headers)
-        assert f'<html lang="{lang}" dir="ltr">' in shown.text
+        reply = here.get(path, headers=headers)
+        shown = Shown(reply.text)
         asked = words[f"page_{do}"].format(site="blog.example"), words[f"button_{do}"]
-        assert Shown(shown.text).told[::3] == asked, do
-        assert here.head(path).headers["Content-Type"] == shown.headers["Content-Type"]
+        assert (shown.lang, shown.title, shown.button) == (lang, *asked), do
+        assert here.head(path).headers["Content-Type"] == reply.headers["Content-Type"]
         here.options(path)
         for method in ("PUT", "PATCH", "DELETE"):
             here.request(path, method=method, status=405)
         assert here.rows() == before, do
-        done = Shown(here.post(path, headers=headers).text)
-        assert done.told[0] == words[f"done_{do}"], do
-        assert done.told[3] == (words["undo"] if done.action else ""), do
+        done = here.press(links[do], headers=headers)
+        assert done.title == words[f"done_{do}"], do
+        assert done.button == (words["undo"] if done.action else ""), do
         assert done.action or do not in (*STATUSES, "waiting", "stop", "stop_all")
-        here.deliver()
-        here.deliver()
+        here.later(0, times=2)
+        here.forget()
         before = here.rows()
-        here.outside.letters.clear()
         assert here.press(links[do]).told == done.told, do
         here.later()
-        assert (here.rows(), here.outside.letters) == (before, []), do
+        assert (here.rows(), here.arrived()) == (before, []), do
         if do in (*STATUSES, "waiting"):
-            assert here.open(links[do]).told[0] == done.told[0], do
-    broken = here.get(f"/mail?lang={lang}", status=403).text
-    assert Shown(broken).told[0] == words["bad"]
-    assert f'<html lang="{lang}" dir="ltr">' in broken
-
-
-@pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
-def test_the_links_of_one_who_is_no_owner_any_more_do_nothing(here: Here, owner: Reader) -> None:
-    here.said()
-    here.deliver()
-    link = link_to("visible", here.texts(OWNER)[0])
-    here.sql("UPDATE account SET role = 'user'")
-    here.open(link, status=403)
-    here.press(link, status=403)
-    assert here.status_of(1) == "waiting"
-    here.sql("UPDATE account SET role = 'admin'")
-    assert here.press(link).told[0] == LETTERS["en"]["done_visible"]
+            assert here.open(links[do]).title == done.title, do
+    lines = owner.get("/admin/audit").json["audit"][:-logged]
+    found = [(line["who"], line["action"], line["subject"], line["detail"]) for line in lines]
+    assert found == [("mail", do, "1", "") for do in ("waiting", *reversed(STATUSES))]
+    broken = here.open(f"/mail?lang={lang}", 403)
+    assert (broken.lang, broken.title) == (lang, words["bad"])
 
 
 @held
-@pytest.mark.parametrize("what", ["content", "nickname"])
 def test_a_text_that_was_edited_since_is_shown_again(
-    here: Here, owner: Reader, links: dict[str, str], what: str
+    here: Here, owner: Reader, links: dict[str, str]
 ) -> None:
-    owner.patch_json("/admin/comments/1", {what: "Other"})
     title = "The text has changed since this email was sent. Please look again:"
-    who = {"nickname": "Other", "content": "Lu"}[what]
-    text = {"nickname": "a question", "content": "Other"}[what]
-    for do, label in (("visible", "Approve"), ("spam", "It is spam"), ("deleted", "Delete")):
-        before = here.rows()
-        shown = here.open(links[do])
-        again = here.press(links[do], status=409)
-        assert shown.told == again.told == (title, f"{who} · {PAGE}", text, label)
-        assert here.rows() == before
-        here.press(again.action)
-        assert here.status_of(1) == do
-        here.press(links[do], status=409)
+    labels = {"visible": "Approve", "spam": "It is spam", "deleted": "Delete"}
+    for changes, who, text in (
+        ({"content": "Other"}, "Lu", "Other"),
+        ({"content": "a question", "nickname": "Other"}, "Other", "a question"),
+    ):
+        owner.patch_json("/admin/comments/1", changes)
+        for do, label in labels.items():
+            before = here.rows()
+            shown = here.open(links[do])
+            again = here.press(links[do], status=409)
+            assert shown.told == again.told == (title, f"{who} · {PAGE}", text, label)
+            assert here.rows() == before
+            here.press(again.action)
+            assert here.status_of(1) == do
+            here.press(links[do], status=409)
+        moderate(owner, 1, "waiting")
 
 
 @pytest.mark.parametrize("settings", [{**HELD, "moderation_keep_days": 1}])
@@ -895,17 +794,17 @@ def test_links_about_what_is_gone_say_so_and_still_end_emails(
     for number in (2, 1):
         moderate(owner, number, "deleted")
         here.outside.time += 2 * DAY
-        here.tick()
+        here.served.tick()
     gone = ("This comment is gone.", "", "", "")
     for do in STATUSES:
         assert here.open(links[do], status=404).told == gone, do
         assert here.press(links[do], status=404).told == gone, do
     # Nobody knows its page any more.
-    assert here.open(links["stop"]).told[0] == LETTERS["en"]["page_stop_all"]
-    assert here.press(links["stop"]).told[0] == LETTERS["en"]["done_stop_all"]
+    assert here.open(links["stop"]).title == LETTERS["en"]["page_stop_all"]
+    assert here.press(links["stop"]).title == LETTERS["en"]["done_stop_all"]
     other = here.said("other", email=LU, page_url="/other/")
     moderate(owner, other, "visible")
-    owner.post_json("/admin/reply", {"parent_id": other, "content": "an answer"})
+    owner.post_json("/admin/reply", {"parent_id": other, "content": "a reply"})
     here.later()
     assert here.arrived(LU) == []
 
@@ -915,54 +814,58 @@ def test_a_link_to_moderate_is_good_for_thirty_days(here: Here, links: dict[str,
     here.outside.time = START + 30 * DAY - 1
     kinds = (*STATUSES, "waiting")
     for do in kinds:
-        assert here.open(links[do]).texts["button"], do
+        assert here.open(links[do]).button, do
     back = here.press(links["visible"]).action
-    before = here.rows()
     here.outside.time += 1
     bad = (LETTERS["en"]["bad"], "", "", "")
     for link in (*(links[do] for do in kinds), back):
         assert here.open(link, status=403).told == bad
         assert here.press(link, status=403).told == bad
+
+
+def assert_refused(here: Here, *queries: str) -> None:
+    """Each as a page, whichever way it is asked for, and nothing changes."""
+    eve, before = PlainReader(here.served), here.rows()
+    for query in queries:
+        assert eve.head(f"/mail?{query}", status=403).body == b""
+        for shown in (eve.open(f"/mail?{query}", 403), eve.press(f"/mail?{query}", 403)):
+            assert shown.told[1:] == ("", "", ""), query
+            assert shown.title in {each["bad"] for each in LETTERS.values()}
     assert here.rows() == before
 
 
-def refused(here: Here, query: str, methods: tuple[str, ...] = ("GET", "POST")) -> None:
-    """As a page, whichever way it is asked for; nothing changes, which the reader sees to."""
-    for method in methods:
-        reply = here.request(f"/mail?{query}", method=method, status=403)
-        assert Shown(reply.text).told[1:] == ("", "", "")
-        assert Shown(reply.text).told[0] in {each["bad"] for each in LETTERS.values()}
-
-
+@pytest.mark.slow
 @held
-@pytest.mark.parametrize("do", KINDS)
 def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
-    here: Here, links: dict[str, str], do: str
+    here: Here, links: dict[str, str]
 ) -> None:
-    query, words = urlsplit(links[do]).query, words_of(links[do])
-    here.open(links[do])
-    other = {
-        "do": [*{*KINDS, "undo", "pinned"} - {do}],
-        "id": ["2", "0", "-1", "1.0", "01", "+1", "1 ", "x", "１", "9" * 30, "1e3", "None"],
-        "was": ["visible", "spam", "stop", "pinned"],
-        "who": ["0" * 32, ANN, "0"],
-        "lang": ["zh", "xx", "en\0", "de"],
-        "version": ["0" * 16, words.get("version", "a").upper() + "a"],
-        "until": [str(START + 60 * DAY), "x", "9" * 30, "-1", "1e99", "inf"],
-        "mac": ["0" * 32, words["mac"].upper() + "=", words["mac"][:-1], words["mac"] + "0", "é"],
-    }
-    for name, value in words.items():
-        for changed in {*other[name], "", value + value, "\u2028", "'"} - {value}:
-            refused(here, urlencode({**words, name: changed}), ("POST",))
-        refused(here, urlencode({n: v for n, v in words.items() if n != name}))
-        refused(here, urlencode({n.upper() if n == name else n: v for n, v in words.items()}))
-        refused(here, f"{query}&{urlencode({name: value})}")
-        refused(here, f"{name}=x&{query}")
-    for extra in {"page", "who", "until", "undo", "x", "id", "status"} - {*words}:
-        refused(here, urlencode({**words, extra: "1"}))
-    for made_up in ("", "mac=" + words["mac"], "%3Cb%3E=1&%3Cb%3E=2", "do=", "do=stop&id=1&mac=x"):
-        refused(here, made_up)
-        assert here.head(f"/mail?{made_up}", status=403).body == b""
+    for do, link in links.items():
+        query, words = urlsplit(link).query, words_of(link)
+        mac = words["mac"]
+        other = {
+            "do": [*{*KINDS, "undo", "pinned"} - {do}],
+            "id": ["2", "0", "-1", "1.0", "01", "+1", "1 ", "x", "１", "9" * 30, "1e3", "None"],
+            "was": ["visible", "spam", "stop", "pinned"],
+            "who": ["0" * 32, ANN, "0"],
+            "lang": ["zh", "xx", "en\0", "de"],
+            "version": ["0" * 16, words.get("version", "a").upper() + "a"],
+            "until": [str(START + 60 * DAY), "x", "9" * 30, "-1", "1e99", "inf"],
+            "mac": ["0" * 32, mac.upper() + "=", mac[:-1], mac + "0", "é"],
+        }
+        for name, value in words.items():
+            wrong = {*other[name], "", value + value, "\u2028", "'"} - {value}
+            assert_refused(
+                here,
+                *[urlencode({**words, name: each}) for each in wrong],
+                urlencode({n: v for n, v in words.items() if n != name}),
+                urlencode({n.upper() if n == name else n: v for n, v in words.items()}),
+                f"{query}&{urlencode({name: value})}",
+                f"{name}=x&{query}",
+            )
+        more = {"page", "who", "until", "undo", "x", "id", "status"} - {*words}
+        assert_refused(here, *[urlencode({**words, extra: "1"}) for extra in more])
+        here.open(link)
+    assert_refused(here, "", f"mac={mac}", "%3Cb%3E=1&%3Cb%3E=2", "do=", "do=stop&id=1&mac=x")
     for garbled in ("do=%ff", "%ff=1", "do=%ed%a0%80", "&".join("a" * 300)):
         assert 400 <= here.get(f"/mail?{garbled}", expect_errors=True).status_int < 500
         assert 400 <= here.post(f"/mail?{garbled}", expect_errors=True).status_int < 500
@@ -970,26 +873,21 @@ def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
 
 @held
 def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[str, str]) -> None:
-    words = {do: words_of(link) for do, link in links.items()}
-    for one in KINDS:
-        for other in KINDS:
-            for mixed in (
-                {**words[one], "mac": words[other]["mac"]},
-                {**words[other], **words[one], "mac": words[other]["mac"]},
-                {**words[one], "do": other},
-            ):
-                if mixed not in words.values():
-                    refused(here, urlencode(mixed), ("POST",))
-    bare = {name: value for name, value in words["spam"].items() if name != "mac"}
+    words = [words_of(link) for link in links.values()]
+    mixed = [{**own, "mac": other["mac"]} for own in words for other in words]
+    mixed += [{**other, **own, "mac": other["mac"]} for own in words for other in words]
+    mixed += [{**own, "do": other["do"]} for own in words for other in words]
+    assert_refused(here, *{urlencode(each) for each in mixed if each not in words})
+    spam, stop = words_of(links["spam"]), words_of(links["stop"])
+    bare = {name: value for name, value in spam.items() if name != "mac"}
     pairs = [f"{name}={bare[name]}" for name in sorted(bare)]
     app, key = here.served, inside.token_key(here.served).decode()
-    assert inside.seal(app, "link", *pairs)[:32] == words["spam"]["mac"]
+    assert inside.seal(app, "link", *pairs)[:32] == spam["mac"]
     seals = [inside.seal(app, purpose, *pairs)[:32] for purpose in ("edit", "subscriber", "")]
     seals += [inside.seal(app, "link")[:32], inside.seal(app, "link", "&".join(pairs))[:32]]
-    seals += [bare["who"], words["stop"]["who"], key, here.say("more")["edit_token"]]
-    for seal in seals:
-        refused(here, urlencode({**bare, "mac": seal}))
-    refused(here, urlencode({"mac": inside.seal(app, "subscriber", LU)[:32]}))
+    seals += [bare["who"], stop["who"], key, here.say("more")["edit_token"]]
+    assert_refused(here, *[urlencode({**bare, "mac": seal}) for seal in seals])
+    assert_refused(here, urlencode({"mac": inside.seal(app, "subscriber", LU)[:32]}))
 
 
 HOSTILE = [
@@ -1016,100 +914,86 @@ def test_what_people_write_is_only_text_on_the_page_of_a_link(here: Here) -> Non
         text = here.texts(OWNER)[-1]
         for do in ("spam", "deleted"):
             shown, done = here.open(link_to(do, text)), here.press(link_to(do, text))
-            assert shown.texts["pre"] == done.texts["pre"] == content.strip()
-            assert shown.texts["p"].startswith(f"{nickname} · /")
-            # A name can't turn the line that it stands in.
-            assert shown.texts["bdi"].startswith(nickname)
+            assert shown.text == done.text == content.strip()
+            assert shown.who.startswith(f"{nickname} · /")
 
 
 # To authors
 
 
-@to_nobody
 def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) -> None:
-    first = said(ann, "Why?\nWhy not?", nickname="Ann", lang="en")
+    first = ann.said("Why?\nWhy not?", nickname="Ann")
     here.said("Because.", parent_id=first, nickname="Bob", lang="zh")
     here.deliver()
-    (message,) = here.arrived(ANN)
-    stop, stop_all = links_in(content(message))
+    ((message,), (text,)) = here.arrived(ANN), here.texts(ANN)
+    stop, stop_all = links_in(text)
     assert (words_of(stop)["do"], words_of(stop_all)["do"]) == ("stop", "stop_all")
-    assert content(message) == (
+    assert text == (
         f"“Bob” replied to you at blog.example:\n\n> Because.\n\nYou wrote:\n\n"
         f"> Why?\n> Why not?\n\nRead and reply: {BLOG}{PAGE}#comment-2\n\n"
         f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n"
     )
     assert message["Subject"] == "blog.example: a reply to you"
-    assert sorted(message.keys()) == sorted([*HEADERS, *ANSWER_HEADERS])
+    assert sorted(message.keys()) == sorted([*HEADERS, *REPLY_HEADERS])
     assert f"List-Unsubscribe: <{stop}>" in head_of(here)
     assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in head_of(here)
 
 
-@pytest.mark.parametrize(
-    "settings", [{**TO_NOBODY, "mail_sender": f"c@{'a-long-name-' * 5}.blog-of-somebody.example"}]
-)
-def test_a_long_address_of_the_sender_leaves_the_ids_of_emails_whole(
-    here: Here, ann: Reader
-) -> None:
-    first = said(ann, nickname="Ann")
-    second = said(ann, parent_id=first, nickname="Ann")
-    here.said(parent_id=second)
-    here.deliver()
-    for name, count in (("Message-ID", 1), ("In-Reply-To", 1), ("References", 2)):
-        (line,) = [line for line in head_of(here) if line.startswith(f"{name}: ")]
-        assert len(re.findall(r"<comment-\d+-[0-9a-f]+@[a-z.-]+>", line)) == count, line
-        assert "=?" not in line
-
-
 def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader) -> None:
-    first = said(ann, "mine")
+    first = ann.said("mine")
     times = []
     for minute in range(25):
-        here.said(str(minute), nickname="Bob", parent_id=first)
-        before = len(here.outside.letters)
+        here.said(str(minute), parent_id=first)
+        before = len(here.arrived())
         here.deliver()
-        times += [minute] * (len(here.outside.letters) - before)
-        here.outside.time += 60
+        times += [minute] * (len(here.arrived()) - before)
+        here.outside.time += MINUTE
     assert times == [0, 9, 18]
-    message = here.arrived(ANN)[1]
-    assert message["Subject"] == "blog.example: 9 replies to you"
+    assert here.arrived(ANN)[1]["Subject"] == "blog.example: 9 replies to you"
     assert here.told()[1] == [quote for n in range(1, 10) for quote in (str(n), "mine")]
-    assert len(links_in(content(message))) == 2
+    assert len(links_in(here.texts(ANN)[1])) == 2
 
 
-@to_nobody
 def test_replies_on_many_pages_are_few_emails_an_hour_and_none_is_lost(
     here: Here, ann: Reader
 ) -> None:
     for number in range(9):
-        mine = said(ann, nickname="Ann", page_url=f"/{number}/")
+        mine = ann.said(nickname="Ann", page_url=f"/{number}/")
         here.said(f"on {number}", parent_id=mine, page_url=f"/{number}/")
-    for _ in range(50):
-        here.deliver()
-        here.outside.time += MINUTE
-    assert len(here.outside.letters) == 6
-    for _ in range(30):
-        here.later(MINUTE)
+    here.deliver()
+    here.later(MINUTE, times=49)
+    assert len(here.arrived()) == 6
+    here.later(MINUTE, times=31)
     assert sorted(here.told(ANN)) == [[f"on {number}", "hi"] for number in range(9)]
 
 
 @to_nobody
-def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here) -> None:
-    for number in range(3):
-        mine = here.said(f"question {number}", email=LU, page_url=f"/{number}/")
-        here.later()
-        assert len(here.outside.letters) == min(number, 1)
+def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner: Reader) -> None:
+    mine = here.said("question", email=LU)
+    here.later()
+    assert here.arrived() == []
+    # What was hidden before its author was asked is as if there were no reply.
+    here.fail_mail()
+    here.said("reply", parent_id=mine)
+    here.deliver()
+    moderate(owner, mine, "spam")
+    here.fail_mail(False)
+    here.later(HOUR)
+    assert here.arrived() == []
+    moderate(owner, mine, "visible")
+    for page_url in (PAGE, "/1/", "/2/"):
+        if page_url != PAGE:
+            mine = here.said("question", email=LU, page_url=page_url)
         for _ in range(2):
-            here.said("answer", parent_id=mine, page_url=f"/{number}/")
-        here.later()
+            here.said("reply", parent_id=mine, page_url=page_url)
+        here.later(HOUR)
     here.later(400 * DAY)
-    here.tick()
-    mine = here.said("a year later", email=LU)
-    here.said("answer", parent_id=mine)
+    here.served.tick()
+    here.said("reply", parent_id=here.said("a year later", email=LU))
     here.later()
     assert here.recipients() == [LU]
 
 
-@to_nobody
 def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> None:
     for email, evil in ((LU, "x"), (ANN, "https://evil.example/?a=1")):
         fields = {"nickname": evil, "page_url": f"/{evil}", "website": "https://evil.example/"}
@@ -1122,54 +1006,41 @@ def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> 
         assert {*words_of(link)} <= {"do", "id", "who", "lang", "mac", "until"}
         found.append((message["Subject"], message.get_content().replace(link, "")))
         assert message["References"] is message["In-Reply-To"] is None
-    assert len(found) == 2
-    assert found[0] == found[1]
+    first, second = found
+    assert first == second
     assert "evil" not in here.outside.letters[0].message + here.outside.letters[1].message
 
 
 @to_nobody
-def test_who_confirms_gets_all_the_replies_that_waited_and_those_that_come(here: Here) -> None:
+def test_who_confirms_gets_all_the_replies_that_waited_and_those_that_come(
+    here: Here, owner: Reader
+) -> None:
     one = here.said("one", email=LU, nickname="陆", lang="zh")
     two = here.said("two", email=LU, page_url="/other/", lang="zh")
     here.said("to one", parent_id=one)
     here.deliver()
     here.said("to two", parent_id=two, page_url="/other/")
     here.later()
-    (message,) = here.arrived()
+    ((message,), (text,)) = here.arrived(), here.texts()
     assert message["Subject"] == "blog.example：有回复时要通知你吗？"
-    (confirm,) = links_in(content(message))
+    (confirm,) = links_in(text)
     asked = ("有人在 blog.example 回复你时，要收到邮件吗？", "", "", "好，请通知我")
     assert here.open(confirm).told == asked
     for _ in range(3):
-        assert here.press(confirm).told[0] == "有人回复你时，你会收到邮件。"
+        assert here.press(confirm).title == "有人回复你时，你会收到邮件。"
         here.later()
     assert sorted(here.told(LU)[1:]) == [["to one", "one"], ["to two", "two"]]
-    there = here.said("there", email=LU, page_url="/third/", lang="zh")
-    here.said("to there", parent_id=there, page_url="/third/")
+    here.forget()
+    # While what it replies to waits for the owner, a reply waits too.
+    here.said("to one again", parent_id=one)
+    moderate(owner, one, "waiting")
     here.later()
-    assert here.told(LU)[3:] == [["to there", "there"]]
-
-
-@to_nobody
-def test_a_reply_is_told_later_while_what_it_replies_to_waits_for_the_owner(
-    here: Here, owner: Reader
-) -> None:
-    mine = here.said("mine", email=LU)
-    here.said("first", parent_id=mine)
-    here.deliver()
-    here.press(link_to("confirm", here.outside.text()))
-    here.later()
-    here.outside.letters.clear()
-    here.said("second", parent_id=mine)
-    moderate(owner, mine, "waiting")
-    here.later()
-    assert here.texts(LU) == []
-    moderate(owner, mine, "visible")
+    assert here.arrived() == []
+    moderate(owner, one, "visible")
     here.later(HOUR)
-    assert here.told(LU) == [["second", "mine"]]
+    assert here.told(LU) == [["to one again", "one"]]
 
 
-@to_nobody
 def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -> None:
     mine = here.said(email=LU)
     here.said(parent_id=mine)
@@ -1178,20 +1049,18 @@ def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -
     # A backup was restored, and the number given again.
     here.sql("UPDATE comment SET email = 'eve@example.com' WHERE id = ?", mine)
     here.press(confirm)
-    answer = here.said("to Eve", parent_id=mine)
+    reply = here.said("to Eve", parent_id=mine)
     here.later()
     assert [each for each in here.told("eve@example.com") if "to Eve" in each] == []
-    assert here.status_of(answer) == "visible"
+    assert here.status_of(reply) == "visible"
 
 
 def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reader) -> None:
-    mine = said(ann, "mine", nickname="Ann")
-    said(ann, "and more", nickname="Ann", parent_id=mine)
-    guests = here.said("a guest's", email=LU)
-    here.said("and more", email=LU, parent_id=guests)
+    ann.said("and more", nickname="Ann", parent_id=ann.said("mine", nickname="Ann"))
+    here.said("and more", email=LU, parent_id=here.said("a guest's", email=LU))
     before = here.said("before I signed in", email=ANN)
-    said(ann, "and after", nickname="Ann", parent_id=before)
-    owners = said(signed_in(here.served, OWNER), "the owner's", nickname="Owner")
+    ann.said("and after", nickname="Ann", parent_id=before)
+    owners = signed_in(here.served, OWNER).said("the owner's", nickname="Owner")
     owner.post_json("/admin/reply", {"parent_id": owners, "content": "and more"})
     here.deliver()
     here.later()
@@ -1201,41 +1070,24 @@ def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reade
     assert found == [*guests_words, "mine"]
 
 
-@pytest.mark.parametrize(
-    ("settings", "kinds"),
-    [(USUAL, {"spam", "deleted"}), ({**USUAL, "notify_owner": (CO_OWNER,)}, {"stop", "stop_all"})],
-)
-def test_a_reply_to_an_admin_is_told_once_as_owner_or_else_as_author(
-    here: Here, owner: Reader, kinds: set[str]
-) -> None:
-    first = said(signed_in(here.served, OWNER), "mine", nickname="Owner")
-    here.said("answer", parent_id=first)
-    here.deliver()
-    here.later()
-    (text,) = here.texts(OWNER)
-    assert {words_of(link)["do"] for link in links_in(text)} == kinds
-
-
 @held
 def test_a_reply_that_waits_is_told_when_it_is_approved_and_only_once(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
-    first = said(ann, "mine", nickname="Ann")
+    first = ann.said("mine", nickname="Ann")
     moderate(owner, first, "visible")
     here.deliver()
-    answers = []
+    replies = []
     for number in range(2):
-        answers.append(here.said(f"answer {number}", parent_id=first))
+        replies.append(here.said(f"reply {number}", parent_id=first))
         here.later()
     assert here.arrived(ANN) == []
     here.press(link_to("visible", here.texts(OWNER)[-2]))
     here.deliver()
-    moderate(owner, answers[1], "visible")
-    here.later()
-    for status in ("waiting", "visible"):
-        moderate(owner, answers[1], status)
+    for status in ("visible", "waiting", "visible"):
+        moderate(owner, replies[1], status)
         here.later()
-    assert here.told(ANN) == [["answer 0", "mine"], ["answer 1", "mine"]]
+    assert here.told(ANN) == [["reply 0", "mine"], ["reply 1", "mine"]]
 
 
 @to_nobody
@@ -1243,43 +1095,25 @@ def test_nothing_is_told_of_a_reply_when_it_or_what_it_replies_to_is_hidden(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
     for status in ("spam", "deleted", "waiting"):
-        first = said(ann, f"to be {status}")
-        here.said("answer", parent_id=first)
+        first = ann.said(f"to be {status}")
+        here.said("reply", parent_id=first)
         moderate(owner, first, status)
         here.later()
-        assert here.outside.letters == [], status
+        assert here.arrived() == [], status
     for hidden in (0, 1):
         # Hidden after the email was written, and before it left.
-        first = said(ann, f"mine {hidden}")
-        numbers = [first, here.said("answer", parent_id=first)]
-        here.outside.mail_fails_with = ConnectionRefusedError()
+        first = ann.said(f"mine {hidden}")
+        numbers = [first, here.said("reply", parent_id=first)]
+        here.fail_mail()
         here.later()
         assert len(here.outbox()) == 1
         moderate(owner, numbers[hidden], "spam")
-        here.outside.mail_fails_with = None
+        here.fail_mail(False)
         here.later(HOUR)
-        assert here.outside.letters == []
+        assert here.arrived() == []
         moderate(owner, numbers[hidden], "visible")
         here.later(HOUR)
         assert here.recipients() == [ANN] * hidden
-
-
-@to_nobody
-def test_a_guest_who_was_hidden_before_they_were_asked_is_asked_when_shown_again(
-    here: Here, owner: Reader
-) -> None:
-    mine = here.said(email=LU)
-    here.said(parent_id=mine)
-    here.outside.mail_fails_with = ConnectionRefusedError()
-    here.deliver()
-    moderate(owner, mine, "spam")
-    here.outside.mail_fails_with = None
-    here.later(HOUR)
-    assert here.outside.letters == []
-    moderate(owner, mine, "visible")
-    here.said("one more", parent_id=mine)
-    here.later(HOUR)
-    assert here.recipients() == [LU]
 
 
 # Unsubscribing
@@ -1302,39 +1136,34 @@ ONE_CLICKS = [
 @pytest.fixture
 def replied(here: Here, ann: Reader) -> str:
     """An email about a reply to Ann, who wrote on two pages."""
-    mine = [said(ann, p, nickname="Ann", page_url=p) for p in ("/one/", "/two/")]
-    assert mine == [1, 2]
-    here.said("answer", parent_id=1, page_url="/one/")
+    assert [ann.said(p, nickname="Ann", page_url=p) for p in ("/one/", "/two/")] == [1, 2]
+    here.said("reply", parent_id=1, page_url="/one/")
     here.deliver()
     (text,) = here.texts(ANN)
-    here.outside.letters.clear()
+    here.forget()
     return text
 
 
-@to_nobody
 def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
     path = path_of(link_to("stop", replied))
-    here.said("waits for its bundle", parent_id=1, page_url="/one/")
-    here.deliver()
     for number, (body, kind) in enumerate(ONE_CLICKS):
+        here.said(f"waits for its bundle {number}", parent_id=1, page_url="/one/")
+        here.deliver()
         for origin in ("", "https://mail.example", "null"):
             headers = {"Origin": origin} if origin else {}
             headers |= {"Content-Type": kind} if kind else {}
             reply = here.request(path, method="POST", body=body.encode("latin-1"), headers=headers)
             done = Shown(reply.text)
-            assert done.told[0] == "You won’t get any more emails about this page."
+            assert done.title == "You won’t get any more emails about this page."
         here.later()
-        assert here.outside.letters == []
+        assert here.arrived() == []
         here.press(done.action)
         here.said(f"again {number}", parent_id=1, page_url="/one/")
         here.later()
         assert here.recipients() == [ANN]
-        here.outside.letters.clear()
-        here.said(f"waits {number}", parent_id=1, page_url="/one/")
-        here.deliver()
+        here.forget()
 
 
-@to_nobody
 def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> None:
     lus = here.said(email=LU, page_url="/one/")
     here.said("to Lu", parent_id=lus, page_url="/one/")
@@ -1343,91 +1172,83 @@ def test_unsubscribing_is_for_one_address_alone(here: Here, replied: str) -> Non
     here.later()
     for do in ("stop", "stop_all"):
         here.press(link_to(do, replied))
-    here.outside.letters.clear()
+    here.forget()
     here.said("again to Lu", parent_id=lus, page_url="/one/")
     here.later()
     assert here.recipients() == [LU]
     # A guest who ends them is not asked again.
     here.press(link_to("stop_all", here.outside.text()))
-    here.outside.letters.clear()
+    here.forget()
     other = here.said("other", email=LU, page_url="/other/")
-    here.said("answer", parent_id=other, page_url="/other/")
+    here.said("reply", parent_id=other, page_url="/other/")
     here.later()
-    assert here.outside.letters == []
+    assert here.arrived() == []
 
 
-@to_nobody
+def test_a_subscription_holds_no_address(here: Here, replied: str) -> None:
+    for do in ("stop", "stop_all"):
+        here.press(link_to(do, replied))
+    kept = here.rows()["subscription"]
+    assert sorted((page, state) for _, page, state in kept) == [(0, "no"), (1, "no")]
+    text = (" ".join(links_in(replied)) + json.dumps(kept)).replace(SERVICE, "")
+    assert not [word for word in (ANN, "ann@", "example.com", "%40") if word in text]
+    # Nor a hash that whoever knows an address finds without the key.
+    assert {who for who, *_ in kept} == {inside.seal(here.served, "subscriber", ANN)[:32]}
+
+
 def test_unsubscribing_can_be_undone(here: Here, replied: str) -> None:
+    def pages_told() -> list[str]:
+        here.forget()
+        for parent, page in ((1, "/one/"), (2, "/two/")):
+            here.said(f"again {here.outside.time}", parent_id=parent, page_url=page)
+        here.later(HOUR)
+        return [page for page in ("/one/", "/two/") if f"{BLOG}{page}" in str(here.texts(ANN))]
+
     stop, stop_all = link_to("stop", replied), link_to("stop_all", replied)
-    shown = here.open(stop_all)
-    assert shown.told == ("No more emails about replies at all?", "", "", "No more emails at all")
+    asked = ("No more emails about replies at all?", "", "", "No more emails at all")
+    assert here.open(stop_all).told == asked
     for link, pages in ((stop, ["/two/"]), (stop_all, [])):
         here.press(link)
-        assert here.pages_told() == pages
+        assert pages_told() == pages
         done = here.press(link)
-        assert done.texts.get("button") == "Undo"
+        assert done.button == "Undo"
         here.press(done.action)
-        assert here.pages_told() == ["/one/", "/two/"]
+        assert pages_told() == ["/one/", "/two/"]
     # To undo one of two leaves the other.
     here.press(stop)
     here.press(here.press(stop_all).action)
-    assert here.pages_told() == ["/two/"]
+    assert pages_told() == ["/two/"]
     here.press(stop_all)
     here.press(here.press(stop).action)
-    assert here.pages_told() == []
+    assert pages_told() == []
 
 
 @to_nobody
-@pytest.mark.parametrize("when", ["before", "after"])
 def test_unsubscribing_holds_when_the_page_gets_another_url(
-    here: Here, owner: Reader, replied: str, when: str
+    here: Here, owner: Reader, replied: str
 ) -> None:
     here.said("there first", page_url="/three/")
-    if when == "after":
-        here.press(link_to("stop", replied))
-    owner.patch_json("/admin/pages/1", {"page_url": "/three/", "merge": True})
-    if when == "before":
-        here.press(link_to("stop", replied))
+    here.press(link_to("stop", replied))
+    for page in (1, 2):
+        owner.patch_json(f"/admin/pages/{page}", {"page_url": "/three/", "merge": True})
+    here.press(link_to("stop", replied))
     here.later()
-    here.tick()
-    here.outside.letters.clear()
-    here.said("again", parent_id=1, page_url="/three/")
+    here.served.tick()
+    here.forget()
+    for parent_id in (1, 2):
+        here.said("again", parent_id=parent_id, page_url="/three/")
     here.later()
     assert here.arrived(ANN) == []
-
-
-@to_nobody
-def test_a_subscription_holds_no_address(here: Here) -> None:
-    mine = here.said(email=LU)
-    here.said(parent_id=mine)
-    here.deliver()
-    here.press(link_to("confirm", here.outside.text()))
-    here.later()
-    for do in ("stop", "stop_all"):
-        here.press(link_to(do, here.outside.text()))
-    kept = here.rows()["subscription"]
-    assert sorted((page, state) for _, page, state in kept) == [(0, "no"), (1, "no")]
-    text = (" ".join(links_in(here.outside.text())) + json.dumps(kept)).replace(SERVICE, "")
-    assert not [word for word in (LU, "lu@", "e.cn", "%40") if word in text]
-    # Nor a hash that whoever knows an address finds without the key.
-    assert {who for who, *_ in kept} == {inside.seal(here.served, "subscriber", LU)[:32]}
 
 
 # What stands in emails
 
 
-def frame(text: str) -> list[str]:
-    """An email without what is quoted in it and without its links."""
-    return [re.sub(r"https?://\S+", "", line) for line in text.splitlines() if line[:2] != "> "]
-
-
 @pytest.mark.parametrize("settings", [{**NAMED, "comments_max_length": 9000}])
 def test_a_long_text_is_cut_in_an_email_and_hides_no_website(here: Here, ann: Reader) -> None:
-    long = "字" * 9000
-    mine = said(ann, long)
-    here.said(long, parent_id=mine, website="https://casino.example/")
+    long, cut = "字" * 9000, "字" * 2000 + " …"
+    here.said(long, parent_id=ann.said(long), website="https://casino.example/")
     here.deliver()
-    cut = "字" * 2000 + " …"
     assert here.told(OWNER) == [[cut, cut, "", "https://casino.example/"]]
     assert here.told(ANN) == [[cut, "字" * 300 + " …"]]
 
@@ -1435,10 +1256,10 @@ def test_a_long_text_is_cut_in_an_email_and_hides_no_website(here: Here, ann: Re
 def test_emails_tell_no_address_and_no_place_of_a_comment(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
-    first = said(ann, "mine", nickname="Ann")
-    said(Reader(here.served, "198.51.100.77"), "answer", parent_id=first, email=LU)
+    first = ann.said("mine", nickname="Ann")
+    Reader(here.served, "198.51.100.77").said("reply", parent_id=first, email=LU)
     here.deliver()
-    assert len(here.outside.letters) == 2
+    assert len(here.arrived()) == 2
     for letter, text in zip(here.outside.letters, here.texts(), strict=True):
         everything = letter.message.replace(f"To: {letter.recipient}", "") + text
         assert not [w for w in (LU, ANN, OWNER, "198.51.100", CANARY) if w in everything]
@@ -1477,123 +1298,36 @@ def test_each_language_has_the_same_strings_with_the_same_places() -> None:
 # What goes wrong
 
 
-class Killed(BaseException):
-    """As SIGKILL is: nothing is done any more."""
-
-
-def test_what_was_written_but_not_sent_when_the_machine_went_down_is_sent_once(
-    start: Start, outside: Outside
-) -> None:
-    ids = []
-
-    def killed(letter: Any) -> None:
-        ids.append(read(letter.message)["Message-ID"])
-        raise Killed
-
-    outside.happens = killed
-    with start(**NAMED) as app:
-        said(Reader(app))
-        with pytest.raises(Killed):
-            app.deliver()
-    outside.happens = lambda letter: None
-    for _ in range(2):
-        with start(**NAMED) as app:
-            later(app, outside)
-    assert [message["Message-ID"] for message in arrived(outside)] == ids
-
-
-FAILURES = {
-    "the email": "CREATE TRIGGER broken BEFORE INSERT ON outbox",
-    "the mark": "CREATE TRIGGER broken BEFORE UPDATE OF outbox_id ON notification",
-    "the question": "CREATE TRIGGER broken BEFORE INSERT ON subscription",
-    "the bundle": "CREATE TRIGGER broken BEFORE INSERT ON budget",
-}
-
-
-@named
-@pytest.mark.parametrize("what", FAILURES)
-def test_a_disk_that_fails_while_emails_are_written_neither_loses_nor_doubles_one(
-    here: Here, ann: Reader, db: sqlite3.Connection, what: str
-) -> None:
-    first = said(ann, "Ann's", nickname="Ann")
-    here.said("to Ann", parent_id=first)
-    guests = here.said("Lu's", email=LU)
-    here.said("to Lu", parent_id=guests)
-    db.execute(f"{FAILURES[what]} BEGIN SELECT RAISE(ABORT, 'disk'); END")
-    with contextlib.suppress(Exception):
-        here.deliver()
-    assert len(here.outside.letters) < 3
-    db.execute("DROP TRIGGER broken")
-    here.deliver()
-    here.later()
-    assert here.told(ANN) == [["to Ann", "Ann's"]]
-    assert here.told(LU) == [[]]
-    assert here.told(OWNER) == [["Ann's", "to Ann", "Lu's", "to Lu"]]
-
-
-POISON = [
-    ("email", "no address"),
-    ("email", "a@b@c"),
-    ("email", "名@例子.cn"),
-    ("email", "a@example.com\nBcc: eve@evil.example"),
-    ("nickname", "a\nBcc: eve@evil.example"),
-    ("held", "{0.__class__}: {x}"),
-    ("held", "word"),
-    ("language", "xx"),
-    ("content", "\0"),
-]
-
-
-@named
-def test_a_poisoned_row_holds_up_no_other_email(here: Here, ann: Reader) -> None:
-    for number, (column, value) in enumerate(POISON):
-        poisoned = here.said(f"poisoned {number}", email=LU)
-        here.said("to the poisoned", parent_id=poisoned)
-        here.sql(f"UPDATE comment SET {column} = ? WHERE id = ?", value, poisoned)
-    first = said(ann, "Ann's", nickname="Ann")
-    here.said("to Ann", parent_id=first)
-    here.register("new@example.com")
-    with contextlib.suppress(Exception):
-        here.deliver()
-    here.later()
-    assert {*here.recipients()} == {ANN, OWNER, LU, "new@example.com"}
-    assert here.told(ANN) == [["to Ann", "Ann's"]]
-    names = {name for message in here.arrived() for name in [*message]}
-    assert names <= {*HEADERS, *ANSWER_HEADERS}
-
-
 # In a browser
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1000, "light")])
 def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
-    start: Start, outside: Outside, browser: Any, width: int, scheme: Any
+    start: Start, browser: Any
 ) -> None:
-    size = {"width": width, "height": 800}
     # A plain one: browsers complain of what is for https only.
     public = {"server_listen": "127.0.0.1:0", "server_public_url": "http://comments.test"}
     with (
-        start(**{**HELD, **public}) as app,
-        blog.service(app) as address,
-        closing(browser.new_page(color_scheme=scheme, viewport=size)) as page,
+        start(**{**HELD, **public}) as here,
+        blog.service(here.served) as address,
+        closing(browser.new_page(viewport={"width": 390, "height": 800})) as page,
     ):
-        reader = Here(app)
-        said(reader, f"{blog.LONG}\n{'x' * 300}\n<b>bold</b>", nickname="ليلى", lang="zh")
-        app.deliver()
-        (text,) = texts(outside)
+        here.said(f"{blog.LONG}\n{'x' * 300}\n<b>bold</b>", nickname="ليلى", lang="zh")
+        here.deliver()
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        (link,) = re.findall(r"http://comments\.test(/mail\?\S+do=visible\S+)", text)
+        (link,) = re.findall(r"http://comments\.test(/mail\?\S+do=visible\S+)", here.texts()[0])
         page.goto(address + link)
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert Axe().run(page).response["violations"] == []
         fits = "document.documentElement.scrollWidth <= innerWidth"
         assert page.evaluate(fits)
-        assert Axe().run(page).response["violations"] == []
         assert page.locator("pre b").count() == 0
         page.get_by_role("button", name="通过").click()
         page.get_by_role("heading", name="已通过，所有人都能看到。").wait_for()
-        assert reader.status_of(1) == "visible"
+        assert here.status_of(1) == "visible"
         page.get_by_role("button", name="撤销").click()
         page.get_by_role("heading", name="已放回待审，别人看不到。").wait_for()
         assert page.evaluate(fits)
-        assert (complaints, reader.status_of(1)) == ([], "waiting")
+        assert (complaints, here.status_of(1)) == ([], "waiting")

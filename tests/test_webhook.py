@@ -11,7 +11,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, pairwise
@@ -21,9 +21,6 @@ from typing import Any
 import inside
 import pytest
 from conftest import CANARY, PAGE, START, Outside, Visitor
-from hypothesis import HealthCheck, example, given
-from hypothesis import settings as how
-from hypothesis import strategies as st
 from test_mail import PostOffice, code_in
 from test_mail import opened as opened  # a fixture
 from test_notifications import (
@@ -32,9 +29,7 @@ from test_notifications import (
     LETTERS,
     OWNER,
     SERVICE,
-    USUAL,
     Here,
-    Killed,
     PlainReader,
     Reader,
     Start,
@@ -42,14 +37,13 @@ from test_notifications import (
     link_to,
     moderate,
     path_of,
-    said,
     signed_in,
     words_of,
 )
 from test_notifications import start as start  # a fixture
 from test_server import services, until
 
-from commentd import Config, SettingsFault, World, load_config, make_app
+from commentd import SettingsFault, load_config
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PATHS = {
@@ -141,29 +135,40 @@ Telling = Callable[..., AbstractContextManager[Here]]
 
 
 @pytest.fixture
-def telling(start: Start, outside: Outside, hook: Hook) -> Telling:
+def telling(start: Start, hook: Hook) -> Telling:
     """Starts the service with a hook of a kind."""
 
     @contextmanager
     def told(kind: str = "json", **settings: Any) -> Iterator[Here]:
         hook.calls.clear()
         usual = {"webhook_url": hook.url + PATHS[kind], "webhook_kind": kind}
-        with start(**{"notify_owner": ("nobody",), **usual, **settings}) as app:
-            guest = Here(app)
-            guest.outside = outside
-            yield guest
+        with start(**{"notify_owner": ("nobody",), **usual, **settings}) as here:
+            yield here
 
     return told
 
 
 @pytest.fixture
 def here(telling: Telling) -> Iterator[Here]:
-    with telling() as guest:
-        yield guest
+    with telling() as here:
+        yield here
 
 
-def report(visitor: Visitor, number: int, **fields: Any) -> None:
-    visitor.post_json(f"/comments/{number}/report", fields)
+def report(visitor: Visitor, number: int, reason: str = "") -> None:
+    visitor.post_json(f"/comments/{number}/report", {"reason": reason})
+
+
+def other(here: Here) -> Reader:
+    """A guest at another IP address."""
+    return Reader(here.served, "198.51.100.9")
+
+
+def admin(here: Here) -> PlainReader:
+    """The owner, whose requests nothing is compared for."""
+    owner = PlainReader(here.served)
+    inside.add_account(here.served, OWNER, "Owner", "x", "admin")
+    owner.authorization = ("Bearer", inside.token_of(here.served, OWNER, "admin"))
+    return owner
 
 
 def edit(visitor: Visitor, made: Any, content: str) -> None:
@@ -189,14 +194,6 @@ def verified(call: Call, secret: str, now: float) -> bool:
 EXAMPLE_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
-def test_these_tests_verify_a_signature_as_the_libraries_of_standard_webhooks_do() -> None:
-    headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330"}
-    headers["webhook-signature"] = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-    call = Call("POST", "/", headers, b'{"test": 2432232314}', 0)
-    assert verified(call, EXAMPLE_SECRET, 1614265330)
-    assert not verified(replace(call, body=b'{"test": 2432232315}'), EXAMPLE_SECRET, 1614265330)
-
-
 def test_a_program_is_told_of_a_comment(here: Here, hook: Hook) -> None:
     content = "Two *lines*\n\n<script>alert(1)</script>"
     website = "https://lu.example/?a=1&b=2"
@@ -212,22 +209,15 @@ def test_a_program_is_told_of_a_comment(here: Here, hook: Hook) -> None:
     data = call.data
     assert (call.json["type"], call.json["timestamp"]) == ("comment.created", data["created_at"])
     links, markup = data.pop("links"), data.pop("html")
-    assert data == {
+    texts = {"page_url": PAGE, "nickname": "Lu", "website": website, "content": content}
+    texts |= {"country": "", "location": "", "held": "", "reason": "", "language": "de"}
+    assert data == texts | {
         "id": number,
-        "page_url": PAGE,
         "parent_id": None,
-        "nickname": "Lu",
-        "website": website,
-        "content": content,
-        "country": "",
-        "location": "",
         "status": "visible",
-        "held": "",
         "user_id": None,
-        "language": "de",
         "ip": "203.0.113.0",
         "created_at": "2026-11-18T11:06:40Z",
-        "reason": "",
         "link": f"{BLOG}{PAGE}#comment-{number}",
     }
     assert "<em>lines</em>" in markup
@@ -240,24 +230,20 @@ def test_a_program_is_told_of_a_comment(here: Here, hook: Hook) -> None:
 def test_a_running_service_tells_of_everything_at_once(
     tmp_path: Path, hook: Hook, opened: Callable[..., PostOffice]
 ) -> None:
-    """Its thread that sends is called for each, and would else sleep for up to a minute."""
+    # Its thread that sends is called for each, and would else sleep for up to a minute.
     office = opened(auth_require_tls=False)
     mail = {"host": "127.0.0.1", "port": str(office.port), "security": "none"}
     mail["sender"] = "comments@blog.example"
+    urls: dict[str, Any] = {"server": {"public_url": SERVICE}, "site": {"origins": BLOG}}
     with services(tmp_path) as start:
-        service = start(
-            mail=mail,
-            webhook={"url": hook.url},
-            server={"public_url": SERVICE},
-            site={"origins": BLOG},
-            moderation={"hold": "links"},
-        )
+        held = {"hold": "links"}
+        service = start(mail=mail, webhook={"url": hook.url}, moderation=held, **urls)
 
         def ask(path: str, *headers: str, method: str = "POST", **fields: Any) -> Any:
             body = {"page_url": PAGE, "nickname": "Ann", "captcha_token": "x", **fields}
-            answer = service.ask(method, path, *headers, body=body)
-            assert answer.status == 200, answer.body
-            return answer.json if answer.body.startswith(b"{") else None
+            reply = service.ask(method, path, *headers, body=body)
+            assert reply.status == 200, reply.body
+            return reply.json if reply.body.startswith(b"{") else None
 
         ann = {"email": ANN, "password": CANARY}
         ask("/auth/register", **ann)
@@ -286,48 +272,51 @@ def test_neither_an_e_mail_nor_a_full_address_is_told(telling: Telling, hook: Ho
         "2001:db8:12:34:56::7": "2001:db8:12::",
         "::ffff:203.0.113.7": "203.0.113.0",
     }
+    hidden = [ANN, "lu@e.cn", "203.0.113.7", "2001:db8:12:34", CANARY]
     for kind in PATHS:
         with telling(kind) as here:
             inside.add_account(here.served, ANN, "Ann", CANARY)
-            ann, token = Reader(here.served), inside.token_of(here.served, ANN)
-            ann.authorization = ("Bearer", token)
             for ip, masked in ips.items():
                 hook.calls.clear()
-                guest = Visitor(here.served, ip)
-                ann.extra_environ["REMOTE_ADDR"] = ip
-                ann.say(f"of an account {ip[:2]}")
-                number = said(guest, f"of a guest {ip[:2]}", email="lu@e.cn")
-                report(guest, number, reason="look")
+                guest, ann = Reader(here.served, ip), PlainReader(here.served, ip)
+                ann.authorization = ("Bearer", inside.token_of(here.served, ANN))
+                ann.said(f"of an account {ip[:2]}")
+                number = guest.said(f"of a guest {ip[:2]}", email="lu@e.cn")
+                report(guest, number, "look")
                 here.deliver()
                 assert len(hook.calls) == 3
                 for call in hook.calls:
                     everything = call.body.decode() + str(call.headers)
-                    hidden = [ANN, "lu@e.cn", "203.0.113.7", "2001:db8:12:34", CANARY]
                     assert not [word for word in hidden if word in everything], (kind, ip)
                     assert kind != "json" or call.data["ip"] == masked
 
 
 def test_what_a_program_is_told_is_signed(telling: Telling, hook: Hook) -> None:
+    # The example of the libraries of Standard Webhooks: the test verifies as they do.
+    headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330"}
+    headers["webhook-signature"] = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    call = Call("POST", "/", headers, b'{"test": 2432232314}', 0)
+    assert verified(call, EXAMPLE_SECRET, 1614265330)
+    assert not verified(replace(call, body=call.body + b" "), EXAMPLE_SECRET, 1614265330)
     for secret in (EXAMPLE_SECRET, "a text of the owner's, 密"):
         with telling(webhook_secret=secret) as here:
             here.said(f"你好 <b> & “quotes” {secret[:1]}", nickname="李")
             here.deliver()
-            now = here.outside.time
         (call,) = hook.calls
-        assert verified(call, secret, now)
-        assert not verified(call, secret + "BBBB", now)
-        assert not verified(replace(call, body=call.body + b" "), secret, now)
+        assert verified(call, secret, call.at)
+        assert not verified(call, secret + "BBBB", call.at)
+        assert not verified(replace(call, body=call.body + b" "), secret, call.at)
         assert call.data["nickname"] == "李"
 
 
 def test_a_report_is_told_once_with_its_reason(here: Here, hook: Hook) -> None:
-    owner = claim(here.served, OWNER, "Owner")
+    owner = admin(here)
     for reason in ("", "rude to\neverybody"):
         hook.calls.clear()
         number = here.said(f"fie {reason[:4]}")
         here.deliver()
         for _ in range(2):
-            report(Visitor(here.served, "198.51.100.9"), number, reason=reason)
+            report(other(here), number, reason)
         here.deliver()
         created, reported = hook.calls
         assert reported.json["type"] == "comment.reported"
@@ -336,7 +325,7 @@ def test_a_report_is_told_once_with_its_reason(here: Here, hook: Hook) -> None:
         assert reported.data["reason"] == " ".join(reason.split())
         here.press(reported.data["links"]["visible"])
         assert owner.get("/admin/comments", {"status": "reported"}).json["comments"] == []
-        assert here.press(reported.data["links"]["spam"]).told[3] == "Undo"
+        assert here.press(reported.data["links"]["spam"]).button == "Undo"
         assert here.listing()["total"] == 0
 
 
@@ -349,14 +338,14 @@ def test_an_edit_that_makes_a_comment_wait_is_told_anew(telling: Telling, hook: 
         here.deliver()
         assert len(hook.calls) == 1
         # A link in an older call shows the new text first.
-        assert here.press(link, status=409).told[2] == "still fine"
+        assert here.press(link, status=409).text == "still fine"
         assert here.listing()["total"] == 1
         edit(here, made, "a casino")
         here.deliver()
         first, second = hook.calls
         assert (second.data["content"], second.data["held"]) == ("a casino", "word: casino")
         assert second.id != first.id
-        assert here.press(second.data["links"]["visible"]).told[3] == "Undo"
+        assert here.press(second.data["links"]["visible"]).button == "Undo"
 
 
 # What is not told
@@ -411,7 +400,7 @@ def test_a_call_is_tried_for_a_day_with_one_id_and_fresh_times(
 def test_what_was_given_up_can_be_tried_again_or_dropped_by_the_owner(
     here: Here, hook: Hook
 ) -> None:
-    owner = claim(here.served, OWNER, "Owner")
+    owner = admin(here)
     hook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
     numbers = [here.said(content) for content in "abc"]
     here.deliver()
@@ -434,7 +423,7 @@ def test_what_was_given_up_can_be_tried_again_or_dropped_by_the_owner(
     assert len(here.outbox()) == 1
     moderate(owner, numbers[2], "deleted")
     here.outside.time += 31 * DAY
-    here.tick()
+    here.served.tick()
     assert here.outbox() == []
 
 
@@ -442,17 +431,13 @@ REFUSALS: dict[str, bytes] = {
     "nothing": b"",
     "no HTTP": b"hello\r\n\r\n",
     "half a word": b"HTTP/1.1 20",
-    "a word for a status": b"HTTP/1.1 yes OK\r\n\r\n",
     "only that it goes on": b"HTTP/1.1 100 Continue\r\n\r\n" * 3,
-    "not there": b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
-    "gone": b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n",
-    "too many": b"HTTP/1.1 429 Slow\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
-    "a fault": b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n",
-    "not modified": b"HTTP/1.1 304 Not Modified\r\n\r\n",
-    "another version": b"HTTP/2.0 505 No\r\nContent-Length: 0\r\n\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000,
-    "too many lines": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n",
     "no address": b"HTTP/1.1 302 Found\r\nLocation: http://[\r\nContent-Length: 0\r\n\r\n",
+    **{
+        f"status {status}": f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode()
+        for status in (304, 404, 410, 429, 500)
+    },
 }
 YES = [
     OK,
@@ -491,25 +476,37 @@ def test_whatever_is_no_yes_is_tried_again_and_no_redirect_followed(here: Here, 
         assert here.outbox() == [], name
 
 
-def test_a_dead_hook_holds_back_no_code(here: Here, hook: Hook) -> None:
+def test_a_dead_hook_holds_back_no_code(telling: Telling, hook: Hook) -> None:
     hook.usual = BUSY
-    numbers = [here.said(str(n)) for n in range(20)]
-    here.register()
-    here.deliver()
-    assert here.outside.code()
-    assert len(hook.calls) == 1  # the others wait with it
-    hook.usual = OK
-    here.later(5)
-    assert {call.data["id"] for call in hook.calls[1:]} == {*numbers}
-    assert len(hook.calls) == 21
-    assert here.outbox() == []
+    with telling(notify_owner=(OWNER,)) as here:
+        numbers = [here.said(str(n)) for n in range(20)]
+        here.register()
+        here.deliver()
+        assert {*here.recipients()} == {OWNER, ANN}
+        assert len(hook.calls) == 1  # the others wait with it
+        hook.usual = OK
+        here.later(5)
+        assert {call.data["id"] for call in hook.calls[1:]} == {*numbers}
+        assert len(hook.calls) == 21
+        assert here.outbox() == []
+    # Nor where nobody listens.
+    with telling(webhook_url=closed_port(), notify_owner=(OWNER,)) as here:
+        here.said("hi")
+        here.later(HOUR)
+        assert here.recipients()[-1] == OWNER
+        assert here.outbox()[0]["failure"].startswith("ConnectionRefusedError")
+
+
+def closed_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"http://127.0.0.1:{server.getsockname()[1]}/hook"
 
 
 def test_a_call_that_is_refused_for_itself_holds_back_no_other(
     telling: Telling, hook: Hook
 ) -> None:
-    """After an outage, all calls are due at once."""
-    for refusal in (BUSY, REFUSALS["not there"]):
+    # After an outage, all calls are due at once.
+    for refusal in (BUSY, REFUSALS["status 404"]):
         with telling() as here:
             started_at = here.outside.time
             numbers = [here.said(f"{content} {started_at}") for content in ("refused", "a", "b")]
@@ -533,8 +530,7 @@ def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) ->
     hook.usual = BUSY
     made = here.say("CANARY words", lang="en")
     here.deliver()
-    (waiting,) = here.outbox()
-    assert "CANARY" not in str(waiting)
+    assert "CANARY" not in str(here.outbox())
     edit(here, made, "new")
     hook.usual = OK
     here.later(5)
@@ -542,38 +538,9 @@ def test_a_call_that_waits_holds_no_text_of_a_comment(here: Here, hook: Hook) ->
     hook.usual = BUSY
     made = here.say("more")
     here.deliver()
+    assert len(here.outbox()) == 1
     here.delete_json("/comments/2", {"edit_token": made["edit_token"]})
     assert here.outbox() == []
-
-
-def test_where_nobody_listens_comments_are_taken_and_emails_go(telling: Telling) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}/hook"
-    with telling(webhook_url=url, notify_owner=(OWNER,)) as here:
-        here.said("hi")
-        here.deliver()
-        assert here.listing()["total"] == 1
-        assert here.recipients() == [OWNER]
-        assert here.outbox()[0]["failure"].startswith("ConnectionRefusedError")
-
-
-def test_after_a_kill_at_the_worst_moment_a_call_comes_again_with_its_id(
-    config: Config, outside: Outside, hook: Hook
-) -> None:
-    def fetch(*words: Any, **named: Any) -> tuple[int, bytes]:
-        World().fetch(*words, **named)
-        raise Killed
-
-    changed = replace(config, **USUAL, webhook_url=hook.url)
-    with closing(make_app(changed, replace(outside.world, fetch=fetch))) as app:
-        Visitor(app).say("hi")
-        with pytest.raises(Killed):
-            app.deliver()
-    outside.time += 5
-    with closing(make_app(changed, outside.world)) as app:
-        app.deliver()
-    first, second = hook.calls
-    assert (first.id, first.body) == (second.id, second.body)
 
 
 def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
@@ -583,10 +550,7 @@ def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
     hook.usual = b"HTTP/1.1 500 " + CANARY.encode() + b"\r\nContent-Length: 0\r\n\r\n"
     for kind in PATHS:
         with telling(kind, webhook_secret=f"{CANARY} of the hook") as here:
-            owner = PlainReader(here.served)
-            inside.add_account(here.served, OWNER, "Owner", "x", "admin")
-            token = inside.token_of(here.served, OWNER, "admin")
-            owner.authorization = ("Bearer", token)
+            owner = admin(here)
             here.said(f"hi {kind}")
             here.deliver()
             here.later(DAY)
@@ -612,21 +576,22 @@ def slack(body: Any) -> str:
     """docs.slack.dev/reference/block-kit: 3000 characters a text, & < > escaped in mrkdwn."""
     assert {*body} == {"text", "blocks"}
     assert not re.search("[<>]|&(?!amp;|lt;|gt;)", body["text"])
-    bare, *links = body["blocks"]
-    assert {*bare} == {"type", "text"}
-    assert (bare["type"], bare["text"]["type"]) == ("section", "plain_text")
-    assert 1 <= len(bare["text"]["text"]) <= 3000
-    for block in links:
-        assert (block["type"], block["text"]["type"]) == ("section", "mrkdwn")
-        assert len(block["text"]["text"]) <= 3000
-        assert not re.search("&(?!amp;|lt;|gt;)", block["text"]["text"])
-        for link in block["text"]["text"].split(" · "):
+    bare, *more = body["blocks"]
+    text = bare["text"].pop("text")
+    assert bare == {"type": "section", "text": {"type": "plain_text"}}
+    assert 1 <= len(text) <= 3000
+    for block in more:
+        links = block["text"].pop("text")
+        assert block == {"type": "section", "text": {"type": "mrkdwn"}}
+        assert len(links) <= 3000
+        assert not re.search("&(?!amp;|lt;|gt;)", links)
+        for link in links.split(" · "):
             url = re.fullmatch(rf"<([^<>|]+)\|{LABEL}>", link)
             assert url
             assert re.fullmatch(LINK, html.unescape(url[1]))
-    assert len(links) <= 1
-    assert bare["text"]["text"].startswith(html.unescape(body["text"]) + "\n")
-    return str(bare["text"]["text"]).partition("\n")[2]
+    assert len(more) <= 1
+    assert text.startswith(html.unescape(body["text"]) + "\n")
+    return str(text).partition("\n")[2]
 
 
 MARKS = r"\\*_~`|<>\[\]()#@:-"
@@ -665,17 +630,13 @@ def telegram(body: Any) -> str:
 def feishu(body: Any) -> str:
     """open.feishu.cn, custom bots: a post of texts and links; 20 KB."""
     assert {*body} - {"timestamp", "sign"} == {"msg_type", "content"}
-    assert body["msg_type"] == "post"
-    assert [*body["content"]] == ["post"]
-    assert [*body["content"]["post"]] == ["zh_cn"]
+    assert (body["msg_type"], [*body["content"]["post"]]) == ("post", ["zh_cn"])
     post = body["content"]["post"]["zh_cn"]
-    assert {*post} == {"title", "content"}
+    assert ({*post}, [*body["content"]]) == ({"title", "content"}, ["post"])
     ((text,), *links) = post["content"]
-    assert {*text} == {"tag", "text"}
-    assert text["tag"] == "text"
+    assert ({*text}, text["tag"]) == ({"tag", "text"}, "text")
     for link in chain(*links):
-        assert {*link} == {"tag", "text", "href"}
-        assert link["tag"] == "a"
+        assert ({*link}, link["tag"]) == ({"tag", "text", "href"}, "a")
         assert re.fullmatch(LINK, link["href"])
     return str(text["text"])
 
@@ -701,6 +662,7 @@ HOSTILE = [
     '<at user_id="all">everyone</at> <a href="https://evil.example">x</a> <b>&amp;</b>',
     "/start @somebody #tag t.me/evil *b* _i_ [t](tg://user?id=1) \\",
     "{held} {0} %s %(x)s {{title}}",
+    "a" * 399 + "\\",
     "\u202eevil\u202c \u2028 \u2066x\u2069 e\u0301 \ufffe 👩‍👩‍👧",
 ]
 PAGES = ["/<!channel>", "/x|Approve", '/a b"c', "/[x]", "/@everyone", "/你好", "//evil.example/"]
@@ -743,11 +705,11 @@ def test_a_chat_says_why_a_comment_waits_and_of_what_it_was_accused(
             links = links_of(hook.calls[0])
             assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
             for link in links:
-                assert here.open(link).told[2] == f"hi {kind}"
+                assert here.open(link).text == f"hi {kind}"
             here.press(links[0])
             assert here.listing()["total"] == before + 1
-            report(here, number, reason="<!channel> [x](https://evil.example)\n\nrude")
-            report(Visitor(here.served, "198.51.100.9"), number)
+            report(here, number, "<!channel> [x](https://evil.example)\n\nrude")
+            report(other(here), number)
             here.deliver()
             reasons = ["<!channel> [x](https://evil.example) rude", LETTERS["en"]["report_none"]]
             shown = [only(call, kind) for call in hook.calls[1:]]
@@ -778,32 +740,8 @@ def test_a_chat_is_told_no_more_than_it_takes(telling: Telling, hook: Hook) -> N
                     assert len(call.json["embeds"][0]["description"]) <= 4096 < longest
 
 
-SIGNS = "aA 0\\*_~`|<>[]()#@:-&{}%\"'/.!?\n\r\t\0\x7f名é\u0301م😀\u202e\u2028\u2029\ud800\ufffe"
-
-
-@given(st.sampled_from(CHATS), st.text(SIGNS, min_size=1), st.text(SIGNS, min_size=1, max_size=20))
-@example("discord", "\x00", "\ud800")
-@example("discord", "a" * 399 + "\\", "\\")
-@how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_nothing_that_is_taken_breaks_the_shape(
-    telling: Telling, hook: Hook, kind: str, content: str, nickname: str
-) -> None:
-    with telling(kind) as here:
-        body = {"page_url": PAGE, "nickname": nickname, "content": content, "captcha_token": "x"}
-        raw = json.dumps(body).encode()
-        here.outside.time += HOUR
-        told = here.post("/comments", raw, content_type="application/json", status="*")
-        here.deliver()
-        calls = hook.calls
-    if told.status_int == 200:
-        kept = told.json["comment"]
-        assert only(calls[0], kind) == f"{kept['nickname']}\n\n{kept['content']}"
-    else:
-        assert calls == []
-
-
 def test_telegram_is_asked_for_no_button_that_it_may_refuse(telling: Telling, hook: Hook) -> None:
-    """Its servers refuse the whole message for a link to a host without a dot."""
+    # Its servers refuse the whole message for a link to a host without a dot.
     for url, buttons in ((SERVICE, 2), ("http://localhost:8080", 0), ("http://x", 0)):
         with telling("telegram", server_public_url=url) as here:
             number = here.said(f"hi {url}", page_url="http://x/")
@@ -816,23 +754,22 @@ def test_telegram_is_asked_for_no_button_that_it_may_refuse(telling: Telling, ho
         assert len(re.findall(rf"{re.escape(url)}/mail\S+", body["text"])) == 2 - buttons
 
 
-@pytest.mark.parametrize("kind", CHATS)
-@pytest.mark.parametrize("language", sorted(LETTERS))
-def test_a_chat_is_spoken_to_in_the_owners_language(
-    telling: Telling, hook: Hook, kind: str, language: str
-) -> None:
-    with telling(kind, notify_language=language, moderation_hold="all") as here:
-        number = here.said("hi", lang="fr")
-        here.deliver()
-    (call,), words = hook.calls, LETTERS[language]
-    state = words["hook_waiting"].format(held=words["held_all"])
-    assert only(call, kind) == f"Ann ({state})\n\nhi"
-    text = json.dumps(call.json, ensure_ascii=False)
-    assert words["owner_subject"].format(site="blog.example", page=PAGE) in html.unescape(text)
-    for do in ("visible", "spam", "deleted"):
-        assert words[f"button_{do}"] in text
-    assert {words_of(link)["lang"] for link in links_of(call)} == {language}
-    assert {words_of(link)["id"] for link in links_of(call)} == {str(number)}
+def test_a_chat_is_spoken_to_in_the_owners_language(telling: Telling, hook: Hook) -> None:
+    # Each language in one of the chats, and none of them always in the same.
+    for number, (language, words) in enumerate(LETTERS.items()):
+        kind = CHATS[number % len(CHATS)]
+        with telling(kind, notify_language=language, moderation_hold="all") as here:
+            comment = here.said(f"hi {language}", lang="fr")
+            here.deliver()
+        (call,) = hook.calls
+        state = words["hook_waiting"].format(held=words["held_all"])
+        assert only(call, kind) == f"Ann ({state})\n\nhi {language}"
+        text = html.unescape(json.dumps(call.json, ensure_ascii=False))
+        assert words["owner_subject"].format(site="blog.example", page=PAGE) in text
+        for do in ("visible", "spam", "deleted"):
+            assert words[f"button_{do}"] in text
+        about = {(words_of(link)["lang"], words_of(link)["id"]) for link in links_of(call)}
+        assert about == {(language, str(comment))}
 
 
 def test_where_readers_cannot_reach_us_there_are_no_links(telling: Telling, hook: Hook) -> None:
@@ -864,17 +801,19 @@ def test_feishu_is_shown_a_fresh_signature_and_says_no_with_a_200(
         assert (body["timestamp"], body["sign"]) == (str(now), right)
     assert first["content"] == second["content"]
     assert only(hook.calls[1], "feishu") == "Ann\n\nhi"
+    yes = '{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}'
     with telling("feishu") as here:
-        for answer, failure in [
-            ('{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}', ""),
+        for said, code in (
+            (yes, ""),
             ('{"code":0}', ""),
-            ('{"code": 19021, "msg": "sign match fail"}', "ConnectionError 200 19021"),
-            ('{"code":9499,"msg":"Bad Request","data":{}}', "ConnectionError 200 9499"),
-        ]:
-            hook.script = [f"HTTP/1.1 200 OK\r\n\r\n{answer}".encode()]
-            here.said(f"hi {answer}")
+            ('{"code": 19021, "msg": "sign match fail"}', "19021"),
+            ('{"code":9499,"msg":"Bad Request","data":{}}', "9499"),
+        ):
+            hook.script = [f"HTTP/1.1 200 OK\r\n\r\n{said}".encode()]
+            here.said(f"hi {said}")
             here.deliver()
-            assert [row["failure"] for row in here.outbox()] == [failure] * bool(failure)
+            failures = [row["failure"] for row in here.outbox()]
+            assert failures == ([f"ConnectionError 200 {code}"] if code else [])
             here.later(5)
             assert here.outbox() == []
         assert "sign" not in hook.calls[0].json  # where no secret is set
@@ -895,8 +834,7 @@ def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
             assert [*data["links"]] == ["visible", "spam", "deleted"]
             for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
                 link = data["links"][do]
-                assert here.open(link).told[0] == LETTERS["en"][f"page_{do}"]
-                assert here.listing()["total"] == 1 - total
+                assert here.open(link).title == LETTERS["en"][f"page_{do}"]
                 undo = here.press(link)
                 assert here.listing()["total"] == total
                 assert here.press(link).told == undo.told  # twice is once
@@ -911,47 +849,24 @@ def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
 # Settings
 
 
-def load(folder: Path, text: str, **environ: str) -> Config:
-    path = folder / "commentd.ini"
-    path.write_text(text)
-    path.chmod(0o600)
-    return load_config(path, environ)
-
-
-def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start(tmp_path: Path) -> None:
-    telegram = "kind = telegram\nurl = https://api.telegram.org/botx/sendMessage"
-    for text in (
-        "kind = teams",
-        "url = ftp://hook.example/",
-        "url = hook.example/x",
-        "url = https://user:word@hook.example/",
-        "url = https://hook.example/a b",
-        "url = https://hook.example:99999/",
-        "secret = whsec_not base64",
-        "secret = whsec_abc",
-        "secret = whsec_",
-        *[telegram + tail for tail in ("", "?chat_id=", "?x_chat_id=5", "#?chat_id=5")],
-    ):
-        with pytest.raises(SettingsFault, match="webhook") as fault:
-            load(tmp_path, f"[webhook]\n{text}\n")
+def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
+    telegram = {"KIND": "telegram", "URL": "https://api.telegram.org/botx/sendMessage"}
+    tails = ("", "?chat_id=", "?x_chat_id=5", "#?chat_id=5")
+    wrong = [telegram | {"URL": telegram["URL"] + tail} for tail in tails]
+    urls = ["ftp://hook.example/", "hook.example/x", "https://user:word@hook.example/"]
+    urls += ["https://hook.example/a b", "https://hook.example:99999/"]
+    wrong += [{"KIND": "teams"}, *({"URL": url} for url in urls)]
+    wrong += [{"SECRET": f"whsec_{rest}"} for rest in ("not base64", "abc", "")]
+    for each in wrong:
+        with pytest.raises(SettingsFault, match=r"(?i)webhook") as fault:
+            load_config(None, {f"COMMENTD_WEBHOOK_{key}": value for key, value in each.items()})
         assert "not base64" not in str(fault.value)
-        assert "\n" not in str(fault.value), text
+        assert "\n" not in str(fault.value), each
     for line in ("/photos/*", "= ann@example.com", "/x =", "/x = ann", "/x = a b"):
-        with pytest.raises(SettingsFault, match="pages") as fault:
-            load(tmp_path, f"[notify]\npages = /a = ann@example.com\n  {line}\n")
+        with pytest.raises(SettingsFault, match=r"(?i)pages") as fault:
+            load_config(None, {"COMMENTD_NOTIFY_PAGES": f"/a = ann@example.com\n  {line}\n"})
         assert "\n" not in str(fault.value), line
-
-
-def test_a_webhook_is_read_from_the_file(tmp_path: Path) -> None:
-    for text, name, value in (
-        ("kind = Feishu", "webhook_kind", "feishu"),
-        ("url = https://hooks.slack.com/services/T/B/x", "webhook_url", ...),
-        ("url = http://127.0.0.1:8081/?a=b&c=%20d#e", "webhook_url", ...),
-        (f"secret = {EXAMPLE_SECRET}", "webhook_secret", EXAMPLE_SECRET),
-        ("secret = 100% mine; a = b", "webhook_secret", "100% mine; a = b"),
-    ):
-        config = load(tmp_path, f"[webhook]\n{text}\n")
-        assert getattr(config, name) == (text.partition(" = ")[2] if value is ... else value)
+    assert load_config(None, {"COMMENTD_WEBHOOK_KIND": "Feishu"}).webhook_kind == "feishu"
 
 
 def test_the_doctor_warns_of_a_hook_that_is_near_or_in_clear(telling: Telling) -> None:
@@ -964,31 +879,26 @@ def test_the_doctor_warns_of_a_hook_that_is_near_or_in_clear(telling: Telling) -
         *[(url, "") for url in ("", "https://hook.example/x", "https://93.184.215.14/x")],
     ):
         with telling(webhook_url=url) as here:
-            owner = PlainReader(here.served)
-            inside.add_account(here.served, OWNER, "Owner", "x", "admin")
-            owner.authorization = ("Bearer", inside.token_of(here.served, OWNER, "admin"))
-            findings = owner.get("/admin/settings").json["findings"]
-        found = [each for each in findings if each["topic"] == "webhook"]
-        assert [each["level"] for each in found] == ["warn"] * bool(word), url
-        assert not word or word in found[0]["text"]
-        assert not word or "/x" not in found[0]["text"]
+            findings = admin(here).get("/admin/settings").json["findings"]
+        found = [(each["level"], each["text"]) for each in findings if each["topic"] == "webhook"]
+        assert [level for level, _ in found] == ["warn"] * bool(word), url
+        assert all(word in text and "/x" not in text for _, text in found)
 
 
 # Who gets the emails about a page
 
-RULES = """
+RULES = f"""
 /photos/* = ann@example.com, bob@example.com
 /photos/private/* = carl@example.com
 /quiet = nobody
 *.pdf?v=* = dora@example.com
 /日记/* = Emil@Example.com
 /[ab]?/*.x = ann@example.com
+{"*/" * 30}x = ann@example.com
 """
+BOTH = ["ann@example.com", "bob@example.com"]
 TO = {
-    "/photos/1": ["ann@example.com", "bob@example.com"],
-    "/photos/": ["ann@example.com", "bob@example.com"],
-    "/photos/private/2": ["ann@example.com", "bob@example.com"],  # the first that fits
-    "/photos": ["ann@example.com", "bob@example.com"],
+    **dict.fromkeys(("/photos/1", "/photos/", "/photos/private/2", "/photos"), BOTH),
     "/old/photos/1": [OWNER],
     "/quiet": [],
     "/quiet/not": [OWNER],
@@ -997,60 +907,49 @@ TO = {
     "/%E6%97%A5%E8%AE%B0/x": ["emil@example.com"],
     "/日记/x": ["emil@example.com"],
     # Whoever comments first chooses the spelling.
-    "https://blog.example/photos/1": ["ann@example.com", "bob@example.com"],
-    "//BLOG.example/%70hotos/1/#x": ["ann@example.com", "bob@example.com"],
+    "https://blog.example/photos/1": BOTH,
+    "//BLOG.example/%70hotos/1/#x": BOTH,
     "https://other.example/photos/1": [OWNER],
     "/quiet/index.html?utm_source=x": [],
     # The star alone is a mark.
     "/[ab]?/b.x": ["ann@example.com"],
     "/a1/b.x": [OWNER],
     "/[ab]?/b.xx": [OWNER],
+    # A rule that took steps back would not come to an end.
+    "/" * 2000 + "?x": [OWNER],
 }
 
 
 def test_rules_stand_a_line_each_in_the_file_and_in_the_environment(tmp_path: Path) -> None:
-    text = "[notify]\npages =\n" + "\n".join(f"  {line}" for line in RULES.strip().splitlines())
-    for config in (load(tmp_path, text), load(tmp_path, "", COMMENTD_NOTIFY_PAGES=RULES)):
-        assert config.notify_pages[::2] == (
-            "/photos/* = ann@example.com, bob@example.com",
-            "/quiet = nobody",
-            "/日记/* = emil@example.com",
-        )
+    path = tmp_path / "commentd.ini"
+    lines = "\n".join(f"  {line}" for line in RULES.strip().splitlines())
+    path.write_text(f"[notify]\npages =\n{lines}")
+    path.chmod(0o600)
+    for config in (load_config(path, {}), load_config(None, {"COMMENTD_NOTIFY_PAGES": RULES})):
+        assert len(config.notify_pages) == 7
+        assert config.notify_pages[0] == "/photos/* = ann@example.com, bob@example.com"
+        assert config.notify_pages[4] == "/日记/* = emil@example.com"
 
 
-def test_the_emails_about_a_page_go_to_whom_the_first_rule_names(
-    start: Start, outside: Outside
-) -> None:
+def test_the_emails_about_a_page_go_to_whom_the_first_rule_names(start: Start) -> None:
     rules = load_config(None, {"COMMENTD_NOTIFY_PAGES": RULES}).notify_pages
-    with start(notify_owner=(OWNER,), notify_pages=rules) as app:
-        here = Here(app)
-        here.outside = outside
+    with start(notify_owner=(OWNER,), notify_pages=rules) as here:
         for page_url, to in TO.items():
-            outside.letters.clear()
+            here.forget()
             here.said("hi", page_url=page_url)
             here.later()
             assert here.recipients() == to, page_url
             for text in here.texts():
                 here.open(link_to("spam", text))
         # One email about many pages holds for each what is theirs.
-        outside.letters.clear()
+        here.forget()
         for page_url, content in (("/photos/1", "a photo"), ("/x", "a text"), ("/quiet", "hush")):
             here.said(content, page_url=page_url)
         here.later()
         assert here.told(OWNER) == [["a text"]]
-        assert here.told("ann@example.com") == here.told("bob@example.com") == [["a photo"]]
+        assert here.told(BOTH[0]) == here.told(BOTH[1]) == [["a photo"]]
         link = link_to("deleted", here.texts(OWNER)[0])
     # Who is not named for a page any more can't moderate there by an older email.
-    with start(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as app:
-        reader = Reader(app)
-        reader.press(link, status=403)
-        assert reader.listing(url="/x")["total"] == 1
-
-
-def test_no_page_makes_a_rule_step_back(start: Start, outside: Outside) -> None:
-    """Else this would not come to an end."""
-    rule = f"{'*/' * 30}x = ann@example.com"
-    with start(notify_owner=(OWNER,), notify_pages=(rule,)) as app:
-        said(Reader(app), "hi", page_url="/" * 2000 + "?x")
-        app.deliver()
-    assert [letter.recipient for letter in outside.letters] == [OWNER]
+    with start(notify_owner=(OWNER,), notify_pages=("/x = ann@example.com",)) as here:
+        here.press(link, status=403)
+        assert here.listing(url="/x")["total"] == 1
