@@ -341,9 +341,9 @@ def gate(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Gate
                 yield Gate(front, here.port if kind == "caddy" else port)
 
 
-LINES = [line for line, _, _ in AMBIGUOUS.values()]
+LINES = [line for line, _, _ in AMBIGUOUS]
 HEADERS = [
-    *(headers for _, headers, _ in AMBIGUOUS.values()),
+    *(headers for _, headers, _ in AMBIGUOUS),
     *("Connection: close, X-Real-IP", "Connection: X-Forwarded-For", "Connection: Content-Length"),
     *("Connection: Transfer-Encoding", "Connection: Host", "Connection: keep-alive, close"),
     *("Proxy-Connection: keep-alive", "Keep-Alive: 1", "Upgrade: h2c", "Upgrade: websocket"),
@@ -360,7 +360,7 @@ TARGETS = [
     *("/comments HTTP/1.1\r\nX:", "/../comments", "/%2e%2e/comments", "/comments%20HTTP/1.1%0d%0a"),
 ]
 BODIES = [
-    *sorted({body for _, _, body in AMBIGUOUS.values()}),
+    *sorted({body for _, _, body in AMBIGUOUS}),
     *(b"", SEEN, chunked(SEEN), b"0\r\n\r\n" + HIDDEN, b"0\r\n" + HIDDEN, b"\r\n" + HIDDEN),
     *(b"0;x=y\r\nx: y\r\n\r\n" + HIDDEN, b"00000\n\r\n" + HIDDEN, HIDDEN[:40]),
     *(chunked(SEEN)[:-2] + b"x: y\r\n\r\n" + HIDDEN, chunked(SEEN)[:-2] + HIDDEN),
@@ -370,7 +370,7 @@ BODIES = [
 
 def ambiguous(chance: Random) -> bytes:
     """What two could read in two ways, and a request hidden in it."""
-    line, headers, body = chance.choice(list(AMBIGUOUS.values()))
+    line, headers, body = chance.choice(AMBIGUOUS)
     line = line if chance.random() < 0.6 else chance.choice(LINES)
     if chance.random() < 0.4:
         target = chance.choice(TARGETS)
