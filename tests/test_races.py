@@ -1,7 +1,6 @@
-"""What many do in one moment comes out as if they had come one after the other: at the
-application, and over the real server. By hand: `pytest tests/test_races.py --seconds 600`."""
+"""What many do in one moment comes out as if they had come one after the other. By hand:
+`pytest tests/test_races.py --seconds 600`."""
 
-import http.client
 import json
 import re
 import sys
@@ -19,7 +18,6 @@ import inside
 import pytest
 import webtest
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole
-from serving import Front
 from test_comments import solved
 
 from commentd import Config, make_app
@@ -30,7 +28,6 @@ ANN, GUEST, OWNER = "ann@example.com", "guest@example.com", "owner@example.com"
 USUAL: dict[str, Any] = {
     "limits_enabled": False,
     "notify_owner": (OWNER,),
-    "server_listen": "127.0.0.1:0",
     "server_public_url": "https://comments.example",
     "server_trusted_proxy": ("127.0.0.1/32",),
 }
@@ -41,44 +38,32 @@ Call = Callable[[], Said]
 class Site:
     """A service with a database of its own, in which nobody is sent away for want of a seat."""
 
-    def __init__(self, config: Config, outside: Outside, door: str, many: int) -> None:
+    def __init__(self, config: Config, outside: Outside, many: int) -> None:
         self.outside, self.many = outside, many
         self.app = make_app(config, outside.world, rounds=1)
         inside.seat(self.app, 2 * many)
         self.visitor = Visitor(self.app)
-        self.front = None if door == "app" else Front(self.app, fast=door == "fast")
 
     def close(self) -> None:
-        if self.front:
-            self.front.close()
         self.app.close()
         assert_whole(inside.database_path(self.app))
 
     def call(
         self, path: str, ip: int = 1, method: str = "POST", bearer: str = "", **form: Any
     ) -> Call:
-        """A request for another thread, from one of many addresses."""
+        """A request for another thread, from one of many IP addresses."""
         headers = {"Content-Type": "application/json", "User-Agent": f"Browser/{ip}"}
         headers["X-Forwarded-For"] = f"198.51.{ip // 250}.{ip % 250 + 1}"
         headers |= {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        body = json.dumps(form).encode()
 
-        def by_server() -> Said:
-            assert self.front
-            place = "127.0.0.1", int(self.front.server.effective_port)
-            with closing(http.client.HTTPConnection(*place, timeout=30)) as line:
-                line.request(method, path, body, headers)
-                answer = line.getresponse()
-                return answer.status, read(answer.headers["Content-Type"], answer.read().decode())
-
-        def by_app() -> Said:
+        def said() -> Said:
             client = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "127.0.0.1"})
-            answer = client.request(
-                path, method=method, body=body, headers=headers, expect_errors=True
-            )
-            return answer.status_int, read(answer.content_type, answer.text)
+            how: dict[str, Any] = {"method": method, "headers": headers, "expect_errors": True}
+            response = client.request(path, body=json.dumps(form).encode(), **how)
+            is_json = response.content_type == "application/json"
+            return response.status_int, response.json if is_json else response.text
 
-        return by_server if self.front else by_app
+        return said
 
     def rows(self, statement: str) -> list[Any]:
         return [row[0] if len(row) == 1 else row for row in inside.sql(self.app, statement)]
@@ -112,10 +97,6 @@ class Site:
 
     def say(self, content: str = "hi", **fields: Any) -> Any:
         return self.visitor.say(content, **fields)
-
-
-def read(kind: str, text: str) -> Any:
-    return json.loads(text) if kind.startswith("application/json") else text
 
 
 def together(calls: list[Call]) -> list[Said]:
@@ -191,9 +172,8 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
 @race()
 def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Random) -> None:
     forms = [account(nickname=f"N{n}") for n in range(site.many)]
-    assert statuses(together([site.call("/auth/register", 7, **form) for form in forms])) == {
-        200: site.many
-    }
+    said = together([site.call("/auth/register", 7, **form) for form in forms])
+    assert statuses(said) == {200: site.many}
     assert len(site.rows("SELECT * FROM registration")) == 1
     site.app.deliver()
     assert len(site.outside.letters) == 1
@@ -387,23 +367,15 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.every_case
 @pytest.mark.usefixtures("restless")
-@pytest.mark.parametrize(
-    "door", ["app", *(pytest.param(d, marks=pytest.mark.long) for d in ("fast", "stock"))]
-)
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 def test_many_at_once(
-    config: Config,
-    tmp_path: Path,
-    campaign: Campaign,
-    race: Callable[[Site, Random], None],
-    door: str,
+    config: Config, tmp_path: Path, campaign: Campaign, race: Callable[[Site, Random], None]
 ) -> None:
-    # Over sockets it takes longer.
-    many = 40 if door != "app" else 200 if campaign.seconds else 12
+    many = 200 if campaign.seconds else 12
     for chance in campaign.rounds(1):
         path = tmp_path / f"{campaign.last}.db"
         settings = {**USUAL, **RACES[race], "database_path": str(path)}
-        with closing(Site(replace(config, **settings), Outside(), door, many)) as site:
+        with closing(Site(replace(config, **settings), Outside(), many)) as site:
             race(site, chance)
         for file in tmp_path.glob(f"{campaign.last}.db*"):
             file.unlink()
