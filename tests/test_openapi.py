@@ -269,11 +269,8 @@ def fields(form: Any, *, whole: bool) -> dict[str, Any]:
     return {name: form["properties"][name] for name in names}
 
 
-METRICS = {
-    "limits_enabled": False,
-    "server_metrics": True,
-    "site_contact": "mailto:ann@example.com",
-}
+METRICS = {"limits_enabled": False, "server_metrics": True}
+METRICS |= {"site_contact": "mailto:ann@example.com"}
 with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 
@@ -294,23 +291,6 @@ def test_what_is_required_is_enough_and_all_that_may_be_said_is_taken(
                 body = form and town.values(label, fields(form, whole=whole))
                 response = town.ask(label, town.values(label, asked), body)
                 assert response.status_int == 200, (label, body, response.text)
-
-
-def test_what_is_required_is_missed(town: Town) -> None:
-    for label, operation in OPERATIONS.items():
-        query = town.values(label, required(operation))
-        for name in query:
-            assert town.ask(label, {}).json["code"] == f"{name}_missing"
-        for form in forms(operation):
-            good = town.values(label, fields(form, whole=False))
-            for name in good:
-                answer = town.ask(label, query, {n: good[n] for n in good if n != name})
-                assert answer.status_int == 400, (label, name)
-                # A judgement is a status where it is no pin.
-                code = {"ids": "ids_invalid", "pinned": "status_missing"}.get(
-                    name, f"{name}_missing"
-                )
-                assert answer.text == FAILURE or answer.json["code"] == code
 
 
 def test_every_shape_of_a_list_is_described(town: Town) -> None:
