@@ -99,17 +99,6 @@ PARTS = {
 }
 
 
-def test_a_request_that_drips_is_cut_at_the_deadline(ground: Ground) -> None:
-    for part in PARTS.values():
-        ground.come(part)
-    for second in range(0, REQUEST_TIME + 1, 2):
-        for peer in ground.peers:
-            ground.say(peer, b"1")
-        assert ground.sweep(1000 + second) == [True] * len(PARTS)
-    assert ground.sweep(1001 + REQUEST_TIME) == [False] * len(PARTS)
-    assert all(map(gone, ground.peers))
-
-
 def test_slow_but_honest_uploads_pass_each_with_a_time_of_its_own(ground: Ground) -> None:
     now, peer, stream, received = 1000.0, ground.come(), LIKED * 3, b""
     for piece in in_bites(stream, 7):  # the end of one comes with the next one's beginning

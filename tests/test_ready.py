@@ -265,25 +265,6 @@ def test_what_is_written_shows_at_once(
     assert seen > 20
 
 
-@sending
-def test_whatever_happens_readers_are_told_the_truth(
-    town: Town, outside: Outside, fronts: tuple[Front, Front], campaign: Campaign
-) -> None:
-    """Acts one after the other, of which many are refused by and by, and reads between."""
-    fast, stock = fronts
-    for chance in campaign.rounds(3):
-        for _ in range(10):
-            label, more = chance.choice(ACTS)
-            fast.ask(sent(town, outside, label, {**more, "content": f"{chance.random()}"}))
-            if chance.random() < 0.3:
-                fast.ask(request("GET", chance.choice(WATCHED)))  # a view
-            town.app.tick()
-            outside.time += 10  # views may be so late
-            requests = [get(target) for target in chance.choices(WATCHED, k=5)]
-            assert fast.responses(*requests) == stock.responses(*requests)
-            campaign.figures["acts"] += 1
-
-
 SOON: dict[str, Any] = {"comments_close_after_days": 3, "privacy_keep_ip_days": 1}
 SOON |= {"privacy_show_ip": "full"}
 

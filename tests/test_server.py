@@ -297,15 +297,6 @@ def test_a_body_may_have_64_kib_and_a_line_8(quiet: Service) -> None:
     assert quiet.ask("GET", target).status == 200
 
 
-def test_silent_connections_and_crowds_keep_nobody_waiting(quiet: Service) -> None:
-    silent = [quiet.sent(b"GET /comments?url=" * (n % 2)) for n in range(200)]
-    crowd = [quiet.sent(request("GET", "/health")) for _ in range(150)]
-    assert [answer_on(line).status for line in crowd] == [200] * 150
-    assert not any(map(gone, silent))
-    for connection in silent + crowd:
-        connection.close()
-
-
 def test_a_pipeline_is_cut_and_holds_no_thread(quiet: Service) -> None:
     # One too many, and no more: what the server has not read when it closes would reset the line.
     with quiet.sent(LIST * (PIPELINE + 1)) as connection:
@@ -320,14 +311,6 @@ ENDLESS = f"Content-Length: {2 * BODY_LIMIT}"  # announced, not sent
 # The last chunk is never sent, so that nothing is left to be read when the response comes.
 FLOOD = b"%x\r\n" % (4 * BODY_LIMIT) + b"x" * (2 * BODY_LIMIT)
 LONG = "a" * LINE_LIMIT
-TYPES = {
-    "no type": (),
-    "text": ("Content-Type: text/plain",),
-    "form": ("Content-Type: application/x-www-form-urlencoded",),
-    "like JSON": ("Content-Type: application/json-patch+json",),
-    "GBK": ("Content-Type: application/json; charset=gbk",),
-    "gzip": (AS_JSON, "Content-Encoding: gzip"),
-}
 REFUSED = {
     "no such path": (request("GET", "/nothing/here"), 404, "not_found"),
     "no such file": (request("GET", "/nothing"), 404, "not_found"),
@@ -338,7 +321,7 @@ REFUSED = {
     "body announced": (post(AS_JSON, ENDLESS, body=b""), 413, "body_too_large"),
     "long query": (request("GET", f"/comments?url=/{LONG}"), 414, "uri_too_long"),
     "long path": (request("GET", f"/{LONG}"), 414, "uri_too_long"),
-    **{case: (post(*headers), 415, "content_type") for case, headers in TYPES.items()},
+    "no type": (post(), 415, "content_type"),
     "headers": (request("GET", "/", "X-Long: " + "a" * 16 * 1024), 431, "headers_too_large"),
     "no header": (request("GET", "/", "no colon"), 400, "http_invalid"),
     "no length": (request("POST", "/comments", "Content-Length: -1"), 400, "http_invalid"),
