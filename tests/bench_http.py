@@ -15,6 +15,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import socket
 import sqlite3
@@ -37,9 +38,10 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 import bench_others as other  # noqa: E402
+import inside  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
-from commentd import ROUNDS, Store, hashed, password_scheme, safe_html, spare_descriptors  # noqa: E402
+from commentd import Config, make_app, safe_html  # noqa: E402
 
 PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
 SMALL = dict.fromkeys(PAGES, 10)
@@ -135,7 +137,7 @@ def heading(*cells: str, words: int = 1) -> None:
 
 def fill(path: Path, sizes: dict[int, int]) -> None:
     """A file with so many comments on each page."""
-    Store(path).close()
+    make_app(Config(database_path=str(path))).close()
     with closing(sqlite3.connect(path)) as db, db:
         pages = [(page, f"/p/{page}", f"/p/{page}/") for page in sizes]
         db.executemany("INSERT INTO page (id, key, page_url, seen_at) VALUES (?, ?, ?, 1)", pages)
@@ -276,7 +278,7 @@ def sign_ins(peer: Peer) -> Iterator[list[str]]:
 @contextmanager
 def silence(peer: Peer) -> Iterator[list[str]]:
     place = urlsplit(peer.address)
-    spare_descriptors()  # the usual limit is 1024
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))  # the usual limit is 1024
     with ExitStack() as crowd:
         for _ in range(1000):
             crowd.enter_context(socket.create_connection((place.hostname, place.port)))
@@ -291,11 +293,10 @@ LOADS |= {"200 sign-ins at once:": sign_ins, "1 000 silent connections": silence
 def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
     """One wrk reads and another writes, each with so many connections."""
     place = prepared(stack, SMALL, UNLIMITED)
-    with closing(sqlite3.connect(place[0] / "commentd.db")) as db, db:
-        sql = "INSERT INTO account VALUES (NULL, ?, 'x', ?, 'user', 1, 1, 0)"
-        for email in [f"{number}@a.test" for number in range(ACCOUNTS)]:
-            stored = hashed("x", password_scheme(ROUNDS, KEY.encode(), email))
-            db.execute(sql, (email, stored))
+    config = Config(database_path=str(place[0] / "commentd.db"), token_key=KEY)
+    with closing(make_app(config)) as app:
+        for number in range(ACCOUNTS):
+            inside.add_account(app, f"{number}@a.test", "Ann", "x")
     peer = ours(stack, place)
     notes, posted = dict[Any, str](), Found()
 
