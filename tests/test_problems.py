@@ -526,21 +526,13 @@ def test_what_a_stranger_can_repeat_is_one_line_a_minute_in_the_log(
     log: tuple[logging.Logger, io.StringIO],
 ) -> None:
     logger, written = log
-
-    def write(seconds: int, text: str, times: int = 1) -> None:
-        for _ in range(times):
-            record = logger.makeRecord("", logging.ERROR, "", 0, "failed: %s", (text,), None)
-            record.created = START + seconds
-            logger.handle(record)
-
-    write(0, "full", times=1000)
-    write(1, "locked", times=2)
-    write(59, "full")
-    write(60, "full")
-    write(61, "full")
-    write(-10, "full")  # the clock was set back
-    for number in range(2000):
-        write(300, str(number))
+    told = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
+    told += [(-10, "full")]  # the clock was set back
+    told += [(300, str(number)) for number in range(2000)]
+    for seconds, text in told:
+        record = logger.makeRecord("", logging.ERROR, "", 0, "failed: %s", (text,), None)
+        record.created = START + seconds
+        logger.handle(record)
     lines = written.getvalue().splitlines()
     assert lines[:4] == [
         "ERROR failed: full",
