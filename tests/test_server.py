@@ -647,9 +647,9 @@ def test_a_socket_file_serves_its_group(start: Start, tmp_path: Path) -> None:
 
 # A waitress whose inside is another: what is replaced in all its files, and where that is seen.
 OTHERS = [
-    ("this is a little hacky", "this is hacky", {"channel"}),
-    ("total_outbufs_len", "total_outbufs_size", {"channel"}),
-    ("ReadOnlyFileBasedBuffer", "FileBuffer", {"buffers", "task"}),
+    ("this is a little hacky", "this is hacky", "channel"),
+    ("total_outbufs_len", "total_outbufs_size", "channel"),
+    ("ReadOnlyFileBasedBuffer", "FileBuffer", "buffers, task"),
 ]
 
 
@@ -666,11 +666,11 @@ sys.exit(commentd.main())"""
 
 @pytest.mark.parametrize(("old", "new", "files"), sample(OTHERS, 1), ids=str)
 def test_a_waitress_that_is_another_inside_serves_as_it_is(
-    start: Start, tmp_path: Path, old: str, new: str, files: set[str]
+    start: Start, tmp_path: Path, old: str, new: str, files: str
 ) -> None:
     service = start(program=other_waitress(tmp_path / "other", old, new))
     (warning,) = re.findall(r"WARNING waitress is another inside \((.*)\)", service.said)
-    assert files <= set(warning.split(", "))
+    assert {*files.split(", ")} <= {*warning.split(", ")}
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
     with service.connect() as connection:
         for _ in range(3):
