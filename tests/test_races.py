@@ -125,17 +125,16 @@ def account(**fields: Any) -> dict[str, Any]:
 
 # Each: what is done by all at once, and what must come of it.
 
-RACES: dict[Callable[[Site, Random], None], dict[str, Any]] = {}  # with its settings
+RACES: list[Callable[[Site, Random], None]] = []
+race = RACES.append
+SETTINGS: dict[str, dict[str, Any]] = {
+    "of_one_solved_captcha_one_comment_comes": {"captcha_provider": "altcha"},
+    "of_one_solved_captcha_one_registers_and_one_logs_in": {"captcha_provider": "altcha"},
+    "of_a_double_click_one_comment_comes": {"limits_enabled": True},
+}
 
 
-def race(**settings: Any) -> Callable[[Any], Any]:
-    def added(race: Callable[[Site, Random], None]) -> None:
-        RACES[race] = settings
-
-    return added
-
-
-@race()
+@race
 def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
     code, named = site.registered()
     form = {"email": ANN, "token": code, **chance.choice([{}, named])}
@@ -144,7 +143,7 @@ def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
     assert site.rows("SELECT * FROM registration") == []
 
 
-@race()
+@race
 def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
     code, named = site.registered()
@@ -156,7 +155,7 @@ def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     assert site.visitor.verify(code, **named) == "验证成功", "nobody is locked out"
 
 
-@race()
+@race
 def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random) -> None:
     said = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
     assert statuses(said) == {200: site.many}
@@ -169,7 +168,7 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
     assert len(site.rows("SELECT * FROM account")) == 1
 
 
-@race()
+@race
 def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Random) -> None:
     forms = [account(nickname=f"N{n}") for n in range(site.many)]
     said = together([site.call("/auth/register", 7, **form) for form in forms])
@@ -179,7 +178,7 @@ def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Ran
     assert len(site.outside.letters) == 1
 
 
-@race()
+@race
 def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     many = site.many
     site.say()
@@ -200,7 +199,7 @@ def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     assert site.rows(count_) == [before + many - 1]
 
 
-@race(captcha_provider="altcha")
+@race
 def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     token = solved(site.visitor)
     forms = [body(content=f"{n}", captcha_token=token) for n in range(site.many)]
@@ -213,7 +212,7 @@ def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     assert len({answer["edit_token"] for _, answer in said}) == 1
 
 
-@race(captcha_provider="altcha")
+@race
 def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Random) -> None:
     site.join()
     for path, emails in (
@@ -226,7 +225,7 @@ def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Rand
         assert statuses(said) == {200: 1, 403: site.many - 1}, path
 
 
-@race(limits_enabled=True)
+@race
 def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
     said = together([site.call("/comments", 5, **body(content="hi"))] * site.many)
     assert statuses(said) == {200: site.many}
@@ -234,7 +233,7 @@ def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
     assert len([answer for _, answer in said if "edit_token" in answer]) == 1
 
 
-@race()
+@race
 def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
     many, texts = site.many, {f"text {n}" for n in range(site.many)}
     said = site.each("/comments", [body(content=text) for text in texts])
@@ -244,7 +243,7 @@ def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
     assert site.rows("SELECT key, total, threads FROM page") == [("/2026/hello", many, many)]
 
 
-@race()
+@race
 def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     link = inside.admin_link(site.app, chance.choice(["", OWNER]))
     names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
@@ -254,7 +253,7 @@ def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     assert site.rows("SELECT action FROM audit") == ["claim"]
 
 
-@race()
+@race
 def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> None:
     site.say()
     status = chance.choice(["spam", "deleted"])
@@ -265,7 +264,7 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
     assert learnt == ([(0, 1)] if status == "spam" else [])
 
 
-@race()
+@race
 def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
     mine = site.say(email=GUEST, lang="en")["comment"]["id"]
     site.say("answer", parent_id=mine)
@@ -278,7 +277,7 @@ def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
     assert [x.recipient for x in site.outside.letters if x.recipient == GUEST] == [GUEST]
 
 
-@race()
+@race
 def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Random) -> None:
     half, token = site.many // 2, {"edit_token": site.say("at first")["edit_token"]}
     edits = [{"content": f"edited {n}", **token} for n in range(site.many)]
@@ -294,7 +293,7 @@ def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Ra
     assert site.rows("SELECT status, content, nickname FROM comment") == [("deleted", "", "")]
 
 
-@race()
+@race
 def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
     forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(site.many)]
     said = site.each("/me", forms, method="PATCH", bearer=site.join())
@@ -306,7 +305,7 @@ def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
     assert site.rows("SELECT version FROM account") == [2]
 
 
-@race()
+@race
 def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     half, token = site.many // 2, site.join()
     site.visitor.authorization = ("Bearer", token)
@@ -324,7 +323,7 @@ def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     site.visitor.authorization = None
 
 
-@race()
+@race
 def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
     site.say()
     path = "/comments/1/report"
@@ -333,7 +332,7 @@ def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
     assert site.rows("SELECT count(*) FROM report") == [4]
 
 
-@race()
+@race
 def a_page_that_moves_takes_all_with_it(site: Site, chance: Random) -> None:
     """Comments, likes and views of two pages that are merged, and parted, meanwhile."""
     quarter = site.many // 4
@@ -374,7 +373,7 @@ def test_many_at_once(
     many = 200 if campaign.seconds else 12
     for chance in campaign.rounds(1):
         path = tmp_path / f"{campaign.last}.db"
-        settings = {**USUAL, **RACES[race], "database_path": str(path)}
+        settings = {**USUAL, **SETTINGS.get(race.__name__, {}), "database_path": str(path)}
         with closing(Site(replace(config, **settings), Outside(), many)) as site:
             race(site, chance)
         for file in tmp_path.glob(f"{campaign.last}.db*"):
