@@ -10,10 +10,12 @@ the turns, and those that differ by 15 % are equal. CPU ms: of the server, for a
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import random
 import re
+import resource
 import shutil
 import socket
 import sqlite3
@@ -26,7 +28,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from functools import cache
 from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
@@ -37,9 +38,10 @@ HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 import bench_others as other  # noqa: E402
+import inside  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
-from commentd import ROUNDS, Store, hashed, password_scheme, safe_html, spare_descriptors  # noqa: E402
+from commentd import Config, make_app, safe_html  # noqa: E402
 
 PAGES = range(1, 1000)  # of ten comments each; one of more is page 1000 and so many
 SMALL = dict.fromkeys(PAGES, 10)
@@ -135,7 +137,7 @@ def heading(*cells: str, words: int = 1) -> None:
 
 def fill(path: Path, sizes: dict[int, int]) -> None:
     """A file with so many comments on each page."""
-    Store(path).close()
+    make_app(Config(database_path=str(path))).close()
     with closing(sqlite3.connect(path)) as db, db:
         pages = [(page, f"/p/{page}", f"/p/{page}/") for page in sizes]
         db.executemany("INSERT INTO page (id, key, page_url, seen_at) VALUES (?, ?, ?, 1)", pages)
@@ -168,20 +170,14 @@ def ours(stack: ExitStack, start: Start) -> Peer:
 
 
 def loaded(
-    peer: Peer,
-    path: str,
-    connections: int,
-    seconds: int,
-    body: str = "",
-    wait: float = 0,
-    **headers: str,
+    peer: Peer, path: str, clients: int, seconds: int, body: str = "", wait: float = 0, **more: str
 ) -> Callable[[], Figures]:
     """Starts wrk; what is returned waits for its end, and until the server has done what nobody
     waits for any more."""
     with tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False) as script:
         script.write(SCRIPT)
-    load = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30"]
-    load += [word for header in headers.items() for word in ("-H", ": ".join(header))]
+    load = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30"]
+    load += [word for header in more.items() for word in ("-H", ": ".join(header))]
     load += ["-s", script.name, f"{peer.address}/", path, str(random.randrange(1 << 30)), str(wait)]
     before = cpu_seconds(peer.pid)
     wrk = subprocess.Popen(load + [body] * bool(body), stdout=subprocess.PIPE, text=True)
@@ -199,19 +195,6 @@ def loaded(
     return ended
 
 
-@cache
-def by_twos(peer: Peer, path: str) -> Figures:
-    """Two at a time, one for each core, once: it does for a server that is too slow for a load."""
-    with contextlib.suppress(OSError, http.client.HTTPException):
-        fetched(peer.address, path)  # the first may take longer
-    begun, before = time.monotonic(), cpu_seconds(peer.pid)
-    with ThreadPoolExecutor(2) as two:
-        both = [two.submit(fetched, peer.address, path) for _ in range(2)]
-    took, failed = time.monotonic() - begun, sum(bool(each.exception()) for each in both)
-    cpu = (cpu_seconds(peer.pid) - before) * 500
-    return Figures((2 - failed) / took, took * 1000, took * 1000, cpu, failed)
-
-
 # Listings
 
 
@@ -222,9 +205,6 @@ def screen(peer: Peer, size: int, connections: int, seconds: int) -> Figures:
         path = SECOND if peer.screen == SCREEN else "/p/0"
     elif size > 10:
         path = path.replace("{page}", str(1000 + size))
-    first = path.replace("{page}", "1")
-    if by_twos(peer, first).p50 * connections > 4000 * seconds:
-        return by_twos(peer, first)
     known = "" if size else fetched(peer.address, path)[1].get("Etag", "")
     if not size and fetched(peer.address, path, **{"If-None-Match": known})[0] != 304:
         return Figures()
@@ -252,7 +232,6 @@ def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
         return screen(peers[name], size, connections, asked.seconds)
 
     found = in_turns(asked, places, turn)
-    in_short(asked, found, names)
     heading("Comments", "connections", "server", *COLUMNS, "of nginx", words=3)
     for (size, connections, name), turns in found.items():
         rivals = [found[size, connections, other] for other in NGINX[:2] if other in names]
@@ -266,18 +245,6 @@ OURS = "**commentd**", "commentd, each counts a view"
 # The better of the first two, which are as Debian has it, is what others are compared with.
 NGINX = "nginx", "nginx, one worker", "nginx, tuned"
 UNCHANGED = "10, unchanged"
-
-
-def in_short(asked: argparse.Namespace, found: Found, names: list[str]) -> None:
-    for connections in asked.connections:
-        sizes = [f"{shown(size)} comments" if size else UNCHANGED for size in asked.sizes]
-        heading(f"Requests a second, {connections} connections", *sizes)
-        for name in names:
-            turns = [found.get((size, connections, name)) for size in asked.sizes]
-            line(name, *(shown(middle(each).rate) if each else "" for each in turns))
-        for name, figures in other.QUOTED.items():
-            quoted = dict(zip((10, 100, 1000, 10_000), map(shown, figures), strict=True))
-            line(f"{name} (quoted)", *(quoted.get(size, "") for size in asked.sizes))
 
 
 # Mixed
@@ -311,7 +278,7 @@ def sign_ins(peer: Peer) -> Iterator[list[str]]:
 @contextmanager
 def silence(peer: Peer) -> Iterator[list[str]]:
     place = urlsplit(peer.address)
-    spare_descriptors()  # the usual limit is 1024
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))  # the usual limit is 1024
     with ExitStack() as crowd:
         for _ in range(1000):
             crowd.enter_context(socket.create_connection((place.hostname, place.port)))
@@ -326,11 +293,10 @@ LOADS |= {"200 sign-ins at once:": sign_ins, "1 000 silent connections": silence
 def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
     """One wrk reads and another writes, each with so many connections."""
     place = prepared(stack, SMALL, UNLIMITED)
-    with closing(sqlite3.connect(place[0] / "commentd.db")) as db, db:
-        sql = "INSERT INTO account VALUES (NULL, ?, 'x', ?, 'user', 1, 1, 0)"
-        for email in [f"{number}@a.test" for number in range(ACCOUNTS)]:
-            stored = hashed("x", password_scheme(ROUNDS, KEY.encode(), email))
-            db.execute(sql, (email, stored))
+    config = Config(database_path=str(place[0] / "commentd.db"), token_key=KEY)
+    with closing(make_app(config)) as app:
+        for number in range(ACCOUNTS):
+            inside.add_account(app, f"{number}@a.test", "Ann", "x")
     peer = ours(stack, place)
     notes, posted = dict[Any, str](), Found()
 
@@ -372,8 +338,6 @@ def writing(asked: argparse.Namespace, stack: ExitStack) -> None:
     heading("Connections", "comments written by", *COLUMNS, words=2)
     for place, turns in in_turns(asked, product([1, *asked.connections], peers), turn).items():
         line(*place, middle(turns))
-    for name, rate in other.WRITES.items():
-        line("", f"{name} (quoted)", shown(rate), "", "", "")
 
 
 def growth(asked: argparse.Namespace, stack: ExitStack) -> None:
@@ -447,42 +411,23 @@ FLOODS = {  # how many connections, and what is sent on each
     "large bodies": (64, "/comment/like", "[" + "{}," * 16_000 + "{}]"),
     "connections": (900, f"{LONG}&limit=1&page={{page}}", ""),
 }
-# Where the reader connects from (the other one from 127.0.0.1), and what a proxy says of both.
-CLIENTS = {
-    "peers": ("127.0.0.3", {}, {}),
-    "a proxy's word": (
-        "127.0.0.1",
-        {"X-Forwarded-For": "2001:db8::3"},
-        {"X-Forwarded-For": "198.51.100.2"},
-    ),
-}
-KINDS = "ready list", "unready list", "like"
+READS = "/comments?url=/p/1&page=2", "/comments?url=/p/{page}&limit=9&page=2"
+KINDS = {"cached list": ("GET", READS[0]), "uncached list": ("GET", READS[1])}
+KINDS |= {"like": ("POST", "/comment/like")}
 
 
-def honest_times(
-    port: int, source: str, headers: dict[str, str], seconds: float
-) -> dict[str, list[float]]:
-    """The ms of each request of a reader, every one on a connection of its own."""
+def honest_times(port: int, seconds: float) -> dict[str, list[float]]:
+    """The ms of each request of a reader at 127.0.0.3, every one on a connection of its own."""
     times: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    ends_at, number = time.monotonic() + seconds, 0
-    while time.monotonic() < ends_at:
-        number += 1
-        requests = zip(
-            KINDS,
-            ("GET", "GET", "POST"),
-            (
-                "/comments?url=/p/1&page=2",
-                f"/comments?url=/p/{number % 900 + 2}&limit=9&page=2",
-                "/comment/like",
-            ),
-            (None, None, json.dumps({"id": 5, "undo": number % 2 == 0})),
-            strict=True,
-        )
-        for kind, method, path, body in requests:
+    headers, ends_at = {"Content-Type": "application/json"}, time.monotonic() + seconds
+    for number in itertools.count(1):
+        for kind, (method, path) in KINDS.items():
             begun, status = time.monotonic(), 0
-            server = http.client.HTTPConnection("127.0.0.1", port, 30, (source, 0))
+            path = path.replace("{page}", f"{number % 900 + 2}")
+            body = json.dumps({"id": 5, "undo": number % 2 == 0}) if method == "POST" else None
+            server = http.client.HTTPConnection("127.0.0.1", port, 30, ("127.0.0.3", 0))
             with closing(server), contextlib.suppress(OSError, http.client.HTTPException):
-                server.request(method, path, body, headers | {"Content-Type": "application/json"})
+                server.request(method, path, body, headers)
                 with server.getresponse() as response:
                     status = response.status
                     response.read()
@@ -490,25 +435,25 @@ def honest_times(
             if status != 200:
                 print(f"{kind}: {status}", file=sys.stderr)
         time.sleep(0.05)
+        if time.monotonic() > ends_at:
+            break
     return times
 
 
 def flood(asked: argparse.Namespace, stack: ExitStack) -> None:
-    settings = "trusted_proxy=127.0.0.1\n[limits]\nenabled=no\n"
     seconds = asked.seconds * asked.turns
     columns = [f"{kind}, p50 and p99 ms" for kind in KINDS]
-    heading("One client sends", "told apart by", *columns, "of it answered a second", words=2)
-    for (named, (connections, path, body)), each in product(FLOODS.items(), CLIENTS):
-        source, reader, attacker = CLIENTS[each]
-        place = prepared(stack, SMALL | {101_000: 100_000}, settings)
+    heading("One client sends", *columns, "of it answered a second")
+    for named, (connections, path, body) in FLOODS.items():
+        place = prepared(stack, SMALL | {101_000: 100_000}, UNLIMITED)
         peer = ours(stack, place)
         ended = Figures  # no flood answers nothing
         if connections:
-            ended = loaded(peer, path, connections, seconds + 2, body, **attacker)
+            ended = loaded(peer, path, connections, seconds + 2, body)
             time.sleep(2)
-        times = honest_times(place[1], source, reader, seconds)
+        times = honest_times(place[1], seconds)
         cells = [f"{median(times[k]):.0f}, {quantiles(times[k], n=100)[-1]:.0f}" for k in KINDS]
-        line(named, each, *cells, shown(ended().rate))
+        line(named, *cells, shown(ended().rate))
         stack.close()
 
 

@@ -21,16 +21,6 @@ from bench_weight import free_port, running
 TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
 HTML = "<p>Thank you for this: the <em>second</em> way works here too.</p>"
 
-# First screens of 10, 100, 1 000 and 10 000 comments, and comments written, a second, as they
-# were had on another day on a 2-core Debian 12 machine.
-QUOTED = {
-    "Isso, `isso run`": (37, 4, 0.5, 0.04),
-    "Waline": (117, 154, 100, 48),
-    "Twikoo": (38, 40, 35, 31),
-    "Remark42, from its cache": (14_159, 745, 72, 0.8),
-    "Remark42, without": (661, 69, 7, 0.7),
-}
-WRITES = {"Remark42": 780, "Isso": 357, "Waline": 53, "Twikoo, acknowledged from memory": 2940}
 Answer = tuple[int, dict[str, str], bytes]
 
 

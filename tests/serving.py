@@ -1,7 +1,7 @@
 """Servers in this process, on real sockets: turned by hand, or run by a thread.
 
 Beside `inside.py` the one place that knows how `commentd.py` serves. Tests meet what comes over the
-sockets."""
+sockets. When the part Serving changes, only this file has to follow."""
 
 import contextlib
 import functools
@@ -15,19 +15,28 @@ from typing import Any, TypeVar
 
 import pytest
 from conftest import Outside
-from waitress.parser import HTTPRequestParser
 
 import commentd
 from commentd import App, World, drain, make_app, make_server, turns_of
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
+# How many connections there may be, requests on one, and seconds for a request and for a response.
+CONNECTIONS, PIPELINE = commentd.CONNECTIONS, commentd.PIPELINE
+REQUEST_TIME, REPLY_TIME = commentd.REQUEST_TIME, commentd.REPLY_TIME
 LIMITS = {
     "connections": "CROWD",
     "waiting": "MOST_WAITING",
     "untaken": "UNTAKEN",
     "cached": "READY_BYTES",
 }
+# Programs that start the service in another way, for `test_server.Service`.
+PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
+IMPATIENT = PROGRAM.format("commentd.REQUEST_TIME = commentd.REPLY_TIME = 1")
+ONE_THREAD = PROGRAM.format(
+    "create = waitress.create_server\n"
+    "waitress.create_server = lambda app, **how: create(app, **{**how, 'threads': 1})"
+)
 
 
 def until(ready: Callable[[], T], seconds: float = 20) -> T:
@@ -45,21 +54,19 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
         patch.setattr(commentd, LIMITS[name], value)
 
 
-def break_reading(patch: pytest.MonkeyPatch) -> None:
-    """From now on the server fails while it reads a request."""
-
-    def fail(parser: Any, data: bytes) -> int:
-        raise RuntimeError("a fault of ours")
-
-    for parser in (HTTPRequestParser, commentd.StrictParser):
-        patch.setattr(parser, "received", fail)
-
-
-def turned(app: App, *, fast: bool) -> tuple[Any, Turn]:
-    """A server that does nothing until it is turned."""
+def turned(app: App, *, fast: bool, serves: Any = None) -> tuple[Any, Turn]:
+    """A server that does nothing until it is turned; `serves` responds in place of the app."""
     server = make_server(app)
+    if serves:
+        serves.house = app.house
+        server.application = serves
     config = replace(app.house.config, server_fast=fast)
     return server, turns_of(server, replace(app.house, config=config))
+
+
+def stop(server: Any) -> None:
+    drain(server, 1)
+    server.trigger.close()
 
 
 def instead_of_serving(
@@ -140,13 +147,13 @@ class Ground:
         self.until(lambda: not gone(peer) and not self.untaken(peer))
 
     def sweep(self, now: float) -> list[bool]:
-        """Who is still there."""
+        """Who is still there, after what the server does each second."""
         commentd.sweep(self.server, now)
         names = {channel.addr for channel in self.server.active_channels.values()}
         return [peer.getsockname() in names for peer in self.peers]
 
     def look_for_silence(self, now: float) -> None:
-        """What the server does each second, at a time of its own clock."""
+        """What the server does each few seconds, at a time of its own clock."""
         self.outside.time += 1
         self.server.maintenance(now)
         for _ in range(3):
@@ -155,8 +162,7 @@ class Ground:
     def close(self) -> None:
         for peer in self.peers:
             peer.close()
-        drain(self.server, 1)
-        self.server.trigger.close()
+        stop(self.server)
 
 
 class Queue(Ground):
@@ -164,19 +170,17 @@ class Queue(Ground):
     begins to work for, and goes on when the gate is open."""
 
     def __init__(self, app: App, outside: Outside, *, fast: bool) -> None:
-        super().__init__(*turned(app, fast=fast), outside)
         self.gate, self.served = threading.Event(), list[str]()
-        for pool in (self.server.task_dispatcher, self.server.task_dispatcher.readers):
-            pool.set_thread_count(1)
-            until(lambda pool=pool: len(pool.threads) == 1)
 
         def application(environ: Any, start: Any) -> Any:
             self.served.append(environ["HTTP_USER_AGENT"])
             self.gate.wait()
             return app(environ, start)
 
-        application.house = app.house  # type: ignore[attr-defined]
-        self.server.application = application
+        super().__init__(*turned(app, fast=fast, serves=application), outside)
+        for pool in (self.server.task_dispatcher, self.server.task_dispatcher.readers):
+            pool.set_thread_count(1)
+            until(lambda pool=pool: len(pool.threads) == 1)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
         """Sends a request, and waits until the server has read it."""
@@ -187,7 +191,7 @@ class Queue(Ground):
         self.until(lambda: self.served)  # its thread works for the first one
 
     def head(self, peer: socket.socket) -> bytes:
-        """What has come on a line, as soon as it has a whole head."""
+        """What has come on a connection, as soon as it has a whole head."""
         received = bytearray()
         peer.setblocking(False)
 
@@ -199,8 +203,8 @@ class Queue(Ground):
         self.until(whole)
         return bytes(received)
 
-    def answers(self) -> list[int]:
-        """The statuses on all lines, in the order in which they were opened."""
+    def statuses(self) -> list[int]:
+        """Those on all connections, in the order in which they were opened."""
         self.gate.set()
         return [int(self.head(peer)[9:12]) for peer in self.peers]
 
@@ -210,21 +214,20 @@ class Queue(Ground):
 
 
 class Front:
-    """A server and the thread that runs it: with the response cache if it is `fast`."""
+    """A server and the thread that runs it, with the response cache if it is `fast`. `worked` is
+    how many requests came to the app."""
 
     def __init__(self, app: App, *, fast: bool) -> None:
-        self.app = app
-        self.server, self.turn = turned(app, fast=fast)
-        self.noted = threading.Condition()
-        self.turns = self.worked = 0
-        self.lines: list[socket.socket] = []
+        self.app, self.worked = app, 0
 
         def counted(environ: Any, start_response: Any) -> Any:
             self.worked += 1
             return app(environ, start_response)
 
-        counted.house = app.house  # type: ignore[attr-defined]
-        self.server.application = counted
+        self.server, self.turn = turned(app, fast=fast, serves=counted)
+        self.port = int(self.server.effective_port)
+        self.noted, self.turns = threading.Condition(), 0
+        self.connections: list[socket.socket] = []
         self.thread, self.stopping = threading.Thread(target=self.run), False
         self.thread.start()
 
@@ -239,83 +242,6 @@ class Front:
         with self.noted:
             assert self.noted.wait_for(ready, 20), "waited in vain"
 
-    @property
-    def channels(self) -> list[Any]:
-        return [*self.server.active_channels.values()]
-
-    @property
-    def untaken(self) -> int:
-        """How many bytes wait for peers to read."""
-        return sum(channel.total_outbufs_len for channel in self.channels)
-
-    @property
-    def kept(self) -> int:
-        """How many bytes the response cache keeps."""
-        answers = self.server.loop.ready.answers
-        return sum(len(question) + answer.size for question, answer in [*answers.items()])
-
-    @property
-    def kept_bytes(self) -> bytes:
-        return b"".join(answer.data for answer in self.server.loop.ready.answers.values())
-
-    @property
-    def remembered(self) -> int:
-        """How many bytes it remembers of spellings of a question, and of who asked."""
-        loop = self.server.loop
-        spellings = sum(map(len, loop.ready.questions.spellings))
-        return spellings + sum(sum(map(len, who)) for who in loop.viewers)
-
-    def connect(self, room: int = 0) -> socket.socket:
-        """A line, with little room for what is not read."""
-        line = socket.socket()
-        self.lines.append(line)
-        if room:
-            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-        line.settimeout(20)
-        line.connect(("127.0.0.1", int(self.server.effective_port)))
-        if room:
-            name = line.getsockname()
-            self.wait(lambda: name in [channel.addr for channel in self.channels])
-            (channel,) = [channel for channel in self.channels if channel.addr == name]
-            channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
-        return line
-
-    def answers(self, *questions: bytes) -> list[bytes]:
-        """To questions on one line, each of which waits for the answer before it."""
-        answers = []
-        with self.connect() as line:
-            for question in questions:
-                line.sendall(question)
-                answers.append(undated(next_answer(line, question)))
-                # What was sent is kept a moment later.
-                self.wait(lambda: not any(channel.requests for channel in self.channels))
-        return answers
-
-    def ask(self, question: bytes) -> bytes:
-        return self.answers(question)[0]
-
-    def ready(self, *questions: bytes) -> list[bytes]:
-        """The answers to questions that nobody works for."""
-        worked = self.worked
-        answers = self.answers(*questions)
-        assert self.worked == worked, "somebody worked"
-        return answers
-
-    def stream(self, *pieces: bytes) -> bytes:
-        """All that comes for bytes that come in pieces, until it is closed."""
-        received = b""
-        with self.connect() as line:
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with contextlib.suppress(OSError):  # it may be refused before it was all sent
-                for piece in pieces:
-                    line.sendall(piece)
-                    self.look()
-                line.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(ConnectionError):
-                while data := line.recv(1 << 16):
-                    received += data
-        return undated(received)
-
     def look(self) -> None:
         """Waits until the server has looked at all that was sent."""
         for _ in range(2):
@@ -323,19 +249,79 @@ class Front:
             self.server.pull_trigger()
             self.wait(lambda: self.turns > turns)  # noqa: B023
 
+    @property
+    def channels(self) -> list[Any]:
+        return [*self.server.active_channels.values()]
+
+    @property
+    def cached(self) -> bytes:
+        """All that the response cache keeps."""
+        entries = [*self.server.loop.ready.answers.items()]
+        return b"".join(question + entry.data for question, entry in entries)
+
+    def connect(self, room: int = 0) -> socket.socket:
+        """A connection, with little room for what is not read."""
+        connection = socket.socket()
+        self.connections.append(connection)
+        if room:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", self.port))
+        if room:
+            name = connection.getsockname()
+            self.wait(lambda: name in [channel.addr for channel in self.channels])
+            (channel,) = [channel for channel in self.channels if channel.addr == name]
+            channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room)
+        return connection
+
+    def responses(self, *requests: bytes) -> list[bytes]:
+        """To requests on one connection, each of which waits for the response before it."""
+        found = []
+        with self.connect() as connection:
+            for raw in requests:
+                connection.sendall(raw)
+                found.append(undated(next_response(connection, raw)))
+                # What was sent is cached a moment later.
+                self.wait(lambda: not any(channel.requests for channel in self.channels))
+        return found
+
+    def ask(self, raw: bytes) -> bytes:
+        return self.responses(raw)[0]
+
+    def from_cache(self, *requests: bytes) -> list[bytes]:
+        """The responses to requests that nobody works for."""
+        worked = self.worked
+        found = self.responses(*requests)
+        assert self.worked == worked, "somebody worked"
+        return found
+
+    def stream(self, *pieces: bytes) -> bytes:
+        """All that comes for bytes that come in pieces, until it is closed."""
+        received = b""
+        with self.connect() as connection:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError):  # it may be refused before it was all sent
+                for piece in pieces:
+                    connection.sendall(piece)
+                    self.look()
+                connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionError):
+                while data := connection.recv(1 << 16):
+                    received += data
+        return undated(received)
+
     def close(self) -> None:
         self.stopping = True
         self.server.pull_trigger()
         self.thread.join()
-        for line in self.lines:
-            line.close()
-        drain(self.server, 1)
-        self.server.trigger.close()
+        for connection in self.connections:
+            connection.close()
+        stop(self.server)
 
 
 @contextlib.contextmanager
 def fronts_of(*apps: App) -> Iterator[tuple[Front, Front]]:
-    """A fast server and a stock one, of one service or of two."""
+    """A server with the response cache and one without, of one service or of two."""
     with contextlib.ExitStack() as stack:
         fast, stock = Front(apps[0], fast=True), Front(apps[-1], fast=False)
         stack.callback(stock.close)
@@ -343,19 +329,19 @@ def fronts_of(*apps: App) -> Iterator[tuple[Front, Front]]:
         yield fast, stock
 
 
-def undated(answer: bytes) -> bytes:
-    return re.sub(rb"(?m)^Date: .{29}\r\n", b"", answer)
+def undated(response: bytes) -> bytes:
+    return re.sub(rb"(?m)^Date: .{29}\r\n", b"", response)
 
 
-def next_answer(line: socket.socket, question: bytes = b"") -> bytes:
-    """The bytes of the next answer on a line, and no more."""
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += line.recv(1) or pytest.fail("closed")
-    length = re.search(rb"(?m)^Content-Length: (\d+)\r$", answer)
-    left = int(length[1]) if length and not question.startswith(b"HEAD") else 0
+def next_response(connection: socket.socket, request: bytes = b"") -> bytes:
+    """The bytes of the next response on a connection, and no more."""
+    response = b""
+    while b"\r\n\r\n" not in response:
+        response += connection.recv(1) or pytest.fail("closed")
+    length = re.search(rb"(?m)^Content-Length: (\d+)\r$", response)
+    left = int(length[1]) if length and not request.startswith(b"HEAD") else 0
     while left:
-        data = line.recv(left) or pytest.fail("closed")
-        answer += data
+        data = connection.recv(left) or pytest.fail("closed")
+        response += data
         left -= len(data)
-    return answer
+    return response

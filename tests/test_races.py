@@ -1,7 +1,6 @@
-"""What many do in one moment comes out as if they had come one after the other: at the
-application, and over the real server. By hand: `pytest tests/test_races.py --seconds 600`."""
+"""What many do in one moment comes out as if they had come one after the other. By hand:
+`pytest tests/test_races.py --seconds 600`."""
 
-import http.client
 import json
 import re
 import sys
@@ -19,7 +18,6 @@ import inside
 import pytest
 import webtest
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole
-from serving import Front
 from test_comments import solved
 
 from commentd import Config, make_app
@@ -30,7 +28,6 @@ ANN, GUEST, OWNER = "ann@example.com", "guest@example.com", "owner@example.com"
 USUAL: dict[str, Any] = {
     "limits_enabled": False,
     "notify_owner": (OWNER,),
-    "server_listen": "127.0.0.1:0",
     "server_public_url": "https://comments.example",
     "server_trusted_proxy": ("127.0.0.1/32",),
 }
@@ -41,44 +38,32 @@ Call = Callable[[], Said]
 class Site:
     """A service with a database of its own, in which nobody is sent away for want of a seat."""
 
-    def __init__(self, config: Config, outside: Outside, door: str, many: int) -> None:
+    def __init__(self, config: Config, outside: Outside, many: int) -> None:
         self.outside, self.many = outside, many
         self.app = make_app(config, outside.world, rounds=1)
         inside.seat(self.app, 2 * many)
         self.visitor = Visitor(self.app)
-        self.front = None if door == "app" else Front(self.app, fast=door == "fast")
 
     def close(self) -> None:
-        if self.front:
-            self.front.close()
         self.app.close()
         assert_whole(inside.database_path(self.app))
 
     def call(
         self, path: str, ip: int = 1, method: str = "POST", bearer: str = "", **form: Any
     ) -> Call:
-        """A request for another thread, from one of many addresses."""
+        """A request for another thread, from one of many IP addresses."""
         headers = {"Content-Type": "application/json", "User-Agent": f"Browser/{ip}"}
         headers["X-Forwarded-For"] = f"198.51.{ip // 250}.{ip % 250 + 1}"
         headers |= {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        body = json.dumps(form).encode()
 
-        def by_server() -> Said:
-            assert self.front
-            place = "127.0.0.1", int(self.front.server.effective_port)
-            with closing(http.client.HTTPConnection(*place, timeout=30)) as line:
-                line.request(method, path, body, headers)
-                answer = line.getresponse()
-                return answer.status, read(answer.headers["Content-Type"], answer.read().decode())
-
-        def by_app() -> Said:
+        def said() -> Said:
             client = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "127.0.0.1"})
-            answer = client.request(
-                path, method=method, body=body, headers=headers, expect_errors=True
-            )
-            return answer.status_int, read(answer.content_type, answer.text)
+            how: dict[str, Any] = {"method": method, "headers": headers, "expect_errors": True}
+            response = client.request(path, body=json.dumps(form).encode(), **how)
+            is_json = response.content_type == "application/json"
+            return response.status_int, response.json if is_json else response.text
 
-        return by_server if self.front else by_app
+        return said
 
     def rows(self, statement: str) -> list[Any]:
         return [row[0] if len(row) == 1 else row for row in inside.sql(self.app, statement)]
@@ -114,10 +99,6 @@ class Site:
         return self.visitor.say(content, **fields)
 
 
-def read(kind: str, text: str) -> Any:
-    return json.loads(text) if kind.startswith("application/json") else text
-
-
 def together(calls: list[Call]) -> list[Said]:
     """All in the same moment."""
     gate = threading.Barrier(len(calls))
@@ -144,17 +125,16 @@ def account(**fields: Any) -> dict[str, Any]:
 
 # Each: what is done by all at once, and what must come of it.
 
-RACES: dict[Callable[[Site, Random], None], dict[str, Any]] = {}  # with its settings
+RACES: list[Callable[[Site, Random], None]] = []
+race = RACES.append
+SETTINGS: dict[str, dict[str, Any]] = {
+    "of_one_solved_captcha_one_comment_comes": {"captcha_provider": "altcha"},
+    "of_one_solved_captcha_one_registers_and_one_logs_in": {"captcha_provider": "altcha"},
+    "of_a_double_click_one_comment_comes": {"limits_enabled": True},
+}
 
 
-def race(**settings: Any) -> Callable[[Any], Any]:
-    def added(race: Callable[[Site, Random], None]) -> None:
-        RACES[race] = settings
-
-    return added
-
-
-@race()
+@race
 def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
     code, named = site.registered()
     form = {"email": ANN, "token": code, **chance.choice([{}, named])}
@@ -163,7 +143,7 @@ def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
     assert site.rows("SELECT * FROM registration") == []
 
 
-@race()
+@race
 def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
     code, named = site.registered()
@@ -175,7 +155,7 @@ def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     assert site.visitor.verify(code, **named) == "验证成功", "nobody is locked out"
 
 
-@race()
+@race
 def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random) -> None:
     said = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
     assert statuses(said) == {200: site.many}
@@ -188,18 +168,17 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
     assert len(site.rows("SELECT * FROM account")) == 1
 
 
-@race()
+@race
 def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Random) -> None:
     forms = [account(nickname=f"N{n}") for n in range(site.many)]
-    assert statuses(together([site.call("/auth/register", 7, **form) for form in forms])) == {
-        200: site.many
-    }
+    said = together([site.call("/auth/register", 7, **form) for form in forms])
+    assert statuses(said) == {200: site.many}
     assert len(site.rows("SELECT * FROM registration")) == 1
     site.app.deliver()
     assert len(site.outside.letters) == 1
 
 
-@race()
+@race
 def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     many = site.many
     site.say()
@@ -220,7 +199,7 @@ def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     assert site.rows(count_) == [before + many - 1]
 
 
-@race(captcha_provider="altcha")
+@race
 def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     token = solved(site.visitor)
     forms = [body(content=f"{n}", captcha_token=token) for n in range(site.many)]
@@ -233,7 +212,7 @@ def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     assert len({answer["edit_token"] for _, answer in said}) == 1
 
 
-@race(captcha_provider="altcha")
+@race
 def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Random) -> None:
     site.join()
     for path, emails in (
@@ -246,7 +225,7 @@ def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Rand
         assert statuses(said) == {200: 1, 403: site.many - 1}, path
 
 
-@race(limits_enabled=True)
+@race
 def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
     said = together([site.call("/comments", 5, **body(content="hi"))] * site.many)
     assert statuses(said) == {200: site.many}
@@ -254,7 +233,7 @@ def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
     assert len([answer for _, answer in said if "edit_token" in answer]) == 1
 
 
-@race()
+@race
 def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
     many, texts = site.many, {f"text {n}" for n in range(site.many)}
     said = site.each("/comments", [body(content=text) for text in texts])
@@ -264,7 +243,7 @@ def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
     assert site.rows("SELECT key, total, threads FROM page") == [("/2026/hello", many, many)]
 
 
-@race()
+@race
 def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     link = inside.admin_link(site.app, chance.choice(["", OWNER]))
     names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
@@ -274,7 +253,7 @@ def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     assert site.rows("SELECT action FROM audit") == ["claim"]
 
 
-@race()
+@race
 def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> None:
     site.say()
     status = chance.choice(["spam", "deleted"])
@@ -285,7 +264,7 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
     assert learnt == ([(0, 1)] if status == "spam" else [])
 
 
-@race()
+@race
 def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
     mine = site.say(email=GUEST, lang="en")["comment"]["id"]
     site.say("answer", parent_id=mine)
@@ -298,7 +277,7 @@ def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
     assert [x.recipient for x in site.outside.letters if x.recipient == GUEST] == [GUEST]
 
 
-@race()
+@race
 def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Random) -> None:
     half, token = site.many // 2, {"edit_token": site.say("at first")["edit_token"]}
     edits = [{"content": f"edited {n}", **token} for n in range(site.many)]
@@ -314,7 +293,7 @@ def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Ra
     assert site.rows("SELECT status, content, nickname FROM comment") == [("deleted", "", "")]
 
 
-@race()
+@race
 def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
     forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(site.many)]
     said = site.each("/me", forms, method="PATCH", bearer=site.join())
@@ -326,7 +305,7 @@ def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
     assert site.rows("SELECT version FROM account") == [2]
 
 
-@race()
+@race
 def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     half, token = site.many // 2, site.join()
     site.visitor.authorization = ("Bearer", token)
@@ -344,7 +323,7 @@ def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     site.visitor.authorization = None
 
 
-@race()
+@race
 def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
     site.say()
     path = "/comments/1/report"
@@ -353,7 +332,7 @@ def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
     assert site.rows("SELECT count(*) FROM report") == [4]
 
 
-@race()
+@race
 def a_page_that_moves_takes_all_with_it(site: Site, chance: Random) -> None:
     """Comments, likes and views of two pages that are merged, and parted, meanwhile."""
     quarter = site.many // 4
@@ -387,23 +366,15 @@ def restless() -> Iterator[None]:
 
 @pytest.mark.every_case
 @pytest.mark.usefixtures("restless")
-@pytest.mark.parametrize(
-    "door", ["app", *(pytest.param(d, marks=pytest.mark.long) for d in ("fast", "stock"))]
-)
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.__name__)
 def test_many_at_once(
-    config: Config,
-    tmp_path: Path,
-    campaign: Campaign,
-    race: Callable[[Site, Random], None],
-    door: str,
+    config: Config, tmp_path: Path, campaign: Campaign, race: Callable[[Site, Random], None]
 ) -> None:
-    # Over sockets it takes longer.
-    many = 40 if door != "app" else 200 if campaign.seconds else 12
+    many = 200 if campaign.seconds else 12
     for chance in campaign.rounds(1):
         path = tmp_path / f"{campaign.last}.db"
-        settings = {**USUAL, **RACES[race], "database_path": str(path)}
-        with closing(Site(replace(config, **settings), Outside(), door, many)) as site:
+        settings = {**USUAL, **SETTINGS.get(race.__name__, {}), "database_path": str(path)}
+        with closing(Site(replace(config, **settings), Outside(), many)) as site:
             race(site, chance)
         for file in tmp_path.glob(f"{campaign.last}.db*"):
             file.unlink()
