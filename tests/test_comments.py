@@ -527,22 +527,6 @@ def test_above_three_hundred_an_hour_comments_wait(visitor: Visitor, app: App) -
 # At once
 
 
-def test_comments_that_come_at_once_are_all_stored_once(visitor: Visitor, app: App) -> None:
-    calls = [poster(app, f"198.51.100.{i}", content=str(i)) for i in range(24)]
-    replies = at_once(calls)
-    ids = {r.json["comment"]["id"]: r.json["comment"]["content"] for r in replies}
-    found = visitor.listing(limit=100)
-    assert found["total"] == len(ids) == 24
-    assert {c["id"]: c["content"] for c in found["comments"]} == ids
-
-
-def test_doubles_that_come_at_once_are_one(visitor: Visitor, app: App) -> None:
-    replies = at_once([poster(app) for _ in range(16)])
-    assert [r.json["comment"] for r in replies] == [replies[0].json["comment"]] * 16
-    assert Counter("edit_token" in r.json for r in replies) == {True: 1, False: 15}
-    assert visitor.listing()["total"] == 1
-
-
 def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app: App) -> None:
     replies = at_once([poster(app, content=str(i)) for i in range(20)])
     assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}

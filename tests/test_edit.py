@@ -3,7 +3,6 @@
 import json
 import logging
 import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from inside import database_path, sql
-from test_comments import NO_LIMITS, SHOWN, at_once, hide, solved
+from test_comments import NO_LIMITS, SHOWN, hide, solved
 from test_server import COMMENT
 
 from commentd import App
@@ -569,29 +568,3 @@ def test_on_a_closed_page_likes_edits_and_deletions_go_on(app: App, ann: Visitor
 
 
 # At once
-
-
-@NO_LIMITS
-def test_of_edits_and_deletions_at_once_each_is_whole(app: App, visitor: Visitor) -> None:
-    tokens = {n: visitor.say(str(n))["edit_token"] for n in (1, 2, 3)}
-    client = webtest.TestApp(app, visitor.extra_environ)
-
-    def asks(of: int, method: str = "PATCH", content: str = "") -> Callable[[], Any]:
-        body = {"content": content, "edit_token": tokens[of]}
-        send = client.patch_json if method == "PATCH" else client.delete_json
-        return lambda: send(f"/comments/{of}", body, expect_errors=True)
-
-    texts = [f"text {n} " * (n + 1) for n in range(8)]
-    edits = at_once([asks(1, "PATCH", text) for text in texts])
-    assert [reply.json["comment"]["content"] for reply in edits] == [t.strip() for t in texts]
-    shown = visitor.listing(sort="oldest")["comments"][0]
-    assert shown | {"status": "visible"} in [reply.json["comment"] for reply in edits]
-    deletions = at_once([asks(2, "DELETE") for _ in range(8)])
-    assert Counter(reply.status_int for reply in deletions) == {200: 1, 404: 7}
-    mixed = at_once([asks(3, ("PATCH", "DELETE")[n == 5], f"{n}") for n in range(8)])
-    assert {reply.status_int for reply in mixed} <= {200, 404}
-    assert mixed[5].status_int == 200
-    listing = visitor.listing()
-    assert (listing["total"], [c["id"] for c in listing["comments"]]) == (1, [1])
-    left = sql(app, "SELECT DISTINCT content || html || nickname FROM comment WHERE id > 1")
-    assert left == [("",)]

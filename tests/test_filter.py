@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import OWNER, Judge, block, change, do, judge, new_admin, new_owner, queue, rows
-from test_comments import at_once, solved
+from test_comments import solved
 from test_import import Said, wordpress
 from test_moderation import edit, held, settled, shown
 from test_openapi import Town, fields, forms
@@ -235,14 +235,6 @@ def test_with_spam_the_oldest_that_readers_see_is_learnt_as_good(
     judge(owner, [worse], "spam")
     assert learnt(owner) == known | {first: "ham", worse: "spam"}
     assert figures(owner) == (2, 2, False)
-
-
-def test_of_many_clicks_at_once_one_teaches(app: App, owner: Judge, visitor: Visitor) -> None:
-    form = {"ids": [say(visitor, "Casino")], "status": "spam"}
-    desk = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
-    desk.authorization = owner.authorization
-    at_once([lambda: desk.post_json("/admin/comments", form) for _ in range(8)])
-    assert figures(owner) == (0, 1, False)
 
 
 def test_spam_that_was_learnt_as_good_unseen_is_learnt_anew(

@@ -9,7 +9,6 @@ import json
 import re
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -254,22 +253,6 @@ def test_each_request_needs_a_captcha_of_its_own(
     outside.time += 1
     refused = client.post_json(path, REQUESTS[path] | {"captcha_token": late}, status=403)
     assert refused.json == CAPTCHA_FAILED
-
-
-@unlimited
-@pytest.mark.parametrize("path", REQUESTS)
-def test_of_eight_uses_at_once_one_passes(app: App, visitor: Visitor, path: str) -> None:
-    token = packed(solved(visitor))
-    own = {"/comments": "content"}.get(path, "email")
-
-    def use(number: int) -> int:
-        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
-        fields = REQUESTS[path] | {own: f"n{number}@example.com", "captcha_token": token}
-        return int(client.post_json(path, fields, expect_errors=True).status_int)
-
-    with ThreadPoolExecutor(8) as pool:
-        found = sorted(pool.map(use, range(8)))
-    assert found == sorted([401 if path == "/auth/login" else 200] + [403] * 7)
 
 
 @with_altcha

@@ -181,28 +181,6 @@ def test_all_together_like_two_thousand_times_an_hour(
     like(visitor)
 
 
-def liker(app: App, what: str, browser: int, undo: bool) -> Callable[[], Any]:
-    client = webtest.TestApp(app, extra_environ={"HTTP_USER_AGENT": f"Browser/{browser}"})
-    return lambda: client.post_json(f"/{what}/like", body_of(what, undo=undo)).json
-
-
-@NO_LIMITS
-@pytest.mark.parametrize("what", BOTH)
-def test_likes_and_undos_at_once_leave_one_or_none_each(
-    visitor: Visitor, app: App, db: sqlite3.Connection, what: str
-) -> None:
-    visitor.say()
-    name = "likes" if what == "comment" else "page_likes"
-    responses = at_once([liker(app, what, i % 3, i % 2 == 1) for i in range(48)])
-    rows = db.execute(f"SELECT visitor FROM {what}_liker").fetchall()
-    assert {each[name] for each in responses} <= {0, 1, 2, 3}
-    assert max(Counter(rows).values(), default=0) <= 1
-    assert count_of(visitor, what) == len(rows)
-    for browser in range(3):
-        liker(app, what, browser, True)()
-    assert count_of(visitor, what) == 0
-
-
 def test_ten_a_minute_are_ten_however_many_come_at_once(visitor: Visitor, app: App) -> None:
     visitor.say()
     there = {"REMOTE_ADDR": "198.51.100.1"}

@@ -85,13 +85,10 @@ def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> Non
 def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]
-    last = visitor.listing(page=2)
-    assert (ids(last), last["total"], last["page"]) == ([2, 1], 8, 2)
-    past = visitor.listing(page=3)
-    assert (past["comments"], past["total"], past["page"]) == ([], 8, 3)
+    for page, found in ((2, [2, 1]), (3, [])):
+        listing = visitor.listing(page=page)
+        assert (ids(listing), listing["total"], listing["page"]) == (found, 8, page)
     assert visitor.listing(page=1_000_000, limit=100)["comments"] == []
-    assert ids(visitor.listing(limit=100)) == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert ids(visitor.listing(limit=1, page=8)) == [1]
 
 
 def test_comments_of_one_second_stand_in_the_order_of_their_ids(visitor: Visitor, app: App) -> None:
@@ -154,33 +151,6 @@ def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) 
             assert "settings" not in visitor.listing()
 
 
-def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
-    visitor: Visitor, app: App
-) -> None:
-    visitor.extra_environ["REMOTE_ADDR"] = "223.5.5.5"
-    visitor.say("root", website="https://ann.example")
-    visitor.post_json("/comment/like", {"id": 1})
-    visitor.say("reply", parent_id=1)
-    sql(app, "UPDATE comment SET edited_at = created_at, pinned = 1 WHERE id = 1")
-    for status in HIDDEN:
-        hide(app, 1, status=status)
-        listing = visitor.listing(view="threads")
-        assert (listing["total"], listing["threads"]) == (1, 1)
-        (stone,) = listing["comments"]
-        (reply,) = stone.pop("replies")
-        assert reply["content"] == "reply"
-        assert {*stone} == {*reply, "deleted", "more_replies"}
-        texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
-        assert stone == {
-            "id": 1, "page_url": PAGE, "parent_id": None, "user_id": None, "likes": 0,
-            "created_at": "2026-11-18 19:06:40", "deleted": True, "more_replies": 0,
-            "edited": None, "pinned": False,
-            **dict.fromkeys(texts, ""),
-        }, status  # fmt: skip
-        assert ids(visitor.listing()) == [2]
-        assert visitor.listing()["total"] == 1
-
-
 def test_replies_nest_as_deep_as_they_were_sent(visitor: Visitor, app: App) -> None:
     last = 150
     grow(app, [None, *range(1, last)])
@@ -226,18 +196,13 @@ def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) ->
         assert refused == gone, wrong
 
 
-def test_around_finds_the_page_of_a_reply_in_its_thread(visitor: Visitor, app: App) -> None:
-    grow(app, [None, *[1] * 10])
-    for wanted in range(2, 12):
-        assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=3))
-    assert ids(visitor.listing(thread=1, around=1, limit=3)) == [2, 3, 4]
-
-
-def test_around_what_is_not_listed_is_the_first_page(visitor: Visitor, app: App) -> None:
+def test_around_finds_the_page_in_a_thread_and_else_the_first(visitor: Visitor, app: App) -> None:
     assert visitor.listing(around=1, page=3)["page"] == 1
     grow(app, [None, None, None, *[1] * 6])
     grow(app, [None, 10], page_url="/other")
     hide(app, 2, 9)
+    for wanted in range(4, 9):
+        assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=2))
     for query in ({}, {"view": "threads"}, {"thread": 1}):
         for unknown in (2, 9, 10, 11, 99, 2**63 - 1):
             listing = visitor.listing(around=unknown, page=3, limit=2, **query)
