@@ -382,7 +382,7 @@ PROXIES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
         ("127.0.0.1", "1.1.1.1, 198.51.100.1, 10.0.0.3", "198.51.100.1")
     ],
     ("::1/128",): [("::1", "198.51.100.1", "198.51.100.1")],
-    ("unix",): [("localhost", "198.51.100.1", "198.51.100.1")],
+    ("unix",): [("localhost", "198.51.100.1", "")],
 }
 
 
@@ -390,10 +390,12 @@ def test_only_a_named_proxy_says_who_asks(config: Config, outside: Outside) -> N
     others = ("X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "Client-IP")
     headers = dict.fromkeys(others, "6.6.6.6") | {"Forwarded": "for=6.6.6.6"}
     shown = replace(config, privacy_show_ip="full", limits_enabled=False)
-    for proxies, cases in PROXIES.items():
-        listen = "unix:/run/c" if "unix" in proxies else config.server_listen
-        named = replace(shown, server_trusted_proxy=proxies, server_listen=listen)
-        with closing(make_app(named, outside.world, rounds=1)) as app:
+    walks = [(config.server_listen, *each) for each in PROXIES.items()]
+    for named, ip in ((("unix",), "198.51.100.1"), ((), "")):  # behind a socket file
+        walks.append(("unix:/run/c", named, [("localhost", "198.51.100.1", ip)]))
+    for listen, proxies, cases in walks:
+        there = replace(shown, server_trusted_proxy=proxies, server_listen=listen)
+        with closing(make_app(there, outside.world, rounds=1)) as app:
             for peer, forwarded, ip in cases:
                 said = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
                 assert said["comment"]["ip"] == ip, (proxies, peer, forwarded)
