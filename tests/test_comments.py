@@ -212,15 +212,9 @@ def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connect
            VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
                   ('u@example.com', 'Maria', 'x', 'user', 0)"""
     )
-    alike = [
-        "Pavel Ilin", "PAVEL ilin", "pavelilin", " Pavel  Ilin ", "Pavel_Ilin.", "Рavel Ilin",
-        "Раvеl Ilin", "Pavel I1in", "Pavel llin", "Pavel |lin", "Ｐａｖｅｌ Ｉｌｉｎ", "𝐏𝐚𝐯𝐞𝐥 Ilin",
-        "Pável Ilin", "ⓅⓐⓥⓔⓛIlin", "Pανel Ilin", "Pavel Ilın", "Pavel Iłin",
-        "Pⲁvel Ilin", "ᴘᴀᴠᴇʟ ɪʟɪɴ", "Pavel Ilin (Author)", "Pavel Ilin 博主",
-    ]  # fmt: skip
     taken = {"error": "这个昵称和站长的太像，请换一个", "code": "nickname_taken"}
-    told = {name: visitor.say(name, nickname=name, status="*") for name in alike}
-    assert {name: r for name, r in told.items() if r != taken} == {}
+    for name in ("Pavel Ilin", " Pavel_ilin ", "Рavel I1in", "Pavel Ilin (Author)", "𝐏𝐚𝐯𝐞𝐥 Ilin"):
+        assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)
 
@@ -504,26 +498,6 @@ def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, outside: Outside
     visitor.post_json("/page/like", {"page_url": "/21"}, status=429)
     visitor.say("on a known page", page_url="/1")
     Visitor(visitor.served, "203.0.113.8").say(page_url="/21")
-
-
-def test_above_three_hundred_an_hour_comments_wait(visitor: Visitor, app: App) -> None:
-    inside.use_up(app, "comments", 299)
-    assert visitor.say("300")["comment"]["status"] == "visible"
-    said = visitor.say("301")
-    assert said.pop("edit_token")
-    assert said == {
-        "success": True,
-        "comment": {
-            **SHOWN, "id": 2, "content": "301", "html": "<p>301</p>\n", "status": "waiting",
-        },
-    }  # fmt: skip
-    assert visitor.say("301") == said
-    for view in ("flat", "threads"):
-        listing = visitor.listing(view=view)
-        assert [c["id"] for c in listing["comments"]] == [1]
-        assert listing["total"] == 1
-    visitor.say("reply", parent_id=2, status=404)
-    visitor.post_json("/comment/like", {"id": 2}, status=404)
 
 
 # At once

@@ -1,7 +1,6 @@
 """Second thoughts: the preview of a comment, its edits, its deletion; pages that are closed."""
 
 import json
-import logging
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -404,14 +403,13 @@ def test_in_a_flood_what_is_edited_waits(
     inside.use_up(app, "comments", 298)
     assert edit(visitor, guest, "hi")["comment"]["status"] == "visible"  # no edit
     assert edit(visitor, guest) == written(**WAITS)
-    assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
-        (logging.WARNING, "more than 300 comments in an hour: further ones wait for approval")
+    assert [record.getMessage() for record in caplog.records] == [
+        "more than 300 comments in an hour: further ones wait for approval"
     ]
     assert [c["id"] for c in visitor.listing()["comments"]] == [2]
-    threads = visitor.listing(view="threads")
-    assert (threads["total"], threads["threads"]) == (1, 1)
-    assert threads["comments"][0]["deleted"]
-    assert "ho" not in json.dumps(threads["comments"])
+    (thread,) = visitor.listing(view="threads")["comments"]
+    assert thread["deleted"]
+    assert "ho" not in json.dumps(thread)
     visitor.say("another", parent_id=1, status=404)
     assert edit(visitor, guest, "oh")["comment"]["status"] == "waiting"
 
