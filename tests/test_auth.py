@@ -95,9 +95,7 @@ def refused(visitor: Visitor) -> None:
 # The contract
 
 
-def test_a_reader_registers_confirms_the_code_and_logs_in(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Outside) -> None:
     registered = visitor.post_json("/auth/register", body(nickname="  Ann  "))
     assert registered.json == {"success": True, "request_id": registered.json["request_id"]}
     assert re.fullmatch("[0-9a-f]{32}", registered.json["request_id"])
@@ -145,9 +143,7 @@ def test_a_field_that_is_wrong_is_named_before_anything_is_spent(
     assert sql(app, "SELECT * FROM budget") == []
 
 
-def test_fields_that_are_not_the_callers_to_set_are_ignored(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_no_field_sets_more_than_it_may(app: App, visitor: Visitor, outside: Outside) -> None:
     code, _ = code_for(visitor, outside, id=77, role="admin", verified=True, version=9)
     assert visitor.login(role="admin", verified=True, status=401) == UNVERIFIED
     visitor.verify(code, role="admin", nickname="Eve", password="other")
@@ -156,9 +152,7 @@ def test_fields_that_are_not_the_callers_to_set_are_ignored(
     assert rows == [(1, ANN, "Ann", "user", 1)]
 
 
-def test_all_spellings_of_an_address_are_one_account(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_all_spellings_are_one_account(app: App, visitor: Visitor, outside: Outside) -> None:
     for spelling in ("ANN@Example.COM", "  ann@example.com ", "aNN@eXAMPLE.cOM"):
         for email, nickname in ((spelling, "Ann"), (ANN, "Anna")):
             new_account(visitor, outside, email=email, nickname=nickname)
@@ -204,9 +198,7 @@ def test_a_verification_fails_with_the_same_text_and_slips_spend_no_try(
 # Registering again
 
 
-def test_nothing_of_a_live_account_changes_before_the_code(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outside) -> None:
     sql(app, "UPDATE account SET role = 'admin'")
     ann.say("mine")
     app.deliver()
@@ -237,9 +229,7 @@ def test_nothing_of_a_live_account_changes_before_the_code(
     assert eve.say("and mine")["comment"]["user_id"] == 1
 
 
-def test_a_change_is_told_by_email_to_the_address_of_the_account(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_change_is_told_by_email(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     code = code_for(ann, outside, nickname="Eve")[0]
     change = "账号：确认后，密码和昵称会改为"
@@ -270,9 +260,7 @@ def test_confirming_one_registration_drops_the_others_and_their_emails(
 
 
 @unlimited
-def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_confirmation_is_whole_or_nothing(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     guest = stranger(app, 1)
     guest.say("under her email address", email=ANN)
@@ -294,9 +282,7 @@ def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
 # Which registration a code confirms
 
 
-def test_a_code_confirms_only_its_own_registration(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outside: Outside) -> None:
     for email, named in ((ANN, True), (BOB, False)):  # or each that waits is tried
         outside.time += HOUR
         mine, my_request = code_for(visitor, outside, email=email)
@@ -313,9 +299,7 @@ def test_a_code_confirms_only_its_own_registration(
         assert visitor.login(email, password="evil", status=401) == WRONG
 
 
-def test_at_most_three_wait_and_a_fourth_drives_none_of_them_out(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_at_most_three_registrations_wait(app: App, visitor: Visitor, outside: Outside) -> None:
     codes = []
     for number in range(3):
         codes.append(code_for(stranger(app, number), outside, nickname=f"N{number}"))
@@ -377,9 +361,7 @@ def test_where_no_email_may_go_the_code_is_kept(visitor: Visitor, outside: Outsi
 # The life of a code
 
 
-def test_a_code_lives_for_ten_minutes_whatever_the_clock_does(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_a_code_lives_for_ten_minutes(app: App, visitor: Visitor, outside: Outside) -> None:
     cases = [(0, 200), (599, 200), (600, 400), (-1, 400), (-DAY, 400)]
     for number, (seconds, status) in enumerate(cases):
         outside.time = sent_at = START + number * 30 * DAY
@@ -397,9 +379,7 @@ def test_a_code_lives_for_ten_minutes_whatever_the_clock_does(
     visitor.verify(code, BOB, 400)
 
 
-def test_an_expired_registration_still_says_unverified_for_a_day(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_for_a_day_it_is_said_unverified(app: App, visitor: Visitor, outside: Outside) -> None:
     code_for(visitor, outside)
     for seconds, said in [(601, UNVERIFIED), (DAY - 1, UNVERIFIED), (DAY + 61, WRONG)]:
         outside.time = START + seconds
@@ -409,9 +389,7 @@ def test_an_expired_registration_still_says_unverified_for_a_day(
         assert sql(app, "SELECT code FROM registration WHERE code <> ''") == []
 
 
-def test_the_file_holds_no_code_but_in_its_email(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_only_its_email_holds_a_code(app: App, visitor: Visitor, outside: Outside) -> None:
     code, _ = code_for(visitor, outside)
     visitor.register(BOB)
     (kept,) = sql(app, "SELECT * FROM registration WHERE email = ?", ANN)
@@ -456,9 +434,7 @@ def test_fifteen_wrong_guesses_an_address_a_day_and_a_new_code_resets_none(
     assert visitor.verify(code_for(visitor, outside)[0]) == SUCCESS
 
 
-def test_right_codes_take_none_of_the_fifteen_and_give_none_back(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_right_codes_are_no_guesses(app: App, visitor: Visitor, outside: Outside) -> None:
     for named in (False, True):
         code, request_id = code_for(visitor, outside)
         guess(app, code, 4)
@@ -526,9 +502,7 @@ def test_a_login_that_fails_tells_and_does_the_same_for_every_address(
     assert hashes == [1] * 12
 
 
-def test_a_verification_that_fails_tells_the_same_for_every_address(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_wrong_code_tells_nothing_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     code, _ = code_for(stranger(app, 1), outside, email=BOB)
     bodies = [{"email": f"{name}@example.com", "token": not_the(code)} for name in NAMES]
@@ -621,15 +595,13 @@ def test_only_a_salted_iterated_hash_is_kept(app: App, ann: Visitor, outside: Ou
     assert [word for word in (CANARY, SHA256, SHA256.upper()) if word.encode() in content] == []
 
 
-def test_a_service_hashes_with_six_hundred_thousand_rounds(
-    config: Config, hashes: list[int]
-) -> None:
+def test_a_service_hashes_with_600_000_rounds(config: Config, hashes: list[int]) -> None:
     with closing(make_app(config)) as app:
         Visitor(app).register()
     assert hashes == [600_000]
 
 
-def test_a_password_is_hashed_anew_when_the_rounds_rise(
+def test_more_rounds_hash_passwords_anew(
     config: Config, outside: Outside, hashes: list[int]
 ) -> None:
     for rounds, done in [(2, []), (3, [2, 3]), (3, [3]), (2, [3])]:
@@ -764,9 +736,7 @@ def test_no_field_of_its_header_lets_a_token_name_its_key(
     assert called == []
 
 
-def test_logging_out_ends_all_tokens_of_the_account_and_no_others(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_to_log_out_ends_all_tokens_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
     bob = stranger(app, 1)
     new_account(bob, outside, email=BOB)
     sign_in(bob, BOB)
@@ -810,9 +780,7 @@ def test_a_token_counts_in_the_header_alone(ann: Visitor) -> None:
     assert refusal.json["code"] == "login_required"
 
 
-def test_where_no_account_is_asked_for_the_header_is_ignored(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_where_nobody_asks_a_token_is_ignored(visitor: Visitor, outside: Outside) -> None:
     visitor.authorization = ("Bearer", "bad")
     new_account(visitor, outside)
     assert visitor.login()["role"] == "user"
@@ -852,9 +820,7 @@ CLIENTS = [  # the IP addresses of one client
 ]
 
 
-def test_a_client_has_its_rate_and_is_told_when_it_may_come_again(
-    app: App, outside: Outside
-) -> None:
+def test_a_client_is_told_when_it_may_come_again(app: App, outside: Outside) -> None:
     for addresses, (path, most, window) in zip(CLIENTS, LIMITED, strict=True):
         outside.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
@@ -876,9 +842,7 @@ def test_a_client_has_its_rate_and_is_told_when_it_may_come_again(
         assert knock(next(clients), path, 96).status_int != 429
 
 
-def test_rate_limits_are_forgotten_when_they_have_had_their_time(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_rate_limits_are_forgotten_in_time(app: App, visitor: Visitor, outside: Outside) -> None:
     for number, (path, *_) in enumerate(LIMITED):
         knock(visitor, path, number)
     assert len(sql(app, "SELECT name FROM budget")) > 6
@@ -909,9 +873,7 @@ def test_a_second_code_within_a_minute_is_refused_to_the_same_client(
     visitor.register()
 
 
-def test_five_wrong_passwords_at_an_address_make_a_client_wait(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_five_wrong_passwords_make_a_client_wait(app: App, ann: Visitor, outside: Outside) -> None:
     for number, email in enumerate((ANN, "nobody@example.com")):
         outside.time += HOUR
         client = stranger(app, number)
@@ -942,9 +904,7 @@ def emails_of(app: App, outside: Outside, times: int, seconds: int, email: str) 
     return len(outside.letters) - before
 
 
-def test_an_address_gets_an_email_a_minute_five_an_hour_ten_a_day(
-    app: App, outside: Outside
-) -> None:
+def test_an_address_gets_five_emails_an_hour_ten_a_day(app: App, outside: Outside) -> None:
     for email, starts_at, times, every, sent in (
         (ANN, 0, 4, 15, 1),
         (ANN, 10 * HOUR, 12, 299, 5),

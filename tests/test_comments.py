@@ -84,9 +84,7 @@ def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
     assert said == {"success": True, "comment": {**SHOWN, "status": "visible"}}
 
 
-def test_the_email_of_a_guest_is_kept_and_never_leaves(
-    visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_the_email_of_a_guest_never_leaves(visitor: Visitor, db: sqlite3.Connection) -> None:
     said = visitor.say(email=" Ann@Example.COM ", website=" https://ann.example/me?a=b#c ")
     assert said["comment"] == {
         **SHOWN, "website": "https://ann.example/me?a=b#c", "status": "visible",
@@ -238,9 +236,7 @@ def test_an_admin_keeps_their_name_and_sees_whole_addresses(
 # Once more
 
 
-def test_a_double_within_a_minute_is_answered_with_the_first(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_a_double_within_a_minute_is_the_first(visitor: Visitor, outside: Outside) -> None:
     first = visitor.say()
     del first["edit_token"]  # it is not for whoever says the same
     outside.time += 59
@@ -328,9 +324,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("settings", [{}, {"privacy_show_location": False}])
-def test_the_place_of_an_author_is_looked_up_as_they_write(
-    app: App, settings: dict[str, Any]
-) -> None:
+def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[str, Any]) -> None:
     for number, (ip, (seen, country, location)) in enumerate(PLACES.items(), 1):
         there = {"id": number, "ip": seen, "country": country, "location": location}
         if settings:
@@ -452,9 +446,7 @@ def test_a_forwarding_header_of_a_reader_changes_nothing(
 # How often
 
 
-def test_a_client_writes_five_comments_a_minute_and_sixty_an_hour(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_a_client_writes_five_a_minute_sixty_an_hour(visitor: Visitor, outside: Outside) -> None:
     def refusal() -> tuple[Any, int]:
         late = visitor.post_json("/comments", BODY, status=429)
         return late.json, int(late.headers["Retry-After"])

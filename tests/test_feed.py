@@ -198,9 +198,7 @@ def test_the_feed_of_the_blog_tells_the_newest_fifty_of_its_own_pages(visitor: C
     assert [e["html"].strip() for e in one.entries] == [f"<p>c{n}</p>" for n in range(54, -1, -3)]
 
 
-def test_the_feed_of_one_page_has_fifty_too_and_its_thread_says_what_does_not_fit(
-    visitor: Crawler,
-) -> None:
+def test_a_feed_has_fifty_and_a_thread_says_what_does_not_fit(visitor: Crawler) -> None:
     root = said(visitor, "root")
     numbers = [said(visitor, f"c{n}", parent_id=root) for n in range(51)]
     assert [number_of(entry) for entry in feed(visitor, url=PAGE).entries] == numbers[:0:-1]
@@ -280,9 +278,7 @@ def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler) -> None:
             assert "sandbox" in plain.headers["Content-Security-Policy"]
 
 
-def test_who_reads_elsewhere_counts_no_view_and_begins_no_page(
-    app: App, visitor: Crawler, outside: Outside
-) -> None:
+def test_who_reads_elsewhere_is_no_view(app: App, visitor: Crawler, outside: Outside) -> None:
     said(visitor, "hi")
     app.tick()
     before = dump(inside.database_path(app))
@@ -320,9 +316,7 @@ def squeezed(text: str) -> str:
     return "".join(CHARS.findall(text)).replace("\r\n", "\n").replace("\r", "\n")
 
 
-def test_what_was_poisoned_in_the_file_breaks_no_feed(
-    visitor: Crawler, db: sqlite3.Connection
-) -> None:
+def test_a_poisoned_row_breaks_no_feed(visitor: Crawler, db: sqlite3.Connection) -> None:
     """By an older program, or an import."""
     said(visitor, "before")
     number = said(visitor, "poisoned")
@@ -372,9 +366,7 @@ def test_names_in_a_feed_stay_when_the_service_moves_and_differ_from_anothers(
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])
-def test_what_is_said_of_scheme_and_host_changes_no_url(
-    config: Config, outside: Outside, peer: str
-) -> None:
+def test_no_header_changes_a_url(config: Config, outside: Outside, peer: str) -> None:
     lies = {
         **{f"X-Forwarded-{name}": "evil.example" for name in ("Host", "Server", "Prefix")},
         **dict.fromkeys(("X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme"), "ftp"),
@@ -596,9 +588,7 @@ def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
             assert len(feed(visitor, url=url).entries) == int(known)
 
 
-def test_what_is_gone_holds_its_place_while_there_are_replies(
-    visitor: Crawler, owner: Judge
-) -> None:
+def test_what_is_gone_holds_the_place_of_its_replies(visitor: Crawler, owner: Judge) -> None:
     root = said(visitor, "secret root", nickname="Nobody")
     told = visitor.say("a reply", parent_id=root)
     reply, proof = told["comment"]["id"], {"edit_token": told["edit_token"]}
@@ -753,9 +743,7 @@ def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge, outside:
 
 
 @METRICS
-def test_emails_that_do_not_go_out_are_counted(
-    app: App, visitor: Crawler, outside: Outside
-) -> None:
+def test_emails_that_are_late_are_counted(app: App, visitor: Crawler, outside: Outside) -> None:
     def waiting() -> tuple[float, ...]:
         counts = metrics(visitor)
         return tuple(counts[f'commentd_outbox{{state="{s}"}}'] for s in ("late", "failed"))

@@ -223,9 +223,7 @@ def test_the_author_of_spam_cannot_make_it_forget(owner: Judge, visitor: Visitor
     assert figures(owner) == (1, 1, False)
 
 
-def test_with_spam_the_oldest_that_readers_see_is_learnt_as_good(
-    owner: Judge, visitor: Visitor
-) -> None:
+def test_with_spam_the_oldest_shown_is_learnt_as_good(owner: Judge, visitor: Visitor) -> None:
     hidden, first, second, third, bad, worse = (say(visitor, f"No {n}") for n in range(6))
     judge(owner, [hidden], "waiting")
     judge(owner, [second], "visible")
@@ -734,9 +732,7 @@ def test_what_became_wrong_while_a_comment_was_made_ready_is_refused(
 
 
 @WITH_CAPTCHA
-def test_of_a_double_click_that_is_made_ready_twice_one_comment_comes(
-    app: App, owner: Judge
-) -> None:
+def test_of_a_double_click_made_ready_twice_one_comment_comes(app: App, owner: Judge) -> None:
     guest = Judge(app)
     said: list[Any] = []
     form = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": solved(guest)}

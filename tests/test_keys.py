@@ -52,9 +52,7 @@ def is_refused(visitor: Visitor, token: str) -> bool:
 
 @one_app
 @given(st.integers(0, 1), st.data())
-def test_a_token_with_one_changed_letter_is_refused(
-    ann: Visitor, part: int, data: st.DataObject
-) -> None:
+def test_a_token_with_one_change_is_refused(ann: Visitor, part: int, data: st.DataObject) -> None:
     parts = dict([ann.authorization])["Bearer"].split(".")
     at = data.draw(st.integers(0, len(parts[part]) - 1))
     letter = data.draw(st.sampled_from("Aa0-_.=é").filter(lambda c: c != parts[part][at]))
@@ -83,9 +81,7 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
 
 @pytest.mark.slow
 @unlimited
-def test_what_the_oracle_solves_passes_here_and_there(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outside) -> None:
     outside.time = int(time.time())  # the oracle has the real clock
     key = hmac.digest(inside.token_key(app), b"captcha", "sha256")
     for number in range(3):
@@ -208,7 +204,7 @@ def test_a_client_gets_a_hundred_and_twenty_challenges_a_minute(
 
 @with_altcha
 @pytest.mark.parametrize("path", REQUESTS)
-def test_each_request_needs_a_captcha_of_its_own(
+def test_each_request_needs_its_own_captcha(
     app: App, visitor: Visitor, outside: Outside, path: str
 ) -> None:
     done = 401 if path == "/auth/login" else 200

@@ -78,7 +78,7 @@ def test_one_browser_in_one_household_is_one_visitor(visitor: Visitor, app: App)
         assert like(Visitor(app, HTTP_USER_AGENT=name)) == response("comment", count)
 
 
-def test_a_like_tells_the_file_neither_address_nor_browser(
+def test_a_like_keeps_no_ip_address_and_no_browser(
     visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     visitor.say()
@@ -152,9 +152,7 @@ def test_a_visitor_likes_a_hundred_times_an_hour(visitor: Visitor, outside: Outs
     like(visitor, "page")
 
 
-def test_one_comment_is_liked_twenty_times_a_day_from_one_address(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_one_ip_address_likes_a_comment_twenty_times(visitor: Visitor, outside: Outside) -> None:
     visitor.say()
     visitor.say("two")
     for i in range(20):
@@ -167,9 +165,7 @@ def test_one_comment_is_liked_twenty_times_a_day_from_one_address(
     like(visitor)
 
 
-def test_all_together_like_two_thousand_times_an_hour(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_all_like_two_thousand_times_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
     visitor.say()
     inside.use_up(app, "likes", 1998)
     told = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}

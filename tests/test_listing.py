@@ -257,9 +257,7 @@ def views(visitor: Visitor, url: str = PAGE) -> int:
     return pages
 
 
-def test_each_first_page_that_is_asked_for_is_a_view(
-    visitor: Visitor, app: App, db: sqlite3.Connection
-) -> None:
+def test_each_look_at_a_page_is_a_view(visitor: Visitor, app: App, db: sqlite3.Connection) -> None:
     rows = "SELECT key, views FROM page ORDER BY key"
     for number in (1, 2, 3):
         assert visitor.listing(view="threads" if number == 2 else "flat")["views"] == number
@@ -332,9 +330,7 @@ def begun(app: App) -> int:
     return len(sql(app, "SELECT 1 FROM page"))
 
 
-def test_a_client_begins_twenty_pages_an_hour_by_views(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
     for i in range(25):
         visitor.listing(url=f"/{i}")
     assert begun(app) == 20
@@ -349,9 +345,7 @@ def test_a_client_begins_twenty_pages_an_hour_by_views(
     assert begun(app) == 22
 
 
-def test_all_clients_begin_three_hundred_pages_an_hour_by_views_and_likes(
-    app: App, outside: Outside
-) -> None:
+def test_all_clients_look_at_three_hundred_new_pages_an_hour(app: App, outside: Outside) -> None:
     inside.use_up(app, "pages", 290)
     for i in range(20):  # of clients, and behind a proxy that nobody named
         headers = {"X-Forwarded-For": "198.51.100.1"} if i % 2 else {}
@@ -466,9 +460,7 @@ def expected(known: dict[int, Any], view: str, sort: str) -> list[Any]:
 
 
 @NO_LIMITS
-def test_lists_and_counts_are_those_of_a_simple_model(
-    app: App, visitor: Visitor, campaign: Campaign
-) -> None:
+def test_lists_are_those_of_a_simple_model(app: App, visitor: Visitor, campaign: Campaign) -> None:
     for chance in campaign.rounds(4):
         url, first = f"/{campaign.last}/", 1 + 16 * (campaign.last - campaign.first)
         known: dict[int, Any] = {}
@@ -505,9 +497,7 @@ def latest(visitor: Visitor, **query: Any) -> list[int]:
     return [comment["id"] for comment in visitor.get("/comments/latest", query).json["comments"]]
 
 
-def test_the_latest_of_all_pages_come_newest_first_six_at_a_time(
-    visitor: Visitor, app: App
-) -> None:
+def test_the_latest_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) -> None:
     assert visitor.get("/comments/latest").json == {"comments": []}
     for number in range(4):
         grow(app, [None, None], f"/{number}/")
@@ -536,9 +526,7 @@ def test_the_latest_look_as_in_the_list_of_their_page(visitor: Visitor, app: App
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
-def test_the_latest_are_of_the_owners_pages_however_many_strangers_name(
-    visitor: Visitor, app: App
-) -> None:
+def test_the_latest_are_of_the_owners_pages_alone(visitor: Visitor, app: App) -> None:
     grow(app, [None], "/a/")
     grow(app, [None], "/b/")
     grow(app, [None] * 40, "https://evil.example/c/")

@@ -170,9 +170,7 @@ def likers(db: sqlite3.Connection) -> set[str]:
     return {visitor for (visitor,) in db.execute(both)}
 
 
-def test_a_like_forgets_whose_it_was_and_still_counts(
-    app: App, outside: Outside, db: sqlite3.Connection
-) -> None:
+def test_a_like_forgets_whose_it_was(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     visitor, other = Visitor(app), Visitor(app, ip="203.0.113.8")
     visitor.say()
     assert (likes(visitor), likes(other)) == ([1, 1], [2, 2])
