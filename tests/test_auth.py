@@ -531,7 +531,6 @@ def test_registrations_of_one_moment_share_a_salt(
 
 # Passwords
 
-
 FORMS: list[Callable[[str], str]] = [
     str,
     lambda password: hashlib.sha256(password.encode()).hexdigest(),

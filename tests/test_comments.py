@@ -22,14 +22,12 @@ from commentd import App, Config, make_app, masked
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
-
 SHOWN = {
     "id": 1, "page_url": PAGE, "nickname": "Ann", "content": "hi", "parent_id": None,
     "user_id": None, "ip": "203.0.113.0", "location": "", "likes": 0,
     "created_at": "2026-11-18 19:06:40", "edited": None, "pinned": False, "html": "<p>hi</p>\n",
     "role": "", "website": "", "country": "",
 }  # fmt: skip
-
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
@@ -312,7 +310,6 @@ def test_a_retry_does_not_learn_what_moderators_think(visitor: Visitor, app: App
 
 
 # Whence
-
 
 PLACES = {
     **dict.fromkeys(("223.5.5.5", "::ffff:223.5.5.5"), ("223.5.5.0", "CN", "浙江 杭州")),

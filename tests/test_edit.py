@@ -1,7 +1,6 @@
 """Second thoughts: the preview of a comment, its edits, its deletion; pages that are closed."""
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,6 @@ def guest(visitor: Visitor) -> str:
 
 
 # Edits
-
 
 HO = {"content": "**ho**", "html": "<p><strong>ho</strong></p>\n", "edited": "2026-11-18 19:07:40"}
 
@@ -303,7 +301,6 @@ def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visito
 
 # Preview
 
-
 MARKDOWN = [
     "*a* **b** `c` ~~d~~", "# h\n\n- a\n- b\n\n1. c", "> a\n> > b", "<script>alert(1)</script>",
     "![x](https://e.example/x.png)", "[x](javascript:alert(1))", "[x](//e.example)",
@@ -492,20 +489,6 @@ def test_what_is_edited_away_or_deleted_leaves_the_file(app: App) -> None:
         delete(other, each["edit_token"], of=each["comment"]["id"])
     delete(guest, token, of=31)
     assert found_in(app) == []
-
-
-@pytest.mark.slow
-def test_a_minute_later_what_was_erased_is_in_no_file_of_a_running_service(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    token = visitor.say("Trinkgeldverordnung", nickname="Kunigunde")["edit_token"]
-    delete(visitor, token)
-    outside.time += 61
-    app.tick()
-    files = [*Path(database_path(app)).parent.glob("commentd.db*")]
-    # By another process: whoever opens and closes a database drops its locks.
-    held = subprocess.run(["cat", *files], capture_output=True, check=True).stdout
-    assert [word for word in (b"Trinkgeld", b"Kunigunde") if word in held] == []
 
 
 def test_of_a_deleted_comment_its_place_and_time_are_left(app: App, ann: Visitor) -> None:

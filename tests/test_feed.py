@@ -81,7 +81,6 @@ def posted(visitor: Visitor, **fields: Any) -> Any:
 
 # The feed
 
-
 ATOM = "{http://www.w3.org/2005/Atom}"
 DATE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 LASTING = "urn:commentd:[0-9a-f]{32}"
@@ -388,7 +387,6 @@ def test_no_header_changes_a_url(config: Config, outside: Outside, peer: str) ->
 
 # A thread as a page
 
-
 TAGS = {*"html head title meta link script body main header nav h1 p b bdi a ol li".split()}  # noqa: SIM905
 TAGS |= {"article", "span", "time", "div"}
 ATTRIBUTES = {*"lang dir charset name content rel href type id class datetime".split()}  # noqa: SIM905
@@ -681,7 +679,6 @@ def test_a_feed_reader_finds_the_feed_and_a_browser_the_style_of_a_thread(visito
 
 
 # Figures for Prometheus
-
 
 METRICS = pytest.mark.parametrize("settings", [{**USUAL, "server_metrics": True}])
 

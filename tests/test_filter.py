@@ -313,7 +313,6 @@ def test_after_any_judgements_it_knows_what_stands_and_when_all_are_undone_nothi
 
 # What it holds
 
-
 SPAM = [
     "Best online casino, free bonus at https://casino-1.example",
     "Win real money: casino bonus without deposit https://casino-2.example",
@@ -326,7 +325,6 @@ SPAM = [
     "澳门赌场上线，首存送彩金，加微信领取",
     "代开发票，加微信 vx1234，价格优惠",
 ]
-
 
 GOOD = [
     "Thank you, the part about locks and backups helped me a lot.",
@@ -341,7 +339,6 @@ GOOD = [
     "请问支持从旧博客导入文章评论吗？",
 ]
 
-
 NEW_SPAM = {
     "Free casino bonus for you: https://casino-9.example": "casino",
     "Casino spins and bonus, win real money": "casino",
@@ -349,7 +346,6 @@ NEW_SPAM = {
     "加-微-信 vx8899，日 赚 五 百": "微信",
     "刷单兼职，加微信领取红包": "微信",
 }
-
 
 NEW_GOOD = [
     "Thank you! How do I restore a backup?",

@@ -1,15 +1,12 @@
 """POST /comment/like and /page/like: one for each visitor, however often."""
 
 import sqlite3
-from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import inside
 import pytest
-import webtest
 from conftest import PAGE, START, Outside, Visitor
-from test_comments import NO_LIMITS, at_once
+from test_comments import NO_LIMITS
 
 from commentd import App
 
@@ -175,15 +172,3 @@ def test_all_like_two_thousand_times_an_hour(visitor: Visitor, app: App, outside
         assert refusal(Visitor(app, "198.51.100.1"), what) == (told, 3600)
     outside.time += 3600
     like(visitor)
-
-
-def test_ten_a_minute_are_ten_however_many_come_at_once(visitor: Visitor, app: App) -> None:
-    visitor.say()
-    there = {"REMOTE_ADDR": "198.51.100.1"}
-    clients = [webtest.TestApp(app, extra_environ=there) for _ in range(16)]
-
-    def click(client: webtest.TestApp) -> Callable[[], Any]:
-        return lambda: client.post_json("/comment/like", {"id": 1}, status="*").status_int
-
-    assert Counter(at_once([click(each) for each in clients])) == {200: 10, 429: 6}
-    assert count_of(visitor, "comment") == 1

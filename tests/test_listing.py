@@ -429,7 +429,6 @@ def test_lists_and_counts_are_not_limited(app: App) -> None:
 
 # All of it against a simple model
 
-
 ORDERS: dict[str, Callable[[Any], Any]] = {
     "newest": lambda c: (-c["at"], -c["id"]),
     "oldest": lambda c: (c["at"], c["id"]),
