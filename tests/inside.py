@@ -189,6 +189,11 @@ def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     return app.house.store.writer, app.house.store.db
 
 
+def terms_of(nickname: str, website: str, markup: str) -> list[str]:
+    """What the spam filter reads of a comment."""
+    return commentd.tokens_of(nickname, website, markup)
+
+
 def term_number(app: App, term: str) -> int:
     """What the database knows a term of the spam filter as."""
     return token_hash(app.house.key, term)

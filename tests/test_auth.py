@@ -29,7 +29,7 @@ from commentd import App, Config, make_app
 
 Json = dict[str, Any]
 
-ANN, BOB = "ann@example.com", "bob@example.com"
+ANN, BOB, CAROL = "ann@example.com", "bob@example.com", "carol@example.com"
 SHA256 = hashlib.sha256(CANARY.encode()).hexdigest()
 SUCCESS, FAILURE = "验证成功", "验证码错误或已过期"
 WRONG = {"error": "邮箱或密码错误", "code": "wrong_credentials"}
@@ -62,23 +62,12 @@ def new_account(visitor: Visitor, outside: Outside, **fields: Any) -> None:
     visitor.verify(code_for(visitor, outside, **fields)[0], fields.get("email", ANN))
 
 
+def sign_in(visitor: Visitor, email: str = ANN, **fields: Any) -> None:
+    visitor.authorization = ("Bearer", visitor.login(email, **fields)["token"])
+
+
 def not_the(code: str, step: int = 1) -> str:
     return f"{(int(code) + step) % 1_000_000:06d}"
-
-
-def all_at_once(
-    app: App, path: str, bodies: list[Json], ip: str = "192.0.2.{}"
-) -> list[webtest.TestResponse]:
-    """All in the same moment, each from an IP address of its own where nothing else is said."""
-    gate = threading.Barrier(len(bodies))
-
-    def ask(number: int) -> webtest.TestResponse:
-        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip.format(number)})
-        gate.wait(10)
-        return client.post_json(path, bodies[number], expect_errors=True)
-
-    with ThreadPoolExecutor(len(bodies)) as pool:
-        return list(pool.map(ask, range(len(bodies))))
 
 
 @pytest.fixture
@@ -97,30 +86,28 @@ def hashes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def refused(visitor: Visitor) -> None:
     """The visitor's token is no good any more."""
-    reply = visitor.get("/comments", {"url": PAGE}, status=401)
-    assert reply.json == TOKEN_INVALID
-    assert reply.headers["WWW-Authenticate"] == "Bearer"
-    assert reply.headers["Cache-Control"] == "no-store"
+    response = visitor.get("/comments", {"url": PAGE}, status=401)
+    assert response.json == TOKEN_INVALID
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 # The contract
 
 
-def test_a_reader_registers_confirms_the_code_and_logs_in(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    reply = visitor.post_json("/auth/register", body(nickname="  Ann  "))
-    assert reply.json == {"success": True, "request_id": reply.json["request_id"]}
-    assert re.fullmatch("[0-9a-f]{32}", reply.json["request_id"])
-    assert reply.headers["Cache-Control"] == "no-store"
+def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Outside) -> None:
+    registered = visitor.post_json("/auth/register", body(nickname="  Ann  "))
+    assert registered.json == {"success": True, "request_id": registered.json["request_id"]}
+    assert re.fullmatch("[0-9a-f]{32}", registered.json["request_id"])
     assert visitor.login(status=401) == UNVERIFIED
 
     app.deliver()
-    assert [letter.recipient for letter in outside.letters] == [ANN]
-    reply = visitor.post_json("/auth/verify", {"email": ANN, "token": outside.code()})
-    assert (reply.status_int, reply.text) == (200, SUCCESS)
-    assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert reply.headers["Cache-Control"] == "no-store"
+    assert [email.recipient for email in outside.letters] == [ANN]
+    verified = visitor.post_json("/auth/verify", {"email": ANN, "token": outside.code()})
+    assert (verified.status_int, verified.text) == (200, SUCCESS)
+    assert verified.headers["Content-Type"] == "text/plain; charset=utf-8"
+    for response in (registered, verified):
+        assert response.headers["Cache-Control"] == "no-store"
     assert visitor.verify(outside.code(), status=400) == FAILURE
 
     logged_in = visitor.login()
@@ -130,58 +117,33 @@ def test_a_reader_registers_confirms_the_code_and_logs_in(
     assert len(outside.letters) == 1
 
 
-NO_EMAILS = [7, [ANN], "ann", "ann@localhost", f"{ANN}\n", f"{ANN}\nBcc: {BOB}", f"Ann <{ANN}>"]
-NO_EMAILS += ["ａnn@example.com", "аnn@example.com", "ann@例子.com", "\u212aate@example.com"]
-FIELDS: dict[str, dict[str, list[Any]]] = {
-    "email": {
-        "missing": [..., None, ""],
-        "invalid": [*NO_EMAILS, "a" * 65 + "@example.com"],
-        "too_long": ["a@" + "b." * 125 + "com"],
-    },
-    "nickname": {
-        "missing": [..., ""],
-        "invalid": [7, " \u3000 ", "a" * 65, "a\x00b"],
-        "too_long": ["a" * 257],
-    },
-    "password": {
-        "missing": [..., None, ""],
-        "invalid": [12345678, {"a": 1}, "a\x00b"],
-        "too_long": ["a" * 1025, "密" * 342],
-    },
-    "captcha_token": {"missing": [..., ""], "invalid": [True], "too_long": ["x" * 4097]},
-    "request_id": {"invalid": [7]},
+UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
+    "email_invalid": [f"{ANN}\n", f"{ANN}\nBcc: {BOB}", f"Ann <{ANN}>", "аnn@example.com"],
+    "password_missing": [..., None, ""],
+    "password_invalid": [12345678, "a\x00b"],
+    "password_too_long": ["密" * 342],
+    "captcha_token_missing": [...],
+    "nickname_invalid": [" \u3000 ", "a" * 65],
+    "request_id_invalid": [7],
 }
 
 
 def test_a_field_that_is_wrong_is_named_before_anything_is_spent(
     app: App, visitor: Visitor, hashes: list[int]
 ) -> None:
-    for path, (field, wrong) in itertools.product(
-        ("/auth/register", "/auth/login"), FIELDS.items()
-    ):
-        if path == "/auth/login" and field in ("nickname", "request_id"):
-            continue
-        for code, values in wrong.items():
-            for value in values:
-                reply = visitor.post_json(path, body(**{field: value}), status=400)
-                assert reply.json["code"] == f"{field}_{code}", (path, value)
+    for code, values in UNFIT.items():
+        field = re.sub("_(missing|invalid|too_long)$", "", code)
+        paths = ["/auth/register"]
+        if field not in ("nickname", "request_id"):
+            paths.append("/auth/login")
+        for path, value in itertools.product(paths, values):
+            told = visitor.post_json(path, body(**{field: value}), status=400).json
+            assert told["code"] == code, (path, value)
     assert hashes == []
     assert sql(app, "SELECT * FROM budget") == []
 
 
-def test_the_longest_fields_pass(visitor: Visitor, outside: Outside) -> None:
-    fields = {
-        "email": "a" * 64 + "@" + "b" * 63 + "." + "c" * 63 + "." + "d" * 57 + ".com",
-        "password": "密" * 341 + "p",
-    }
-    assert len(fields["email"]) == 254
-    new_account(visitor, outside, nickname="名" * 64, **fields)
-    assert visitor.login(**fields)["nickname"] == "名" * 64
-
-
-def test_fields_that_are_not_the_callers_to_set_are_ignored(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_no_field_sets_more_than_it_may(app: App, visitor: Visitor, outside: Outside) -> None:
     code, _ = code_for(visitor, outside, id=77, role="admin", verified=True, version=9)
     assert visitor.login(role="admin", verified=True, status=401) == UNVERIFIED
     visitor.verify(code, role="admin", nickname="Eve", password="other")
@@ -190,58 +152,28 @@ def test_fields_that_are_not_the_callers_to_set_are_ignored(
     assert rows == [(1, ANN, "Ann", "user", 1)]
 
 
-def test_all_spellings_of_an_address_are_one_account(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_all_spellings_are_one_account(app: App, visitor: Visitor, outside: Outside) -> None:
     for spelling in ("ANN@Example.COM", "  ann@example.com ", "aNN@eXAMPLE.cOM"):
-        new_account(visitor, outside, email=spelling)
-        assert outside.letters[-1].recipient == ANN
-        assert visitor.login(spelling)["role"] == "user"
-        outside.time += HOUR
-        app.deliver()
-        new_account(visitor, outside, nickname="Anna")
-        assert visitor.login(spelling)["nickname"] == "Anna"
-        outside.time += HOUR
-        app.deliver()
-    assert sql(app, "SELECT email, nickname FROM account") == [(ANN, "Anna")]
-
-
-def test_dots_and_tags_make_another_address(app: App, ann: Visitor, outside: Outside) -> None:
+        for email, nickname in ((spelling, "Ann"), (ANN, "Anna")):
+            new_account(visitor, outside, email=email, nickname=nickname)
+            assert outside.letters[-1].recipient == ANN
+            assert visitor.login(spelling)["nickname"] == nickname
+            outside.time += HOUR
+            app.deliver()
     others = ["a.nn@example.com", "ann+a@example.com", "ann@a.example.com"]
-    for other in others:
-        new_account(ann, outside, email=other)
+    for other in others:  # dots and tags make another one
+        new_account(visitor, outside, email=other)
     assert sql(app, "SELECT email FROM account ORDER BY id") == [(e,) for e in (ANN, *others)]
 
 
-BAD_CODES: list[Any] = [
-    "",
-    "12345",
-    "1234567",
-    " 12345",
-    "12345\n",
-    "１２３４５６",
-    "12345a",
-    "+12345",
-]
-BAD_CODES += [123456, 123456.0, None, True, [*"123456"]]
 GOOD: Json = {"email": ANN, "token": "123456"}
 BAD_BODIES: list[tuple[Any, Json, int]] = [
-    (b"{", {}, 400),
-    (b"[]", {}, 400),
-    (b"", {}, 400),
-    (b'{"email": "ann@example.com", "token": "\xff"}', {}, 400),
-    (b'{"email": "ann@example.com", "email": "ann@example.com", "token": "123456"}', {}, 400),
-    ({"email": ANN}, {}, 400),
-    ({"token": "123456"}, {}, 400),
-    *((GOOD | {"email": email}, {}, 400) for email in ("nobody@example.com", "no address", [ANN])),
-    *((GOOD | {"token": code}, {}, 400) for code in BAD_CODES),
+    *((junk, {}, 400) for junk in (b"{", b"", {"email": ANN}, {"token": "123456"})),
+    *((GOOD | {"email": email}, {}, 400) for email in ("nobody@example.com", "no address")),
+    *((GOOD | {"token": code}, {}, 400) for code in ("12345", "12345a", "１２３４５６", 123456)),
     (GOOD | {"request_id": 7}, {}, 400),
-    (GOOD | {"request_id": "x" * 65}, {}, 400),
     (GOOD | {"more": "x" * 66_000}, {}, 413),
-    (b"email=ann@example.com", {"Content-Type": "application/x-www-form-urlencoded"}, 415),
     (GOOD, {"Content-Type": "text/plain"}, 415),
-    (GOOD, {"Content-Type": "application/json; charset=gbk"}, 415),
-    (GOOD, {"Content-Encoding": "gzip"}, 415),
     (GOOD, {"Origin": "https://evil.example"}, 400),
 ]
 
@@ -255,10 +187,10 @@ def test_a_verification_fails_with_the_same_text_and_slips_spend_no_try(
         outside.time += 5
         sent = content if isinstance(content, bytes) else json.dumps(content).encode()
         headers = {"Content-Type": "application/json"} | headers
-        reply = visitor.post("/auth/verify", sent, headers=headers, status=status)
-        assert reply.text == FAILURE, (content, headers)
-        assert reply.headers["Content-Type"] == "text/plain; charset=utf-8"
-        assert "WWW-Authenticate" not in reply.headers
+        response = visitor.post("/auth/verify", sent, headers=headers, status=status)
+        assert response.text == FAILURE, (content, headers)
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert "WWW-Authenticate" not in response.headers
     assert sql(app, "SELECT tries FROM registration") == [(0,)]
     assert visitor.verify(code) == SUCCESS
 
@@ -266,9 +198,7 @@ def test_a_verification_fails_with_the_same_text_and_slips_spend_no_try(
 # Registering again
 
 
-def test_nothing_of_a_live_account_changes_before_the_code(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outside) -> None:
     sql(app, "UPDATE account SET role = 'admin'")
     ann.say("mine")
     app.deliver()
@@ -276,8 +206,8 @@ def test_nothing_of_a_live_account_changes_before_the_code(
     eve = stranger(app, 1)
     outside.time += HOUR
     code, _ = code_for(eve, outside, nickname="Eve", password="new")
-    assert CANARY not in outside.text()
-    assert "Eve" not in outside.letters[-1].message + outside.text()
+    for kept in (CANARY, "Eve"):
+        assert kept not in outside.letters[-1].message + outside.text()
 
     now = dump(database_path(app))
     assert {table for table in now if now[table] != before[table]} == {"registration"}
@@ -295,25 +225,23 @@ def test_nothing_of_a_live_account_changes_before_the_code(
     assert {c["user_id"] for c in ann.listing()["comments"]} == {1}
     assert eve.login(status=401) == WRONG
     assert eve.login(password="new")["role"] == "admin"
-    eve.authorization = ("Bearer", eve.login(password="new")["token"])
+    sign_in(eve, password="new")
     assert eve.say("and mine")["comment"]["user_id"] == 1
 
 
-def test_a_change_is_told_by_mail_to_the_address_of_the_account(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_change_is_told_by_email(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
-    first, second = outside.text(0), code_for(ann, outside, nickname="Eve")[0]
+    code = code_for(ann, outside, nickname="Eve")[0]
     change = "账号：确认后，密码和昵称会改为"
-    assert (change in first, change in outside.text(1)) == (False, True)
-    ann.verify(second, "ANN@example.com")
+    assert [change in outside.text(number) for number in (0, 1)] == [False, True]
+    ann.verify(code, "ANN@example.com")
     app.deliver()
-    assert [letter.recipient for letter in outside.letters] == [ANN] * 3
+    assert [email.recipient for email in outside.letters] == [ANN] * 3
     assert "密码" in outside.text(2)
     assert not re.search(r"Eve|\d{6}", outside.text(2))
 
 
-def test_confirming_one_registration_drops_the_others_and_their_letters(
+def test_confirming_one_registration_drops_the_others_and_their_emails(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     others = []
@@ -332,22 +260,20 @@ def test_confirming_one_registration_drops_the_others_and_their_letters(
 
 
 @unlimited
-def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_confirmation_is_whole_or_nothing(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     guest = stranger(app, 1)
-    guest.say("under her address", email=ANN)
+    guest.say("under her email address", email=ANN)
     code, request_id = code_for(guest, outside, nickname="Anna", password="new")
     code_for(stranger(app, 2), outside)
     guest.faults_allowed = True  # and what a refusal changes, the visitor sees
     for last in itertools.count(5, 25):
         form = {"email": ANN, "token": code, "request_id": request_id}
         with cut_off(inside.writer(app), last):
-            reply = guest.post_json("/auth/verify", form, expect_errors=True)
-        if reply.status_int == 200:
+            response = guest.post_json("/auth/verify", form, expect_errors=True)
+        if response.status_int == 200:
             break
-        assert (reply.status_int, reply.text) == (503, FAILURE)
+        assert (response.status_int, response.text) == (503, FAILURE)
     assert last > 50
     assert guest.login(password="new")["nickname"] == "Anna"
     assert [c["user_id"] for c in guest.listing()["comments"]] == [None]
@@ -356,34 +282,24 @@ def test_a_confirmation_that_is_cut_off_anywhere_leaves_nothing(
 # Which registration a code confirms
 
 
-def test_a_code_confirms_only_its_own_registration(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    mine, my_request = code_for(visitor, outside)
-    outside.time += MINUTE + 1
-    eves, eves_request = code_for(stranger(app, 1), outside, nickname="Eve", password="evil")
-    assert mine != eves
-    for code, request_id in [(mine, eves_request), (eves, my_request), (mine, "f" * 32)]:
-        assert visitor.verify(code, status=400, request_id=request_id) == FAILURE
-    assert visitor.verify(mine, BOB, 400, request_id=my_request) == FAILURE
-    assert visitor.verify(mine, request_id=my_request) == SUCCESS
-    assert visitor.login()["nickname"] == "Ann"
-    assert visitor.login(password="evil", status=401) == WRONG
+def test_a_code_confirms_its_own_registration(app: App, visitor: Visitor, outside: Outside) -> None:
+    for email, named in ((ANN, True), (BOB, False)):  # or each that waits is tried
+        outside.time += HOUR
+        mine, my_request = code_for(visitor, outside, email=email)
+        outside.time += MINUTE + 1
+        fields = {"email": email, "nickname": "Eve", "password": "evil"}
+        eves, eves_request = code_for(stranger(app, 1), outside, **fields)
+        assert mine != eves
+        for code, request_id in [(mine, eves_request), (eves, my_request), (mine, "f" * 32)]:
+            assert visitor.verify(code, email, 400, request_id=request_id) == FAILURE
+        assert visitor.verify(mine, CAROL, 400, request_id=my_request) == FAILURE
+        own = {"request_id": my_request} if named else {}
+        assert stranger(app, 2).verify(mine, email, **own) == SUCCESS
+        assert visitor.login(email)["nickname"] == "Ann"
+        assert visitor.login(email, password="evil", status=401) == WRONG
 
 
-def test_without_a_request_each_code_that_waits_is_tried(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    code, _ = code_for(visitor, outside, nickname="First")
-    outside.time += MINUTE + 1
-    code_for(stranger(app, 1), outside, nickname="Second")
-    assert stranger(app, 2).verify(code) == SUCCESS
-    assert visitor.login()["nickname"] == "First"
-
-
-def test_at_most_three_wait_and_a_fourth_drives_none_of_them_out(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_at_most_three_registrations_wait(app: App, visitor: Visitor, outside: Outside) -> None:
     codes = []
     for number in range(3):
         codes.append(code_for(stranger(app, number), outside, nickname=f"N{number}"))
@@ -403,7 +319,7 @@ def test_at_most_three_wait_and_a_fourth_drives_none_of_them_out(
 
 
 @pytest.mark.parametrize("same_client", [True, False])
-def test_who_registers_again_replaces_his_own(
+def test_who_registers_again_replaces_their_own(
     app: App, visitor: Visitor, outside: Outside, same_client: bool
 ) -> None:
     code_for(stranger(app, 1), outside, nickname="Eve")
@@ -420,21 +336,18 @@ def test_who_registers_again_replaces_his_own(
     assert visitor.verify(second) == SUCCESS
 
 
-def test_what_replaces_nothing_leaves_the_code_that_was_sent(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_what_replaces_nothing_leaves_the_code(visitor: Visitor, outside: Outside) -> None:
     code, request_id = code_for(visitor, outside)
-    stranger(app, 1).register("eve@example.com", request_id=request_id)  # of another address
+    other = stranger(visitor.served, 1)
+    other.register("eve@example.com", request_id=request_id)
     outside.time += MINUTE
-    stranger(app, 1).register()  # takes the email of this minute
+    other.register()  # takes the email of this minute
     outside.time += 1
     visitor.register()  # so that none may go
     assert visitor.verify(code, request_id=request_id) == SUCCESS
 
 
-def test_asking_again_when_no_letter_may_go_keeps_the_code_that_was_sent(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_where_no_email_may_go_the_code_is_kept(visitor: Visitor, outside: Outside) -> None:
     for _ in range(5):  # all that an email address gets in an hour
         code, request_id = code_for(visitor, outside)
         outside.time += 61
@@ -448,9 +361,7 @@ def test_asking_again_when_no_letter_may_go_keeps_the_code_that_was_sent(
 # The life of a code
 
 
-def test_a_code_lives_for_ten_minutes_whatever_the_clock_does(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_a_code_lives_for_ten_minutes(app: App, visitor: Visitor, outside: Outside) -> None:
     cases = [(0, 200), (599, 200), (600, 400), (-1, 400), (-DAY, 400)]
     for number, (seconds, status) in enumerate(cases):
         outside.time = sent_at = START + number * 30 * DAY
@@ -461,21 +372,14 @@ def test_a_code_lives_for_ten_minutes_whatever_the_clock_does(
         visitor.verify(code, email, 400)
         outside.time = sent_at + 600
         assert visitor.verify(code, email, 400) == FAILURE, seconds
-
-
-def test_a_code_that_saw_the_clock_go_back_is_no_code_any_more(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    code, _ = code_for(visitor, outside)
+    code, _ = code_for(visitor, outside, email=BOB)
     outside.time -= DAY
     app.tick()
     outside.time += DAY  # a moment later by the clock, and who knows how long after
-    visitor.verify(code, status=400)
+    visitor.verify(code, BOB, 400)
 
 
-def test_an_expired_registration_still_says_unverified_for_a_day(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_for_a_day_it_is_said_unverified(app: App, visitor: Visitor, outside: Outside) -> None:
     code_for(visitor, outside)
     for seconds, said in [(601, UNVERIFIED), (DAY - 1, UNVERIFIED), (DAY + 61, WRONG)]:
         outside.time = START + seconds
@@ -485,9 +389,7 @@ def test_an_expired_registration_still_says_unverified_for_a_day(
         assert sql(app, "SELECT code FROM registration WHERE code <> ''") == []
 
 
-def test_the_file_holds_no_code_but_in_its_letter(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_only_its_email_holds_a_code(app: App, visitor: Visitor, outside: Outside) -> None:
     code, _ = code_for(visitor, outside)
     visitor.register(BOB)
     (kept,) = sql(app, "SELECT * FROM registration WHERE email = ?", ANN)
@@ -503,8 +405,8 @@ def test_five_wrong_tries_end_a_code(visitor: Visitor, outside: Outside) -> None
     code, request_id = code_for(visitor, outside)
     for step in range(1, 6):
         assert visitor.verify(not_the(code, step), status=400, request_id=request_id) == FAILURE
-    assert visitor.verify(code, status=400, request_id=request_id) == FAILURE
-    assert visitor.verify(code, status=400) == FAILURE
+    for named in ({"request_id": request_id}, {}):
+        assert visitor.verify(code, status=400, **named) == FAILURE
     outside.time += HOUR
     code, _ = code_for(visitor, outside)
     for step in range(1, 5):
@@ -512,27 +414,10 @@ def test_five_wrong_tries_end_a_code(visitor: Visitor, outside: Outside) -> None
     assert visitor.verify(code) == SUCCESS
 
 
-@pytest.mark.parametrize("settings", [{}, NO_LIMITS])
-def test_of_forty_tries_at_once_five_are_judged(
-    app: App, visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compared: list[Any] = []
-    real = hmac.compare_digest
-    monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append(a) or real(a, b))
-    for named in (True, False):
-        code, request_id = code_for(visitor, outside)
-        compared.clear()
-        named_by = {"request_id": request_id} if named else {}
-        bodies = [{"email": ANN, "token": not_the(code, i + 1), **named_by} for i in range(40)]
-        assert {r.status_int for r in all_at_once(app, "/auth/verify", bodies)} == {400}
-        assert len(compared) == 5, named
-        outside.time += HOUR
-
-
-def guess(app: App, code: str, times: int, **fields: Any) -> None:
+def guess(app: App, code: str, times: int) -> None:
     """Wrong guesses, each from an IP address of its own."""
     for step in range(times):
-        stranger(app, step).verify(not_the(code, step + 1), status=400, **fields)
+        stranger(app, step).verify(not_the(code, step + 1), status=400)
 
 
 def test_fifteen_wrong_guesses_an_address_a_day_and_a_new_code_resets_none(
@@ -543,14 +428,13 @@ def test_fifteen_wrong_guesses_an_address_a_day_and_a_new_code_resets_none(
         outside.time += HOUR
     code, request_id = code_for(visitor, outside)
     assert visitor.verify(code, status=400) == FAILURE
+    guess(app, code, 15)
     assert visitor.verify(code, request_id=request_id) == SUCCESS, "burning them locks nobody out"
     outside.time = START + DAY
     assert visitor.verify(code_for(visitor, outside)[0]) == SUCCESS
 
 
-def test_right_codes_take_none_of_the_fifteen_and_give_none_back(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_right_codes_are_no_guesses(app: App, visitor: Visitor, outside: Outside) -> None:
     for named in (False, True):
         code, request_id = code_for(visitor, outside)
         guess(app, code, 4)
@@ -559,39 +443,32 @@ def test_right_codes_take_none_of_the_fifteen_and_give_none_back(
     assert sql(app, "SELECT used FROM budget WHERE name LIKE 'guess/%'") == [(8,)]
 
 
-def test_guesses_of_strangers_lock_nobody_out_who_names_his_request(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    code, request_id = code_for(visitor, outside)
-    guess(app, code, 15)
-    assert visitor.verify(code, request_id=request_id) == SUCCESS
-
-
 # Nobody is told what is known of an email address
 
 
-def seen(reply: webtest.TestResponse) -> tuple[Any, ...]:
-    """All that a client sees of a reply."""
-    return reply.status, sorted(reply.headers.items()), reply.body
+def seen(response: webtest.TestResponse) -> tuple[Any, ...]:
+    """All that a client sees of a response."""
+    return response.status, sorted(response.headers.items()), response.body
+
+
+NAMES = ("ann", "bob", "carol", "nobody")  # with an account, some that wait, one, none
 
 
 def test_registering_tells_and_does_the_same_for_every_address(
     app: App, ann: Visitor, outside: Outside, hashes: list[int]
 ) -> None:
     outside.time += HOUR
-    for number in range(4):  # three wait at bob's, one at carol's
-        stranger(app, number).register(BOB)
+    for number in range(5):
+        stranger(app, number).register(CAROL if number == 4 else BOB)
         outside.time += MINUTE + 1
-    stranger(app, 5).register("carol@example.com")
-    outside.time += MINUTE + 1
     hashes.clear()
-    replies = []
-    for number, name in enumerate(["ann", "bob", "carol", "nobody"], 10):
+    responses = []
+    for number, name in enumerate(NAMES, 10):
         fields = body(email=f"{name}@example.com")
-        reply = stranger(app, number).post_json("/auth/register", fields)
-        text = reply.text.replace(reply.json["request_id"], "")
-        replies.append((*seen(reply)[:2], text, len(reply.body)))
-    assert replies == [replies[0]] * 4
+        response = stranger(app, number).post_json("/auth/register", fields)
+        text = response.text.replace(response.json["request_id"], "")
+        responses.append((*seen(response)[:2], text, len(response.body)))
+    assert responses == [responses[0]] * 4
     assert hashes == [1] * 4
 
 
@@ -600,48 +477,37 @@ def test_a_login_that_fails_tells_and_does_the_same_for_every_address(
 ) -> None:
     outside.time += HOUR
     for number in range(3):
-        for email in (ANN, BOB):  # with an account, and without
+        for email in (ANN, BOB):
             stranger(app, number).register(email, password=f"waits {number}")
         outside.time += MINUTE + 1
-    stranger(app, 0).register("carol@example.com")
+    stranger(app, 0).register(CAROL)
     hashes.clear()
-    replies = []
-    for name in ("ann", "bob", "carol", "nobody"):
-        fields = body(email=f"{name}@example.com", password="wrong")
-        replies.append(seen(stranger(app, 9).post_json("/auth/login", fields, status=401)))
-    assert replies == [replies[0]] * 4
-    assert hashes == [1] * 4
+    responses = []
+
+    def fail(name: str, password: str = "wrong") -> None:
+        form = body(email=f"{name}@example.com", password=password)
+        responses.append(seen(stranger(app, 9).post_json("/auth/login", form, status=401)))
+
+    for name in NAMES:
+        fail(name)
     for number in range(3):
         waits = {"status": 401, "password": f"waits {number}"}
         assert stranger(app, 8).login(**waits) == UNVERIFIED
         assert stranger(app, 7).login(BOB, **waits) == UNVERIFIED
-
-
-def test_a_blocked_account_fails_to_log_in_like_an_unknown_one(
-    app: App, ann: Visitor, hashes: list[int]
-) -> None:
     sql(app, "UPDATE account SET blocked = 1")
-    hashes.clear()
-    replies = []
-    for email, password in ((ANN, CANARY), (ANN, "wrong"), ("nobody@example.com", CANARY)):
-        fields = body(email=email, password=password)
-        reply = stranger(app, 9).post_json("/auth/login", fields, status=401)
-        assert reply.json == WRONG
-        replies.append(seen(reply))
-    assert replies == [replies[0]] * 3
-    assert hashes == [1] * 3
+    for password in (CANARY, "wrong"):
+        fail("ann", password)
+    assert responses == [responses[0]] * 6
+    assert json.loads(responses[0][2]) == WRONG
+    assert hashes == [1] * 12
 
 
-def test_a_verification_that_fails_tells_the_same_for_every_address(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_wrong_code_tells_nothing_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
     outside.time += HOUR
     code, _ = code_for(stranger(app, 1), outside, email=BOB)
-    replies = []
-    for email in (ANN, BOB, "nobody@example.com"):
-        fields = {"email": email, "token": not_the(code)}
-        replies.append(seen(ann.post_json("/auth/verify", fields, status=400)))
-    assert replies == [replies[0]] * 3
+    bodies = [{"email": f"{name}@example.com", "token": not_the(code)} for name in NAMES]
+    responses = [seen(ann.post_json("/auth/verify", each, status=400)) for each in bodies]
+    assert responses == [responses[0]] * 4
 
 
 @unlimited
@@ -665,7 +531,6 @@ def test_registrations_of_one_moment_share_a_salt(
 
 # Passwords
 
-
 FORMS: list[Callable[[str], str]] = [
     str,
     lambda password: hashlib.sha256(password.encode()).hexdigest(),
@@ -674,9 +539,7 @@ FORMS: list[Callable[[str], str]] = [
 
 
 @unlimited
-def test_a_password_and_its_sha256_are_the_same(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_a_password_and_its_sha256_are_the_same(visitor: Visitor, outside: Outside) -> None:
     for number, first in enumerate(FORMS):
         again, email = FORMS[number - 1], f"n{number}@example.com"
         for password, form in ((CANARY, first), ("other", again)):
@@ -684,7 +547,7 @@ def test_a_password_and_its_sha256_are_the_same(
             waits = {"password": FORMS[number - 2](password), "status": 401}
             assert visitor.login(email, **waits) == UNVERIFIED
             visitor.verify(code, email)
-            app.deliver()
+            visitor.served.deliver()
             for shape in FORMS:
                 assert visitor.login(email, password=shape(password))["role"] == "user"
         assert visitor.login(email, password=first(CANARY), status=401) == WRONG
@@ -719,25 +582,25 @@ def test_only_a_salted_iterated_hash_is_kept(app: App, ann: Visitor, outside: Ou
     ann.register(password="other")
     ann.register(BOB)
     kept = sql(app, "SELECT password FROM account UNION ALL SELECT password FROM registration")
-    shape = r"pbkdf2_sha256\$1\$([0-9a-f]{32})\$[0-9a-f]{64}"
-    salts = [salt for (text,) in kept for salt in re.findall(f"^{shape}$", text)]
-    assert len(salts) == 3
+    parts = [text.split("$") for (text,) in kept]
+    assert [part[:2] for part in parts] == [["pbkdf2_sha256", "1"]] * 3
+    salts = [bytes.fromhex(part[2]) for part in parts]
+    assert {len(salt) for salt in salts} == {16}
     assert salts[0] == salts[1] != salts[2], "one salt an email address"
+    derived = hashlib.pbkdf2_hmac("sha256", SHA256.encode(), salts[2], 1)
+    assert parts[2][3] == derived.hex()
     app.close()
     content = Path(database_path(app)).read_bytes()
-    for secret in (CANARY, SHA256, SHA256.upper()):
-        assert secret.encode() not in content
+    assert [word for word in (CANARY, SHA256, SHA256.upper()) if word.encode() in content] == []
 
 
-def test_a_service_hashes_with_six_hundred_thousand_rounds(
-    config: Config, hashes: list[int]
-) -> None:
+def test_a_service_hashes_with_600_000_rounds(config: Config, hashes: list[int]) -> None:
     with closing(make_app(config)) as app:
         Visitor(app).register()
     assert hashes == [600_000]
 
 
-def test_a_password_is_hashed_anew_when_the_rounds_rise(
+def test_more_rounds_hash_passwords_anew(
     config: Config, outside: Outside, hashes: list[int]
 ) -> None:
     for rounds, done in [(2, []), (3, [2, 3]), (3, [3]), (2, [3])]:
@@ -812,8 +675,8 @@ def test_a_token_with_wrong_claims_is_refused(app: App, ann: Visitor) -> None:
     for name, value in ((name, value) for name, values in FORGED.items() for value in values):
         signed = {n: v for n, v in (claims | {name: value}).items() if v is not ...}
         ann.authorization = ("Bearer", jwt_of({"alg": "HS256"}, signed, token_key(app)))
-        reply = ann.get("/comments", {"url": PAGE}, expect_errors=True)
-        assert (reply.status_int, reply.json) == (401, TOKEN_INVALID), (name, value)
+        response = ann.get("/comments", {"url": PAGE}, expect_errors=True)
+        assert (response.status_int, response.json) == (401, TOKEN_INVALID), (name, value)
 
 
 def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor) -> None:
@@ -833,16 +696,16 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
         *(f"{head}.{payload}.", f"{head}.{payload}", f"{head}.{payload}.{seal}="),
         *(f"{head}.{payload}.{seal}.{seal}", f"{head}.{payload}A.{seal}"),
         *(f"{head}.{payload}.{seal[:-5]}", f"{good} {good}"),
-        *("a.b.c", "...", "x", "", "\xe9.\xe9.\xe9"),
+        *("a.b.c", "a.b", "a.b.c.d", "..", "...", "x", "", "\xe9.\xe9.\xe9", "x" * 4097),
     ]
+    ann.authorization = None
     for token in forged:
-        ann.authorization = None
         headers = {"Authorization": f"Bearer {token}"}
         for method, path in (("GET", f"/comments?url={PAGE}"), ("POST", "/auth/logout")):
-            reply = ann.request(path, method=method, headers=headers, status=401)
-            assert reply.json == TOKEN_INVALID, token
-            assert reply.headers["WWW-Authenticate"] == "Bearer"
-            assert reply.headers["Cache-Control"] == "no-store"
+            response = ann.request(path, method=method, headers=headers, status=401)
+            assert response.json == TOKEN_INVALID, token
+            assert response.headers["WWW-Authenticate"] == "Bearer"
+            assert response.headers["Cache-Control"] == "no-store"
     ann.say("not even as a guest", status=401, headers={"Authorization": "Bearer x"})
     assert ann.say("good", headers={"Authorization": f"bearer {good}"})["comment"]["user_id"] == 1
 
@@ -855,10 +718,9 @@ def test_no_field_of_its_header_lets_a_token_name_its_key(
     own, key = b"a key that whoever sends it knows well", token_key(app)
     coded = base64.urlsafe_b64encode(own).rstrip(b"=").decode()
     claims = {"id": 1, "use": "login", "ver": 1, "iat": START, "exp": START + 100}
+    kids = [{"kid": kid} for kid in (own.decode(), "../../dev/null", "' UNION SELECT 'x")]
     for field in (
-        {"kid": own.decode()},
-        {"kid": "../../dev/null"},
-        {"kid": "' UNION SELECT 'x"},
+        *kids,
         {"jwk": {"kty": "oct", "k": coded}},
         {"jku": "http://127.0.0.1:1/keys"},
         {"x5u": "http://127.0.0.1:1/keys", "x5c": [coded]},
@@ -873,12 +735,10 @@ def test_no_field_of_its_header_lets_a_token_name_its_key(
     assert called == []
 
 
-def test_logging_out_ends_all_tokens_of_the_account_and_no_others(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_to_log_out_ends_all_tokens_of_an_account(app: App, ann: Visitor, outside: Outside) -> None:
     bob = stranger(app, 1)
     new_account(bob, outside, email=BOB)
-    bob.authorization = ("Bearer", bob.login(BOB)["token"])
+    sign_in(bob, BOB)
     phone = ("Bearer", ann.login()["token"])
     assert ann.post_json("/auth/logout", {}).json == {"success": True}
     for token in (ann.authorization, phone):
@@ -886,16 +746,11 @@ def test_logging_out_ends_all_tokens_of_the_account_and_no_others(
         refused(ann)
         assert ann.post_json("/auth/logout", {}, status=401).json == TOKEN_INVALID
     assert bob.say()["comment"]["user_id"] == 2
-    ann.authorization = ("Bearer", ann.login()["token"])
+    sign_in(ann)
     assert ann.say("again")["comment"]["user_id"] == 1
     ann.authorization = None
-    reply = ann.post_json("/auth/logout", {}, status=401)
-    assert reply.json == {"error": "请先登录", "code": "login_required"}
-
-
-def test_a_deleted_account_has_no_tokens(app: App, ann: Visitor) -> None:
-    sql(app, "DELETE FROM account")
-    refused(ann)
+    refusal = {"error": "请先登录", "code": "login_required"}
+    assert ann.post_json("/auth/logout", {}, status=401).json == refusal
 
 
 def test_the_role_is_the_one_of_the_database(app: App, ann: Visitor) -> None:
@@ -909,27 +764,22 @@ def test_the_role_is_the_one_of_the_database(app: App, ann: Visitor) -> None:
 def test_a_token_counts_in_the_header_alone(ann: Visitor) -> None:
     token = ann.authorization[1]
     ann.authorization = None
+    for header in ("Basic YW5uOnB3", f"Token {token}", f"Bearerx {token}", token, ""):
+        said = ann.say("hi", headers={"Authorization": header})
+        assert said["comment"]["user_id"] is None, header
     names = ("token", "access_token", "Authorization", "authorization")
     in_url = "&".join(f"{name}={value}" for name in names for value in (token, f"Bearer%20{token}"))
     said = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
     for name in names:
         ann.set_cookie(name, token)
     fields = dict.fromkeys(names, token)
-    reply = ann.post_json(f"/comments?{in_url}", said | fields)
-    assert reply.json["comment"]["user_id"] is None
-    reply = ann.post_json(f"/auth/logout?{in_url}", fields, status=401)
-    assert reply.json["code"] == "login_required"
+    posted = ann.post_json(f"/comments?{in_url}", said | fields)
+    assert posted.json["comment"]["user_id"] is None
+    refusal = ann.post_json(f"/auth/logout?{in_url}", fields, status=401)
+    assert refusal.json["code"] == "login_required"
 
 
-def test_other_schemes_are_ignored(visitor: Visitor) -> None:
-    for header in ("Basic YW5uOnB3", "Digest x", "Token x", "Bearerx y", "x", ""):
-        said = visitor.say("hi", headers={"Authorization": header})
-        assert said["comment"]["user_id"] is None, header
-
-
-def test_where_no_account_is_asked_for_the_header_is_ignored(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_where_nobody_asks_a_token_is_ignored(visitor: Visitor, outside: Outside) -> None:
     visitor.authorization = ("Bearer", "bad")
     new_account(visitor, outside)
     assert visitor.login()["role"] == "user"
@@ -937,21 +787,19 @@ def test_where_no_account_is_asked_for_the_header_is_ignored(
         visitor.get(path, status=200)
 
 
-def test_accounts_without_a_key_stop_the_start(ann: Visitor, config: Config) -> None:
-    ann.served.close()
-    sql(ann.served, "DELETE FROM secret")
-    with pytest.raises(Exception, match="key"):
-        make_app(config)
-    make_app(replace(config, token_key="k" * 32)).close()
-
-
-def test_the_key_of_a_service_is_32_bytes_of_its_own(tmp_path: Path) -> None:
+def test_the_key_of_a_service_is_32_bytes_of_its_own(config: Config, tmp_path: Path) -> None:
     keys = []
-    for name in ("one", "other", "one"):
-        with closing(make_app(Config(database_path=str(tmp_path / f"{name}.db")))) as app:
+    for name in ("other", "one", "one"):
+        there = replace(config, database_path=str(tmp_path / f"{name}.db"))
+        with closing(make_app(there, rounds=1)) as app:
             keys.append(token_key(app))
+            inside.add_account(app, f"n{len(keys)}@example.com", "Ann", SHA256)
     assert re.fullmatch(b"[0-9a-f]{64}", keys[0])
-    assert keys[0] == keys[2] != keys[1]
+    assert keys[0] != keys[1] == keys[2]
+    sql(app, "DELETE FROM secret")
+    with pytest.raises(Exception, match="key"):
+        make_app(there)  # accounts without a key
+    make_app(replace(there, token_key="k" * 32)).close()
 
 
 # Rate limits
@@ -965,17 +813,16 @@ def knock(client: webtest.TestApp, path: str, number: int) -> webtest.TestRespon
 
 LIMITED = [("/auth/register", 5, HOUR), ("/auth/verify", 10, 600), ("/auth/login", 10, 600)]
 CLIENTS = [  # the IP addresses of one client
-    ["203.0.113.7"],
     ["203.0.113.7", "::ffff:203.0.113.7", "::ffff:cb00:7107"],
     ["localhost", "", "203.0.113.7, 203.0.113.8"],
     ["2001:db8:1:2::1", "2001:db8:1:2:ffff::", "2001:0DB8:1:2:0:0:0:3"],
 ]
 
 
-def test_a_client_has_its_share_and_is_told_when_it_may_come_again(
-    app: App, outside: Outside
-) -> None:
-    for addresses, (path, most, window) in itertools.product(CLIENTS, LIMITED):
+@pytest.mark.parametrize("shift", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
+def test_a_client_is_told_when_it_may_come_again(app: App, outside: Outside, shift: int) -> None:
+    clients_of = [*CLIENTS[shift:], *CLIENTS[:shift]]
+    for addresses, (path, most, window) in zip(clients_of, LIMITED, strict=True):
         outside.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
         for number in range(most):
@@ -996,17 +843,7 @@ def test_a_client_has_its_share_and_is_told_when_it_may_come_again(
         assert knock(next(clients), path, 96).status_int != 429
 
 
-def test_a_48_has_ten_shares(app: App) -> None:
-    for number in range(50):
-        subnet = Visitor(app, f"2001:db8:1:{number:x}::1")
-        assert knock(subnet, "/auth/register", number).status_int == 200
-    assert knock(Visitor(app, "2001:db8:1:ffff::1"), "/auth/register", 99).status_int == 429
-    assert knock(Visitor(app, "2001:db8:2::1"), "/auth/register", 98).status_int == 200
-
-
-def test_budgets_are_forgotten_when_they_have_had_their_time(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_rate_limits_are_forgotten_in_time(app: App, visitor: Visitor, outside: Outside) -> None:
     for number, (path, *_) in enumerate(LIMITED):
         knock(visitor, path, number)
     assert len(sql(app, "SELECT name FROM budget")) > 6
@@ -1019,8 +856,8 @@ def test_nobody_is_locked_out_by_a_clock_that_went_wrong(app: App, outside: Outs
     outside.time += 30 * DAY
     client = Visitor(app)
     for number in range(11):
-        reply = knock(client, "/auth/login", number)
-    assert reply.status_int == 429
+        response = knock(client, "/auth/login", number)
+    assert response.status_int == 429
     outside.time -= 30 * DAY
     assert knock(client, "/auth/login", 12).status_int == 401
 
@@ -1030,39 +867,33 @@ def test_a_second_code_within_a_minute_is_refused_to_the_same_client(
 ) -> None:
     visitor.register()
     outside.time += 20
-    reply = visitor.post_json("/auth/register", body(email="ANN@example.com"), status=429)
-    assert (reply.json, reply.headers["Retry-After"]) == (TOO_MANY, "40")
+    late = visitor.post_json("/auth/register", body(email="ANN@example.com"), status=429)
+    assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "40")
     stranger(app, 1).register()
     outside.time += 40
     visitor.register()
 
 
-def test_five_wrong_passwords_at_an_address_make_a_client_wait(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_five_wrong_passwords_make_a_client_wait(app: App, ann: Visitor, outside: Outside) -> None:
     for number, email in enumerate((ANN, "nobody@example.com")):
         outside.time += HOUR
         client = stranger(app, number)
         for _ in range(5):
             assert client.login(email, 401, password="wrong") == WRONG
             outside.time += 1
-        reply = client.post_json("/auth/login", body(email=email), status=429)
-        assert (reply.json, reply.headers["Retry-After"]) == (TOO_MANY, "595")
-        client.login("another@example.com", 401)
         assert ann.login()["role"] == "user", "the owner is not locked out by others"
+        late = client.post_json("/auth/login", body(email=email), status=429)
+        assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "595")
+        client.login("another@example.com", 401)
         outside.time += 595
         client.login(email, 200 if email == ANN else 401)
-
-
-def test_right_passwords_are_not_counted_as_wrong(ann: Visitor, outside: Outside) -> None:
-    outside.time += 600
     for _ in range(4):
         ann.login(password="wrong", status=401)
-    for _ in range(5):
+    for _ in range(5):  # right ones are not counted
         ann.login()
 
 
-def letters_in(app: App, outside: Outside, times: int, seconds: int, email: str) -> int:
+def emails_of(app: App, outside: Outside, times: int, seconds: int, email: str) -> int:
     """How many emails come of so many registrations, each of another client."""
     before = len(outside.letters)
     for number in range(times):
@@ -1074,31 +905,27 @@ def letters_in(app: App, outside: Outside, times: int, seconds: int, email: str)
     return len(outside.letters) - before
 
 
-def test_an_address_gets_a_letter_a_minute_five_an_hour_ten_a_day(
-    app: App, outside: Outside
-) -> None:
-    assert letters_in(app, outside, 4, 15, ANN) == 1
-    outside.time = START + 10 * HOUR
-    assert letters_in(app, outside, 12, 299, ANN) == 5
-    assert letters_in(app, outside, 12, 700, ANN) == 4
-    outside.time = START + DAY
-    assert letters_in(app, outside, 1, 0, ANN) == 1
-
-
-def test_a_letter_that_is_not_sent_is_not_counted(app: App, outside: Outside) -> None:
-    assert letters_in(app, outside, 6, 5, ANN) == 1
-    outside.time = START + 11 * MINUTE
-    assert letters_in(app, outside, 4, 11 * MINUTE, ANN) == 4
-    outside.time = START + HOUR - 1
-    assert letters_in(app, outside, 1, 1, ANN) == 0
-    assert letters_in(app, outside, 1, 1, ANN) == 1
+def test_an_address_gets_five_emails_an_hour_ten_a_day(app: App, outside: Outside) -> None:
+    for email, starts_at, times, every, sent in (
+        (ANN, 0, 4, 15, 1),
+        (ANN, 10 * HOUR, 12, 299, 5),
+        (ANN, 12 * HOUR, 12, 700, 4),
+        (ANN, DAY, 1, 0, 1),
+        # What is not sent is not counted.
+        (BOB, 2 * DAY, 6, 5, 1),
+        (BOB, 2 * DAY + 11 * MINUTE, 4, 11 * MINUTE, 4),
+        (BOB, 2 * DAY + HOUR - 1, 1, 1, 0),
+        (BOB, 2 * DAY + HOUR, 1, 1, 1),
+    ):
+        outside.time = START + starts_at
+        assert emails_of(app, outside, times, every, email) == sent, starts_at
 
 
 @pytest.mark.slow
-def test_all_together_get_two_hundred_letters_an_hour(app: App, outside: Outside) -> None:
-    assert letters_in(app, outside, 202, 1, "n{}@example.com") == 200
+def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside) -> None:
+    assert emails_of(app, outside, 202, 1, "n{}@example.com") == 200
     outside.time = START + HOUR
-    assert letters_in(app, outside, 1, 0, ANN) == 1
+    assert emails_of(app, outside, 1, 0, ANN) == 1
 
 
 @unlimited
@@ -1116,61 +943,24 @@ def test_without_limits_nobody_waits_but_tries_stay(visitor: Visitor, outside: O
 
 def test_of_clients_counted_in_memory_those_silent_longest_begin_anew(app: App) -> None:
     inside.count_few_clients(app, 100)
-    busy, silent = (
-        webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{n}"}) for n in (1, 2)
-    )
 
-    def previews(client: webtest.TestApp) -> int:
+    def previews(ip: str) -> int:
+        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
         form = {"content": "hi"}
-        reply = client.post_json("/comments/preview", form, expect_errors=True)
-        return int(reply.status_int)
+        return int(client.post_json("/comments/preview", form, expect_errors=True).status_int)
 
-    for client in (busy, silent):
-        assert {previews(client) for _ in range(120)} == {200}
-        assert previews(client) == 429
+    busy, silent = "192.0.2.1", "192.0.2.2"
+    for ip in (busy, silent):
+        assert {previews(ip) for _ in range(120)} == {200}
+        assert previews(ip) == 429
     for number in range(100):
-        environ = {"REMOTE_ADDR": f"2001:db8:{number:x}::1"}
-        assert previews(webtest.TestApp(app, extra_environ=environ)) == 200
+        assert previews(f"2001:db8:{number:x}::1") == 200
         if number % 5 == 0:
             assert previews(busy) == 429
     assert (previews(busy), previews(silent)) == (429, 200)
 
 
-# Many at once
-
-
-def test_of_fifty_right_codes_at_once_one_succeeds(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    code, _ = code_for(visitor, outside)
-    replies = all_at_once(app, "/auth/verify", [{"email": ANN, "token": code}] * 50)
-    assert sorted(r.status_int for r in replies) == [200] + [400] * 49
-    assert {r.text for r in replies} == {SUCCESS, FAILURE}
-    assert sql(app, "SELECT count(*) FROM account") == [(1,)]
-
-
-def test_of_a_burst_of_one_client_its_share_passes(app: App, outside: Outside) -> None:
-    bodies = [body(email=f"n{number}@example.com") for number in range(8)]
-    replies = all_at_once(app, "/auth/register", bodies, "203.0.113.7")
-    assert sorted(r.status_int for r in replies) == [200] * 5 + [429] * 3
-    app.deliver()
-    assert len(outside.letters) == 5
-
-
-@unlimited
-def test_of_many_registrations_at_once_three_wait_and_one_account_comes(
-    app: App, outside: Outside
-) -> None:
-    bodies = [body(nickname=f"N{number}") for number in range(8)]  # as many as may be hashed
-    replies = all_at_once(app, "/auth/register", bodies)
-    assert {r.status_int for r in replies} == {200}
-    assert len({r.json["request_id"] for r in replies}) == 8
-    app.deliver()
-    assert len(outside.letters) == 3
-    codes = {outside.code(number) for number in range(3)}
-    replies = all_at_once(app, "/auth/verify", [{"email": ANN, "token": code} for code in codes])
-    assert sorted(r.status_int for r in replies) == [200] + [400] * (len(codes) - 1)
-    assert sql(app, "SELECT count(*) FROM account") == [(1,)]
+# Many at once, a restart, and a system that has little to give
 
 
 @contextmanager
@@ -1208,34 +998,26 @@ def crowd_of_hashers(
     assert {future.result().status_int for future in waiting} == {401}
 
 
-@pytest.mark.parametrize("path", ["/auth/login", "/auth/register"])
 def test_two_hash_six_wait_and_the_ninth_is_sent_away(
-    app: App, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
-    with crowd_of_hashers(app, monkeypatch) as (begun, sent_away):
-        assert [reply.status_int for reply in sent_away] == [503] * 4
-        visitor.faults_allowed = True
-        reply = visitor.post_json(path, body(), status=503)
-        assert reply.json["code"] == "busy"
-        assert int(reply.headers["Retry-After"]) > 0
-        assert len(begun) == 2
-        assert visitor.listing()["total"] == 0, "readers are served meanwhile"
-    visitor.post_json(path, body(), status=200 if path == "/auth/register" else 401)
-
-
-def test_who_has_had_his_share_is_told_so_before_anything_is_hashed(
     app: App, visitor: Visitor, hashes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    busy = stranger(app, 1)  # who is beyond a rate limit, so that nothing is hashed for them
     for number in range(10):
-        knock(visitor, "/auth/login", number)
+        knock(busy, "/auth/login", number)
     hashes.clear()
-    assert knock(visitor, "/auth/login", 11).status_int == 429
+    assert knock(busy, "/auth/login", 11).status_int == 429
     assert hashes == []
-    with crowd_of_hashers(app, monkeypatch):
-        assert knock(visitor, "/auth/login", 12).status_int == 429
-
-
-# A restart, and a system that has little to give
+    with crowd_of_hashers(app, monkeypatch) as (begun, sent_away):
+        assert [response.status_int for response in sent_away] == [503] * 4
+        visitor.faults_allowed = True
+        for path in ("/auth/login", "/auth/register"):
+            response = visitor.post_json(path, body(), status=503)
+            assert response.json["code"] == "busy"
+            assert int(response.headers["Retry-After"]) > 0
+        assert knock(busy, "/auth/login", 12).status_int == 429
+        assert len(begun) == 2
+        assert visitor.listing()["total"] == 0, "readers are served meanwhile"
+    visitor.register()
 
 
 def test_codes_tokens_and_limits_outlive_a_restart(config: Config, outside: Outside) -> None:
@@ -1254,11 +1036,11 @@ def test_codes_tokens_and_limits_outlive_a_restart(config: Config, outside: Outs
         assert visitor.verify(code, BOB, request_id=request_id) == SUCCESS
 
 
-def test_passwords_are_hashed_where_no_thread_may_stand_back(
+def test_a_filter_of_system_calls_stops_no_hashing(
     ann: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*given: int) -> None:
-        raise PermissionError(1, "Operation not permitted")  # as a filter of system calls does
+        raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "setpriority", refuse)
     assert ann.login()["token"]

@@ -9,6 +9,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import inside
@@ -16,30 +18,16 @@ import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor
 
-from commentd import App, masked
+from commentd import App, Config, make_app, masked
 
 BODY = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
 
-
 SHOWN = {
-    "id": 1,
-    "page_url": PAGE,
-    "nickname": "Ann",
-    "content": "hi",
-    "parent_id": None,
-    "user_id": None,
-    "ip": "203.0.113.0",
-    "location": "",
-    "likes": 0,
-    "created_at": "2026-11-18 19:06:40",
-    "edited": None,
-    "pinned": False,
-    "html": "<p>hi</p>\n",
-    "role": "",
-    "website": "",
-    "country": "",
-}
-
+    "id": 1, "page_url": PAGE, "nickname": "Ann", "content": "hi", "parent_id": None,
+    "user_id": None, "ip": "203.0.113.0", "location": "", "likes": 0,
+    "created_at": "2026-11-18 19:06:40", "edited": None, "pinned": False, "html": "<p>hi</p>\n",
+    "role": "", "website": "", "country": "",
+}  # fmt: skip
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}])
@@ -94,9 +82,7 @@ def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
     assert said == {"success": True, "comment": {**SHOWN, "status": "visible"}}
 
 
-def test_the_email_of_a_guest_is_kept_and_never_leaves(
-    visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_the_email_of_a_guest_never_leaves(visitor: Visitor, db: sqlite3.Connection) -> None:
     said = visitor.say(email=" Ann@Example.COM ", website=" https://ann.example/me?a=b#c ")
     assert said["comment"] == {
         **SHOWN, "website": "https://ann.example/me?a=b#c", "status": "visible",
@@ -123,63 +109,37 @@ def test_the_text_is_kept_but_for_blanks_around_it(visitor: Visitor) -> None:
 @pytest.mark.parametrize("settings", [{"comments_max_length": 3}])
 def test_the_length_counts_characters_after_trimming(visitor: Visitor) -> None:
     assert visitor.listing()["max_comment_length"] == 3
-    visitor.say(" 三个字\r\n")
-    visitor.say("a\r\nb")
-    visitor.say("🏳🌈👩")
+    for fits in (" 三个字\r\n", "a\r\nb", "🏳🌈👩"):
+        visitor.say(fits)
     refusal = {"error": "评论内容过长", "code": "content_too_long"}
-    assert visitor.say("四个字了", status=400) == refusal
-    assert visitor.say("x" * 60_000, status=400) == refusal
+    for text in ("四个字了", "x" * 60_000):
+        assert visitor.say(text, status=400) == refusal
 
 
-OF_EVERY_TEXT = [
-    ({name: value}, f"{name}_{code}")
-    for name in ("page_url", "nickname", "content", "captcha_token")
-    for value, code in (
-        (None, "missing"), ("", "missing"), (5, "invalid"), (True, "invalid"), (["a"], "invalid"),
-        ({}, "invalid"), (1.5, "invalid"),
-    )
-]  # fmt: skip
-
-OF_SOME = [
-    *[({"content": blank}, "content_missing") for blank in (" ", "\n\t \r\n", "\u200b\u200d")],
-    *[({"content": filler * 3}, "content_missing") for filler in "\u3164\u2800\u3000\u0301"],
-    *[({"content": f"a{c}b"}, "content_invalid") for c in "\0\x07\x0b\x1b\x7f\x85\r"],
-    ({"content": "x" * 2001}, "content_too_long"),
-    ({"page_url": "/" + "x" * 2048}, "page_url_too_long"),
-    *[({"page_url": f"/a{c}b"}, "page_url_invalid") for c in "\0\n\t\x7f\x85\u2028"],
-    *[({"nickname": bad}, "nickname_invalid") for bad in ("  ", "a\nb", "x" * 65, "a\u202eb")],
-    ({"nickname": "x" * 257}, "nickname_too_long"),
-    ({"captcha_token": "x" * 4097}, "captcha_token_too_long"),
-    *[({"parent_id": n}, "parent_id_invalid") for n in (0, -1, 1.0, True, "1", [1], 2**63)],
-    *[
-        ({"email": bad}, "email_invalid")
-        for bad in ("ann", "ann@localhost", "ann@exаmple.com", "a b@c.de", "a@b.cd\n", 5)
-    ],
-    ({"email": "a" * 250 + "@b.cd"}, "email_too_long"),
-    *[
-        ({"website": bad}, "website_invalid")
-        for bad in ("ann.example", "//ann.example", "javascript:alert(1)", "http://a@b.cd", 5)
-    ],
-    ({"website": "https://a.example/" + "x" * 2048}, "website_too_long"),
-]
+UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, missing or too long
+    "page_url_invalid": [f"/a{c}b" for c in "\0\n\x7f\x85\u2028"],
+    "nickname_invalid": ["  ", "a\nb", "x" * 65, "a\u202eb"],
+    "parent_id_invalid": [0, 1.0, True, "1", 2**63],
+    "email_invalid": ["ann@localhost", "ann@exаmple.com", "a b@c.de", "a@b.cd\n"],
+    "email_too_long": ["a" * 250 + "@b.cd"],
+    "website_invalid": ["ann.example", "//ann.example", "javascript:alert(1)", "http://a@b.cd"],
+}
 
 
-def test_a_refused_text_is_named_by_its_code(visitor: Visitor) -> None:
-    for changes, code in [*OF_EVERY_TEXT, *OF_SOME]:
-        response = visitor.post_json("/comments", BODY | changes, status=400)
-        assert response.json["code"] == code, changes
+def test_a_refused_text_is_named_by_its_code_and_not_counted(visitor: Visitor) -> None:
+    for code, values in UNFIT.items():
+        name = re.sub("_(invalid|too_long)$", "", code)
+        for value in values:
+            refusal = visitor.post_json("/comments", BODY | {name: value}, status=400)
+            assert refusal.json["code"] == code, value
+            visitor.say("reply", parent_id=9, status=404)
     for name in BODY:
         body = {other: value for other, value in BODY.items() if other != name}
-        response = visitor.post_json("/comments", body, status=400)
-        assert response.json["code"] == f"{name}_missing"
-
-
-@NO_LIMITS
-def test_what_may_be_left_out_may_be_empty(visitor: Visitor) -> None:
-    said = visitor.say(email="", website=None, parent_id=None)["comment"]
-    assert said == {**SHOWN, "status": "visible"}
-    said = visitor.say(email=None, website="")["comment"]
-    assert said == {**SHOWN, "status": "visible", "id": 2}
+        refusal = visitor.post_json("/comments", body, status=400)
+        assert refusal.json["code"] == f"{name}_missing"
+    for number, empty in enumerate((None, "", None, "", None), 1):  # which may be left out
+        said = visitor.say(str(number), email=empty, website=empty, parent_id=None)["comment"]
+        assert said["id"] == number
 
 
 # Whom it replies to, and where
@@ -195,13 +155,14 @@ def test_a_reply_must_be_on_the_same_page(visitor: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_nobody_answers_what_is_not_visible(visitor: Visitor, app: App) -> None:
+def test_nobody_replies_to_what_is_not_visible(visitor: Visitor, app: App) -> None:
     for status in ("waiting", "spam", "deleted"):
         root = visitor.say(f"root {status}")["comment"]["id"]
         reply = visitor.say("reply", parent_id=root)["comment"]["id"]
         hide(app, root, status)
         visitor.say("another", parent_id=root, status=404)
-        visitor.say("deeper", parent_id=reply)
+        deeper = visitor.say("deeper", parent_id=reply)["comment"]
+        assert deeper["parent_id"] == reply
 
 
 def test_a_hidden_answer_that_nobody_answered_leaves_no_place(visitor: Visitor, app: App) -> None:
@@ -218,23 +179,6 @@ def test_a_hidden_answer_that_nobody_answered_leaves_no_place(visitor: Visitor, 
         assert 'id="comment-2"' not in visitor.get("/thread", {"url": PAGE}).text
 
 
-def test_a_page_of_a_thread_sets_names_and_texts_apart_and_leaves_braces_alone(
-    visitor: Visitor,
-) -> None:
-    visitor.say("{{title}} {{json}} {{lang}} {0} %s", nickname="{{body}}")
-    text = visitor.get("/thread", {"url": PAGE}).text
-    assert "<bdi>{{body}}</bdi>" in text
-    assert '<div class="text" dir="auto"><p>{{title}} {{json}} {{lang}} {0} %s</p>' in text
-
-
-@NO_LIMITS
-def test_the_depth_of_replies_is_kept(visitor: Visitor) -> None:
-    for parent in [None, *range(1, 40)]:
-        visitor.say("deeper", parent_id=parent)
-    found = visitor.listing(sort="oldest", limit=100)["comments"]
-    assert [c["parent_id"] for c in found] == [None, *range(1, 40)]
-
-
 def test_spellings_of_a_page_share_its_comments_under_the_first(visitor: Visitor) -> None:
     spellings = [
         "https://blog.example/caf%C3%A9/?utm_source=a&b=1&fbclid=2#top",
@@ -248,11 +192,6 @@ def test_spellings_of_a_page_share_its_comments_under_the_first(visitor: Visitor
     assert visitor.listing(url="/café?b=1")["total"] == 3
 
 
-def test_any_text_is_the_key_of_a_page(visitor: Visitor) -> None:
-    for key in ("post-17", "文章", "{}%s'--", "urn:x:1", "x" * 2048):
-        assert visitor.say(page_url=key)["comment"]["page_url"] == key
-
-
 # Who writes
 
 
@@ -263,49 +202,20 @@ def test_the_owner_may_ask_for_an_account(ann: Visitor, app: App) -> None:
     assert refusal == {"error": "请先登录再评论", "code": "login_required"}
 
 
-def test_a_bad_token_is_never_silently_anonymous(ann: Visitor, outside: Outside) -> None:
-    good = ann.authorization[1]
-    ann.authorization = None
-
-    def refused(token: str) -> None:
-        headers = {"Authorization": f"Bearer {token}"}
-        r = ann.post_json("/comments", BODY, headers=headers, status=401)
-        assert r.json == {"error": "登录已失效，请重新登录", "code": "token_invalid"}
-        assert r.headers["WWW-Authenticate"] == "Bearer"
-        ann.get("/comments", {"url": PAGE}, headers=headers, status=401)
-
-    for token in ("", "x", "a.b.c", good[:-4] + "AAAA"):
-        refused(token)
-    outside.time += 7 * 86400
-    refused(good)
-    outside.time -= 7 * 86400
-    ann.post_json("/auth/logout", {}, headers={"Authorization": f"Bearer {good}"})
-    refused(good)
-    assert ann.listing()["total"] == 0
-    said = ann.say(headers={"Authorization": "Basic dXNlcjpwYXNz"})  # which is no token
-    assert said["comment"]["user_id"] is None
-
-
 def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connection) -> None:
     db.execute(
         """INSERT INTO account (email, nickname, password, role, created_at)
            VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
                   ('u@example.com', 'Maria', 'x', 'user', 0)"""
     )
-    alike = [
-        "Pavel Ilin", "PAVEL ilin", "pavelilin", " Pavel  Ilin ", "Pavel_Ilin.", "Рavel Ilin",
-        "Раvеl Ilin", "Pavel I1in", "Pavel llin", "Pavel |lin", "Ｐａｖｅｌ Ｉｌｉｎ", "𝐏𝐚𝐯𝐞𝐥 Ilin",
-        "Pável Ilin", "ⓅⓐⓥⓔⓛIlin", "Pανel Ilin", "Pavel Ilın", "Pavel Iłin",
-        "Pⲁvel Ilin", "ᴘᴀᴠᴇʟ ɪʟɪɴ", "Pavel Ilin (Author)", "Pavel Ilin 博主",
-    ]  # fmt: skip
     taken = {"error": "这个昵称和站长的太像，请换一个", "code": "nickname_taken"}
-    told = {name: visitor.say(name, nickname=name, status="*") for name in alike}
-    assert {name: r for name, r in told.items() if r != taken} == {}
+    for name in ("Pavel Ilin", " Pavel_ilin ", "Рavel I1in", "Pavel Ilin (Author)", "𝐏𝐚𝐯𝐞𝐥 Ilin"):
+        assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)
 
 
-def test_an_admin_keeps_his_name_and_sees_whole_addresses(
+def test_an_admin_keeps_their_name_and_sees_whole_addresses(
     ann: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
     db.execute("UPDATE account SET role = 'admin'")
@@ -315,39 +225,37 @@ def test_an_admin_keeps_his_name_and_sees_whole_addresses(
     guest.say("I am Ann", status=409)
     guest.say("I am not", nickname="Bob")
     assert [c["ip"] for c in ann.listing()["comments"]] == ["198.51.100.9", "203.0.113.7"]
-    assert [c["ip"] for c in guest.listing()["comments"]] == ["198.51.100.0", "203.0.113.0"]
+    masked_ips = ["198.51.100.0", "203.0.113.0"]
+    assert [c["ip"] for c in guest.listing()["comments"]] == masked_ips
     db.execute("UPDATE account SET role = 'user'")  # the token still says admin
-    assert [c["ip"] for c in ann.listing()["comments"]] == ["198.51.100.0", "203.0.113.0"]
+    assert [c["ip"] for c in ann.listing()["comments"]] == masked_ips
 
 
 # Once more
 
 
-def test_a_double_within_a_minute_is_answered_with_the_first(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_a_double_within_a_minute_is_the_first(visitor: Visitor, outside: Outside) -> None:
     first = visitor.say()
     del first["edit_token"]  # it is not for whoever says the same
     outside.time += 59
-    for _ in range(9):  # which takes nothing of the budget
+    for _ in range(9):  # which takes nothing of the rate limit
         assert visitor.say(" hi\r\n") == first
-    outside.time += 2
-    assert visitor.say()["comment"]["id"] == 2
-    assert visitor.listing()["total"] == 2
+    for number, seconds in enumerate((2, -3600), 2):  # a clock that is set back makes none
+        outside.time += seconds
+        assert visitor.say()["comment"]["id"] == number
+    assert visitor.listing()["total"] == 3
 
 
-def test_what_differs_is_no_double(visitor: Visitor, app: App) -> None:
-    visitor.say()
-    differing = ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/other"}, {"parent_id": 1})
-    for number, other in enumerate(differing, 2):
-        assert visitor.say(**other)["comment"]["id"] == number
-    assert Visitor(app, "198.51.100.9").say()["comment"]["id"] == 6  # another guest of the name
-
-
-def test_an_account_says_it_once_from_whatever_address(ann: Visitor) -> None:
-    first = ann.say()
+def test_what_differs_is_no_double(ann: Visitor, app: App) -> None:
+    first = ann.say("of an account")
     ann.extra_environ["REMOTE_ADDR"] = "2001:db8::9"  # the phone has left the house
-    assert ann.say() == first
+    assert ann.say("of an account") == first
+    visitor = Visitor(app, "198.51.100.8")
+    visitor.say()
+    differing = ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/other"}, {"parent_id": 2})
+    for number, other in enumerate(differing, 3):
+        assert visitor.say(**other)["comment"]["id"] == number
+    assert Visitor(app, "198.51.100.9").say()["comment"]["id"] == 7  # another guest of the name
 
 
 def solved(visitor: Visitor) -> str:
@@ -383,6 +291,12 @@ def test_a_spent_captcha_answers_with_its_comment_and_makes_no_other(
     failed = {"error": "人机验证已用过，请重试", "code": "captcha_failed"}
     for other in ({"content": "ho"}, {"nickname": "Bob"}, {"page_url": "/b"}, {"parent_id": 1}):
         assert visitor.say(captcha_token=token, status=403, **other) == failed
+    form, late = {"edit_token": first["edit_token"]}, solved(visitor)
+    visitor.delete_json("/comments/1", form)
+    assert visitor.say(captcha_token=token, status=403)["code"] == "captcha_failed"
+    inside.sql(app, "UPDATE page SET closed = 1")
+    assert visitor.say(captcha_token=late, status=403)["code"] == "page_closed"
+    assert visitor.say(captcha_token=late, page_url="/open/")["success"]  # it was not spent
 
 
 @WITH_CAPTCHA
@@ -397,24 +311,17 @@ def test_a_retry_does_not_learn_what_moderators_think(visitor: Visitor, app: App
 
 # Whence
 
-
 PLACES = {
-    "223.5.5.5": ("223.5.5.0", "CN", "浙江 杭州"),
-    "::ffff:223.5.5.5": ("223.5.5.0", "CN", "浙江 杭州"),
-    "8.8.8.8": ("8.8.8.0", "US", "美国"),
+    **dict.fromkeys(("223.5.5.5", "::ffff:223.5.5.5"), ("223.5.5.0", "CN", "浙江 杭州")),
     "2001:4860:4860::8888": ("2001:4860:4860::", "US", "美国"),
     "192.168.1.20": ("192.168.1.0", "", ""),
     "fe80::1%eth0": ("fe80::", "", ""),
-    "127.0.0.1": ("127.0.0.0", "", ""),
     "localhost": ("", "", ""),
-    "": ("", "", ""),
 }
 
 
 @pytest.mark.parametrize("settings", [{}, {"privacy_show_location": False}])
-def test_the_place_of_an_author_is_looked_up_as_he_writes(
-    app: App, settings: dict[str, Any]
-) -> None:
+def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[str, Any]) -> None:
     for number, (ip, (seen, country, location)) in enumerate(PLACES.items(), 1):
         there = {"id": number, "ip": seen, "country": country, "location": location}
         if settings:
@@ -464,38 +371,29 @@ PROXIES: dict[tuple[str, ...], list[tuple[str, str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"server_trusted_proxy": proxies, "privacy_show_ip": "full", "limits_enabled": False}
-        for proxies in PROXIES
-    ],
-)
-@pytest.mark.every_case
-def test_only_a_named_proxy_says_who_asks(app: App, settings: dict[str, Any]) -> None:
+def test_only_a_named_proxy_says_who_asks(config: Config, outside: Outside) -> None:
     others = ("X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "Client-IP")
     headers = dict.fromkeys(others, "6.6.6.6") | {"Forwarded": "for=6.6.6.6"}
-    for peer, forwarded, ip in PROXIES[settings["server_trusted_proxy"]]:
-        said = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
-        assert said["comment"]["ip"] == ip, (peer, forwarded)
-
-
-@pytest.mark.parametrize(
-    ("settings", "ip"),
-    [
-        ({"server_listen": "unix:/run/c", "server_trusted_proxy": ("unix",)}, "198.51.100.1"),
-        ({"server_listen": "unix:/run/c"}, ""),
-    ],
-)
-def test_a_proxy_on_the_socket_file_is_named_unix(app: App, ip: str) -> None:
-    said = Visitor(app, "localhost").say(headers={"X-Forwarded-For": "198.51.100.1"})
-    assert said["comment"]["ip"] == (ip and "198.51.100.0")
+    shown = replace(config, privacy_show_ip="full", limits_enabled=False)
+    walks = [(config.server_listen, *each) for each in PROXIES.items()]
+    for named, ip in ((("unix",), "198.51.100.1"), ((), "")):  # behind a socket file
+        walks.append(("unix:/run/c", named, [("localhost", "198.51.100.1", ip)]))
+    for listen, proxies, cases in walks:
+        there = replace(shown, server_trusted_proxy=proxies, server_listen=listen)
+        with closing(make_app(there, outside.world, rounds=1)) as app:
+            for peer, forwarded, ip in cases:
+                said = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
+                assert said["comment"]["ip"] == ip, (proxies, peer, forwarded)
 
 
 def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_once(
     app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor = Visitor(app, "127.0.0.1")
+    for i in range(5):
+        visitor.say(str(i))
+    visitor.say("without a proxy, a client like others", status=429)
+    assert [r for r in caplog.records if "trusted_proxy" in r.getMessage()] == []
     for i in range(30):
         headers = {"X-Forwarded-For": f"198.51.100.{i}"}
         visitor.say(str(i), page_url=f"/{i}", headers=headers)
@@ -505,18 +403,19 @@ def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_on
     ]
 
 
-@pytest.mark.parametrize("peer", ["172.17.0.1", "192.168.1.7", "100.64.0.1", "fd00::1", "fe80::1"])
+@pytest.mark.parametrize("peer", ["172.17.0.1", "100.64.0.1", "fe80::1"])
 def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_limits(
     app: App, caplog: pytest.LogCaptureFixture, peer: str
 ) -> None:
-    proxy = Visitor(app, peer)
-    for i in range(20):  # twenty readers, each with five comments a minute
+    proxy = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": peer})
+    for i in range(20):  # readers, each with five comments a minute
         headers = {"X-Forwarded-For": f"6.6.6.6, 198.51.100.{i}"}
-        for n in range(5):
-            said = proxy.say(f"{i} {n}", page_url=f"/{i}", headers=headers)
-        proxy.say("six", headers=headers, status=429)
-    assert said["comment"]["ip"] == masked(peer)
-    proxy.say("a reader who makes up addresses", headers={"X-Real-IP": "198.51.100.99"}, status=429)
+        bodies = [BODY | {"content": f"{i} {n}", "page_url": f"/{i}"} for n in range(6)]
+        said = [proxy.post_json("/comments", b, headers=headers, status="*") for b in bodies]
+        assert [each.status_int for each in said] == [200] * 5 + [429]
+    assert said[0].json["comment"]["ip"] == masked(peer)
+    invented = {"X-Real-IP": "198.51.100.99"}
+    Visitor(app, peer).say("a reader who makes up IP addresses", headers=invented, status=429)
     told = [r.getMessage() for r in caplog.records if "trusted_proxy" in r.getMessage()]
     assert [text[text.index("[server]") :] for text in told] == [
         f"[server] trusted_proxy = {peer}, if that is yours"
@@ -526,15 +425,14 @@ def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_li
 PEERS = ["203.0.113.7", "172.32.0.1", "2001:db8::1", ""]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("settings", "peers"), [({}, PEERS), ({"server_trusted_proxy": ("10.0.0.2",)}, ["10.0.0.3"])]
 )
-@pytest.mark.every_case
 def test_a_forwarding_header_of_a_reader_changes_nothing(
     app: App, peers: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Once a proxy is named, others of its network are readers."""
-    for peer in peers:
+    for peer in peers:  # once a proxy is named, others of its network are readers
         reader = Visitor(app, peer)
         for i in range(5):
             reader.say(f"{peer} {i}", headers={"X-Forwarded-For": f"198.51.100.{i}"})
@@ -542,64 +440,30 @@ def test_a_forwarding_header_of_a_reader_changes_nothing(
     assert [r for r in caplog.records if "trusted_proxy" in r.getMessage()] == []
 
 
-@pytest.mark.parametrize("settings", [{"server_trusted_proxy": ("10.0.0.2",)}])
-def test_a_named_proxy_may_say_x_real_ip_where_it_says_nothing_else(app: App) -> None:
-    proxy = Visitor(app, "10.0.0.2")
-    real = {"X-Real-IP": "198.51.100.1"}
-    assert proxy.say("real", headers=real)["comment"]["ip"] == "198.51.100.0"
-    both = {**real, "X-Forwarded-For": "203.0.113.5"}
-    assert proxy.say("both", headers=both)["comment"]["ip"] == "203.0.113.0"
-
-
-def test_loopback_without_a_proxy_is_a_client_like_others(
-    app: App, caplog: pytest.LogCaptureFixture
-) -> None:
-    visitor = Visitor(app, "127.0.0.1")
-    for i in range(5):
-        visitor.say(str(i))
-    visitor.say("six", status=429)
-    assert [r for r in caplog.records if "trusted_proxy" in r.getMessage()] == []
-
-
 # How often
 
 
-def fill(visitor: Visitor, outside: Outside, rounds: int, **fields: Any) -> None:
-    """Five comments each minute."""
-    for i in range(rounds * 5):
-        visitor.say(f"{i}", **fields)
-        outside.time += 60 * (i % 5 == 4)
+def test_a_client_writes_five_a_minute_sixty_an_hour(visitor: Visitor, outside: Outside) -> None:
+    def refusal() -> tuple[Any, int]:
+        late = visitor.post_json("/comments", BODY, status=429)
+        return late.json, int(late.headers["Retry-After"])
 
-
-def test_a_client_writes_five_comments_a_minute(visitor: Visitor, outside: Outside) -> None:
-    for i in range(5):
-        visitor.say(str(i))
-    r = visitor.post_json("/comments", BODY, status=429)
-    assert r.json == {"error": "操作太频繁，请稍后再试", "code": "too_many"}
-    assert r.headers["Retry-After"] == "60"
-    assert visitor.say("4")["comment"]["id"] == 5  # a double is none more
-    Visitor(visitor.served, "203.0.113.8").say("the neighbour")
-    outside.time += 59
-    r = visitor.post_json("/comments", BODY, status=429)
-    assert r.headers["Retry-After"] == "1"
-    outside.time += 1
-    visitor.say()
-
-
-def test_a_client_writes_sixty_comments_an_hour(visitor: Visitor, outside: Outside) -> None:
-    fill(visitor, outside, 12)
-    r = visitor.post_json("/comments", BODY, status=429)
-    assert r.headers["Retry-After"] == str(3600 - 12 * 60)
+    told = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
+    for i in range(60):
+        if i == 5:
+            assert refusal() == (told, 60)
+            assert visitor.say("4")["comment"]["id"] == 5  # a double is none more
+            Visitor(visitor.served, "203.0.113.8").say("the neighbour")
+            outside.time += 59
+            assert refusal() == (told, 1)
+            outside.time += 1
+        elif i and i % 5 == 0:
+            outside.time += 60
+        visitor.say(f"{i}")
+    outside.time += 60
+    assert refusal() == (told, 3600 - 12 * 60)
     outside.time = START + 3600
     visitor.say()
-
-
-def test_slips_of_the_keyboard_are_not_counted(visitor: Visitor) -> None:
-    for _ in range(10):
-        visitor.say(" ", status=400)
-        visitor.say("reply", parent_id=9, status=404)
-    for i in range(5):
-        visitor.say(str(i))
 
 
 def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
@@ -625,61 +489,10 @@ def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, outside: Outside
     Visitor(visitor.served, "203.0.113.8").say(page_url="/21")
 
 
-def test_above_three_hundred_an_hour_comments_wait(visitor: Visitor, app: App) -> None:
-    inside.use_up(app, "comments", 299)
-    assert visitor.say("300")["comment"]["status"] == "visible"
-    said = visitor.say("301")
-    assert said.pop("edit_token")
-    assert said == {
-        "success": True,
-        "comment": {
-            **SHOWN, "id": 2, "content": "301", "html": "<p>301</p>\n", "status": "waiting",
-        },
-    }  # fmt: skip
-    assert visitor.say("301") == said
-    for view in ("flat", "threads"):
-        listing = visitor.listing(view=view)
-        assert [c["id"] for c in listing["comments"]] == [1]
-        assert listing["total"] == 1
-    visitor.say("reply", parent_id=2, status=404)
-    visitor.post_json("/comment/like", {"id": 2}, status=404)
-
-
-@NO_LIMITS
-def test_without_limits_every_comment_is_one_more(visitor: Visitor) -> None:
-    for _ in range(10):
-        visitor.say()
-    for i in range(25):
-        visitor.say(page_url=f"/{i}")
-    assert visitor.listing()["total"] == 10
-
-
 # At once
-
-
-def test_comments_that_come_at_once_are_all_stored_once(visitor: Visitor, app: App) -> None:
-    calls = [poster(app, f"198.51.100.{i}", content=str(i)) for i in range(24)]
-    replies = at_once(calls)
-    ids = {r.json["comment"]["id"]: r.json["comment"]["content"] for r in replies}
-    found = visitor.listing(limit=100)
-    assert found["total"] == len(ids) == 24
-    assert {c["id"]: c["content"] for c in found["comments"]} == ids
-
-
-def test_doubles_that_come_at_once_are_one(visitor: Visitor, app: App) -> None:
-    replies = at_once([poster(app) for _ in range(16)])
-    assert [r.json["comment"] for r in replies] == [replies[0].json["comment"]] * 16
-    assert Counter("edit_token" in r.json for r in replies) == {True: 1, False: 15}
-    assert visitor.listing()["total"] == 1
 
 
 def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app: App) -> None:
     replies = at_once([poster(app, content=str(i)) for i in range(20)])
     assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}
     assert visitor.listing()["total"] == 5
-
-
-def test_a_clock_set_back_makes_no_doubles(visitor: Visitor, outside: Outside) -> None:
-    first = visitor.say()["comment"]["id"]
-    outside.time -= 3600
-    assert visitor.say()["comment"]["id"] != first

@@ -1,9 +1,6 @@
 """Second thoughts: the preview of a comment, its edits, its deletion; pages that are closed."""
 
 import json
-import logging
-import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +13,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from inside import database_path, sql
-from test_comments import NO_LIMITS, SHOWN, at_once, hide, solved
-from test_server import BLOG, COMMENT, FOREIGN, TWO_BLOGS
+from test_comments import NO_LIMITS, SHOWN, hide, solved
+from test_server import COMMENT
 
 from commentd import App
 
@@ -82,20 +79,27 @@ def guest(visitor: Visitor) -> str:
 
 # Edits
 
-
 HO = {"content": "**ho**", "html": "<p><strong>ho</strong></p>\n", "edited": "2026-11-18 19:07:40"}
 
 
 def test_a_guest_edits_with_the_token_that_came_with_the_comment(
-    visitor: Visitor, guest: str, outside: Outside
+    app: App, visitor: Visitor, guest: str, outside: Outside
 ) -> None:
     outside.time += 60
     assert edit(visitor, guest, " **ho**\r\n") == written(**HO)
     assert visitor.listing()["comments"] == [{**SHOWN, **HO}]
     (thread,) = visitor.listing(view="threads")["comments"]
     assert thread == {**SHOWN, **HO, "replies": [], "more_replies": 0}
+    assert visitor.say()["comment"]["id"] == 2  # what was edited away may be said again
+    assert "edit_token" not in visitor.say("**ho**")
     outside.time += 60
     assert edit(visitor, guest)["comment"]["edited"] == "2026-11-18 19:08:40"
+    assert guest.encode() not in file_of(app)
+    outside.time += 899 - 120  # the time is that of the comment, not of its last edit
+    edit(visitor, guest, "oh")
+    outside.time += 1
+    for content in ("ah", "oh"):
+        assert edit(visitor, guest, content, status=403) == LATE["edit"]
 
 
 def test_an_account_edits_what_it_wrote(ann: Visitor, outside: Outside) -> None:
@@ -134,23 +138,9 @@ def test_the_same_text_is_no_edit(app: App, visitor: Visitor, guest: str) -> Non
     assert (dump(database_path(app)), sql(app, "SELECT * FROM budget")) == before
 
 
-def test_what_was_edited_away_may_be_said_again(visitor: Visitor, guest: str) -> None:
-    edit(visitor, guest)
-    assert visitor.say()["comment"]["id"] == 2
-    double = visitor.say("ho")
-    assert double["comment"]["id"] == 1
-    assert "edit_token" not in double
-
-
 BAD_TEXTS: dict[str, list[Any]] = {
-    "content_missing": [
-        *(None, "", " ", "\n\t \r\n", "\u200b\u200d"),
-        *(filler * 3 for filler in "\u3164\u2800\u3000\u0301"),
-    ],
-    "content_invalid": [
-        *(5, True, ["a"], {}, 1.5),
-        *(f"a{control}b" for control in "\0\x07\x0b\x1b\x7f\x85\r"),
-    ],
+    "content_missing": [None, "\n\t \r\n", "\u200b\u200d", *(c * 3 for c in "\u3164\u2800\u0301")],
+    "content_invalid": [5, ["a"], *(f"a{control}b" for control in "\0\x07\x1b\x7f\x85\r")],
     "content_too_long": ["x" * 2001],
 }
 
@@ -159,13 +149,13 @@ def test_an_edit_and_a_preview_keep_the_rules_of_a_comment(visitor: Visitor, gue
     for code, contents in BAD_TEXTS.items():
         for content in contents:
             body = {"content": content, "edit_token": guest}
-            replies = [
+            refusals = [
                 visitor.post_json("/comments", COMMENT | body, status=400).json,
                 visitor.post_json("/comments/preview", body, status=400).json,
                 visitor.patch_json("/comments/1", body, status=400).json,
             ]
-            assert replies == [replies[0]] * 3, content
-            assert replies[0]["code"] == code, content
+            assert refusals == [refusals[0]] * 3, content
+            assert refusals[0]["code"] == code, content
 
 
 # When
@@ -188,31 +178,20 @@ def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, mi
             assert told == LATE[verb] if status == 403 else told["success"], seconds
 
 
-def test_an_account_edits_as_long_and_deletes_at_any_time(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_an_account_may_delete_at_any_time(app: App, ann: Visitor, outside: Outside) -> None:
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
         told = edit(ann, status=status, of=number)
         assert told == LATE["edit"] if status == 403 else told["success"], seconds
         assert delete(ann, of=number)["comment"]["deleted"]
-
-
-def test_the_time_is_that_of_the_comment_not_of_its_last_edit(
-    visitor: Visitor, guest: str, outside: Outside
-) -> None:
-    outside.time += 899
-    edit(visitor, guest)
-    outside.time += 1
-    assert edit(visitor, guest, "oh", status=403) == LATE["edit"]
-    assert edit(visitor, guest, "ho", status=403) == LATE["edit"]  # the same text, too
+        both(ann, of=number)
 
 
 # Whose
 
 
-def test_what_is_anothers_is_as_missing(visitor: Visitor, outside: Outside) -> None:
+def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Outside) -> None:
     one, other = (visitor.say(text)["edit_token"] for text in ("hi", "oh"))
     for bad in ("", "x", other, one[:-1], one + "0", one.upper(), f" {one}", "é" * 32, "0" * 32):
         both(visitor, bad)
@@ -225,11 +204,11 @@ def test_what_is_anothers_is_as_missing(visitor: Visitor, outside: Outside) -> N
     outside.time += 3600  # nor is anybody told that it would be too late
     both(visitor, other)
     assert [c["content"] for c in visitor.listing()["comments"]] == ["oh", "hi"]
+    hide(app, 1, "deleted")
+    both(visitor, one)
 
 
-def test_an_account_has_no_right_to_what_others_wrote(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor, outside: Outside) -> None:
     ann.say()
     account, ann.authorization = ann.authorization, None
     ann.say("by a guest")
@@ -257,21 +236,13 @@ def test_no_other_key_opens_a_comment(app: App, ann: Visitor) -> None:
     words = [("visitor", "1"), ("client", "1"), ("code", "1"), ("salt", "1"), ("edit",)]
     for purpose, *more in [*words, ("edit", "1", "1"), ("edit", "1")]:
         for length in (32, None):
-            bad = inside.seal(app, purpose, *more)[:length]
-            for verb in DO.values():
-                verb(ann, bad, status=404)
+            both(ann, inside.seal(app, purpose, *more)[:length])
     for verb in DO.values():
         assert verb(ann, account[1], status=400)["code"] == "edit_token_too_long"
         ann.authorization = ("Bearer", token)  # nor is it one that signs in
         assert verb(ann, token, status=401)["code"] == "token_invalid"
         ann.authorization = None
-    edit(ann, token)
-    delete(ann, token)
-
-
-def test_what_is_deleted_is_as_missing(app: App, visitor: Visitor, guest: str) -> None:
-    hide(app, 1, "deleted")
-    both(visitor, guest)
+        assert verb(ann, token)["success"]
 
 
 def test_an_author_cannot_tell_spam_from_what_waits(app: App, visitor: Visitor) -> None:
@@ -310,29 +281,6 @@ def test_the_token_is_in_no_other_reply(visitor: Visitor) -> None:
     assert not [t for t in (*tokens, "edit_token") if t in json.dumps(replies)]
 
 
-def test_the_file_holds_no_token(app: App, visitor: Visitor, guest: str) -> None:
-    edit(visitor, guest)
-    assert guest.encode() not in file_of(app)
-    assert guest not in repr(dump(database_path(app)))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
-)
-def test_a_retry_that_has_the_captcha_is_given_the_token_too(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    captcha = solved(visitor)
-    first = visitor.say(captcha_token=captcha)
-    sql(app, "UPDATE page SET closed = 1")  # meanwhile
-    for _ in range(2):
-        assert visitor.say(captcha_token=captcha) == first
-        outside.time += 120  # beyond the minute of doubles
-    visitor.post_json("/comment/like", {"id": 1})
-    assert visitor.say(captcha_token=captcha)["edit_token"] == first["edit_token"]
-
-
 @ALTCHA
 def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visitor: Visitor) -> None:
     visitor.say(captcha_token=solved(visitor))
@@ -352,7 +300,6 @@ def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visito
 
 
 # Preview
-
 
 MARKDOWN = [
     "*a* **b** `c` ~~d~~", "# h\n\n- a\n- b\n\n1. c", "> a\n> > b", "<script>alert(1)</script>",
@@ -398,21 +345,13 @@ def test_a_client_previews_120_times_a_minute(visitor: Visitor, outside: Outside
     client = webtest.TestApp(visitor.served, visitor.extra_environ)
     for _ in range(120):
         client.post_json("/comments/preview", {"content": "hi"})
-    reply = visitor.post_json("/comments/preview", {"content": "hi"}, status=429)
-    assert reply.json == TOO_MANY
-    assert 0 < int(reply.headers["Retry-After"]) <= 60
+    late = visitor.post_json("/comments/preview", {"content": "hi"}, status=429)
+    assert late.json == TOO_MANY
+    assert 0 < int(late.headers["Retry-After"]) <= 60
     preview(Visitor(visitor.served, "203.0.113.8"))
-    for number in range(5):  # those of comments are others
-        visitor.say(str(number))
+    visitor.say("those of comments are others")
     outside.time += 60
     preview(visitor)
-
-
-@NO_LIMITS
-def test_without_limits_previews_have_none(app: App) -> None:
-    client = webtest.TestApp(app, {"REMOTE_ADDR": "192.0.2.1"})
-    for _ in range(130):
-        client.post_json("/comments/preview", {"content": "hi"})
 
 
 # How often
@@ -457,25 +396,15 @@ def test_in_a_flood_what_is_edited_waits(
     inside.use_up(app, "comments", 298)
     assert edit(visitor, guest, "hi")["comment"]["status"] == "visible"  # no edit
     assert edit(visitor, guest) == written(**WAITS)
-    assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
-        (logging.WARNING, "more than 300 comments in an hour: further ones wait for approval")
+    assert [record.getMessage() for record in caplog.records] == [
+        "more than 300 comments in an hour: further ones wait for approval"
     ]
     assert [c["id"] for c in visitor.listing()["comments"]] == [2]
-    threads = visitor.listing(view="threads")
-    assert (threads["total"], threads["threads"]) == (1, 1)
-    assert threads["comments"][0]["deleted"]
-    assert "ho" not in json.dumps(threads["comments"])
+    (thread,) = visitor.listing(view="threads")["comments"]
+    assert thread["deleted"]
+    assert "ho" not in json.dumps(thread)
     visitor.say("another", parent_id=1, status=404)
     assert edit(visitor, guest, "oh")["comment"]["status"] == "waiting"
-
-
-def test_what_waits_is_edited_and_goes_on_waiting(app: App, visitor: Visitor, guest: str) -> None:
-    hide(app, 1, "waiting")
-    assert edit(visitor, guest) == written(**WAITS)
-    assert edit(visitor, guest)["comment"]["status"] == "waiting"
-    assert visitor.listing()["total"] == 0
-    delete(visitor, guest)
-    assert row(app, 1)["status"] == "deleted"
 
 
 # Deletion
@@ -494,7 +423,7 @@ def test_what_is_deleted_without_answers_is_in_no_list(visitor: Visitor) -> None
     assert visitor.get("/pages", {"url": PAGE}).json["pages"][0]["total"] == 1
 
 
-def test_what_is_deleted_keeps_its_place_among_answers(app: App, visitor: Visitor) -> None:
+def test_what_is_deleted_keeps_its_place_among_replies(app: App, visitor: Visitor) -> None:
     tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(3)]
     edit(visitor, tokens[0])
     sql(app, "UPDATE comment SET pinned = 1 WHERE id = 1")
@@ -530,19 +459,6 @@ def test_what_is_deleted_is_gone_for_good(visitor: Visitor, guest: str) -> None:
     assert visitor.say("ho")["comment"]["id"] == 4  # it is no double of what is gone
 
 
-def test_an_account_deletes_twice_in_vain(ann: Visitor) -> None:
-    ann.say()
-    assert delete(ann) == {"success": True, "comment": stone(status="deleted")}
-    both(ann)
-
-
-@ALTCHA
-def test_the_captcha_of_what_is_deleted_is_spent(visitor: Visitor) -> None:
-    captcha = solved(visitor)
-    delete(visitor, visitor.say(captcha_token=captcha)["edit_token"])
-    assert visitor.say(captcha_token=captcha, status=403)["code"] == "captcha_failed"
-
-
 PERSON = {
     "nickname": "Nick-canary", "email": "mail-canary@example.com", "website": "https://web-canary/",
 }  # fmt: skip
@@ -561,11 +477,10 @@ def found_in(app: App) -> list[str]:
 
 
 @NO_LIMITS
-@pytest.mark.parametrize("length", [1, 40, 140])
-def test_what_is_edited_away_or_deleted_leaves_the_file(app: App, length: int) -> None:
+def test_what_is_edited_away_or_deleted_leaves_the_file(app: App) -> None:
     guest, other = Visitor(app, "223.5.5.77"), Visitor(app)
     said = [other.say("x" * (n * 37 % 900 + 1), page_url=f"/{n % 3}") for n in range(30)]
-    token = guest.say("old-canary 很久 " * length, **PERSON)["edit_token"]
+    token = guest.say("old-canary 很久 " * 140, **PERSON)["edit_token"]
     said += [other.say("x" * (n * 53 % 900 + 1), parent_id=31) for n in range(30)]
     assert found_in(app) == [text for text in SECRETS if text != "new-canary"]
     edit(guest, token, "new-canary", of=31)
@@ -574,20 +489,6 @@ def test_what_is_edited_away_or_deleted_leaves_the_file(app: App, length: int) -
         delete(other, each["edit_token"], of=each["comment"]["id"])
     delete(guest, token, of=31)
     assert found_in(app) == []
-
-
-@pytest.mark.slow
-def test_a_minute_later_what_was_erased_is_in_no_file_of_a_running_service(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
-    token = visitor.say("Trinkgeldverordnung", nickname="Kunigunde")["edit_token"]
-    delete(visitor, token)
-    outside.time += 61
-    app.tick()
-    files = [*Path(database_path(app)).parent.glob("commentd.db*")]
-    # By another process: whoever opens and closes a database drops its locks.
-    held = subprocess.run(["cat", *files], capture_output=True, check=True).stdout
-    assert [word for word in (b"Trinkgeld", b"Kunigunde") if word in held] == []
 
 
 def test_of_a_deleted_comment_its_place_and_time_are_left(app: App, ann: Visitor) -> None:
@@ -604,7 +505,7 @@ def test_of_a_deleted_comment_its_place_and_time_are_left(app: App, ann: Visitor
     assert left == {**place, "status": "deleted", "masked": 1, "created_at": START}
 
 
-# Closed pages, pinned comments
+# Closed pages
 
 
 def close(app: App, closed: bool = True) -> None:
@@ -637,76 +538,10 @@ def test_on_a_closed_page_likes_edits_and_deletions_go_on(app: App, ann: Visitor
     close(app)
     assert ann.post_json("/comment/like", {"id": 1}).json["likes"] == 1
     assert ann.post_json("/page/like", {"page_url": PAGE}).json["page_likes"] == 1
-    assert edit(ann, token, of=2)["comment"]["content"] == "ho"
-    assert delete(ann, token, of=2)["comment"]["deleted"]
-    ann.authorization = account
-    assert edit(ann)["comment"]["content"] == "ho"
-    assert delete(ann)["comment"]["deleted"]
-
-
-@ALTCHA
-def test_a_closed_page_spends_no_captcha(app: App, visitor: Visitor) -> None:
-    visitor.say(captcha_token=solved(visitor))
-    close(app)
-    captcha = solved(visitor)
-    visitor.say("oh", captcha_token=captcha, status=403)
-    visitor.say("oh", captcha_token=captcha, page_url="/open/")
-
-
-def test_a_pinned_comment_says_so_wherever_it_is_shown(app: App, visitor: Visitor) -> None:
-    tokens = [visitor.say(str(n), parent_id=n or None)["edit_token"] for n in range(3)]
-    sql(app, "UPDATE comment SET pinned = 1 WHERE id = 2")
-    flat = visitor.listing(sort="oldest")["comments"]
-    assert [c["pinned"] for c in flat] == [False, True, False]
-    (root,) = visitor.listing(view="threads")["comments"]
-    assert [c["pinned"] for c in (root, *root["replies"])] == [False, True, False]
-    assert edit(visitor, tokens[1], of=2)["comment"]["pinned"] is True
-
-
-# From where
-
-
-@pytest.mark.parametrize("settings", [TWO_BLOGS])
-def test_pages_of_other_sites_edit_and_delete_nothing(visitor: Visitor, guest: str) -> None:
-    body = {"content": "ho", "edit_token": guest}
-    for write, method in ((visitor.patch_json, "PATCH"), (visitor.delete_json, "DELETE")):
-        for origin in (FOREIGN, "null", BLOG + ".evil.example"):
-            reply = write("/comments/1", body, headers={"Origin": origin}, status=403)
-            assert reply.json["code"] == "origin_refused"
-            assert "Access-Control-Allow-Origin" not in reply.headers
-        for origin, allowed in ((BLOG, BLOG), (FOREIGN, None)):
-            asks = {"Origin": origin, "Access-Control-Request-Method": method}
-            reply = visitor.options("/comments/1", headers=asks, status=204)
-            assert reply.headers.get("Access-Control-Allow-Origin") == allowed
-            assert method in reply.headers["Access-Control-Allow-Methods"].split(", ")
-        reply = write("/comments/1", body, headers={"Origin": BLOG})
-        assert reply.headers["Access-Control-Allow-Origin"] == BLOG
+    for signed_in, key, of in ((None, token, 2), (account, "", 1)):
+        ann.authorization = signed_in
+        assert edit(ann, key, of=of)["comment"]["content"] == "ho"
+        assert delete(ann, key, of=of)["comment"]["deleted"]
 
 
 # At once
-
-
-@NO_LIMITS
-def test_of_edits_and_deletions_at_once_each_is_whole(app: App, visitor: Visitor) -> None:
-    tokens = {n: visitor.say(str(n))["edit_token"] for n in (1, 2, 3)}
-    client = webtest.TestApp(app, visitor.extra_environ)
-
-    def asks(of: int, method: str = "PATCH", content: str = "") -> Callable[[], Any]:
-        body = {"content": content, "edit_token": tokens[of]}
-        send = client.patch_json if method == "PATCH" else client.delete_json
-        return lambda: send(f"/comments/{of}", body, expect_errors=True)
-
-    texts = [f"text {n} " * (n + 1) for n in range(8)]
-    edits = at_once([asks(1, "PATCH", text) for text in texts])
-    assert [reply.json["comment"]["content"] for reply in edits] == [t.strip() for t in texts]
-    shown = visitor.listing(sort="oldest")["comments"][0]
-    assert shown | {"status": "visible"} in [reply.json["comment"] for reply in edits]
-    deletions = at_once([asks(2, "DELETE") for _ in range(8)])
-    assert Counter(reply.status_int for reply in deletions) == {200: 1, 404: 7}
-    mixed = at_once([asks(3, ("PATCH", "DELETE")[n == 5], f"{n}") for n in range(8)])
-    assert {reply.status_int for reply in mixed} <= {200, 404}
-    assert mixed[5].status_int == 200
-    listing = visitor.listing()
-    assert (listing["total"], [c["id"] for c in listing["comments"]]) == (1, [1])
-    left = sql(app, "SELECT DISTINCT content || html || nickname FROM comment WHERE id > 1")
-    assert left == [("",)]

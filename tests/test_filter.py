@@ -2,7 +2,6 @@
 what it says and keeps of that."""
 
 import html
-import math
 import shutil
 import sqlite3
 import sys
@@ -10,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -27,23 +25,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import OWNER, Judge, block, change, do, judge, new_admin, new_owner, queue, rows
-from test_comments import at_once, solved
+from test_comments import solved
 from test_import import Said, wordpress
 from test_moderation import edit, held, settled, shown
 from test_openapi import Town, fields, forms
 
-from commentd import (
-    App,
-    Config,
-    Places,
-    badness,
-    chi_squared,
-    main,
-    make_app,
-    safe_html,
-    spam_score,
-    tokens_of,
-)
+from commentd import App, Config, Places, main, make_app, safe_html
 
 owner, visitor = test_admin.owner, test_admin.visitor
 town, again = test_openapi.town, test_openapi.again
@@ -62,10 +49,10 @@ def settings() -> dict[str, Any]:
 
 
 def words(text: str, nickname: str = "", website: str = "") -> set[str]:
-    """What a comment is known by, but for the number of its links."""
-    terms = tokens_of(nickname, website, safe_html(text))
+    """What a comment is known by."""
+    terms = inside.terms_of(nickname, website, safe_html(text))
     assert len({*terms}) == len(terms)
-    return {term for term in terms if not term.startswith("links:")}
+    return {*terms}
 
 
 WORDS = {
@@ -106,92 +93,45 @@ WORDS = {
 
 def test_words_are_read_however_they_are_spelt_and_pairs_where_no_blanks_part_them() -> None:
     for text, expected in WORDS.items():
-        assert words(text) == {*expected.split()}, text
+        found = {term for term in words(text) if not term.startswith("links:")}
+        assert found == {*expected.split()}, text
     assert words("hi", "Casino 加微信", "https://www.shop.example/x") == {
-        *("hi", "name:casino", "name:加微", "name:微信"),
+        *("hi", "name:casino", "name:加微", "name:微信", "links:1"),
         *("link:www.shop.example", "link:shop.example"),
     }
-
-
-def test_what_is_said_of_a_host_is_short_and_turns_no_line_around() -> None:
-    for host in (".".join(["a" * 60] * 4), "e\u202evil.example"):
-        links = {term for term in words(f"http://{host}/") if term.startswith("link:")}
-        assert 0 < max(map(len, links)) <= 85
-        assert "\u202e" not in "".join(links)
-
-
-def test_links_are_counted_up_to_five() -> None:
     for links in range(8):
-        text = "<a " + " ".join(f"https://{n}.example" for n in range(links))
-        for website in ("", "https://x.example"):
-            terms = tokens_of("", website, safe_html(text))
-            count = min(5, links + bool(website))
-            assert [term for term in terms if term.startswith("links:")] == [f"links:{count}"]
+        text = " ".join(f"https://{n}.example" for n in range(links))
+        assert f"links:{min(5, links)}" in words(text)
+    for host in (".".join(["a" * 60] * 4), "e\u202evil.example"):
+        named = [term for term in words(f"http://{host}/") if term.startswith("link:")]
+        assert 0 < max(map(len, named)) <= 85
+        assert "\u202e" not in "".join(named)
 
 
-@given(text=st.text(max_size=200), name=st.text(max_size=30))
-def test_anything_that_is_written_is_read(text: str, name: str) -> None:
-    terms = tokens_of(name, "", safe_html(text))
-    assert terms == [*dict.fromkeys(terms)]
-    assert all(term and term == term.strip() for term in terms)
-
-
-# The figures
-
-
-def test_a_word_is_as_bad_as_robinson_has_it() -> None:
-    cases = [
-        ((0, 0), (10, 10), 0.5),
-        ((0, 1), (10, 10), 1.225 / 1.45),
-        ((1, 0), (10, 10), 0.225 / 1.45),
-        ((1, 1), (10, 10), 0.5),
-        ((10, 1), (100, 10), 0.5),  # as often in each, though not of each
-        ((1, 3), (10, 10), (0.225 + 4 * 0.75) / 4.45),
-        ((0, 9), (0, 9), 9.225 / 9.45),
-        ((9, 0), (9, 0), 0.225 / 9.45),
-    ]
-    for seen, all, figure in cases:
-        assert badness(seen, all) == pytest.approx(figure)
-
-
-@given(st.tuples(*[st.integers(0, 10**9)] * 2), st.tuples(*[st.integers(5, 10**9)] * 2))
-def test_no_word_is_certain(seen: tuple[int, int], all: tuple[int, int]) -> None:
-    """Else one would have an infinite logarithm. The counts may be wrong: words are forgotten."""
-    assert 0 < badness(seen, all) < 1
-
-
-def test_chi_squared_is_that_of_the_tables() -> None:
-    """The 5 % (and 50 %, 99 %) points that each book of statistics has."""
-    points = {0.05: {2: 5.991465, 4: 9.487729, 10: 18.307038, 20: 31.410433, 30: 43.772972}}
-    points[0.05] |= {50: 67.504807, 100: 124.342113}
-    points |= {0.5: {2: 1.386294}, 0.99: {10: 2.558212, 100: 70.064895}}
-    for share, cases in points.items():
-        for freedom, x in cases.items():
-            assert chi_squared(x, freedom // 2) == pytest.approx(share, rel=1e-5)
-
-
-CLUE = st.floats(1e-12, 1 - 1e-12)
-SOME = st.lists(CLUE, max_size=150)
-
-
-@given(SOME, CLUE)
-def test_a_score_lies_between_its_bounds_and_one_more_bad_word_makes_nothing_better(
-    clues: list[float], clue: float
+def test_words_are_as_bad_as_they_were_seen_and_many_extreme_ones_do_not_overflow(
+    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
-    score = spam_score(clues)
-    assert 0 <= score <= 1
-    assert score + spam_score(1 - clue for clue in clues) == pytest.approx(1, abs=1e-6)
-    worse = [max(0.5, clue), *clues]
-    assert spam_score(worse) >= spam_score([0.5, *clues]) - 1e-9
-
-
-def test_few_clues_say_little_and_many_extreme_ones_do_not_overflow() -> None:
-    assert spam_score([]) == pytest.approx(0.5)
-    assert 0.5 < spam_score([0.99]) < 0.9 < spam_score([0.99] * 3)
-    assert spam_score([math.nextafter(1, 0)] * 150) == pytest.approx(1)
-    for least in (1e-12, 1e-300):
-        assert spam_score([least] * 150) == pytest.approx(0)
-    assert spam_score([1 - 1e-9] * 75 + [1e-9] * 75) == pytest.approx(0.5)
+    bad, good = ([f"{kind}{n}" for n in range(70)] for kind in ("bad", "good"))
+    learn = "INSERT INTO token VALUES (?, ?, ?, 1)"
+    seen = {"once": (0, 1), "thrice": (1, 3), "never": (1, 0)}
+    seen |= dict.fromkeys(bad, (0, 10**9)) | dict.fromkeys(good, (10**9, 0))
+    db.execute(learn, (0, 10, 10))
+    for term, (fine, spam) in seen.items():
+        db.execute(learn, (inside.term_number(app, term), fine, spam))
+    for text, least, most in (
+        ("once", 0.6, 0.9),  # a single word says little
+        ("once thrice never", 0.5, 0.7),
+        (" ".join(bad), 0.99, 1),
+        (" ".join(good), 0, 0.01),
+        (" ".join([*bad, *good]), 0.49, 0.51),
+    ):
+        judge(owner, [say(visitor, text)], "waiting")
+        assert least <= queue(owner)["comments"][0]["spam"]["score"] <= most, text
+        terms = queue(owner)["comments"][0]["spam"]["tokens"]
+        if text == "once thrice never":  # as Robinson has it
+            found = {each["token"]: each["score"] for each in terms}
+            expected = {"once": 1.225 / 1.45, "thrice": 3.225 / 4.45, "never": 0.225 / 1.45}
+            assert found == pytest.approx(expected, abs=0.01)
 
 
 # How it learns
@@ -208,7 +148,7 @@ def recount(app: App, db: sqlite3.Connection) -> Counts:
     known: dict[str, Counter[int]] = {"ham": Counter(), "spam": Counter()}
     sql = "SELECT learnt, nickname, website, html FROM comment WHERE learnt <> ''"
     for kind, *said in rows(db, sql):
-        known[kind].update([0, *(inside.term_number(app, term) for term in tokens_of(*said))])
+        known[kind].update([0, *(inside.term_number(app, term) for term in inside.terms_of(*said))])
     terms = known["ham"] | known["spam"]
     return {each: [known["ham"][each], known["spam"][each]] for each in terms}
 
@@ -262,59 +202,28 @@ def test_each_way_to_approve_and_to_mark_as_spam_teaches_and_its_undo_takes_that
             assert rows(db, "SELECT * FROM token ORDER BY hash") == before
 
 
-def test_to_approve_what_is_visible_teaches_it_and_so_does_a_reply(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    number = say(visitor, "Words")
-    judge(owner, [number], "visible")
-    assert (learnt(owner), figures(owner)) == ({number: "ham"}, (1, 0, False))
-    assert all(seen == [1, 0] for seen in counts(db).values())
-    other = say(visitor, "Does it scale?")
-    judge(owner, [other], "waiting")
-    do(owner, "reply", parent_id=other, content="It does.")
-    assert learnt(owner) == {number: "ham", other: "ham", other + 1: ""}
-
-
-def test_to_delete_or_to_pin_teaches_nothing_and_forgets_no_spam(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_to_reply_teaches_and_to_delete_or_to_pin_does_not(owner: Judge, visitor: Visitor) -> None:
     gone, top = say(visitor, "Off topic"), say(visitor, "On topic")
     judge(owner, [gone], "deleted")
     do(owner, "comments", ids=[top], pinned=True)
-    assert (learnt(owner), counts(db)) == ({gone: "", top: ""}, {})
+    assert learnt(owner) == {gone: "", top: ""}
     judge(owner, [gone], "spam")
     judge(owner, [gone], "deleted")
-    assert learnt(owner)[gone] == "spam"
-    assert counts(db) == recount(visitor.served, db)
+    judge(owner, [top], "waiting")
+    do(owner, "reply", parent_id=top, content="It is.")
+    assert learnt(owner) == {gone: "spam", top: "ham", top + 1: ""}
 
 
-def test_what_was_good_and_is_deleted_is_forgotten_and_its_undo_teaches_it_again(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    older, newer = say(visitor, "Casino one"), say(visitor, "Casino two")
-    judge(owner, [newer], "spam")  # with which the other is learnt, unseen
-    judge(owner, [older], "deleted")
-    assert learnt(owner) == {older: "", newer: "spam"}
-    assert counts(db) == recount(visitor.served, db)
-    judge(owner, [older], "visible")
-    assert learnt(owner) == {older: "ham", newer: "spam"}
-
-
-def test_the_author_of_spam_cannot_make_it_forget(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_the_author_of_spam_cannot_make_it_forget(owner: Judge, visitor: Visitor) -> None:
     said = visitor.say("Casino bonus")
     judge(owner, [1], "spam")
-    known = counts(db)
     edit(visitor, said, "Thank you")
-    assert (learnt(owner), counts(db)) == ({1: ""}, known)
+    assert (learnt(owner), figures(owner)) == ({1: ""}, (0, 1, False))
     judge(owner, [1], "visible")  # another text than the one that was spam
     assert figures(owner) == (1, 1, False)
 
 
-def test_with_spam_the_oldest_that_readers_see_is_learnt_as_good(
-    owner: Judge, visitor: Visitor
-) -> None:
+def test_with_spam_the_oldest_shown_is_learnt_as_good(owner: Judge, visitor: Visitor) -> None:
     hidden, first, second, third, bad, worse = (say(visitor, f"No {n}") for n in range(6))
     judge(owner, [hidden], "waiting")
     judge(owner, [second], "visible")
@@ -326,31 +235,7 @@ def test_with_spam_the_oldest_that_readers_see_is_learnt_as_good(
     assert figures(owner) == (2, 2, False)
 
 
-def test_with_what_is_good_nothing_else_is_learnt(owner: Judge, visitor: Visitor) -> None:
-    bad, worse, good = (say(visitor, f"No {n}") for n in range(3))
-    judge(owner, [bad, worse], "spam")
-    other = say(visitor, "No 3")
-    assert learnt(owner) == {bad: "spam", worse: "spam", good: "ham", other: ""}
-    judge(owner, [good], "spam")
-    judge(owner, [other], "waiting")
-    last = say(visitor, "No 4")
-    judge(owner, [other], "visible")  # three are bad, one is good
-    assert learnt(owner) == {**dict.fromkeys((bad, worse, good), "spam"), other: "ham", last: ""}
-
-
-def test_of_many_clicks_at_once_one_teaches(
-    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    number = say(visitor, "Casino")
-    desk = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
-    desk.authorization = owner.authorization
-    form = {"ids": [number], "status": "spam"}
-    at_once([lambda: desk.post_json("/admin/comments", form) for _ in range(8)])
-    assert counts(db) == recount(app, db)
-    assert counts(db)[0] == [0, 1]
-
-
-def test_spam_that_was_learnt_as_good_unseen_is_learnt_anew_and_what_is_shown_again_forgotten(
+def test_spam_that_was_learnt_as_good_unseen_is_learnt_anew(
     owner: Judge, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     older, newer = say(visitor, "Casino one"), say(visitor, "Casino two")
@@ -374,7 +259,7 @@ def test_what_a_block_met_is_learnt_when_it_is_judged_only(owner: Judge, visitor
     assert learnt(owner) == {one: "spam", other: "ham"}
 
 
-def test_an_edit_and_the_owners_correction_make_it_forget_what_stood_there(
+def test_an_edit_or_a_correction_makes_it_forget_what_stood_there(
     owner: Judge, visitor: Visitor, db: sqlite3.Connection
 ) -> None:
     said = visitor.say("Words")
@@ -384,7 +269,7 @@ def test_an_edit_and_the_owners_correction_make_it_forget_what_stood_there(
     for what in ("content", "nickname", "website"):
         judge(owner, [1], "visible")
         judge(owner, [1], "spam")
-        assert counts(db) == recount(visitor.served, db) != {}
+        assert figures(owner) == (0, 1, False)
         change(owner, "comments/1", **{what: "https://other.example"})
         assert (learnt(owner), counts(db)) == ({1: ""}, {}), what
 
@@ -428,7 +313,6 @@ def test_after_any_judgements_it_knows_what_stands_and_when_all_are_undone_nothi
 
 # What it holds
 
-
 SPAM = [
     "Best online casino, free bonus at https://casino-1.example",
     "Win real money: casino bonus without deposit https://casino-2.example",
@@ -441,7 +325,6 @@ SPAM = [
     "澳门赌场上线，首存送彩金，加微信领取",
     "代开发票，加微信 vx1234，价格优惠",
 ]
-
 
 GOOD = [
     "Thank you, the part about locks and backups helped me a lot.",
@@ -456,7 +339,6 @@ GOOD = [
     "请问支持从旧博客导入文章评论吗？",
 ]
 
-
 NEW_SPAM = {
     "Free casino bonus for you: https://casino-9.example": "casino",
     "Casino spins and bonus, win real money": "casino",
@@ -464,7 +346,6 @@ NEW_SPAM = {
     "加-微-信 vx8899，日 赚 五 百": "微信",
     "刷单兼职，加微信领取红包": "微信",
 }
-
 
 NEW_GOOD = [
     "Thank you! How do I restore a backup?",
@@ -514,17 +395,12 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
     assert figures(owner) == (10, 10, True)
     for text, reason in NEW_SPAM.items():
         said = visitor.say(text, nickname="Lu")["comment"]
-        assert said["status"] == "waiting", text
         status, why = held(owner)
-        assert status == "waiting"
+        assert said["status"] == status == "waiting", text
         score, named = why.removeprefix("learnt: ").split(" ", 1)
         assert 0.9 <= float(score) <= 1
         assert reason in named.split(", ")
         assert 1 <= len(named.split(", ")) <= 5
-        terms = queue(owner)["comments"][0]["spam"]["tokens"]
-        scores = {each["token"]: each["score"] for each in terms}
-        for word in named.split(", "):
-            assert max(scores.get(kind + word, 0) for kind in ("", "name:", "link:")) > 0.5
         assert said["id"] not in shown(visitor)
         # Readers and authors are told nothing of it.
         for public in (said, *visitor.listing(limit=100)["comments"]):
@@ -579,7 +455,9 @@ def test_it_is_off_until_it_knows_twenty_with_five_of_each(
 def test_the_owner_reads_the_score_and_the_words_that_made_it(
     taught: None, owner: Judge, visitor: Visitor
 ) -> None:
-    judge(owner, [say(visitor, "Casino bonus: thank you, 加微信", nickname="Lu")], "waiting")
+    for status in ("visible", "spam"):
+        judge(owner, [say(visitor, "Both", nickname="Lu")], status)
+    judge(owner, [say(visitor, "Both: casino bonus, thank you, 加微信", nickname="Lu")], "waiting")
     opinion = queue(owner)["comments"][0]["spam"]
     assert {*opinion} == {"score", "tokens"}
     assert 0 <= opinion["score"] <= 1
@@ -590,24 +468,12 @@ def test_the_owner_reads_the_score_and_the_words_that_made_it(
     assert far == sorted(far, reverse=True)
     assert len(found) <= 10
     assert min(far) >= 0.1
-    assert {"lu", "name:lu"}.isdisjoint(found)
+    assert {"both", "lu", "name:lu"}.isdisjoint(found)  # which say neither
     # What only might be spam passes.
     number = say(visitor, "Real questions", nickname="Lu")
     assert held(owner) == ("visible", "")
     judge(owner, [number], "waiting")
     assert 0.6 < queue(owner)["comments"][0]["spam"]["score"] < 0.9
-
-
-def test_words_that_say_neither_are_not_named(taught: None, owner: Judge, visitor: Visitor) -> None:
-    for status in ("visible", "spam"):
-        judge(owner, [say(visitor, "Both", nickname="Lu")], status)
-    judge(owner, [say(visitor, "Both, thank, casino", nickname="Lu")], "waiting")
-    found = {each["token"] for each in queue(owner)["comments"][0]["spam"]["tokens"]}
-    assert found >= {"thank", "casino"}
-    assert {"both", "name:lu"}.isdisjoint(found)
-    judge(owner, [say(visitor, "Thank you, casino bonus, win real money", nickname="Lu")], "spam")
-    say(visitor, "Thank you: casino bonus, win real money", nickname="Lu")
-    assert held(owner)[1].split(" ", 2)[2] == "bonus, casino, money, real, win"
     say(visitor, "Casino bonus: https://new.example", nickname="Max")
     assert held(owner)[1].split(" ", 2)[2] == "bonus, casino"  # and nothing of its one link
 
@@ -628,26 +494,21 @@ def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
 
 @settled(moderation_hold="all")
 def test_where_all_wait_the_queue_has_its_opinion_too_and_a_block_counts_more(
-    taught: None, owner: Judge, visitor: Visitor
+    taught: None, owner: Judge, visitor: Visitor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for text, verdict in ((next(iter(NEW_SPAM)), True), (NEW_GOOD[0], False)):
+    bad = next(iter(NEW_SPAM))
+    for text, is_bad in ((bad, True), (NEW_GOOD[0], False)):
         say(visitor, text, nickname="Lu")
         assert held(owner)[0] == "waiting"
-        assert (queue(owner)["comments"][0]["spam"]["score"] >= 0.9) == verdict
+        assert (queue(owner)["comments"][0]["spam"]["score"] >= 0.9) == is_bad
     block(owner, "word", "casino")
-    say(visitor, next(iter(NEW_SPAM)), nickname="Max")
+    say(visitor, bad, nickname="Max")
     assert held(owner) == ("spam", "block: casino")
-    assert queue(owner)["comments"][0]["spam"]["score"] >= 0.9
-
-
-def test_what_is_imported_is_not_held(
-    taught: None, owner: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = next(iter(NEW_SPAM))
-    (tmp_path / "export").write_bytes(wordpress([Said("1", START - DAY, text=text)]))
+    # What is imported is not held.
+    (tmp_path / "export").write_bytes(wordpress([Said("1", START - DAY, text=bad)]))
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", inside.database_path(owner.served))
     assert main(["import", str(tmp_path / "export")]) == 0
-    (newest,) = [each for each in queue(owner)["comments"] if text.split(":")[0] in each["content"]]
+    newest = max(queue(owner)["comments"], key=lambda each: each["id"])
     assert (newest["status"], newest["learnt"]) == ("visible", "")
 
 
@@ -690,17 +551,6 @@ def test_what_it_learnt_outlives_the_comments_and_holds_no_word_of_them(
     assert {type(each) for row in rows(db, "SELECT * FROM token") for each in row} == {int}
     said = visitor.say(next(iter(NEW_SPAM)), nickname="Lu")
     assert said["comment"]["status"] == "waiting"
-
-
-def test_what_a_word_is_known_as_differs_in_two_services(
-    app: App, config: Config, outside: Outside, tmp_path: Path
-) -> None:
-    path = str(tmp_path / "other.db")
-    with closing(make_app(replace(config, database_path=path), outside.world, rounds=1)) as other:
-        both = product((app, other), ("x", "name:x"))
-        found = {inside.term_number(*each) for each in both}
-    assert len(found) == 4
-    assert all(-(2**63) <= number < 2**63 for number in found)
 
 
 def test_it_keeps_the_words_that_were_learnt_last_and_how_many_comments_there_were(
@@ -754,32 +604,23 @@ READING: dict[CodeType, str] = {
 }
 
 
-class Watched:
-    """What ran of what takes long, and what of it while others could not write, as the interpreter
-    saw it."""
-
-    def __init__(self, app: App) -> None:
-        self.other = sqlite3.connect(inside.database_path(app), isolation_level=None, timeout=0)
-        self.ran: set[str] = set()
-        self.kept_others: set[str] = set()
-
-    def see(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and (name := READING.get(frame.f_code)):
-            self.ran.add(name)
-            try:
-                self.other.execute("BEGIN IMMEDIATE")
-                self.other.execute("ROLLBACK")
-            except sqlite3.OperationalError:
-                self.kept_others.add(name)
-
-
 @contextmanager
-def watched(app: App) -> Iterator[Watched]:
-    seen = Watched(app)
-    with closing(seen.other):
-        sys.setprofile(seen.see)
+def watched(app: App) -> Iterator[set[str]]:
+    """What ran of what takes long, as the interpreter saw it; meanwhile others can write."""
+    ran: set[str] = set()
+    with closing(
+        sqlite3.connect(inside.database_path(app), isolation_level=None, timeout=0)
+    ) as other:
+
+        def see(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call" and (name := READING.get(frame.f_code)):
+                ran.add(name)
+                other.execute("BEGIN IMMEDIATE")
+                other.execute("ROLLBACK")
+
+        sys.setprofile(see)
         try:
-            yield seen
+            yield ran
         finally:
             sys.setprofile(None)
 
@@ -795,20 +636,16 @@ def test_no_route_keeps_others_from_writing_while_it_reads_a_text(
             good = town.values(label, fields(form, whole=True))
             with watched(app) as seen:
                 assert town.ask(label, {}, good).status_int == 200, label
-            assert seen.kept_others == set(), label
-            ran |= seen.ran
+            ran |= seen
     again()
     link = inside.moderation_link(app, 1, "spam", OWNER)
-    with watched(app) as seen:
+    with watched(app):
         Judge(app).post(link)
-    assert seen.kept_others == set()
     assert ran == {*READING.values()}
 
 
 @WITH_CAPTCHA
-def test_for_who_is_beyond_a_limit_no_text_is_read(
-    app: App, owner: Judge, outside: Outside
-) -> None:
+def test_for_who_is_beyond_a_limit_no_text_is_read(app: App) -> None:
     guest = Judge(app)
     tokens = [solved(guest) for _ in range(5)]
     said = [guest.say(f"number {n}", captcha_token=token) for n, token in enumerate(tokens)]
@@ -819,15 +656,7 @@ def test_for_who_is_beyond_a_limit_no_text_is_read(
         guest.patch_json("/comments/1", form, status=429)
         # A retry is not beyond it, but was read before.
         assert guest.say("number 0", captcha_token=tokens[0]) == said[0]
-    assert seen.ran == set()
-    outside.time += MINUTE
-    for number in range(19):
-        guest.post_json("/page/like", {"page_url": f"/{number}/"})
-        outside.time += MINUTE
-    with watched(app) as seen:
-        guest.say("a new page", page_url="/21/", captcha_token=spare, status=429)
-    assert seen.ran == set()
-    guest.say("a known page", captcha_token=spare)
+    assert seen == set()
 
 
 def late_client(app: App, act: Callable[[], object]) -> webtest.TestApp:
@@ -859,29 +688,6 @@ def test_what_is_edited_just_before_it_is_judged_is_read_again(
         assert counts(db) == known
         way(owner, visitor, number, "visible")
         assert counts(db) == recount(app, db) != known
-
-
-def test_spam_is_marked_though_the_good_one_beside_it_was_just_edited(
-    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    good = visitor.say("Good words")
-    bad = say(visitor, "Casino")
-    late = late_client(app, lambda: edit(visitor, good, "Better words"))
-    late.authorization = owner.authorization
-    late.post_json("/admin/comments", {"ids": [bad], "status": "spam"})
-    assert learnt(owner) == {1: "", bad: "spam"}
-    assert counts(db) == recount(app, db)
-
-
-def test_of_two_edits_in_one_moment_the_filter_keeps_neither(
-    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    said = visitor.say("Words")
-    judge(owner, [1], "visible")
-    late = late_client(app, lambda: edit(visitor, said, "Others"))
-    late.patch_json("/comments/1", {"content": "Last", "edit_token": said["edit_token"]})
-    assert visitor.listing()["comments"][0]["content"] == "Last"
-    assert (learnt(owner), counts(db)) == ({1: ""}, {})
 
 
 Act = Callable[[Judge, Visitor, str], object]
@@ -922,9 +728,7 @@ def test_what_became_wrong_while_a_comment_was_made_ready_is_refused(
 
 
 @WITH_CAPTCHA
-def test_of_a_double_click_that_is_made_ready_twice_one_comment_comes(
-    app: App, owner: Judge
-) -> None:
+def test_of_a_double_click_made_ready_twice_one_comment_comes(app: App, owner: Judge) -> None:
     guest = Judge(app)
     said: list[Any] = []
     form = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": solved(guest)}

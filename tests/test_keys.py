@@ -8,11 +8,10 @@ import hmac
 import json
 import re
 import secrets
-import sqlite3
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import altcha
@@ -20,7 +19,7 @@ import inside
 import pytest
 import webtest
 from conftest import PAGE, START, Outside, Visitor, dump
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from commentd import App, Config, World, make_app
@@ -37,12 +36,6 @@ REQUESTS: dict[str, dict[str, Any]] = {
 with_altcha = pytest.mark.parametrize("settings", [ALTCHA], ids=["altcha"])
 unlimited = pytest.mark.parametrize("settings", [ALTCHA | {"limits_enabled": False}], ids=["free"])
 one_app = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-texts = st.text(max_size=30)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=8,
-)
 
 
 def test_chance_is_that_of_the_system() -> None:
@@ -57,50 +50,14 @@ def is_refused(visitor: Visitor, token: str) -> bool:
     return bool(visitor.get("/me", headers=headers, expect_errors=True).status_int == 401)
 
 
-def base64url(text: bytes) -> bytes:
-    return base64.urlsafe_b64encode(text).rstrip(b"=")
-
-
 @one_app
 @given(st.integers(0, 1), st.data())
-def test_a_token_with_one_changed_letter_is_refused(
-    ann: Visitor, part: int, data: st.DataObject
-) -> None:
+def test_a_token_with_one_change_is_refused(ann: Visitor, part: int, data: st.DataObject) -> None:
     parts = dict([ann.authorization])["Bearer"].split(".")
     at = data.draw(st.integers(0, len(parts[part]) - 1))
     letter = data.draw(st.sampled_from("Aa0-_.=é").filter(lambda c: c != parts[part][at]))
     parts[part] = parts[part][:at] + letter + parts[part][at + 1 :]
     assert is_refused(ann, ".".join(parts))
-
-
-@one_app
-@given(
-    st.dictionaries(st.sampled_from(["id", "exp", "iat", "use", "ver", "x"]), json_values),
-    json_values,
-)
-@example({}, {"alg": "none"})
-def test_no_signed_junk_is_a_token(
-    ann: Visitor, app: App, claims: dict[str, Any], header: Any
-) -> None:
-    first = header if isinstance(header, dict) else {"alg": "HS256", "typ": header}
-    body = b".".join(base64url(json.dumps(part).encode()) for part in (first, claims))
-    signature = base64url(hmac.digest(inside.token_key(app), body, "sha256"))
-    assert is_refused(ann, (body + b"." + signature).decode())
-
-
-def test_no_junk_is_a_token(ann: Visitor) -> None:
-    for junk in (
-        "",
-        "x",
-        "..",
-        "a.b",
-        "a.b.c",
-        "a.b.c.d",
-        "\u00e9.b.c",
-        "x" * 4097,
-        "a" * 9 + "..",
-    ):
-        assert is_refused(ann, junk), junk
 
 
 # The proof of work
@@ -124,28 +81,25 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
 
 @pytest.mark.slow
 @unlimited
-def test_what_the_oracle_solves_passes_here_and_there(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outside) -> None:
     outside.time = int(time.time())  # the oracle has the real clock
     key = hmac.digest(inside.token_key(app), b"captcha", "sha256")
-    for number in range(5):
+    for number in range(3):
         payload = solved(visitor)
         assert 20_000 <= payload["solution"]["counter"] <= 150_000, "nobody works longer"
         assert altcha.verify_solution(packed(payload), key).verified
         assert not altcha.verify_solution(packed(payload), inside.token_key(app)).verified
         comment(visitor, payload, text=str(number))
+
+    def made(secret: bytes, **more: Any) -> str:
+        """What somebody solved who made the challenge themselves."""
+        there = {"counter": 321, "expires_at": outside.time + HOUR, "hmac_secret": secret, **more}
+        challenge = altcha.create_challenge("SHA-256", 1, **there)
+        return str(altcha.Payload(challenge, altcha.solve_challenge(challenge)).to_base64())
+
     for more in ({}, {"data": {"a": "b"}}, {"key_prefix_length": 3}):
-        made = altcha.create_challenge(
-            "SHA-256", 1, counter=321, expires_at=outside.time + HOUR, hmac_secret=key, **more
-        )
-        token = altcha.Payload(made, altcha.solve_challenge(made)).to_base64()
-        visitor.say(f"made with {more}", captcha_token=token)
-    foreign = altcha.create_challenge(
-        "SHA-256", 1, counter=321, expires_at=outside.time + HOUR, hmac_secret=b"x" * 32
-    )
-    token = altcha.Payload(foreign, altcha.solve_challenge(foreign)).to_base64()
-    assert visitor.say("of others", captcha_token=token, status=403) == CAPTCHA_FAILED
+        visitor.say(f"made with {more}", captcha_token=made(key, **more))
+    assert visitor.say("of others", captcha_token=made(b"x" * 32), status=403) == CAPTCHA_FAILED
 
 
 @with_altcha
@@ -163,10 +117,6 @@ def test_a_challenge_is_in_the_wire_format_and_for_one_reader(visitor: Visitor) 
     }  # fmt: skip
 
 
-def test_without_a_captcha_there_is_nothing_to_solve(visitor: Visitor) -> None:
-    assert visitor.get("/captcha").json == {"provider": "none"}
-
-
 @unlimited
 def test_without_the_work_there_is_no_solution(visitor: Visitor) -> None:
     payload = solved(visitor)
@@ -176,6 +126,8 @@ def test_without_the_work_there_is_no_solution(visitor: Visitor) -> None:
         derived = hashlib.sha256(begin + counter.to_bytes(4)).hexdigest()
         guess = {"counter": counter, "derivedKey": derived}
         assert comment(visitor, payload | {"solution": guess}, 403) == CAPTCHA_FAILED
+    for path, new in CHANGES:
+        comment(visitor, changed(payload, path, new), 403)
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -198,37 +150,27 @@ CHANGES: list[tuple[tuple[str, ...], Any]] = [
     (("challenge", "parameters", "expiresAt"), START * 2),
     (("challenge", "parameters", "keyPrefix"), ""),
     (("challenge", "parameters", "keyLength"), 32.0),
-    (("challenge", "signature"), "é"),
-    (("challenge", "signature"), "\ud800"),
-    (("solution", "counter"), 2**32),
-    (("solution", "counter"), -1),
-    (("solution", "counter"), True),
-    (("solution", "counter"), 10**300),
+    *((("challenge", "signature"), odd) for odd in ("é", "\ud800")),
+    *((("solution", "counter"), odd) for odd in (2**32, -1, True, 10**300)),
     (("solution", "derivedKey"), None),
-    ((), []),
-    ((), None),
+    *(((), odd) for odd in ([], None)),
 ]
 
 
 @pytest.mark.slow
 @unlimited
-@one_app
-@given(st.data())
-def test_a_solution_with_anything_changed_is_refused(visitor: Visitor, data: st.DataObject) -> None:
+def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
     payload = solved(visitor)
     ways = [path for path in places(payload) if path[-1:] not in [("time",), ("provider",)]]
-    path = data.draw(st.sampled_from(ways))
-    new = data.draw(json_values | st.sampled_from([..., 0, "00", 2**31]))
-    sent = changed(payload, path, new) if path or new is not ... else {}
-    assume(packed(sent) != packed(payload))
-    comment(visitor, sent, 403)
-
-
-@unlimited
-def test_a_solution_of_odd_values_is_refused(visitor: Visitor) -> None:
-    payload = solved(visitor)
-    for path, new in CHANGES:
-        comment(visitor, changed(payload, path, new), 403)
+    odd: list[Any] = [..., None, 0, True, -1, 1.5, 2**31, "", "00", "x", [], {}, {"a": 1}]
+    client = webtest.TestApp(visitor.served)
+    for path, new in product(ways, odd):
+        sent = changed(payload, path, new) if path or new is not ... else {}
+        body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": packed(sent)}
+        if packed(sent) != packed(payload):
+            told = client.post_json("/comments", body, status=403).json
+            assert told == CAPTCHA_FAILED, (path, new)
+    comment(visitor, payload)
 
 
 @with_altcha
@@ -246,19 +188,23 @@ def test_a_client_gets_a_hundred_and_twenty_challenges_a_minute(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     outside.time = START // 60 * 60
+    before = dump(inside.database_path(app))
     for _ in range(120):
-        visitor.get("/captcha")
-    refused = visitor.get("/captcha", status=429)
-    assert refused.json["code"] == "too_many"
-    assert int(refused.headers["Retry-After"]) <= 60
+        webtest.TestApp(app, extra_environ=visitor.extra_environ).get("/captcha")
+    late = visitor.get("/captcha", status=429)
+    assert late.json["code"] == "too_many"
+    assert int(late.headers["Retry-After"]) <= 60
     Visitor(app, "203.0.113.8").get("/captcha")
     outside.time += 60
     visitor.get("/captcha")
+    # What nobody solves leaves no row.
+    assert dump(inside.database_path(app)) == before
+    assert inside.sql(app, "SELECT count(*) FROM spent_captcha") == [(0,)]
 
 
 @with_altcha
 @pytest.mark.parametrize("path", REQUESTS)
-def test_each_request_needs_a_captcha_of_its_own(
+def test_each_request_needs_its_own_captcha(
     app: App, visitor: Visitor, outside: Outside, path: str
 ) -> None:
     done = 401 if path == "/auth/login" else 200
@@ -280,50 +226,20 @@ def test_each_request_needs_a_captcha_of_its_own(
     assert refused.json == CAPTCHA_FAILED
 
 
-@unlimited
-@pytest.mark.parametrize("path", REQUESTS)
-def test_of_eight_uses_at_once_one_passes(app: App, visitor: Visitor, path: str) -> None:
-    token = packed(solved(visitor))
-    own = {"/comments": "content"}.get(path, "email")
-
-    def use(number: int) -> int:
-        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
-        fields = REQUESTS[path] | {own: f"n{number}@example.com", "captcha_token": token}
-        return int(client.post_json(path, fields, expect_errors=True).status_int)
-
-    with ThreadPoolExecutor(8) as pool:
-        found = sorted(pool.map(use, range(8)))
-    assert found == sorted([401 if path == "/auth/login" else 200] + [403] * 7)
-
-
 @with_altcha
-def test_what_is_refused_for_another_reason_spends_no_captcha(app: App, visitor: Visitor) -> None:
+def test_what_is_refused_for_another_reason_spends_no_captcha(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
     token = packed(solved(visitor))
     for path, fields in REQUESTS.items():
         for name in fields:
             visitor.post_json(path, fields | {name: "", "captcha_token": token}, status=400)
-    fields = REQUESTS["/auth/register"]
-    assert visitor.post_json("/auth/register", fields | {"captcha_token": token}).json["success"]
-    token = packed(solved(visitor))
-    visitor.post_json("/auth/register", fields | {"captcha_token": token}, status=429)
-    Visitor(app, "192.0.2.1").post_json("/auth/register", fields | {"captcha_token": token})
-
-
-@with_altcha
-def test_a_verification_asks_for_no_captcha(app: App, visitor: Visitor, outside: Outside) -> None:
-    visitor.register(captcha_token=packed(solved(visitor)))
+    visitor.register(captcha_token=token)
     app.deliver()
-    assert visitor.verify(outside.code()) == "验证成功"
-
-
-@with_altcha
-def test_a_challenge_that_nobody_solves_leaves_no_row(visitor: Visitor, app: App) -> None:
-    before = dump(inside.database_path(app))
-    for _ in range(5):
-        visitor.get("/captcha")
-    assert dump(inside.database_path(app)) == before
-    spent = inside.sql(app, "SELECT count(*) FROM spent_captcha")
-    assert spent == [(0,)]
+    token = packed(solved(visitor))
+    visitor.register(captcha_token=token, status=429)
+    Visitor(app, "192.0.2.1").register(captcha_token=token)
+    assert visitor.verify(outside.code()) == "验证成功"  # which asks for none
 
 
 @pytest.mark.parametrize("number", [0, 999_999, 1_000_000, 2**64 - 1])
@@ -334,15 +250,3 @@ def test_a_code_is_always_six_digits(config: Config, outside: Outside, number: i
         app.deliver()
         assert outside.code() == f"{number % 1_000_000:06}"
         Visitor(app).verify(outside.code())
-
-
-def test_every_address_has_a_salt_of_its_own(visitor: Visitor, db: sqlite3.Connection) -> None:
-    for email in (ANN, "bob@example.com"):
-        Visitor(visitor.served, email).register(email)
-    stored = [row[0].split("$") for row in db.execute("SELECT password FROM registration")]
-    assert [kind for kind, *_ in stored] == ["pbkdf2_sha256"] * 2
-    assert len({salt for _, _, salt, _ in stored}) == 2
-    for _, rounds, salt, derived in stored:
-        sha256 = hashlib.sha256(b"Canary-7Q9-passphrase").hexdigest()
-        again = hashlib.pbkdf2_hmac("sha256", sha256.encode(), bytes.fromhex(salt), int(rounds))
-        assert again.hex() == derived

@@ -5,17 +5,13 @@ import itertools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import inside
 import pytest
 import webtest
-from conftest import PAGE, START, Outside, Visitor
-from hypothesis import HealthCheck, example, given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from conftest import PAGE, START, Campaign, Outside, Visitor
 from inside import moderate, sql
 from test_origins import visiting
 
@@ -76,30 +72,23 @@ def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
 # The flat list
 
 
-def test_a_page_without_comments_is_an_empty_list(visitor: Visitor) -> None:
+@pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
+def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
     assert visitor.listing() == {
-        "comments": [], "total": 0, "max_comment_length": 2000, "views": 1, "page_likes": 0,
+        "comments": [], "total": 0, "max_comment_length": 500, "views": 1, "page_likes": 0,
         "page": 1,
     }  # fmt: skip
+    grow(app, [None] * 5)
+    assert ids(visitor.listing(page=2)) == [3, 2]
 
 
 def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]
-    last = visitor.listing(page=2)
-    assert (ids(last), last["total"], last["page"]) == ([2, 1], 8, 2)
-    past = visitor.listing(page=3)
-    assert (past["comments"], past["total"], past["page"]) == ([], 8, 3)
+    for page, found in ((2, [2, 1]), (3, [])):
+        listing = visitor.listing(page=page)
+        assert (ids(listing), listing["total"], listing["page"]) == (found, 8, page)
     assert visitor.listing(page=1_000_000, limit=100)["comments"] == []
-    assert ids(visitor.listing(limit=100)) == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert ids(visitor.listing(limit=1, page=8)) == [1]
-
-
-@pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
-def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
-    grow(app, [None] * 5)
-    listing = visitor.listing(page=2)
-    assert (ids(listing), listing["max_comment_length"]) == ([3, 2], 500)
 
 
 def test_comments_of_one_second_stand_in_the_order_of_their_ids(visitor: Visitor, app: App) -> None:
@@ -113,67 +102,10 @@ def test_comments_of_one_second_stand_in_the_order_of_their_ids(visitor: Visitor
     assert every_page(visitor, 3, sort="likes") == [4, 5, 2, 7, 6, 3, 1]
 
 
-ONCE = ["url", "page", "limit", "sort", "view", "thread", "around"]
-NUMBERS = [
-    "0", "-1", "+1", "1.0", "1e1", "", "x", " 1", "1 ", "1_0", "0x1", "１", "٣", "१", "9" * 19,
-    "9" * 5000, "null", "1;2", "1,2",
-]  # fmt: skip
-
-
-UNFIT: list[dict[str, str]] = [
-    *[{name: bad} for name in ("page", "limit", "thread", "around") for bad in NUMBERS],
-    *({"limit": "101"}, {"page": "1000001"}, {"sort": "likes DESC"}, {"sort": ""}),
-    *({"sort": "hot"}, {"view": "tree"}, {"view": "Flat"}, {"url": ""}),
-    *({"url": "/" + "x" * 2048}, {"url": "/a\0b"}, {"url": "/a\nb"}),
-]
-
-
-def test_what_is_out_of_range_is_refused_by_name(visitor: Visitor) -> None:
-    for query in UNFIT:
-        refused = visitor.get("/comments", {"url": PAGE} | query, status=400).json
-        assert refused["code"].startswith(next(iter(query))), query
-    assert visitor.listing()["views"] == 1
-
-
-def test_each_word_of_the_query_is_given_once(visitor: Visitor) -> None:
-    good = {"url": PAGE, "sort": "oldest", "view": "flat"}
-    for name in ONCE:
-        value = good.get(name, "1")
-        query = [*({"url": PAGE} | {name: value}).items(), (name, value)]
-        assert visitor.get("/comments", query, status=400).json["code"] == f"{name}_invalid"
-
-
-def test_the_page_must_be_named_in_utf8(visitor: Visitor) -> None:
-    for path in ("/comments", "/pages", "/comments?page=1"):
-        assert visitor.get(path, status=400).json["code"] == "url_missing", path
-    for path in ("/comments", "/pages"):
-        for bad in ("%FF", "%C0%AF", "%ED%A0%80", "caf%E9", "%F4%90%80%80"):
-            visitor.get(f"{path}?url=/{bad}", status=400)
-            visitor.get(f"{path}?url=/&x={bad}", status=400)
-
-
-def raw(visitor: Visitor, query: bytes, status: int = 200) -> Any:
-    """A query as it stands on the wire; WSGI gives it as Latin-1 (PEP 3333)."""
-    request = webtest.TestRequest.blank("/comments")
-    request.environ["QUERY_STRING"] = query.decode("latin-1")
-    return visitor.request(request, status=status).json
-
-
-def test_a_query_of_bare_bytes_is_read_as_utf8_or_refused(visitor: Visitor) -> None:
-    visitor.say(page_url="/你好")
-    assert raw(visitor, "url=/你好".encode())["total"] == 1
-    raw(visitor, b"url=/caf\xe9", status=400)
-
-
 def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 3)
     hide(app, 2, status="waiting")
     assert ids(visitor.listing(status="waiting", role="admin", all="1", offset="1")) == [3, 1]
-
-
-def test_a_strange_origin_breaks_nothing(visitor: Visitor) -> None:
-    for origin in ("null", "http://[", "http://a]b", "x", "https://a:b"):
-        visitor.get("/comments", {"url": PAGE}, headers={"Origin": origin})
 
 
 # Threads
@@ -219,43 +151,14 @@ def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) 
             assert "settings" not in visitor.listing()
 
 
-def test_a_tombstone_holds_the_place_of_what_has_visible_replies(
-    visitor: Visitor, app: App
-) -> None:
-    visitor.extra_environ["REMOTE_ADDR"] = "223.5.5.5"
-    visitor.say("root", website="https://ann.example")
-    visitor.post_json("/comment/like", {"id": 1})
-    visitor.say("reply", parent_id=1)
-    sql(app, "UPDATE comment SET edited_at = created_at, pinned = 1 WHERE id = 1")
-    for status in HIDDEN:
-        hide(app, 1, status=status)
-        listing = visitor.listing(view="threads")
-        assert (listing["total"], listing["threads"]) == (1, 1)
-        (stone,) = listing["comments"]
-        (reply,) = stone.pop("replies")
-        assert reply["content"] == "reply"
-        assert {*stone} == {*reply, "deleted", "more_replies"}
-        texts = ("nickname", "content", "ip", "location", "html", "role", "website", "country")
-        assert stone == {
-            "id": 1, "page_url": PAGE, "parent_id": None, "user_id": None, "likes": 0,
-            "created_at": "2026-11-18 19:06:40", "deleted": True, "more_replies": 0,
-            "edited": None, "pinned": False,
-            **dict.fromkeys(texts, ""),
-        }, status  # fmt: skip
-        assert ids(visitor.listing()) == [2]
-        assert visitor.listing()["total"] == 1
-
-
 def test_replies_nest_as_deep_as_they_were_sent(visitor: Visitor, app: App) -> None:
-    last = 300
+    last = 150
     grow(app, [None, *range(1, last)])
     (root,) = visitor.listing(view="threads")["comments"]
-    assert ([r["id"] for r in root["replies"]], root["more_replies"]) == (
-        [*range(2, 102)],
-        last - 101,
-    )
+    assert [reply["id"] for reply in root["replies"]] == [*range(2, 102)]
+    assert root["more_replies"] == last - 101
     hide(app, *range(1, last))
-    listing = visitor.listing(thread=1, page=3, limit=100)
+    listing = visitor.listing(thread=1, page=2, limit=100)
     assert (listing["total"], ids(listing)[-1]) == (1, last)
     hide(app, last)
     assert visitor.listing(view="threads")["comments"] == []
@@ -293,18 +196,13 @@ def test_a_thread_lists_its_replies_and_no_others(visitor: Visitor, app: App) ->
         assert refused == gone, wrong
 
 
-def test_around_finds_the_page_of_a_reply_in_its_thread(visitor: Visitor, app: App) -> None:
-    grow(app, [None, *[1] * 10])
-    for wanted in range(2, 12):
-        assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=3))
-    assert ids(visitor.listing(thread=1, around=1, limit=3)) == [2, 3, 4]
-
-
-def test_around_what_is_not_listed_is_the_first_page(visitor: Visitor, app: App) -> None:
+def test_around_finds_the_page_in_a_thread_and_else_the_first(visitor: Visitor, app: App) -> None:
     assert visitor.listing(around=1, page=3)["page"] == 1
     grow(app, [None, None, None, *[1] * 6])
     grow(app, [None, 10], page_url="/other")
     hide(app, 2, 9)
+    for wanted in range(4, 9):
+        assert wanted in ids(visitor.listing(thread=1, around=wanted, limit=2))
     for query in ({}, {"view": "threads"}, {"thread": 1}):
         for unknown in (2, 9, 10, 11, 99, 2**63 - 1):
             listing = visitor.listing(around=unknown, page=3, limit=2, **query)
@@ -359,9 +257,7 @@ def views(visitor: Visitor, url: str = PAGE) -> int:
     return pages
 
 
-def test_each_first_page_that_is_asked_for_is_a_view(
-    visitor: Visitor, app: App, db: sqlite3.Connection
-) -> None:
+def test_each_look_at_a_page_is_a_view(visitor: Visitor, app: App, db: sqlite3.Connection) -> None:
     rows = "SELECT key, views FROM page ORDER BY key"
     for number in (1, 2, 3):
         assert visitor.listing(view="threads" if number == 2 else "flat")["views"] == number
@@ -378,18 +274,16 @@ def test_each_first_page_that_is_asked_for_is_a_view(
 
 def test_views_are_written_when_the_service_stops(visitor: Visitor, app: App) -> None:
     visitor.listing()
-    app.close()
-    app.close()
+    for _ in range(2):
+        app.close()
     assert sql(app, "SELECT key, views FROM page") == [("/2026/hello", 1)]
 
 
 ROBOTS = [
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-    "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
     "Mozilla/5.0 (compatible; Baiduspider/2.0)",
     "Mozilla/5.0 (compatible; Yahoo! Slurp)",
     "facebookexternalhit/1.1",
-    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; GPTBot/1.0)",
     "Mozilla/5.0 (Linux; Android) AppleWebKit Chrome-Lighthouse",
     "ia_archiver-web.archive.org crawler",
 ]
@@ -430,52 +324,41 @@ def test_a_client_views_sixty_times_a_minute(visitor: Visitor, app: App, outside
     assert visitor.listing()["views"] == 62
 
 
-def test_a_client_begins_twenty_pages_an_hour_by_views(
-    visitor: Visitor, app: App, db: sqlite3.Connection, outside: Outside
-) -> None:
-    def begun() -> int:
-        app.tick()
-        number: int = db.execute("SELECT count(*) FROM page").fetchone()[0]
-        return number
+def begun(app: App) -> int:
+    """How many pages are known."""
+    app.tick()
+    return len(sql(app, "SELECT 1 FROM page"))
 
+
+def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
     for i in range(25):
         visitor.listing(url=f"/{i}")
-    assert begun() == 20
+    assert begun(app) == 20
     visitor.say(page_url="/by-comment", status=429)
     visitor.post_json("/page/like", {"page_url": "/by-like"}, status=429)
     assert views(visitor, "/24") == 0
     assert visitor.listing(url="/3")["views"] == 2
     Visitor(app, "203.0.113.8").listing(url="/24")
-    assert begun() == 21
+    assert begun(app) == 21
     outside.time += 3600
     visitor.listing(url="/by-view")
-    assert begun() == 22
+    assert begun(app) == 22
 
 
-@pytest.mark.parametrize(
-    "headers", [{}, {"X-Forwarded-For": "198.51.100.1"}], ids=["clients", "an unnamed proxy"]
-)
-def test_all_clients_begin_three_hundred_pages_an_hour_by_views_and_likes(
-    app: App, db: sqlite3.Connection, outside: Outside, headers: dict[str, str]
-) -> None:
-    def begun() -> int:
-        app.tick()
-        number: int = db.execute("SELECT count(*) FROM page").fetchone()[0]
-        return number
-
-    for i in range(320):
-        reader = Visitor(app, "127.0.0.1" if headers else f"203.0.113.{i // 20}")
-        if i % 60 == 59:
-            outside.time += 60  # else the same client is refused for its views in a minute
+def test_all_clients_look_at_three_hundred_new_pages_an_hour(app: App, outside: Outside) -> None:
+    inside.use_up(app, "pages", 290)
+    for i in range(20):  # of clients, and behind a proxy that nobody named
+        headers = {"X-Forwarded-For": "198.51.100.1"} if i % 2 else {}
+        reader = Visitor(app, "127.0.0.1" if headers else f"203.0.113.{i}")
         reader.get("/comments", {"url": f"/{i}"}, headers=headers)
-    assert begun() == 300
-    like = {"page_url": "/by-like"}
-    Visitor(app, "203.0.113.99").post_json("/page/like", like, status=429)
-    Visitor(app, "203.0.113.99").say(page_url="/by-comment")
-    assert begun() == 301
+    assert begun(app) == 10
+    other, like = Visitor(app, "203.0.113.99"), {"page_url": "/by-like"}
+    other.post_json("/page/like", like, status=429)
+    other.say(page_url="/by-comment")
+    assert begun(app) == 11
     outside.time += 3600
-    Visitor(app, "203.0.113.99").post_json("/page/like", like)
-    assert begun() == 302
+    other.post_json("/page/like", like)
+    assert begun(app) == 12
 
 
 def test_a_page_that_nobody_uses_is_dropped_after_ninety_days(
@@ -536,154 +419,74 @@ def test_counts_are_asked_for_up_to_a_hundred_pages(visitor: Visitor) -> None:
     pages = visitor.get("/pages", query[:100]).json["pages"]
     assert [page["page_url"] for page in pages] == [url for _, url in query[:100]]
     assert visitor.get("/pages", query, status=400).json["code"] == "url_invalid"
-    for url, code in (
-        ("", "url_missing"),
-        ("/a\0", "url_invalid"),
-        ("/" + "x" * 2048, "url_too_long"),
-    ):
-        among = [("url", "/a"), ("url", url)]
-        assert visitor.get("/pages", among, status=400).json["code"] == code, url
 
 
-def test_lists_and_counts_are_not_limited(visitor: Visitor) -> None:
-    for _ in range(130):
-        visitor.listing()
-        views(visitor)
+def test_lists_and_counts_are_not_limited(app: App) -> None:
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+    for path in ["/comments", "/pages"] * 130:
+        client.get(path, {"url": PAGE}, status=200)
 
 
 # All of it against a simple model
 
-
-@dataclass
-class Known:
-    """A comment as it should be."""
-
-    id: int
-    parent: "Known | None"
-    at: float
-    status: str = "visible"
-    likers: set[int] = field(default_factory=set)
-
-    @property
-    def root(self) -> "Known":
-        return self.parent.root if self.parent else self
-
-
-ORDERS: dict[str, Callable[[Known], Any]] = {
-    "newest": lambda known: (-known.at, -known.id),
-    "oldest": lambda known: (known.at, known.id),
-    "likes": lambda known: (-len(known.likers), -known.at, -known.id),
+ORDERS: dict[str, Callable[[Any], Any]] = {
+    "newest": lambda c: (-c["at"], -c["id"]),
+    "oldest": lambda c: (c["at"], c["id"]),
+    "likes": lambda c: (-c["likes"], -c["at"], -c["id"]),
 }
 
 
-class Walk:
-    """The service and the model, side by side, on a page of their own."""
-
-    def __init__(self, app: App, outside: Outside, url: str) -> None:
-        self.app, self.outside, self.url = app, outside, url
-        self.client = webtest.TestApp(app)
-        self.model: list[Known] = []
-        self.page_likers: set[int] = set()
-
-    def go(self, order: str, one: int, other: int) -> None:
-        known = self.model[one % len(self.model)] if self.model else None
-        if order in ("add", "reply"):
-            self.add(known if order == "reply" else None, other)
-        elif order == "like page":
-            answer = self.like("page", {"page_url": self.url}, self.page_likers, other)
-            assert answer["page_likes"] == len(self.page_likers)
-        elif known and order == "like" and known.status == "visible":
-            answer = self.like("comment", {"id": known.id}, known.likers, other)
-            assert answer["likes"] == len(known.likers)
-        elif known and order == "like":
-            self.client.post_json("/comment/like", {"id": known.id}, status=404)
-        elif known:
-            hide(self.app, known.id, status=order)
-            known.status = order
-
-    def add(self, parent: Known | None, seconds: int) -> None:
-        self.outside.time += seconds % 3
-        refused = parent is not None and parent.status != "visible"
-        body = {"page_url": self.url, "nickname": "A", "content": "hi", "captcha_token": "x"}
-        body |= {"parent_id": parent.id} if parent else {}
-        made = self.client.post_json("/comments", body, status=404 if refused else 200).json
-        if not refused:
-            self.model.append(Known(made["comment"]["id"], parent, self.outside.time))
-
-    def like(self, what: str, body: Any, likers: set[int], number: int) -> Any:
-        liker, undo = number % 4, number % 3 == 0
-        likers.discard(liker) if undo else likers.add(liker)
-        browser = {"User-Agent": f"Browser/{liker}"}
-        form = {**body, "undo": undo}
-        return self.client.post_json(f"/{what}/like", form, headers=browser).json
-
-    def shown(self, known: Known) -> bool:
-        replies = [reply for reply in self.model if reply.parent is known]
-        return known.status == "visible" or any(map(self.shown, replies))
-
-    def expected(self, view: str, sort: str) -> list[Any]:
-        model = sorted(self.model, key=ORDERS[sort])
-        if view == "flat":
-            return [known.id for known in model if known.status == "visible"]
-        replies = sorted(
-            (k for k in self.model if k.parent and self.shown(k)), key=ORDERS["oldest"]
-        )
-        return [
-            (top.id, [reply.id for reply in replies if reply.root is top])
-            for top in model
-            if not top.parent and self.shown(top)
-        ]
-
-    def compare(self) -> None:
-        for view, sort in itertools.product(("flat", "threads"), ORDERS):
-            query = {"url": self.url, "view": view, "sort": sort, "limit": 3}
-            expected = self.expected(view, sort)
-            found: list[Any] = []
-            while stretch := ids(self.client.get("/comments", query).json):
-                found += stretch
-                query["page"] = query.get("page", 1) + 1
-            assert found == expected, query
-            for place, wanted in enumerate(expected):
-                for comment in [wanted] if view == "flat" else [wanted[0], *wanted[1]]:
-                    query |= {"around": comment, "page": 1}
-                    listing = self.client.get("/comments", query).json
-                    assert listing["page"] == place // 3 + 1, query
-        listing = self.client.get("/comments", {"url": self.url, "view": "threads"}).json
-        assert listing["total"] == len(self.expected("flat", "newest"))
-        assert listing["threads"] == len(self.expected("threads", "newest"))
-        assert listing["page_likes"] == len(self.page_likers)
-
-
-ORDERS_GIVEN = st.lists(
-    st.tuples(
-        st.sampled_from(
-            ["add", "reply", "reply", "like", "like page", "visible", "visible", *HIDDEN]
-        ),
-        st.integers(0, 20),
-        st.integers(0, 20),
-    ),
-    min_size=1,
-    max_size=30,
-)
-BELOW_TOMBSTONES = [
-    *(("add", 0, 1), ("reply", 0, 1), ("reply", 1, 1), ("add", 0, 1), ("add", 0, 1)),
-    *(("spam", 0, 0), ("deleted", 1, 0), ("waiting", 2, 0), ("visible", 2, 0), ("add", 0, 0)),
-]
-NUMBERED = itertools.count()
+def expected(known: dict[int, Any], view: str, sort: str) -> list[Any]:
+    """What a list should hold: the ids, or those of threads and of their replies."""
+    ordered = sorted(known.values(), key=ORDERS[sort])
+    if view == "flat":
+        return [c["id"] for c in ordered if c["visible"]]
+    places: set[int] = set()
+    for number in known:
+        if known[number]["visible"]:
+            while number:
+                places.add(number)
+                number = known[number]["parent"] or 0
+    replies: dict[int, list[int]] = {number: [] for number in places}
+    for number in sorted(places):
+        root = number
+        while known[root]["parent"]:
+            root = known[root]["parent"]
+        if root != number:
+            replies[root].append(number)
+    tops = [c["id"] for c in ordered if c["id"] in places and not c["parent"]]
+    return [(top, replies[top]) for top in tops]
 
 
 @NO_LIMITS
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(orders=ORDERS_GIVEN)
-@example(orders=BELOW_TOMBSTONES)
-@example(orders=BELOW_TOMBSTONES[:-2])
-def test_lists_and_sums_are_those_of_a_simple_model(
-    app: App, outside: Outside, orders: list[tuple[str, int, int]]
-) -> None:
-    walk = Walk(app, outside, f"/{next(NUMBERED)}")
-    for order in orders:
-        walk.go(*order)
-    walk.compare()
+def test_lists_are_those_of_a_simple_model(app: App, visitor: Visitor, campaign: Campaign) -> None:
+    for chance in campaign.rounds(4):
+        url, first = f"/{campaign.last}/", 1 + 16 * (campaign.last - campaign.first)
+        known: dict[int, Any] = {}
+        for number in range(first, first + 16):
+            parent = chance.choice([None, None, *known][-6:])
+            likes, visible = chance.randrange(4), chance.random() < 0.6
+            known[number] = {"id": number, "parent": parent, "likes": likes, "visible": visible}
+            known[number]["at"] = START + (number - first) // 3
+        grow(app, [c["parent"] for c in known.values()], url, step=0)
+        for number, c in known.items():
+            sql(app, "UPDATE comment SET created_at = ? WHERE id = ?", c["at"], number)
+            for liker in range(c["likes"]):
+                sql(app, "INSERT INTO comment_liker VALUES (?, ?, NULL)", number, f"user {liker}")
+        inside.recount(app)
+        hide(app, *(number for number, c in known.items() if not c["visible"]))
+
+        for view, sort in itertools.product(("flat", "threads"), ORDERS):
+            query = {"url": url, "view": view, "sort": sort}
+            listed = expected(known, view, sort)
+            assert every_page(visitor, 3, **query) == listed, query
+            for place, wanted in enumerate(listed):
+                for number in [wanted] if view == "flat" else [wanted[0], *wanted[1]]:
+                    found = visitor.listing(around=number, limit=3, **query)
+                    assert found["page"] == place // 3 + 1, query
+        counts = visitor.listing(url=url, view="threads")
+        assert counts["total"] == sum(c["visible"] for c in known.values())
+        assert counts["threads"] == len(expected(known, "threads", "newest"))
 
 
 # The latest of all pages
@@ -693,18 +496,13 @@ def latest(visitor: Visitor, **query: Any) -> list[int]:
     return [comment["id"] for comment in visitor.get("/comments/latest", query).json["comments"]]
 
 
-def test_the_latest_of_all_pages_come_newest_first_six_at_a_time(
-    visitor: Visitor, app: App
-) -> None:
+def test_the_latest_of_all_pages_come_six_at_a_time(visitor: Visitor, app: App) -> None:
     assert visitor.get("/comments/latest").json == {"comments": []}
     for number in range(4):
         grow(app, [None, None], f"/{number}/")
     assert latest(visitor) == [8, 7, 6, 5, 4, 3]
     assert latest(visitor, limit=1) == [8]
     assert latest(visitor, limit=30) == [8, 7, 6, 5, 4, 3, 2, 1]
-    for limit in (*NUMBERS, "31", "100"):
-        refused = visitor.get("/comments/latest", {"limit": limit}, status=400).json
-        assert refused["code"] == "limit_invalid", limit
     assert visitor.listing(url="/3/")["views"] == 1
 
 
@@ -727,9 +525,7 @@ def test_the_latest_look_as_in_the_list_of_their_page(visitor: Visitor, app: App
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": ("https://blog.example",)}])
-def test_the_latest_are_of_the_owners_pages_however_many_strangers_name(
-    visitor: Visitor, app: App
-) -> None:
+def test_the_latest_are_of_the_owners_pages_alone(visitor: Visitor, app: App) -> None:
     grow(app, [None], "/a/")
     grow(app, [None], "/b/")
     grow(app, [None] * 40, "https://evil.example/c/")
@@ -753,14 +549,3 @@ def test_the_text_strings_of_each_language_are_served_once(visitor: Visitor) -> 
         assert visitor.get(f"/words/{name}", headers=known, status=304).body == b""
         tags.add(reply.headers["ETag"])
     assert len(tags) == len(names)
-
-
-def test_nothing_else_is_served_among_the_words(visitor: Visitor) -> None:
-    for path in (
-        *("/words/xx.json", "/words/", "/words", "/words/en", "/words/en.json/", "/words/EN.json"),
-        *("/words/../embed.js", "/words/%2e%2e/embed.js", "/words/..%2fembed.js"),
-        *("/words//en.json", "/words/%2fetc%2fpasswd", "/words/embed.js", "/words/words/en.json"),
-        *("/en.json", "//words/en.json", "/words/en.json%00", "/words/en%2ejson%2f.."),
-        "/words%5cen.json",
-    ):
-        assert visitor.get(path, status=404).json["code"] == "not_found", path

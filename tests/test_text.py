@@ -8,7 +8,6 @@ import json
 import random
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -117,30 +116,6 @@ def test_sixty_four_kilobytes_of_anything_come_to_an_end() -> None:
     for start, filler in itertools.product(starts, [*fillers, b'"[', b"[]", b"9"]):
         with pytest.raises(BadRequest):
             strict_json((start + filler * 65536)[:65536])
-
-
-WORDS = st.text(st.characters(codec="utf-8"), max_size=5)
-NESTED = st.recursive(
-    st.none() | st.booleans() | st.integers() | WORDS | st.floats(allow_nan=False),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=4,
-)
-
-
-@given(
-    value=st.dictionaries(WORDS, NESTED, max_size=3),
-    cut=st.integers(0, 60),
-    junk=st.binary(max_size=3),
-)
-def test_json_is_read_as_it_is_written_or_refused(
-    value: dict[str, Any], cut: int, junk: bytes
-) -> None:
-    body = json.dumps(value).encode()
-    for text in (body, body[:cut] + junk + body[cut:]):
-        try:
-            assert strict_json(text) == json.loads(text)
-        except BadRequest:
-            assert text != body or "Infinity" in body.decode()
 
 
 # Names of pages
@@ -285,20 +260,6 @@ def test_a_nickname_hides_turns_and_piles_up_nothing() -> None:
     assert_refused(proper_nickname, NO_NICKNAMES)
 
 
-@given(
-    text=TEXT
-    | st.text(st.sampled_from("ae\u0301\u0323\u200d\ufe0f👩🏽💻 \u202e\u3164李"), max_size=70)
-)
-def test_a_nickname_that_passes_passes_again(text: str) -> None:
-    try:
-        name = proper_nickname(text)
-    except ValueError:
-        return
-    assert proper_nickname(name) == name
-    assert 1 <= len(name) <= 64
-    assert name == unicodedata.normalize("NFC", name).strip()
-
-
 ALIKE = {
     "admin100": [
         "admin 100", "ADMIN100", " A-d.m_i n 1 0 0 ", "аdmin100", "аԁмin100", "αdmin100",
@@ -436,6 +397,7 @@ def test_an_address_is_read_masked_and_counted() -> None:
     for text, expected in (IPS | dict.fromkeys(NO_IPS, ("", "", [("", 1)]))).items():
         ip = plain_ip(text)
         assert (ip, masked(ip), networks_of(ip)) == expected, text
+        assert plain_ip(ip) == ip
     assert masked("::ffff:203.0.113.7") == "203.0.113.0"
     assert {masked(text) for text in ("junk", "localhost", "1.2.3", ":", "\0", "x" * 999)} == {""}
 
@@ -446,12 +408,6 @@ def test_a_mask_tells_the_network_and_no_more(ip: ipaddress.IPv4Address) -> None
     network = ipaddress.ip_address(masked(str(plain)))
     kept = 8 if plain.version == 4 else 80
     assert int(network) == int(plain) >> kept << kept
-
-
-@given(text=TEXT | st.text("0123456789abcdef.:[]%/ ", max_size=30))
-def test_no_text_breaks_the_reading_of_addresses(text: str) -> None:
-    assert networks_of(plain_ip(text))
-    assert plain_ip(plain_ip(text)) == plain_ip(text)
 
 
 # Markdown to safe HTML
@@ -500,13 +456,12 @@ def judged(*markups: str) -> None:
 
 
 def test_the_judge_finds_what_it_is_there_to_find() -> None:
-    cases = [
+    for markup in (
         "<script>x</script>", "<p onclick=x>a</p>", "<a href='javascript:x'>a</a>", "<!-- x -->",
-        "<?x?>", f'<a href="//x" rel="{REL}">a</a>', '<a href="http://x">a</a>', "<p>",
+        "<?x?>", f'<a href="//x" rel="{REL}">a</a>', '<a href="http://x">a</a>', "<p>", "</p>",
         "<img src=x>", "<!DOCTYPE x>", f'<a href="http://x" title="t" rel="{REL}">a</a>',
-        "<p style=x>a</p>", "<p id=x>a</p>", "</p>",
-    ]  # fmt: skip
-    for markup in cases:
+        "<p style=x>a</p>",
+    ):  # fmt: skip
         with pytest.raises((AssertionError, IndexError)):
             judged(markup)
 
@@ -583,76 +538,59 @@ SCHEMES = (  # noqa: SIM905
     "javascript: vbscript: data: file: blob: view-source: jar: about: ftp: tel: mailto: http: "
     "https: http:// https:// // /// \\\\ / ? # http:/ https:\\\\"
 ).split()
-SPELL = ["window.xss=1", "alert(1)", "top.xss=1//", "/evil.test/x.js", "evil.test", "text/html,<p>"]
 
 
-def scheme(chance: random.Random) -> str:
-    """An address, spelled in one of the ways in which browsers read it all the same."""
+def broken_url(chance: random.Random) -> str:
+    """A URL, spelled in one of the ways in which browsers read it all the same."""
     text = chance.choice(SCHEMES)
     for _ in range(chance.choice([0, 0, 1, 2])):
         at = chance.randrange(len(text) + 1)
         sign = text[at : at + 1] or "x"
-        way = [sign.swapcase(), f"&#{ord(sign)};", f"&#x{ord(sign):x}", f"%{ord(sign):02x}"]
-        way += ["&Tab;" + sign, "\t" + sign, "\n" + sign, "\x01" + sign, "\u200b" + sign]
-        text = text[:at] + chance.choice(way) + text[at + 1 :]
-    return text + chance.choice(SPELL)
+        ways = [sign.swapcase(), f"&#{ord(sign)};", f"&#x{ord(sign):x}", f"%{ord(sign):02x}"]
+        ways += [blank + sign for blank in ("&Tab;", "\t", "\n", "\x01", "\u200b")]
+        text = text[:at] + chance.choice(ways) + text[at + 1 :]
+    return text + chance.choice(["window.xss=1", "alert(1)", "/evil.test/x.js", "text/html,<p>"])
 
 
-def element(chance: random.Random, depth: int) -> str:
-    """One of HTML: perhaps unclosed, wrongly nested, foreign, with attributes of all kinds."""
-    name, attributes = chance.choice(ELEMENTS), ""
-    for _ in range(chance.choice([0, 0, 1, 1, 2, 3])):
-        value = scheme(chance) if chance.random() < 0.7 else writing(chance, depth - 2)
-        quote = chance.choice(['"', '"', "'", "`", ""])
-        blank = chance.choice([" ", " ", "/", "\n", "\x0c"])
-        attributes += f"{blank}{chance.choice(ATTRIBUTES)}={quote}{value}{quote}"
-    inner = writing(chance, depth - 1)
-    return chance.choice(
-        [
-            f"<{name}{attributes}>{inner}</{name}>",
-            f"<{name}{attributes}>{inner}",
-            f"<{name.title()}{attributes}/>{inner}</{chance.choice(ELEMENTS)}>",
-            f"<{name}{attributes} {inner}",
-            f"<!--{inner}{chance.choice(['-->', '--!>', '>', '', '--'])}",
-            f"<![CDATA[{inner}]]>",
-            f"<?{name} {inner}?>",
-            f"<!{name} {inner}>",
-        ]
-    )
-
-
-def mark(chance: random.Random, depth: int) -> str:
-    """One of Markdown: links, images, references, addresses, emphasis, code, quotes, lists."""
-    inner, url = writing(chance, depth - 1), scheme(chance)
-    sign = chance.choice(["*", "**", "_", "~~", "`", "``", "***"])
-    return chance.choice(
-        [
-            f"[{inner}]({url})",
-            f"[{inner}]({url} {chance.choice(FRAGMENTS)}{inner}')",
-            f"![{inner}](<{url}>)",
-            f"[![{inner}]({url})]({scheme(chance)})",
-            f"[{inner}]: {url} '{inner}'\n\n[{inner}] [x][{inner}]",
-            f"<{url}>",
-            f" {url} ",
-            f"{sign}{inner}{chance.choice([sign, ''])}",
-            f"\n```{inner}\n{inner}\n{chance.choice(['```', '~~~', ''])}\n",
-            f"\n{chance.choice(['> ', '* ', '1. ', '# ', '    ', '- [ ] ', '| '])}{inner}\n",
-        ]
-    )
+# In braces stands what is chosen by chance; `inner` is written by the same rules.
+GRAMMAR = (
+    """
+<{tag}{attribute}>{inner}</{tag}>|<{tag}{attribute}{attribute}>{inner}|<{tag}{attribute}/>{inner}
+<{tag}{attribute} {inner}|<!--{inner}-->|<!--{inner}--!>|<!--{inner}|<![CDATA[{inner}]]>
+<?{tag} {inner}?>|<!{tag} {inner}>|[{inner}]({url})|[{inner}]({url} {fragment}{inner}')
+![{inner}](<{url}>)|[![{inner}]({url})]({url})|[{inner}]: {url} '{inner}'~~[{inner}] [x][{inner}]
+<{url}>| {url} |*{inner}*|**{inner}|_{inner}_|`{inner}`|``{inner}|~```{inner}~{inner}~```~
+~> {inner}~|~* {inner}~|~1. {inner}~|~# {inner}~|~    {inner}~|~- [ ] {inner}~|{fragment}
+""".strip()
+    .replace("\n", "|")
+    .replace("~", "\n")
+    .split("|")
+)
 
 
 def writing(chance: random.Random, depth: int = 3) -> str:
     """What a stranger may have written: a grammar, known attacks, and accidents to both."""
-    kinds = [element, mark] if depth > 0 else []
-    text = "".join(
-        chance.choice([*kinds, *kinds, lambda c, d: c.choice(FRAGMENTS)])(chance, depth)
-        for _ in range(chance.choice([0, 1, 1, 2, 3]))
+
+    def chosen(name: str) -> str:
+        if name == "inner":
+            return writing(chance, depth - 1)
+        if name == "attribute":
+            quote, blank = chance.choice('""\'` '), chance.choice(" /\n\x0c")
+            value = broken_url(chance) if chance.random() < 0.7 else writing(chance, 0)
+            return f"{blank}{chance.choice(ATTRIBUTES)}={quote}{value}{quote}"
+        if name == "url":
+            return broken_url(chance)
+        return chance.choice(ELEMENTS if name == "tag" else FRAGMENTS)
+
+    forms = chance.choices(
+        GRAMMAR if depth > 0 else ["{fragment}"], k=chance.choice([0, 1, 1, 2, 3])
     )
+    text = re.sub(r"\{(\w+)\}", lambda found: chosen(found[1]), "".join(forms))
     while depth == 3 and chance.random() < 0.6:
         cut, at = sorted(chance.choices(range(len(text) + 1), k=2))
-        piece = [text[cut:at], "", chance.choice(FRAGMENTS), chance.choice(ATTACKS)]
-        piece += [text[cut:at][::-1], text[cut:at] * chance.choice([2, 3, 50])]
-        text = (text[:cut] + chance.choice(piece) + text[at:])[:2000]
+        pieces = [text[cut:at], "", chance.choice(FRAGMENTS), chance.choice(ATTACKS)]
+        pieces += [text[cut:at][::-1], text[cut:at] * chance.choice([2, 3, 50])]
+        text = (text[:cut] + chance.choice(pieces) + text[at:])[:2000]
     return text
 
 
@@ -660,12 +598,9 @@ def test_whatever_is_written_stays_within_the_allow_list(campaign: Campaign) -> 
     for chance in campaign.rounds(1500):
         text = writing(chance)
         markup, bare = safe_html(text), clean(text)
-        campaign.figures["texts"] += 1
         campaign.figures["links"] += markup.count("<a ")
         campaign.figures["characters"] += len(text)
-        judged(markup)
-        judged(bare)
-        judged(clean(bare))
+        judged(markup, bare, clean(bare))
         assert clean(markup) == markup
 
 
@@ -859,29 +794,16 @@ for (const name of ['alert', 'confirm', 'prompt', 'open']) window[name] = () => 
 const BAD = `iframe, frame, frameset, object, embed, img, image, video, audio, math, template, base,
   style, animate, set, use, foreignObject, marquee, form[action], [srcdoc], [formaction],
   [background], [autofocus], body :is(meta, link), area, applet, portal, dialog`
-function look(node) {
-  for (const each of node.querySelectorAll ? [node, ...node.querySelectorAll('*')] : []) {
-    const names = each.getAttributeNames?.() ?? []
+window.look = (root = document) => {
+  for (const each of root.querySelectorAll('*')) {
     const ours = each.type === 'application/ld+json' || /[/](embed|admin)[.]js$/.test(each.src)
-    if (each.matches?.(BAD) || names.some(name => name.startsWith('on'))) met.push(each.outerHTML)
-    if (each.localName === 'script' && !ours) met.push(each.outerHTML)
-    if (each.href && !/^(https?|mailto):|[.]css$|^data:,$/.test(each.href)) met.push(each.outerHTML)
+    const leads = each.href && !/^(https?|mailto):|[.]css$|^data:,$/.test(each.href)
+    const acts = each.getAttributeNames().some(name => name.startsWith('on'))
+    const script = each.localName === 'script' && !ours
+    if (each.matches(BAD) || leads || acts || script) met.push(each.outerHTML)
+    if (each.shadowRoot) look(each.shadowRoot)
   }
-}
-function watch(root) {
-  const all = {subtree: true, childList: true, attributes: true}
-  new MutationObserver(list => {
-    for (const {type, target, addedNodes} of list) {
-      for (const node of type === 'attributes' ? [target] : addedNodes) look(node)
-    }
-  }).observe(root, all)
-}
-watch(document)
-const attach = Element.prototype.attachShadow
-Element.prototype.attachShadow = function (how) {
-  const root = attach.call(this, how)
-  watch(root)
-  return root
+  return window.xss ? [...met, 'xss'] : met
 }
 """
 PUT = """async all => {
@@ -897,20 +819,19 @@ PUT = """async all => {
 
 
 class Eye:
-    """A page that tells what ran in it, what it was made of, and what it asked others for."""
+    """A page that tells what ran in it, what it is made of, and what it asked others for."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.page, self.out = context.new_page(), list[str]()
         self.page.add_init_script(WATCH)
         self.page.on("request", self.asks)
-        self.page.on("dialog", lambda dialog: self.out.append("dialog") or dialog.dismiss())
 
     def asks(self, request: Request) -> None:
         if not request.url.startswith(("http://blog.test:", "http://comments.test:", "data:,")):
             self.out.append(request.url)
 
     def sees(self) -> list[str]:
-        ran: list[str] = self.page.evaluate("window.xss ? [...met, 'xss'] : met")
+        ran: list[str] = self.page.evaluate("look()")
         return ran + self.out
 
 
@@ -953,7 +874,7 @@ def test_the_eye_sees_what_it_is_there_to_see(ground: Ground) -> None:
     ):  # fmt: skip
         eye.page.evaluate(PUT, [markup])
         assert eye.sees(), markup
-        eye.page.evaluate("met.length = window.xss = 0")
+        eye.page.evaluate("met.length = window.xss = 0, document.body.replaceChildren()")
         eye.out.clear()
 
 
@@ -995,36 +916,24 @@ def test_in_a_browser_nothing_runs_and_nothing_is_fetched(
 HOST_OF_253 = ".".join(["a" * 60] * 4) + ".example.c"
 
 
-def test_what_is_too_long_for_a_host_is_none() -> None:
-    cases = [
-        "ﷺ" * 1998,  # each becomes eighteen letters
-        "".join(chr(0x4E00 + number) for number in range(1999)),
-        "a" * 64 + ".example",
-        f"a{HOST_OF_253}",
-        ".".join(["é"] * 200),
-        ".",
-    ]
-    for text in cases:
-        assert hosts_in(f"@{text}") == set()
-        assert hosts_in(f"@{text} http://x.example/") == {"x.example"}
-
-
 HIDDEN = {
     HOST_OF_253: HOST_OF_253,
     "a" * 63 + ".example": "a" * 63 + ".example",
     "\u00ad" * 500 + "evil.example": "evil.example",
-    "EVIL.e\u200bxample.": "evil.example",
-    "evil。example": "evil.example",
-    "ｅvil.example": "evil.example",
-    "%65vil.example": "evil.example",
+    **dict.fromkeys(
+        ("EVIL.e\u200bxample.", "evil。example", "ｅvil.example", "%65vil.example"), "evil.example"
+    ),
     "Bücher.example": "xn--bcher-kva.example",
     "bu\u0308cher.example": "xn--bcher-kva.example",
 }
+TOO_LONG = ["ﷺ" * 1998, "a" * 64 + ".example", f"a{HOST_OF_253}", ".".join(["é"] * 200), "."]
 
 
 def test_a_host_is_found_however_it_is_written() -> None:
     for text, host in HIDDEN.items():
         assert hosts_in(f"see http://{text}/x") == {host}
+    for text in TOO_LONG:
+        assert hosts_in(f"@{text} http://x.example/") == {"x.example"}
 
 
 def steps_of(text: str) -> int:
