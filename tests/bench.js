@@ -2,7 +2,7 @@
 window.bench = {shifts: [], drawn: 0, told: []}
 {
   const {round, max, min} = Math
-  const widget = () => document.querySelector('commentd-thread')
+  const widget = () => bench.thread ?? document.querySelector('commentd-thread')
   const all = root => [...root.querySelectorAll('*')].flatMap(
     e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e])
   const inside = () => widget()?.shadowRoot ? all(widget().shadowRoot) : []
