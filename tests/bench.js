@@ -151,7 +151,7 @@ window.bench = {shifts: [], drawn: 0, told: []}
   bench.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
   bench.at = selector => active()?.matches(selector)
   bench.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
-    && !e.ariaLabel.includes(e.innerText.trim())).map(spot)
+    && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().toLowerCase())).map(spot)
 
   // Room
 
@@ -171,20 +171,26 @@ window.bench = {shifts: [], drawn: 0, told: []}
       return e.contains(hit) || hit?.closest('label')?.control === e
     })
   }
-  /** SC 2.5.8: how many there are, how many have 44 pixels, and which have not even 24 and are not
-   * met so far around their middles. */
+  const isFar = e => {
+    const {x, y, width, height} = box(e), cx = x + width / 2, cy = y + height / 2
+    return stops().filter(o => o !== e && !o.contains(e)).map(box).every(o => Math.hypot(
+      max(o.left - cx, 0, cx - o.right), max(o.top - cy, 0, cy - o.bottom)) >= 12)
+  }
+  /** SC 2.5.8: how many there are, how many have 44 pixels, and which have not even 24, are not met
+   * so far around their middles, and have another one so near. */
   bench.targets = () => {
     const free = stops().filter(e => !inSentence(e))
     const has = least => e => min(box(e).width, box(e).height) >= least - .01
-    const small = free.filter(e => !has(24)(e) && !reached(e))
+    const small = free.filter(e => !has(24)(e) && !reached(e) && !isFar(e))
     return [free.length, free.filter(has(44)).length,
       small.map(e => `\`${spot(e)}\` ${round(box(e).width)} x ${round(box(e).height)}`)]
   }
-  /** What a finger finds too low. What stands in the line of a name, and the line beside replies,
-   * has no room for its width. */
+  /** What a finger finds too small. What stands in the line of a name, which may be a short word,
+   * and the line beside replies have no room for its width. */
   bench.low = least => inside().filter(e => e.matches(
     'button, select, summary, input, textarea, .links a, .meta a') && e.checkVisibility())
-    .filter(e => min(box(e).width, box(e).height) < (e.matches('.meta a, .line') ? 23.98 : least))
+    .filter(e => e.matches('.meta a') ? box(e).height < 23.98
+      : min(box(e).width, box(e).height) < (e.matches('.line') ? 23.98 : least))
     .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
   bench.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
     .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)

@@ -777,7 +777,7 @@ CRITERIA = f"""\
 2.4.11 Focus not obscured (minimum) | {TESTED} | no stop lies wholly under what is fixed or sticky, or outside the window
 2.5.2 Pointer cancellation | {TESTED} | a press that is moved away does nothing
 2.5.3 Label in name | {TESTED} | a button's visible words are in its name
-2.5.8 Target size (minimum) | {TESTED} | 24 px, or it is met 12 px around its middle, by mouse and by finger
+2.5.8 Target size (minimum) | {TESTED} | 24 px, or the space of 24 px around, by mouse and by finger
 3.1.2 Language of parts | {PART} | the widget's names are in the letters of its language; a comment's language is not known
 3.2.1 On focus | {TESTED} | walking through leads to no other page
 3.2.2 On input | {PART} | another order keeps the focus; whether a reader knows what the code's last digit does, a person must judge
