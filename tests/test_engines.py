@@ -8,9 +8,7 @@ import shutil
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,40 +19,15 @@ from commentd import App
 
 pytestmark = pytest.mark.slow
 
-DRIVER = shutil.which("WPEWebDriver")
-COG = shutil.which("cog")
+DRIVER, COG = shutil.which("WPEWebDriver"), shutil.which("cog")
+BROWSER = {"binary": COG, "args": ["--automation", "--platform=headless"]}
+WANTED = {"alwaysMatch": {"browserName": "cog", "wpe:browserOptions": BROWSER}}
+Ask = Callable[..., Any]  # a command of the W3C WebDriver: its path and what it is given
 
 
-class OldSafari:
-    """One session of the driver (W3C WebDriver)."""
-
-    def __init__(self, driver: str) -> None:
-        self.session = driver
-        browser = {"binary": COG, "args": ["--automation", "--platform=headless"]}
-        wanted = {"browserName": "cog", "wpe:browserOptions": browser}
-        made = self.ask("POST", "/session", capabilities={"alwaysMatch": wanted})
-        self.session = f"{driver}/session/{made['sessionId']}"
-
-    def ask(self, method: str, path: str, **body: Any) -> Any:
-        data = json.dumps(body).encode() if method == "POST" else None
-        request = urllib.request.Request(self.session + path, data, method=method)
-        with urllib.request.urlopen(request, timeout=PATIENCE / 1000) as answer:
-            return json.load(answer)["value"]
-
-    def open(self, url: str) -> None:
-        self.ask("POST", "/url", url=url)
-
-    def run(self, script: str) -> Any:
-        return self.ask("POST", "/execute/sync", script=script, args=[])
-
-    def close(self) -> None:
-        self.ask("DELETE", "")
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+def ask(to: str, **body: Any) -> Any:
+    with urllib.request.urlopen(to, json.dumps(body).encode(), PATIENCE / 1000) as reply:
+        return json.load(reply)["value"]
 
 
 def listens(port: int) -> bool:
@@ -62,31 +35,28 @@ def listens(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-@contextmanager
-def driven(folder: Path) -> Iterator[OldSafari]:
-    assert DRIVER
-    port = free_port()
-    # As root, as CI may run, its sandbox does not start.
-    unsandboxed = {"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
-    environment = {**os.environ, **unsandboxed, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)}
-    command = [DRIVER, f"--port={port}"]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, env=environment, stdout=quiet, stderr=quiet) as process:
-        try:
-            until(lambda: listens(port))
-            safari = OldSafari(f"http://127.0.0.1:{port}")
-            yield safari
-            safari.close()
-        finally:
-            process.terminate()
-
-
 @pytest.fixture(scope="module")
-def safari(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldSafari]:
+def safari(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     if not DRIVER or not COG:
         pytest.skip("there is no old WebKit: install Debian's packages cog and wpewebkit-driver")
-    with driven(tmp_path_factory.mktemp("safari")) as made:
-        yield made
+    folder = str(tmp_path_factory.mktemp("safari"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    # As root, as CI may run, its sandbox does not start.
+    unsandboxed = {"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
+    environment = {**os.environ, **unsandboxed, "XDG_RUNTIME_DIR": folder, "HOME": folder}
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        [DRIVER, f"--port={port}"], env=environment, stdout=quiet, stderr=quiet
+    ) as process:
+        try:
+            until(lambda: listens(port))
+            session = f"http://127.0.0.1:{port}/session"
+            session += "/" + ask(session, capabilities=WANTED)["sessionId"]
+            yield lambda path, **body: ask(session + path, **body)
+            urllib.request.urlopen(urllib.request.Request(session, method="DELETE")).close()
+        finally:
+            process.terminate()
 
 
 @pytest.fixture
@@ -101,25 +71,23 @@ def address(app: App) -> Iterator[str]:
         yield named.replace("comments.test", "127.0.0.1")
 
 
-def test_a_browser_that_is_too_old_for_the_admin_page_says_so(
-    safari: OldSafari, address: str
-) -> None:
-    safari.open(f"{address}/admin")
+def test_a_browser_that_is_too_old_for_the_admin_page_says_so(safari: Ask, address: str) -> None:
+    safari("/url", url=f"{address}/admin")
     seen = "return (document.querySelector('form') ?? document.querySelector('main')).innerText"
-    until(lambda: re.search("at least Safari 16.4|Password", safari.run(seen)))
+    told = "at least Safari 16.4|Password"
+    until(lambda: re.search(told, safari("/execute/sync", script=seen, args=[])))
 
 
-SIDES = """
-return [...document.querySelectorAll('.text')]
-  .map(text => [getComputedStyle(text).direction, getComputedStyle(text).textAlign])
-"""
+SIDES = """return [...document.querySelectorAll('.text')].map(e => getComputedStyle(e))
+  .map(({direction, textAlign}) => [direction, textAlign])"""
 
 
 def test_a_text_of_the_other_direction_begins_on_its_own_side(
-    safari: OldSafari, app: App, address: str
+    safari: Ask, app: App, address: str
 ) -> None:
     say(app, "مرحبا بالعالم")
     say(app, "Good morning")
     for lang in ("en", "ar"):
-        safari.open(f"{address}/thread?lang={lang}&url={POST}")
-        assert safari.run(SIDES) == [["rtl", "start"], ["ltr", "start"]]
+        safari("/url", url=f"{address}/thread?lang={lang}&url={POST}")
+        sides = safari("/execute/sync", script=SIDES, args=[])
+        assert sides == [["rtl", "start"], ["ltr", "start"]]

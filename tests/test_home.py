@@ -106,13 +106,9 @@ def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
             assert not (gone and quoted), f"{path.name}: a string would be cut: {line}"
 
 
-def test_every_language_of_a_reader_is_spoken(app: App, browser: Browser) -> None:
+def test_the_language_of_a_reader_is_spoken(app: App, browser: Browser) -> None:
     with service(app) as address:
-        for locale, heading in (
-            ("zh-TW", "跑起来了。"),
-            ("en-GB", "It works."),
-            ("fr", "It works."),
-        ):
+        for locale, heading in (("zh-TW", "跑起来了。"), ("fr", "It works.")):
             context = new_context(browser, locale=locale)
             page = context.new_page()
             page.goto(address)

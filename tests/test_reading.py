@@ -1,13 +1,14 @@
-"""What a reader has of the widget beside the thread, in a real Chromium: company, quotes, keys,
-links, print, numbers elsewhere on the page, pages that change without loading, the ground it
+"""What a reader has of the widget beside the thread, in a real Chromium: news of others, quotes,
+keys, links, print, numbers elsewhere on the page, pages that change without loading, the ground it
 stands on, its languages, and what is folded. `test_widget.py` has the thread itself."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 import test_widget as widget
+from bench_widget import WATCH
 from blog import POST, Json, answering, say
 from inside import moderate, sql
 from playwright.sync_api import Locator, Page, Route, expect
@@ -42,6 +43,7 @@ page, view = widget.page, widget.view
 
 View = Callable[..., Page]
 LANGUAGES = sorted(FILES)
+HELD = {"server_listen": "127.0.0.1:0", "limits_enabled": False, "moderation_hold": "all"}
 
 
 def words(language: str, key: str, n: int | None = None, form: str = "other") -> str:
@@ -50,16 +52,27 @@ def words(language: str, key: str, n: int | None = None, form: str = "other") ->
     return text.replace("{n}", str(n))
 
 
-def unreached(faults: list[str], *expected: str) -> None:
+def unreached(faults: list[str]) -> None:
     """The browser's own words on requests that failed, and no others."""
-    known = ("Failed to load resource", "blocked by CORS policy", *expected)
+    known = ("Failed to load resource", "blocked by CORS policy")
     assert [fault for fault in faults if not any(word in fault for word in known)] == []
     faults.clear()
 
 
-# Company
+def ends(asked: list[str], part: str) -> list[str]:
+    """The last segments of the requests that have this in their URLs."""
+    return [line.rpartition("/")[2] for line in asked if part in line]
 
-# Each request of the page: when it was made, by the page's clock, and whether its answer was used.
+
+def box_of(target: Locator) -> Any:
+    box = target.bounding_box()
+    assert box
+    return box
+
+
+# News of others
+
+# Each request of the page: when it was made, by the page's clock, and whether its reply was used.
 WATCHED = """
 window.asks = []
 const plain = window.fetch
@@ -88,32 +101,29 @@ def stop_clock(page: Page) -> None:
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
 
 
-def looks(page: Page) -> list[float]:
-    """When the widget asked whether others wrote, in seconds; all answers have been used."""
-    page.wait_for_function("() => asks.every(ask => ask.done)")
-    times: list[float] = page.evaluate(
-        "() => asks.filter(ask => ask.url.includes('/pages?')).map(ask => ask.at / 1000)"
-    )
-    return times
-
-
 def pass_time(page: Page, seconds: float) -> int:
-    """Lets time go by; how often the widget has asked by then."""
+    """Lets time go by; how often the widget has asked for news by then, when all is used."""
     page.clock.fast_forward(round(seconds * 1000))
-    return len(looks(page))
+    page.wait_for_function("() => asks.every(ask => ask.done)")
+    asked: int = page.evaluate("asks.filter(ask => ask.url.includes('/pages?')).length")
+    return asked
 
 
 @pytest.fixture
 def stay(page: Page, view: View) -> View:
-    """Opens a page whose reader stays: who has touched the thread, and the page's clock is ours."""
+    """Opens a page whose reader stays, who has touched the thread or waited for a minute; the
+    page's clock is ours."""
 
-    def stay(body: str = TAG, path: str = POST, **more: str) -> Page:
+    def stay(body: str = TAG, touched: bool = True, **more: str) -> Page:
         page.clock.install()
         page.add_init_script(WATCHED)
-        view(body, path, **more)
+        view(body, **more)
         for head in page.locator("commentd-thread .head").all():
             head.locator("> *").first.wait_for()
-            head.click(position={"x": 1, "y": 1})
+            if touched:
+                head.click(position={"x": 1, "y": 1})
+        if not touched:
+            page.clock.fast_forward(60_000)
         page.wait_for_function("() => asks.some(ask => ask.url.includes('/words/') && ask.done)")
         dressed = "[...document.querySelectorAll('commentd-thread')].every(it => it.shadowRoot"
         page.wait_for_function(f"() => {dressed}.adoptedStyleSheets[1])")  # more.js attends
@@ -128,90 +138,74 @@ def fresh(page: Page) -> Locator:
     return page.locator("commentd-thread .fresh button")
 
 
-@pytest.mark.parametrize(
-    ("lang", "told"),
-    [
-        ("zh", {1: "1 条新评论"}),
-        ("en", {1: "1 new comment", 2: "2 new comments"}),
-        ("ru", {2: "2 новых комментария", 5: "5 новых комментариев"}),
-        ("ar", {2: "تعليقان جديدان"}),
-        ("de", {1: "1 neuer Kommentar"}),
-    ],
-    ids=["zh", "en", "ru", "ar", "de"],
-)
+TOLD = {
+    "zh": {1: "1 条新评论"},
+    "en": {1: "1 new comment", 2: "2 new comments"},
+    "ru": {2: "2 новых комментария", 5: "5 новых комментариев"},
+}
+
+
+@pytest.mark.parametrize("lang", TOLD)
 def test_who_stays_is_told_after_a_minute_how_many_wrote_meanwhile(
-    app: App, stay: View, asked: list[str], lang: str, told: dict[int, str]
+    app: App, stay: View, asked: list[str], lang: str
 ) -> None:
     fill(app, 1)
     page = stay(lang=lang)
     there = 0
-    for looks_made, (number, text) in enumerate(told.items()):
+    for before, (number, text) in enumerate(TOLD[lang].items()):
         for n in range(there, number):
             say(app, f"New {n}.", hours=0)
-        there, before = number, len(asked)
-        assert pass_time(page, 55) == looks_made
-        with page.expect_response(re.compile("/pages")) as answer:
-            assert pass_time(page, 6) == looks_made + 1
-        requests = [line.rpartition("/")[2] for line in asked[before:]]
-        assert requests == ["pages?url=%2F2026%2Flines%2F"]
-        assert len(answer.value.body()) < 120
+        there = number
+        asked.clear()
+        assert pass_time(page, 55) == before
+        with page.expect_response(re.compile("/pages")) as reply:
+            assert pass_time(page, 6) == before + 1
+        assert ends(asked, "") == ["pages?url=%2F2026%2Flines%2F"]
+        assert len(reply.value.body()) < 120
         expect(fresh(page)).to_have_text(text)
         expect(page.locator(".fresh")).to_have_role("status")
         assert texts(page) == ["No. 1."]
 
 
-def test_who_touches_nothing_is_told_too(app: App, page: Page, view: View) -> None:
+def test_who_touches_nothing_is_told_too(app: App, stay: View) -> None:
     fill(app, 1)
-    page.clock.install()
-    page.add_init_script(WATCHED)
-    view()
-    expect(page.locator("article")).to_have_count(1)
+    page = stay(touched=False)
     say(app, "New.", hours=0)
-    stop_clock(page)
-    with page.expect_response(re.compile("/words/")):
-        page.clock.fast_forward(60_000)
-    page.wait_for_function("() => asks.every(ask => ask.done)")
-    assert pass_time(page, 61) == 1
+    pass_time(page, 601)
     expect(fresh(page)).to_have_text("1 条新评论")
 
 
-def test_what_is_new_is_shown_in_its_place_marked_and_counted(
-    app: App, stay: View, asked: list[str]
-) -> None:
+def test_what_is_new_is_shown_in_its_place(app: App, stay: View, asked: list[str]) -> None:
     ids = fill(app, 12)
     page = stay()
     first = texts(page)
-    say(app, "An answer.", hours=0, parent_id=ids[2])
+    say(app, "A reply.", hours=0, parent_id=ids[2])
     say(app, "A root.", hours=0)
     pass_time(page, 61)
     fresh(page).click()
-    answer, root = comment(page, "An answer."), comment(page, "A root.")
-    expect(answer).to_have_attribute("data-target", "")
-    expect(root).to_have_attribute("data-target", "")
+    for text in ("A reply.", "A root."):
+        expect(comment(page, text)).to_have_attribute("data-target", "")
     expect(page.locator("[data-target]")).to_have_count(2)
-    expect(answer).to_be_focused()
-    expect(answer).to_be_in_viewport()
+    expect(comment(page, "A reply.")).to_be_focused()
+    expect(comment(page, "A reply.")).to_be_in_viewport()
     expect(page.locator(".head b")).to_have_text("14 条评论")
     expect(fresh(page)).to_have_count(0)
-    assert texts(page) == ["A root.", *first, "An answer."]
-    expect(page.locator(f"li[data-id='{ids[2]}'] > .replies")).to_contain_text("An answer.")
+    assert texts(page) == ["A root.", *first, "A reply."]
+    expect(page.locator(f"li[data-id='{ids[2]}'] > .replies")).to_contain_text("A reply.")
     assert pass_time(page, 61) == 2
     expect(fresh(page)).to_have_count(0)
-    second = say(app, "Another root.", hours=0)
-    say(app, "And its answer.", hours=0, parent_id=second)
+    say(app, "Another root.", hours=0)
     pass_time(page, 91)
     fresh(page).click()
-    for text in ("Another root.", "And its answer."):
-        expect(comment(page, text)).to_have_attribute("data-target", "")
-    expect(page.locator("[data-target]")).to_have_count(2)  # what was new before is so no more
-    expect(page.locator(".head b")).to_have_text("16 条评论")
-    assert texts(page)[:3] == ["Another root.", "And its answer.", "A root."]
     expect(comment(page, "Another root.")).to_be_focused()
-    say(app, "A late answer.", hours=0, parent_id=ids[0])
+    expect(page.locator("[data-target]")).to_have_count(1)  # what was new before is so no more
+    assert texts(page)[:2] == ["Another root.", "A root."]
+    say(app, "A late reply.", hours=0, parent_id=ids[0])
     pass_time(page, 61)
     fresh(page).click()
-    expect(comment(page, "A late answer.")).to_be_focused()
+    expect(comment(page, "A late reply.")).to_be_focused()
     expect(comment(page, "No. 1.")).to_be_visible()
+    # Looking is no view.
     expect(page.locator(".head")).to_contain_text("1 次阅读")
     assert len(lists(asked)) == 5
     page.clock.resume()
@@ -219,9 +213,7 @@ def test_what_is_new_is_shown_in_its_place_marked_and_counted(
     expect(page.locator(".head")).to_contain_text("2 次阅读")
 
 
-def test_nothing_is_asked_while_nobody_sees_the_page_and_at_once_when_somebody_is_back(
-    app: App, stay: View
-) -> None:
+def test_nothing_is_asked_while_nobody_sees_the_page(app: App, stay: View) -> None:
     fill(app, 1)
     page = stay()
     see = """seen => {
@@ -234,16 +226,13 @@ def test_nothing_is_asked_while_nobody_sees_the_page_and_at_once_when_somebody_i
         assert pass_time(page, 3600) == 0
     page.evaluate(see, True)
     expect(fresh(page)).to_have_text("1 条新评论")
-    assert len(looks(page)) == 1
     page.evaluate(see, False)
     page.evaluate(see, True)
-    assert len(looks(page)) == 1
+    assert pass_time(page, 0) == 1
     assert pass_time(page, 61) == 2
 
 
-def test_each_look_that_finds_nothing_makes_the_next_half_as_late_again_down_to_ten_minutes(
-    app: App, stay: View
-) -> None:
+def test_each_look_in_vain_makes_the_next_one_half_as_late_again(app: App, stay: View) -> None:
     fill(app, 1)
     page = stay()
     assert pass_time(page, 61) == 1
@@ -259,22 +248,19 @@ def test_each_look_that_finds_nothing_makes_the_next_half_as_late_again_down_to_
 
 
 def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: View) -> None:
-    ids = fill(app, 4)
+    ids = fill(app, 3)
     page = stay()
     moderate(app, ids[0], "deleted")
-    moderate(app, ids[1], "deleted")
     pass_time(page, 61)
     expect(page.locator(".fresh")).to_have_text("")
     say(app, "New.", hours=0)
     pass_time(page, 91)
     expect(fresh(page)).to_have_text("1 条新评论")
-    moderate(app, ids[2], "deleted")
+    moderate(app, ids[1], "deleted")
     pass_time(page, 61)
     expect(fresh(page)).to_have_count(0)
     page.get_by_label("排序").select_option("最早")
-    expect(page.locator(".body")).to_have_text(["No. 4.", "New."])
-    page.get_by_label("排序").select_option("最新")
-    expect(page.locator(".body")).to_have_text(["New.", "No. 4."])
+    expect(page.locator(".body")).to_have_text(["No. 3.", "New."])
     write_comment(page, "Mine.")
     expect(comment(page, "Mine.")).to_be_focused()
     pass_time(page, 601)
@@ -282,47 +268,44 @@ def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: Vi
     say(app, "Newer.", hours=0)
     pass_time(page, 601)
     expect(fresh(page)).to_have_text("1 条新评论")
-    page.get_by_label("排序").select_option("最早")
-    expect(page.locator(".body")).to_have_text(["No. 4.", "New.", "Mine.", "Newer."])
+    page.get_by_label("排序").select_option("最新")
+    expect(page.locator(".body")).to_have_text(["Newer.", "Mine.", "New.", "No. 3."])
     expect(fresh(page)).to_have_count(0)
 
 
-def test_an_element_that_was_moved_tells_what_is_new_once_and_taken_away_asks_no_more(
-    app: App, stay: View
-) -> None:
+def test_an_element_tells_what_is_new_once_and_not_when_taken_away(app: App, stay: View) -> None:
     fill(app, 1)
-    page = stay(TAG + "<main></main>")
+    page = stay()
     say(app, "New.", hours=0)
     pass_time(page, 61)
     expect(fresh(page)).to_have_count(1)
-    page.evaluate(
-        "document.querySelector('main').append(document.querySelector('commentd-thread'))"
-    )
+    page.evaluate("document.body.append(document.querySelector('commentd-thread'))")
     page.locator(".head").click(position={"x": 1, "y": 1})
     while pass_time(page, 61) < 3:
         pass  # the look after the move begins when its script is there
     expect(fresh(page)).to_have_count(1)
     page.locator("commentd-thread").evaluate("it => it.remove()")
-    made = len(looks(page))
+    made = pass_time(page, 0)
     for _ in range(3):
         assert pass_time(page, 700) == made
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    assert len(looks(page)) == made
+    assert pass_time(page, 0) == made
 
 
-def test_offline_nothing_is_said_and_what_was_told_stays(
-    app: App, stay: View, faults: list[str]
-) -> None:
+def test_a_look_that_fails_says_nothing(app: App, stay: View, faults: list[str]) -> None:
     fill(app, 1)
     page = stay()
     page.context.set_offline(True)
     pass_time(page, 61)
-    expect(page.locator(".fresh")).to_have_text("")
-    expect(page.get_by_role("alert")).to_have_count(0)
     page.context.set_offline(False)
+    for body in (b"<h1>Sign in to the hotel</h1>", b"null", b"{}", b'{"pages": []}'):
+        with answering(app, lambda environ, status, head, old, body=body: (status, head, body)):
+            pass_time(page, 601)
+        expect(page.locator(".fresh")).to_have_text("")
+        expect(page.get_by_role("alert")).to_have_count(0)
     say(app, "New.", hours=0)
-    pass_time(page, 91)
-    expect(fresh(page)).to_be_visible()
+    pass_time(page, 601)
+    expect(fresh(page)).to_have_text("1 条新评论")
     page.context.set_offline(True)
     pass_time(page, 61)
     expect(fresh(page)).to_be_visible()
@@ -335,48 +318,30 @@ def test_offline_nothing_is_said_and_what_was_told_stays(
     unreached(faults)
 
 
-def test_an_answer_that_is_none_is_no_news_and_ends_nothing(app: App, stay: View) -> None:
-    fill(app, 1)
-    page = stay()
-    bodies = ["<h1>Sign in to the hotel</h1>", "null", "{}", '{"pages": []}']
-
-    def change(environ: Json, status: str, headers: dict[str, str], old: bytes) -> Any:
-        body = bodies[0].encode() if environ["PATH_INFO"] == "/pages" else old
-        return status, headers, body
-
-    while bodies:
-        with answering(app, change):
-            pass_time(page, 601)
-        expect(page.locator("commentd-thread article")).to_have_count(1)
-        expect(page.locator(".fresh")).to_have_text("")
-        bodies.pop(0)
-    say(app, "New.", hours=0)
-    assert pass_time(page, 601) == 5
-    expect(fresh(page)).to_have_text("1 条新评论")
-
-
-def test_each_of_several_threads_tells_of_its_own(app: App, stay: View, asked: list[str]) -> None:
+def test_each_of_several_threads_tells_of_the_page_that_it_shows(app: App, stay: View) -> None:
     say(app, "Of the first.", page="/first/")
     say(app, "Of the second.", page="/second/")
+    fill(app, 4, "/third/")
     page = stay(TWO)
     say(app, "New.", page="/second/", hours=0)
     assert pass_time(page, 61) == 2
-    first, second = page.locator("[page='/first/']"), page.locator("[page='/second/']")
-    expect(second.locator(".fresh button")).to_be_visible()
-    expect(first.locator(".fresh button")).to_have_count(0)
+    expect(page.locator("[page='/second/'] .fresh button")).to_be_visible()
+    expect(page.locator("[page='/first/'] .fresh button")).to_have_count(0)
     fresh(page).click()
     expect(comment(page, "New.")).to_be_focused()
     assert texts(page, "[page='/first/']") == ["Of the first."]
     assert texts(page, "[page='/second/']") == ["New.", "Of the second."]
+    page.locator("[page='/first/']").evaluate("it => it.setAttribute('page', '/third/')")
+    page.clock.fast_forward(0)
+    expect(page.locator("[page='/third/'] article")).to_have_count(4)
+    pass_time(page, 601)
+    expect(fresh(page)).to_have_count(0)
+    urls = page.evaluate("asks.slice(-2).map(ask => decodeURIComponent(ask.url.split('=')[1]))")
+    assert sorted(urls) == ["/second/", "/third/"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [{"server_listen": "127.0.0.1:0", "limits_enabled": False, "moderation_hold": "all"}],
-)
-def test_on_a_closed_page_what_was_let_through_is_told_and_not_to_be_answered(
-    app: App, stay: View
-) -> None:
+@pytest.mark.parametrize("settings", [HELD])
+def test_on_a_closed_page_news_is_told_and_has_no_reply_button(app: App, stay: View) -> None:
     shown, held = fill(app, 2)
     moderate(app, shown, "visible")
     sql(app, "UPDATE page SET closed = 1")
@@ -390,23 +355,7 @@ def test_on_a_closed_page_what_was_let_through_is_told_and_not_to_be_answered(
     expect(page.locator(".head")).to_contain_text("评论已关闭。")
 
 
-def test_a_page_that_changes_under_the_element_is_the_one_that_is_looked_at(
-    app: App, stay: View
-) -> None:
-    say(app, "Of the first.", page="/first/")
-    fill(app, 4, "/second/")
-    page = stay("<commentd-thread page=/first/></commentd-thread>" + TAG)
-    page.locator("commentd-thread").evaluate("it => it.setAttribute('page', '/second/')")
-    page.clock.fast_forward(0)
-    expect(page.locator("article")).to_have_count(4)
-    pass_time(page, 61)
-    expect(page.locator(".fresh")).to_have_text("")
-    assert "second" in page.evaluate("asks.at(-1).url")
-
-
-def test_without_the_script_for_it_nothing_is_asked_and_nothing_said(
-    app: App, page: Page, view: View, faults: list[str]
-) -> None:
+def test_without_more_js_none_is_told(app: App, page: Page, view: View, faults: list[str]) -> None:
     fill(app, 1)
     page.clock.install()
     page.add_init_script(WATCHED)
@@ -419,14 +368,14 @@ def test_without_the_script_for_it_nothing_is_asked_and_nothing_said(
     for _ in range(3):  # the clock stands still, so what is said stays
         page.evaluate("() => fetch(location).then(reply => reply.text())")
         assert page.locator("[role=status]:not(:empty), [role=alert]").count() == 0
-    for _ in range(3):
         assert pass_time(page, 600) == 0
     unreached(faults)
 
 
 # Quotes
 
-# Selects from one text of the comments to another, by where they stand in the page.
+# Selects from one text of the comments to another, by where they stand in the page, and waits: the
+# page hears of it, and looks at what is selected when that rests for a tenth of a second.
 SELECT = """([from, to]) => {
     const root = document.querySelector('commentd-thread').shadowRoot
     const find = text => {
@@ -441,7 +390,6 @@ SELECT = """([from, to]) => {
     const [start, at] = find(from), [end, last] = find(to)
     getSelection().setBaseAndExtent(start, at, end, last + to.length)
 }"""
-# The page hears of it, and looks at what is selected when that rests for a tenth of a second.
 RESTED = "() => new Promise(go => setTimeout(go, 150))"
 
 
@@ -452,9 +400,7 @@ def select(page: Page, start: str, end: str | None = None) -> None:
 
 def drag(page: Page, start: Locator, end: Locator) -> None:
     """Selects as a hand does."""
-    here, there = start.bounding_box(), end.bounding_box()
-    assert here
-    assert there
+    here, there = box_of(start), box_of(end)
     page.mouse.move(here["x"] + 2, here["y"] + here["height"] / 2)
     page.mouse.down()
     page.mouse.move(there["x"] + 20, there["y"] + there["height"] / 2, steps=4)
@@ -487,39 +433,52 @@ def quote(page: Page) -> Locator:
     return page.get_by_role("button", name="引用")
 
 
-def answer_of(page: Page) -> Locator:
-    return page.get_by_role("textbox", name=re.compile("^回复 "))
+def reply_to(page: Page, name: str = "") -> Locator:
+    return page.get_by_role("textbox", name=re.compile(f"^回复 {name}"))
 
 
-def test_what_is_selected_in_a_comment_begins_the_answer_and_is_posted_as_a_quote(
-    app: App, touch: View
-) -> None:
+# As Safari 17 has it: the roots one by one, and nothing else.
+OLD_RANGES = """{
+  const plain = Selection.prototype.getComposedRanges
+  Selection.prototype.getComposedRanges = function (...roots) {
+    if (!roots.every(root => root instanceof ShadowRoot)) throw TypeError('no shadow root')
+    return plain.call(this, {shadowRoots: roots})
+  }
+}"""
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("old", [False, True])
+def test_what_is_selected_is_quoted(app: App, page: Page, touch: View, old: bool) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(8)))
-    page = touch()
+    if old:
+        page.add_init_script(OLD_RANGES)
+    touch()
     proofs = requests_of(page, "/captcha")
     expect(quote(page)).to_have_count(0)
     for text in ("Paragraph 1.", "Paragraph 6."):
         select(page, text)
-        there = page.get_by_text(text).bounding_box()
-        here = quote(page).bounding_box()
-        assert there
-        assert here
+        there, here = box_of(page.get_by_text(text)), box_of(quote(page))
         assert 0 <= here["y"] - there["y"] - there["height"] < 24
         expect(quote(page)).to_have_count(1)
     assert proofs == []
+    if old:
+        stop = "event => event.stopImmediatePropagation()"  # in a shadow root, WebKit tells nothing
+        page.evaluate(f"() => document.addEventListener('selectionchange', {stop}, true)")
+        expect(quote(page)).to_have_css("user-select", "none")
     with page.expect_response(re.compile("/captcha")):
         quote(page).click()
     assert len(proofs) == 1
-    expect(answer_of(page)).to_be_focused()
-    expect(answer_of(page)).to_have_value("> Paragraph 6.\n\n")
+    expect(reply_to(page)).to_be_focused()
+    expect(reply_to(page)).to_have_value("> Paragraph 6.\n\n")
     expect(quote(page)).to_have_count(0)
     page.keyboard.type("And comes back.")
     page.get_by_label("昵称").last.fill("林深")
     page.locator("article form").get_by_role("button", name="发表评论").click()
-    answer = comment(page, "And comes back.").last
-    expect(answer).to_be_focused()
-    expect(answer.locator("blockquote")).to_have_text("Paragraph 6.")
-    expect(answer.locator(".body > p")).to_have_text("And comes back.")
+    reply = comment(page, "And comes back.").last
+    expect(reply).to_be_focused()
+    expect(reply.locator("blockquote")).to_have_text("Paragraph 6.")
+    expect(reply.locator(".body > p")).to_have_text("And comes back.")
 
 
 def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View) -> None:
@@ -552,189 +511,120 @@ def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View
     expect(quote(page)).to_have_count(0)
 
 
-# As Safari 17 has it: the roots one by one, and nothing else.
-OLD_RANGES = """{
-  const plain = Selection.prototype.getComposedRanges
-  Selection.prototype.getComposedRanges = function (...roots) {
-    if (!roots.every(root => root instanceof ShadowRoot)) throw TypeError('no shadow root')
-    return plain.call(this, {shadowRoots: roots})
-  }
-}"""
-
-
-def test_what_is_selected_is_quoted_where_the_browser_has_the_old_ways(
-    app: App, page: Page, touch: View
-) -> None:
-    fill(app, 1)
-    page.add_init_script(OLD_RANGES)
-    touch()
-    select(page, "No. 1.")
-    stop = "event => event.stopImmediatePropagation()"  # in a shadow root, WebKit tells nothing
-    page.evaluate(f"() => document.addEventListener('selectionchange', {stop}, true)")
-    expect(quote(page)).to_have_css("user-select", "none")
-    quote(page).click()
-    expect(answer_of(page)).to_have_value("> No. 1.\n\n")
-    expect(quote(page)).to_have_count(0)
-
-
-MEASURED = """{
-  window.measured = 0
-  const plain = Selection.prototype.getComposedRanges
-  Selection.prototype.getComposedRanges = function (how) {
-    measured++
-    return plain.call(this, how)
-  }
-}"""
-DRAGGED = """async text => {
-  for (let length = 1; length <= text.length; length++) {
-    const heard = new Promise(go => document.addEventListener('selectionchange', go, {once: true}))
-    getSelection().modify('extend', 'forward', 'character')
-    await heard
-  }
-}"""
-
-
-def test_a_selection_is_measured_when_it_rests(app: App, page: Page, stay: View) -> None:
-    fill(app, 1)
-    page.add_init_script(MEASURED)
-    stay()
-    page.evaluate(SELECT, ["N", "N"])
-    page.evaluate(DRAGGED, "o. 1.")
-    assert page.evaluate("measured") == 0
-    page.clock.run_for(100)
-    expect(quote(page)).to_be_visible()
-    assert page.evaluate("measured") == 1
-
-
-@pytest.mark.parametrize(
-    "options", [{"locale": "zh-CN", "viewport": {"width": 390, "height": 800}}]
-)
-def test_on_a_closed_page_nothing_is_offered_for_writing(app: App, touch: View) -> None:
-    fill(app, 3)
-    sql(app, "UPDATE page SET closed = 1")
-    page = touch(lang="en")
-    expect(page.get_by_text("Comments are closed.")).to_be_visible()
-    count = page.locator(".head b").bounding_box()
-    order = page.locator(".head select").bounding_box()
-    assert count
-    assert order
-    assert order["y"] < count["y"] + count["height"]
-    select(page, "No. 1.")
-    expect(page.get_by_role("button", name="Quote")).to_have_count(0)
-    comment(page, "No. 1.").focus()
-    for key in "rc":
-        page.keyboard.press(key)
-    expect(comment(page, "No. 1.")).to_be_focused()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{"server_listen": "127.0.0.1:0", "limits_enabled": False, "moderation_hold": "all"}],
-)
-def test_nothing_is_offered_in_a_comment_that_waits(app: App, touch: View) -> None:
+@pytest.mark.parametrize("settings", [HELD])
+@pytest.mark.parametrize("options", [{"viewport": {"width": 390, "height": 800}}])
+def test_what_waits_or_is_closed_is_not_to_be_quoted(app: App, touch: View) -> None:
     moderate(app, say(app, "Shown."), "visible")
-    page = touch()
-    page.get_by_label("写下你的想法…").fill("Held.")
-    page.get_by_label("昵称").fill("林深")
-    page.get_by_role("button", name="提交审核").click()
+    page = touch(lang="en")
+    quoting = page.get_by_role("button", name="Quote")
+    page.get_by_label("Write a comment…").fill("Held.")
+    page.get_by_label("Name").fill("林深")
+    page.get_by_role("button", name="Post for approval").click()
     expect(comment(page, "Held.")).to_be_focused()
     select(page, "Held.")
-    expect(quote(page)).to_have_count(0)
+    expect(quoting).to_have_count(0)
     select(page, "Shown.")
-    expect(quote(page)).to_be_visible()
+    expect(quoting).to_be_visible()
+    sql(app, "UPDATE page SET closed = 1")
+    touch(lang="en")
+    expect(page.get_by_text("Comments are closed.")).to_be_visible()
+    count, order = box_of(page.locator(".head b")), box_of(page.locator(".head .like"))
+    assert order["y"] < count["y"] + count["height"]
+    select(page, "Shown.")
+    expect(quoting).to_have_count(0)
+    comment(page, "Shown.").focus()
+    press(page, "rc")
+    expect(comment(page, "Shown.")).to_be_focused()
 
 
 QUOTED = [  # what is said, from where to where it is selected, and the quote
-    ("One.\n\nTwo.\n\nThree.", "One.", "Three.", "> One.\n> Two.\n> Three."),
-    ("One.\nTwo.", "One.", "Two.", "> One.\n> Two."),
-    ("1. one\n2. two\n\nEnd.", "one", "End.", "> one\n> two\n> End."),
-    ("- one\n  - two\n- three", "one", "three", "> one\n> two\n> three"),
+    ("A1.\n\nA2.\n\nA3.", "A1.", "A3.", "> A1.\n> A2.\n> A3."),
+    ("B1.\nB2.", "B1.", "B2.", "> B1.\n> B2."),
+    ("1. c1\n2. c2\n\nC3.", "c1", "C3.", "> c1\n> c2\n> C3."),
+    ("- d1\n  - d2\n- d3", "d1", "d3", "> d1\n> d2\n> d3"),
     ("See:\n\n```\nif a:\n    b()\n```", "See:", "b()", "> See:\n> if a:\n>     b()"),
     ("> Old.\n\nNew.", "Old.", "New.", "> Old.\n> New."),
-    ("A **bold** `word`.", "A ", ".", "> A bold word."),
+    ("The **bold** `word`!", "The ", "!", "> The bold word!"),
     ("Half of a sentence.", "of a", "of a", "> of a"),
     ("`<img src=x onerror=hit=1>`", "<img", "=1>", "> <img src=x onerror=hit=1>"),
 ]
 
 
 def test_each_line_that_is_quoted_begins_with_its_mark(app: App, touch: View) -> None:
-    for number, (content, start, end, quoted) in enumerate(QUOTED):
-        say(app, content, page=f"/{number}/")
-        page = touch(path=f"/{number}/")
+    for number, (content, *_) in enumerate(QUOTED):
+        say(app, content, f"Guest {number}")
+    page = touch()
+    for number, (_, start, end, quoted) in enumerate(QUOTED):
         select(page, start, end)
         quote(page).click()
-        expect(answer_of(page)).to_have_value(quoted + "\n\n")
-        form = page.locator("article form")
+        name = f"Guest {number}"
+        expect(reply_to(page, name)).to_have_value(quoted + "\n\n")
+        form = page.locator("article form").filter(has=reply_to(page, name))
         form.get_by_role("button", name="预览").click()
         shown = form.locator(".preview blockquote").inner_text().splitlines()
         lines = [line.removeprefix("> ").strip() for line in quoted.splitlines()]
-        assert [line.strip() for line in shown if line.strip()] == lines, content
-        assert page.evaluate("typeof hit") == "undefined"
-        assert page.locator("commentd-thread img").count() == 0
+        assert [line.strip() for line in shown if line.strip()] == lines, quoted
+        form.get_by_role("button", name="取消").click()
+    assert page.evaluate("typeof hit") == "undefined"
+    assert page.locator("commentd-thread img").count() == 0
 
 
-def test_a_quote_comes_behind_what_was_written_before_and_is_kept_as_a_draft(
-    app: App, touch: View
-) -> None:
+def test_a_quote_comes_behind_what_was_written_and_is_kept(app: App, touch: View) -> None:
     say(app, "One. Two.")
     page = touch()
     comment(page, "One.").get_by_role("button", name="回复").click()
-    answer_of(page).fill("What I think.")
+    reply_to(page).fill("What I think.")
     select(page, "One.")
     quote(page).click()
-    expect(answer_of(page)).to_have_value("What I think.\n\n> One.\n\n")
+    expect(reply_to(page)).to_have_value("What I think.\n\n> One.\n\n")
     select(page, "Two.")
     quote(page).click()
     value = re.compile(r"^What I think\.\n\n> One\.\n\n+> Two\.\n\n$")
-    expect(answer_of(page)).to_have_value(value)
-    expect(answer_of(page)).to_have_count(1)
+    expect(reply_to(page)).to_have_value(value)
     page.reload()
     comment(page, "One.").get_by_role("button", name="回复").click()
-    expect(answer_of(page)).to_have_value(value)
+    expect(reply_to(page)).to_have_value(value)
 
 
-def test_words_and_paragraphs_are_quoted_as_the_mouse_picks_them(app: App, touch: View) -> None:
+def test_words_are_quoted_as_the_mouse_or_the_keyboard_picks_them(app: App, touch: View) -> None:
     say(app, "Typography", "Ann")
     say(app, "Orthography", "Bo")
+    say(app, "A line is a promise.", "Cy")
     page = touch()
     for times, text, name in ((2, "Typography", "Ann"), (3, "Orthography", "Bo")):
         page.get_by_text(text).click(click_count=times, position={"x": 20, "y": 10})
         quote(page).click()
-        answer = page.get_by_role("textbox", name=f"回复 {name}")
-        expect(answer).to_have_value(f"> {text}\n\n")
-
-
-def test_a_selection_is_made_and_quoted_by_keyboard_alone(app: App, touch: View) -> None:
-    say(app, "A line is a promise.")
-    page = touch()
+        expect(reply_to(page, name)).to_have_value(f"> {text}\n\n")
     comment(page, "A line").focus()
     select(page, "A")
     for _ in range(5):
         page.keyboard.press("Shift+ArrowRight")
-    expect(quote(page)).to_be_visible()
     reach(quote(page))
     page.keyboard.press("Enter")
-    expect(answer_of(page)).to_have_value("> A line\n\n")
-    expect(answer_of(page)).to_be_focused()
+    expect(reply_to(page, "Cy")).to_have_value("> A line\n\n")
+    expect(reply_to(page, "Cy")).to_be_focused()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"locale": "zh-CN", "has_touch": True, "is_mobile": True,
-      "viewport": {"width": 390, "height": 844}}],
-)  # fmt: skip
+PHONE = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
+
+
+@pytest.mark.parametrize("options", [{"locale": "zh-CN", **PHONE}])
 def test_a_finger_quotes_too(app: App, touch: View) -> None:
     say(app, "A line is a promise.")
     page = touch("<meta name=viewport content='width=device-width'>" + TAG)
     select(page, "a promise")
-    box = quote(page).bounding_box()
-    assert box
+    box = box_of(quote(page))
     assert min(box["width"], box["height"]) >= 44
     quote(page).tap()
-    expect(answer_of(page)).to_have_value("> a promise\n\n")
+    expect(reply_to(page)).to_have_value("> a promise\n\n")
 
 
 # Keys
+
+
+def press(page: Page, keys: Iterable[str]) -> None:
+    for key in keys:
+        page.keyboard.press(key)
 
 
 def here(page: Page) -> str:
@@ -746,21 +636,20 @@ def here(page: Page) -> str:
     return where
 
 
-def test_keys_move_through_the_comments_that_are_seen(app: App, touch: View) -> None:
+@pytest.mark.parametrize("old", [False, True])
+def test_keys_move_through_what_is_seen(app: App, page: Page, touch: View, old: bool) -> None:
     nested(app, 3)
     fill(app, 1)
-    page = touch()
+    if old:  # Safari 17.3 can't say what is visible
+        page.add_init_script("delete Element.prototype.checkVisibility")
+    touch()
     order = texts(page)
     assert order == ["Depth 0.", "Depth 1.", "Depth 2.", "No. 1."]
     comment(page, "Depth 0.").focus()
-    seen = [here(page)]
-    for _ in range(4):
-        page.keyboard.press("j")
-        seen.append(here(page))
-    assert seen == [*order, "No. 1."]
-    for wanted in (*order[-2::-1], "Depth 0."):
-        page.keyboard.press("k")
-        assert here(page) == wanted
+    for key, wanted in (("j", [*order[1:], "No. 1."]), ("k", [*order[-2::-1], "Depth 0."])):
+        for each in wanted:
+            page.keyboard.press(key)
+            assert here(page) == each
     page.locator(".line").first.click(position={"x": 12, "y": 20})
     expect(comment(page, "Depth 1.")).to_be_hidden()
     comment(page, "Depth 0.").focus()
@@ -770,18 +659,7 @@ def test_keys_move_through_the_comments_that_are_seen(app: App, touch: View) -> 
     assert here(page) == "Depth 0."
 
 
-def test_keys_move_in_browsers_that_cannot_say_what_is_visible(
-    app: App, page: Page, touch: View
-) -> None:
-    fill(app, 2)
-    page.add_init_script("delete Element.prototype.checkVisibility")  # Safari 17.3
-    touch()
-    comment(page, "No. 2.").focus()
-    page.keyboard.press("j")
-    expect(comment(page, "No. 1.")).to_be_focused()
-
-
-def test_keys_answer_like_and_begin_to_write(app: App, touch: View) -> None:
+def test_keys_reply_like_and_begin_to_write(app: App, touch: View) -> None:
     fill(app, 2)
     page = touch()
     comment(page, "No. 1.").focus()
@@ -789,9 +667,8 @@ def test_keys_answer_like_and_begin_to_write(app: App, touch: View) -> None:
     expect(comment(page, "No. 1.").get_by_role("button", name="赞 1", pressed=True)).to_be_visible()
     expect(comment(page, "No. 2.").get_by_role("button", name="赞 0")).to_be_visible()
     page.keyboard.press("r")
-    expect(answer_of(page)).to_be_focused()
-    expect(answer_of(page)).to_have_value("")
-    expect(answer_of(page)).to_have_accessible_name("回复 Guest 1")
+    expect(reply_to(page, "Guest 1")).to_be_focused()
+    expect(reply_to(page, "Guest 1")).to_have_value("")
     comment(page, "No. 1.").focus()
     page.keyboard.press("c")
     expect(page.get_by_label("写下你的想法…")).to_be_focused()
@@ -803,81 +680,64 @@ def test_keys_answer_like_and_begin_to_write(app: App, touch: View) -> None:
     assert here(page) == "No. 2."
 
 
-def test_in_fields_and_choices_and_with_other_keys_held_a_letter_is_a_letter(
-    app: App, touch: View
-) -> None:
+def test_elsewhere_and_with_other_keys_held_a_letter_is_a_letter(app: App, touch: View) -> None:
     fill(app, 2)
-    page = touch()
-    field = page.get_by_label("写下你的想法…")
-    field.press_sequentially("jkrlc?")
-    expect(field).to_have_value("jkrlc?")
-    name = page.get_by_label("昵称")
-    name.press_sequentially("jkrlc?")
-    expect(name).to_have_value("jkrlc?")
+    keys = """<script>keys = []
+        addEventListener('keydown', e => keys.push([e.key, e.defaultPrevented]))</script>"""
+    page = touch("<p tabindex=0>An essay.</p><input aria-label=Search>" + TAG, head=keys)
+    essay, search = page.get_by_text("An essay."), page.get_by_label("Search")
+    for node in (essay, search):
+        node.focus()
+        press(page, "jrlc?")
+        expect(node).to_be_focused()
+    expect(search).to_have_value("jrlc?")
+    comment(page, "No. 2.").focus()
+    press(page, "xj")
+    assert page.evaluate("keys") == [*([k, False] for k in "jrlc?" * 2), ["x", False], ["j", True]]
+    for name in ("写下你的想法…", "昵称"):
+        field = page.get_by_label(name)
+        field.press_sequentially("jkrlc?")
+        expect(field).to_have_value("jkrlc?")
     page.get_by_label("排序").focus()
-    for key in "jkrlc?":
-        page.keyboard.press(key)
+    press(page, "jkrlc?")
     expect(page.get_by_label("排序")).to_be_focused()
     comment(page, "No. 2.").focus()
     for held in ("Control", "Alt", "Meta"):
         for key in "jrl":
             page.keyboard.press(f"{held}+{key}")
     expect(comment(page, "No. 2.")).to_be_focused()
-    expect(page.locator("article form")).to_have_count(0)
+    expect(page.locator("article form, dialog")).to_have_count(0)
     expect(comment(page, "No. 2.").get_by_role("button", name="赞 0")).to_be_visible()
-    expect(page.locator("dialog")).to_have_count(0)
-    page.keyboard.press("j")
-    expect(comment(page, "No. 1.")).to_be_focused()
 
 
-def test_keys_of_the_page_are_left_to_the_page(app: App, touch: View) -> None:
-    fill(app, 2)
-    keys = """<script>keys = []
-        addEventListener('keydown', e => keys.push([e.key, e.defaultPrevented]))"""
-    page = touch(
-        "<p tabindex=0>An essay.</p><input aria-label=Search>" + TAG, head=keys + "</script>"
-    )
-    for node in (page.get_by_text("An essay."), page.get_by_label("Search")):
-        node.focus()
-        for key in "jrlc?":
-            page.keyboard.press(key)
-        expect(node).to_be_focused()
-    expect(page.get_by_label("Search")).to_have_value("jrlc?")
-    comment(page, "No. 2.").focus()
-    page.keyboard.press("x")
-    page.keyboard.press("j")
-    assert page.evaluate("keys") == [*([k, False] for k in "jrlc?" * 2), ["x", False], ["j", True]]
-    expect(page.locator("dialog")).to_have_count(0)
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_a_list_of_the_keys_opens_in_the_language_and_closes_to_where_it_was(
-    app: App, touch: View, lang: str
-) -> None:
+def test_a_list_of_the_keys_opens_in_each_language_and_closes(app: App, touch: View) -> None:
     fill(app, 1)
-    page = touch(lang=lang)
-    comment(page, "No. 1.").focus()
-    page.keyboard.press("?")
-    dialog = page.get_by_role("dialog", name=words(lang, "keys"))
-    expect(dialog).to_be_visible()
-    for key in ("next", "previous", "like", "post", "keys"):
-        expect(dialog.locator("dd").get_by_text(words(lang, key), exact=True)).to_be_visible()
-    assert not re.search("undefined|[{}]", dialog.inner_text())
-    assert len(dialog.locator("dd").all()) == len(dialog.locator("dt").all()) == 7
-    for key in "jl?":
-        page.keyboard.press(key)
-    expect(page.locator("dialog")).to_have_count(1)
-    expect(comment(page, "No. 1.").locator(".like")).to_have_attribute("aria-pressed", "false")
-    page.keyboard.press("Escape")
-    expect(page.locator("dialog")).to_have_count(0)
-    expect(comment(page, "No. 1.")).to_be_focused()
-    page.keyboard.press("?")
-    page.get_by_role("button", name=words(lang, "close")).click()
-    expect(page.locator("dialog")).to_have_count(0)
-    expect(comment(page, "No. 1.")).to_be_focused()
+    page = touch()
+    dialog = page.locator("dialog")
+    for lang in LANGUAGES:
+        page.locator("commentd-thread").evaluate("(it, lang) => { it.lang = lang }", lang)
+        expect(page.get_by_label(words(lang, "write"))).to_be_visible()
+        page.wait_for_function(ATTENDED)
+        idle(page)
+        comment(page, "No. 1.").focus()
+        page.keyboard.press("?")
+        expect(page.get_by_role("dialog", name=words(lang, "keys"))).to_be_visible()
+        for key in ("next", "previous", "like", "post", "keys"):
+            expect(dialog.locator("dd").get_by_text(words(lang, key), exact=True)).to_be_visible()
+        assert not re.search("undefined|[{}]", dialog.inner_text())
+        assert len(dialog.locator("dd").all()) == len(dialog.locator("dt").all()) == 7
+        press(page, "jl?")
+        expect(dialog).to_have_count(1)
+        expect(comment(page, "No. 1.").locator(".like")).to_have_attribute("aria-pressed", "false")
+        page.get_by_role("button", name=words(lang, "close")).click()
+        expect(dialog).to_have_count(0)
+        expect(comment(page, "No. 1.")).to_be_focused()
+        press(page, ["?", "Escape"])
+        expect(dialog).to_have_count(0)
+        expect(comment(page, "No. 1.")).to_be_focused()
 
 
-# Copy
+# Copy and print
 
 
 def localhost(site: Site) -> str:
@@ -889,30 +749,25 @@ def copy_of(page: Page, text: str) -> Locator:
     return comment(page, text).get_by_role("button", name="复制链接")
 
 
-def test_the_link_of_a_comment_is_copied_told_and_leads_to_it(
-    app: App, site: Site, page: Page
-) -> None:
+def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, page: Page) -> None:
     ids = fill(app, 25)
     site.write(TAG)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.goto(localhost(site) + POST)
+    home = localhost(site) + POST
+    page.goto(home)
     page.get_by_role("button", name="显示更多").click()
     copy_of(page, "No. 9.").click()
     expect(page.get_by_role("status").filter(has_text="链接已复制。")).to_be_visible()
-    assert page.url == localhost(site) + POST
+    assert page.url == home
     link = page.evaluate("navigator.clipboard.readText()")
-    assert link == localhost(site) + POST + f"#comment-{ids[8]}"
+    assert link == f"{home}#comment-{ids[8]}"
     page.goto("about:blank")
     page.goto(link)
-    expect(page.locator("[data-target]")).to_contain_text("No. 9.")
-    expect(comment(page, "No. 9.")).to_be_focused()
-    expect(comment(page, "No. 9.")).to_be_in_viewport()
+    widget.expect_target(page, "No. 9.")
 
 
 @pytest.mark.parametrize("how", ["plain", "refused"])
-def test_where_nothing_may_be_copied_the_link_is_in_the_address_bar(
-    app: App, site: Site, page: Page, how: str
-) -> None:
+def test_where_copying_fails_the_address_has_it(app: App, site: Site, page: Page, how: str) -> None:
     ids = fill(app, 3)
     site.write(TAG)
     if how == "refused":
@@ -924,18 +779,14 @@ def test_where_nothing_may_be_copied_the_link_is_in_the_address_bar(
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
 
 
-# Print
-
-
 def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None:
     say(app, "\n\n".join(f"Paragraph {n}." for n in range(60)), hours=3)
     nested(app, 2)
     page = touch()
-    expect(page.locator(".folded")).to_have_count(1)
+    folded = page.locator(".folded")
     comment(page, "Depth 0.").first.get_by_role("button", name="回复").click()
     copy_of(page, "Depth 1.").click()
     expect(page.locator("[role=status]:not(:empty)")).to_be_visible()
-    folded = page.locator(".folded")
     assert folded.evaluate("it => it.clientHeight < it.scrollHeight")
     page.emulate_media(media="print")
     expect(page.locator(".meta").first).to_have_css("break-after", "avoid")
@@ -944,8 +795,7 @@ def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None
         assert page.locator(f"commentd-thread {what}").filter(visible=True).count() == 0
     assert folded.evaluate("it => it.clientHeight === it.scrollHeight")
     expect(folded).to_have_css("mask-image", "none")
-    expect(page.get_by_text("Paragraph 59.")).to_be_visible()
-    for text in ("Depth 0.", "Depth 1.", "3 条评论", "陆知微"):
+    for text in ("Paragraph 59.", "Depth 0.", "Depth 1.", "3 条评论", "陆知微"):
         expect(page.locator("commentd-thread").get_by_text(text).first).to_be_visible()
     page.emulate_media(media="screen")
     expect(page.get_by_role("textbox", name="回复 A")).to_be_visible()
@@ -960,21 +810,17 @@ ANYWHERE = """<p lang=en>Views: <i data-commentd-views=/a/>many</i></p>
     <p><i data-commentd-views></i> <i data-commentd-likes=/unknown/>none</i></p>"""
 
 
-def test_views_likes_and_comments_of_several_pages_come_in_one_request(
-    app: App, view: View, asked: list[str]
-) -> None:
+def test_numbers_of_several_pages_take_one_request(app: App, view: View, asked: list[str]) -> None:
     fill(app, 2, "/a/")
     sql(app, "UPDATE page SET views = 12345")
     TestApp(app).post_json("/page/like", {"page_url": "/a/"})
     page = view(ANYWHERE, head=TAG)
     expect(page.locator("i")).to_have_text(["12,345", "12.345", "2", "1", "0", "0"])
     assert widget.counted(asked) == [[*["/a/"] * 4, POST, "/unknown/"]]
-    assert len([line for line in asked if "counts.js" in line]) == 1
+    assert ends(asked, "counts.js") == ["counts.js"]
 
 
-def test_numbers_that_cannot_be_had_leave_what_stands_there(
-    page: Page, view: View, faults: list[str]
-) -> None:
+def test_without_numbers_what_stands_there_stays(page: Page, view: View, faults: list[str]) -> None:
     page.route(re.compile("/pages"), lambda route: route.abort())
     with page.expect_event("requestfailed", lambda request: "/pages" in request.url):
         view(ANYWHERE + TAG)
@@ -995,14 +841,12 @@ def latest(page: Page) -> Locator:
     return page.locator("[data-commentd-latest] > li")
 
 
-def test_what_was_written_last_is_listed_with_links_into_its_pages(
-    app: App, view: View, page: Page, site: Site, asked: list[str]
-) -> None:
+def test_the_latest_comments_are_listed(app: App, view: View, site: Site, asked: list[str]) -> None:
     first = say(app, "The oldest, with **bold** & `<b>code</b>`.", "Ann", page="/a/?x=1")
     fill(app, 4, "/b/")
     last = say(app, "Zuletzt.", "Bo", page="/c/", hours=3)
     site.write(TAG, "/c/")
-    view("<ul lang=de data-commentd-latest=2></ul><ul data-commentd-latest></ul>", head=TAG)
+    page = view("<ul lang=de data-commentd-latest=2></ul><ul data-commentd-latest></ul>", head=TAG)
     two, six = (page.locator("ul").nth(n) for n in range(2))
     expect(two.locator("a")).to_have_text(["Zuletzt.", "No. 4."])
     expect(two.locator("bdi")).to_have_text(["Bo", "Guest 4"])
@@ -1027,8 +871,9 @@ def test_an_excerpt_is_text_of_eighty_characters(app: App, view: View) -> None:
     }
     for text in excerpts:
         say(app, text)
-    page = view("<ul data-commentd-latest></ul>", head=TAG)
-    expect(latest(page).locator("a")).to_have_text([*excerpts.values()][::-1])
+    numbers = ("", "31", "99", "0", "many", "-1")
+    page = view("".join(f"<ul data-commentd-latest={n}></ul>" for n in numbers), head=TAG)
+    expect(latest(page).locator("a")).to_have_text([*excerpts.values()][::-1] * len(numbers))
     assert page.evaluate("typeof hit") == "undefined"
     assert page.locator("img").count() == 0
 
@@ -1040,9 +885,7 @@ BROKEN = [
 ]
 
 
-def test_an_item_that_leads_elsewhere_or_is_broken_is_none_and_spoils_no_other(
-    app: App, view: View, site: Site
-) -> None:
+def test_a_broken_item_is_not_listed_and_spoils_no_other(app: App, view: View, site: Site) -> None:
     fill(app, 2 * len(BROKEN))
 
     def change(comments: list[Json]) -> None:
@@ -1061,68 +904,52 @@ def test_a_list_that_is_added_later_is_filled_once(app: App, view: View, asked: 
     fill(app, 2)
     page = view("<main>A post.</main>", head=TAG)
     page.wait_for_function("() => !!customElements.get('commentd-thread')")
-    page.evaluate("""() => {
-        const list = document.createElement('ul')
-        list.dataset.commentdLatest = '1'
-        document.querySelector('main').append(list)
-    }""")
+    add = "document.querySelector('main').insertAdjacentHTML('beforeend', '{}')"
+    page.evaluate(add.format("<ul data-commentd-latest=1></ul>"))
     expect(latest(page)).to_have_count(1)
-    page.evaluate("document.querySelector('main').append(document.createElement('hr'))")
+    page.evaluate(add.format("<hr>"))
     idle(page)
-    assert [line.rpartition("/")[2] for line in asked if "latest" in line] == ["latest?limit=1"]
+    assert ends(asked, "latest") == ["latest?limit=1"]
 
 
-@pytest.mark.parametrize("how", ["empty", "foreign", "refused", "none"])
-def test_where_there_is_nothing_to_list_what_stands_there_stays(
-    app: App, view: View, page: Page, faults: list[str], how: str
-) -> None:
-    if how != "empty":
-        say(app, "Hello.")
+def test_an_empty_list_stays_as_it_is(app: App, view: View, page: Page, faults: list[str]) -> None:
+    say(app, "Hello.")
+    foreign = TestApp(app).get("/comments/latest").body.replace(POST.encode(), b"https://e.example")
+    for status, body in (("200 OK", b'{"comments": []}'), ("200 OK", foreign), ("200 OK", b"{}"),
+                         ("502 Bad Gateway", b"{}")):  # fmt: skip
 
-    def change(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-        if environ["PATH_INFO"] != "/comments/latest" or how == "empty":
-            return status, headers, body
-        body = (
-            body.replace(b"/2026/lines/", b"https://evil.example/") if how == "foreign" else b"{}"
-        )
-        return "502 Bad Gateway" if how == "refused" else status, headers, body
+        def change(
+            environ: Json, old: str, head: dict[str, str], was: bytes, new: Any = (status, body)
+        ) -> Any:
+            ours = environ["PATH_INFO"] == "/comments/latest"
+            return (new[0], head, new[1]) if ours else (old, head, was)
 
-    with answering(app, change), page.expect_response(re.compile("/latest")) as told:
-        view("<ul data-commentd-latest><li>Be the first.</ul>", head=TAG)
-    told.value.finished()
-    idle(page)
-    expect(latest(page)).to_have_text(["Be the first."])
+        with answering(app, change), page.expect_response(re.compile("/latest")) as told:
+            view("<ul data-commentd-latest><li>Be the first.</ul>", head=TAG)
+        told.value.finished()
+        idle(page)
+        expect(latest(page)).to_have_text(["Be the first."])
     unreached(faults)
 
 
-def test_a_number_that_the_service_does_not_give_lists_what_it_does(app: App, view: View) -> None:
-    fill(app, 2)
-    numbers = ("31", "99", "0", "many", "-1")
-    lists = "".join(f"<ul data-commentd-latest={number}></ul>" for number in numbers)
-    page = view(lists, head=TAG)
-    expect(latest(page)).to_have_count(2 * len(numbers))
-
-
-def test_numbers_and_lists_are_filled_under_a_strict_policy(
-    app: App, site: Site, page: Page, faults: list[str]
-) -> None:
+def test_a_strict_policy_lets_both_in(app: App, site: Site, page: Page, faults: list[str]) -> None:
     say(app, "Hello.")
     policy = widget.POLICY + "; worker-src blob:" + TYPES
-    strict(
-        site, "<i data-commentd-count=/2026/lines/></i><ul data-commentd-latest></ul>" + TAG, policy
-    )
+    body = "<i data-commentd-count=/2026/lines/></i><ul data-commentd-latest></ul>" + TAG
+    strict(site, body, policy)
     page.goto(site.address + POST)
     expect(latest(page)).to_have_count(1)
     expect(page.locator("i")).to_have_text("1")
     expect(comment(page, "Hello.")).to_be_visible()
-    refused = [fault for fault in faults if "TrustedScriptURL" in fault]
-    assert faults == refused
+    assert [fault for fault in faults if "TrustedScriptURL" not in fault] == []
     faults.clear()
 
 
 # Where pages change without loading
 
 ELEMENT = "<main><commentd-thread></commentd-thread></main>"
+LAZY = """<div style='height: 9000px'>A post.</div>
+    <commentd-thread loading=lazy></commentd-thread>"""
 OLD = '<link rel=canonical href="https://blog.example/first/">' + TAG.replace(" async", "")
 ROUTE = """([to, canonical, order]) => {
     const main = document.querySelector('main')
@@ -1143,61 +970,48 @@ def urls(asked: list[str]) -> list[str]:
     return [query["url"] for query in lists(asked)]
 
 
+def expect_shown(page: Page, name: str) -> None:
+    expect(page.locator(".body")).to_have_text(f"Of the {name}.")
+
+
 @pytest.mark.parametrize("order", ["address first", "element first"])
 @pytest.mark.usefixtures("routes")
-def test_where_the_canonical_link_stays_behind_the_address_says_which_page(
-    view: View, asked: list[str], order: str
-) -> None:
-    page = view(ELEMENT, "/first/", head=OLD)
-    expect(page.locator(".body")).to_have_text("Of the first.")
+def test_the_address_says_which_page(app: App, view: View, asked: list[str], order: str) -> None:
+    page = view(ELEMENT, "/1/", head=OLD)
+    expect_shown(page, "first")
     for name in ("second", "third", "first"):
         page.evaluate(ROUTE, [f"/{name}/", None, order])
-        expect(page.locator(".body")).to_have_text(f"Of the {name}.")
-    page.evaluate(ROUTE, ["/2/?from=list", "https://blog.example/second/", order])
-    expect(page.locator(".body")).to_have_text("Of the second.")
-    page.evaluate(ROUTE, ["/first/", "https://blog.example/first/", order])
-    expect(page.locator(".body")).to_have_text("Of the first.")
+        expect_shown(page, name)
+    for address, name in (("/2/?from=list", "second"), ("/first/", "first")):
+        page.evaluate(ROUTE, [address, f"https://blog.example/{name}/", order])
+        expect_shown(page, name)
     wanted = ("first", "second", "third", "first", "second", "first")
     assert urls(asked) == [f"/{name}/" for name in wanted]
-
-
-@pytest.mark.usefixtures("routes")
-def test_what_is_written_goes_to_the_page_that_is_seen(
-    app: App, view: View, asked: list[str]
-) -> None:
-    page = view(ELEMENT, "/1/", head=OLD)
-    expect(page.locator(".body")).to_have_text("Of the first.")
-    page.evaluate(ROUTE, ["/second/", None, ""])
-    expect(page.locator(".body")).to_have_text("Of the second.")
+    # What is written goes to the page that is seen.
+    page.evaluate(ROUTE, ["/second/", None, order])
+    expect_shown(page, "second")
     write_comment(page, "Mine.")
     expect(comment(page, "Mine.")).to_be_focused()
     listed = TestApp(app).get("/comments?url=/second/").json["comments"]
     assert [each["content"] for each in listed] == ["Mine.", "Of the second."]
-    page.go_back()
-    expect(page.locator(".body")).to_have_text("Of the first.")
-    assert urls(asked) == ["/first/", "/second/", "/first/"]
 
 
-@pytest.mark.parametrize("body", ["<main>A list of posts.</main>", "lazy"])
 @pytest.mark.usefixtures("routes")
-def test_who_comes_from_a_page_without_comments_sees_those_of_the_next_page(
-    view: View, asked: list[str], body: str
-) -> None:
-    lazy = (
-        "<div style='height: 9000px'>A post.</div><commentd-thread loading=lazy></commentd-thread>"
-    )
-    page = view(f"<main>{lazy}</main>" if body == "lazy" else body, "/first/", head=OLD)
-    page.wait_for_function("() => !!customElements.get('commentd-thread')")
-    idle(page)
-    page.evaluate(ROUTE, ["/second/", None, ""])
-    expect(page.locator(".body")).to_have_text("Of the second.")
-    assert urls(asked) == ["/second/"]
+def test_who_comes_from_a_page_without_comments_sees_the_next(view: View, asked: list[str]) -> None:
+    for body in ("<main>A list of posts.</main>", f"<main>{LAZY}</main>"):
+        asked.clear()
+        page = view(body, "/first/", head=OLD)
+        page.wait_for_function("() => !!customElements.get('commentd-thread')")
+        idle(page)
+        page.evaluate(ROUTE, ["/second/", None, ""])
+        expect_shown(page, "second")
+        assert urls(asked) == ["/second/"]
 
 
 @pytest.mark.usefixtures("routes")
 def test_an_element_that_stays_follows_the_address(view: View, asked: list[str]) -> None:
     page = view(ELEMENT, "/first/", head=TAG)
-    expect(page.locator(".body")).to_have_text("Of the first.")
+    expect_shown(page, "first")
     intercept = "navigation.addEventListener('navigate', e => e.intercept({async handler() {}}))"
     field = page.get_by_label("写下你的想法…")
     field.fill("Half a thought.")
@@ -1207,39 +1021,33 @@ def test_an_element_that_stays_follows_the_address(view: View, asked: list[str])
         ("first", f"{intercept}; location.href = '/first/'", "Half a thought."),
     ):
         page.evaluate(f"() => {{ {change} }}")
-        expect(page.locator(".body")).to_have_text(f"Of the {name}.")
+        expect_shown(page, name)
         expect(field).to_have_value(draft)
     page.evaluate("history.replaceState({scroll: 9}, '')")
     page.evaluate("history.pushState(null, '', '#part')")
     idle(page)
-    page.evaluate("""() => {
-        document.querySelector('main').innerHTML = '<commentd-thread></commentd-thread>'
-        history.pushState(null, '', '/second/')
-    }""")
-    expect(page.locator(".body")).to_have_text("Of the second.")
+    page.evaluate(ROUTE, ["/second/", None, "element first"])
+    expect_shown(page, "second")
     widget.settled(page)
     assert urls(asked) == ["/first/", "/second/", "/third/", "/first/", "/second/"]
     asked.clear()
     view("<commentd-thread page=/third/></commentd-thread>" + TAG, "/first/")
-    expect(page.locator(".body")).to_have_text("Of the third.")
+    expect_shown(page, "third")
     page.evaluate("history.pushState(null, '', '/second/')")
     idle(page)
     assert urls(asked) == ["/third/"]
 
 
-def test_a_lazy_thread_that_is_not_near_looks_for_nothing_new(
-    page: Page, view: View, asked: list[str]
-) -> None:
+def test_a_lazy_thread_far_away_looks_for_nothing(page: Page, view: View, asked: list[str]) -> None:
     page.clock.install()
-    lazy = "<commentd-thread loading=lazy></commentd-thread>"
-    view("<div style='height: 9000px'>An essay</div>" + lazy + TAG)
+    view(LAZY + TAG)
     expect(page.locator("commentd-thread:defined")).to_have_count(1)
     with page.expect_response("**/words/**"):
         page.clock.fast_forward(60_000)
-    idle(page)
-    page.clock.fast_forward(180_000)
-    idle(page)
-    assert [line for line in asked if "/pages" in line] == []
+    for _ in range(2):
+        idle(page)
+        page.clock.fast_forward(180_000)
+    assert ends(asked, "/pages") == []
 
 
 # The ground
@@ -1252,8 +1060,8 @@ SEEN = """ground => {
         probe.style.color = `lab(from ${color} l 0 0)`
         return Number(/^lab\\(([\\d.]+)/.exec(getComputedStyle(probe).color)[1])
     }
-    const colour = it => getComputedStyle(root.querySelector(it)).color
-    const [text, link] = ['.head b', '.body a'].map(colour)
+    const [text, link] = ['.head b', '.body a'].map(it =>
+        getComputedStyle(root.querySelector(it)).color)
     const far = [text, link].map(color => Math.round(Math.abs(light(color) - light(ground))))
     probe.remove()
     return [text, ...far]
@@ -1283,11 +1091,9 @@ def dressed(app: App, view: View) -> View:
 
 GROUNDS = [  # the page's style, its ground, and the colour of a text that is left alone
     ("html { background: #303030 } body { background: #303030 }", "#303030", None),
-    ("body { background: #111; color: #333 }", "#111", None),
     ("body { background: oklch(.98 .01 90); color: #fff }", "#f8f6f0", None),
     ("body { color: #eee }", "#fff", None),
     ("body { background: #111; color: #ccc }", "#111", "rgb(204, 204, 204)"),
-    ("body { background: #fff; color: #555 }", "#fff", "rgb(85, 85, 85)"),
     ("body { color: #000 } main { background: #222 }", "#222", None),
     ("body { background: #222; color: #eee } main { background: transparent }", "#222",
      "rgb(238, 238, 238)"),
@@ -1302,176 +1108,116 @@ NOT_PLAIN = [
 ]  # fmt: skip
 
 
-def test_a_text_too_faint_on_its_ground_is_mended_and_no_other(dressed: View) -> None:
-    for style, ground, text in GROUNDS:
+def test_a_text_too_faint_on_its_ground_is_changed_and_no_other(dressed: View) -> None:
+    for style, ground, *rest in (*GROUNDS, *NOT_PLAIN):
         page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
         seen, far, linked = seen_on(page, ground)
-        assert text in (seen, None), style
         assert far >= 45, style
-        assert linked >= 35, style
-    for style, ground in NOT_PLAIN:
-        page = dressed("a { color: #888 }" + style, f"<main>{TAG}</main>")
-        assert seen_on(page, ground)[1] >= 45, style
+        assert not rest or (linked >= 35 and rest[0] in (seen, None)), style
 
 
-NIGHT = "html { background: #fff } html.night { background: #1b1b1b } "
+NIGHTS = [  # the style of a page that is switched, and the colour of its text then
+    ("a { color: #06c } html.night a { color: #9cf } html.night { color: #eee }", "238, 238, 238"),
+    ("a { color: #06c } html.night a { color: #9cf } html { transition: all .2s }", ""),
+    ("a { color: #1a73e8 } html.night { color: #ddd }", "221, 221, 221"),
+]
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "a { color: #06c } html.night a { color: #9cf }",
-        "a { color: #06c } html.night a { color: #9cf } html { transition: background-color .2s }",
-    ],
-    ids=["links too", "slowly"],
-)
-@pytest.mark.parametrize("text", ["black", "own"])
-def test_a_text_can_be_read_after_the_page_is_switched_and_back(
-    dressed: View, style: str, text: str
-) -> None:
-    own = "html.night { color: #eee }" if text == "own" else ""
-    page = dressed(NIGHT + style + own)
-    assert seen_on(page, "#fff")[1] == 100
-    page.evaluate("document.documentElement.className = 'night'")
-    read = f"() => ({SEEN})('#1b1b1b')[1] >= 45"
-    page.wait_for_function(read)
-    page.evaluate("Promise.all(document.getAnimations().map(it => it.finished))")
-    page.wait_for_function(read)
-    if own:
-        assert seen_on(page, "#1b1b1b")[0] == "rgb(238, 238, 238)"
-    page.evaluate("document.documentElement.className = ''")
-    page.wait_for_function(f"() => ({SEEN})('#fff')[1] === 100")
+def test_a_text_can_be_read_after_a_switch_and_back(dressed: View) -> None:
+    for style, own in NIGHTS:
+        page = dressed("html { background: #fff } html.night { background: #1b1b1b } " + style)
+        assert seen_on(page, "#fff")[1] == 100
+        page.evaluate("document.documentElement.className = 'night'")
+        read = f"() => ({SEEN})('#1b1b1b')[1] >= 45"
+        page.wait_for_function(read)
+        page.evaluate("Promise.all(document.getAnimations().map(it => it.finished))")
+        page.wait_for_function(read)
+        assert own in seen_on(page, "#1b1b1b")[0]
+        expect(page.locator("commentd-thread")).to_have_css("color-scheme", "dark")
+        page.evaluate("document.documentElement.className = ''")
+        page.wait_for_function(f"() => ({SEEN})('#fff')[1] === 100")
+        expect(page.locator("commentd-thread")).to_have_css("color-scheme", "light")
 
 
 @pytest.mark.parametrize("start", ["light", "dark"])
-def test_a_page_without_colours_of_its_own_is_read_in_both_schemes(
-    dressed: View, page: Page, start: str
-) -> None:
+def test_a_page_without_colours_is_read_in_both(dressed: View, page: Page, start: str) -> None:
     page.emulate_media(color_scheme=start)
     dressed("html { color-scheme: light dark }")
-    for scheme in (start, *({"light", "dark"} - {start}), start):
+    for scheme in ("dark", "light", "dark"):
         page.emulate_media(color_scheme=scheme)
         idle(page)
         idle(page)
         assert seen_on(page, "#fff" if scheme == "light" else "#121212")[1] >= 45
 
 
-@pytest.mark.parametrize(
-    ("theme", "own", "ground"),
-    [("dark", "rgb(0, 0, 0)", "#000"), ("light", "rgb(255, 255, 255)", "#fff")],
-)
-def test_the_attribute_says_the_ground_where_the_page_cannot(
-    dressed: View, theme: str, own: str, ground: str
-) -> None:
-    body = f"<commentd-thread theme={theme}></commentd-thread>{TAG}"
-    page = dressed(f"body {{ background: #777; color: {own} }}", body)
-    page.wait_for_function(f"() => ({SEEN})('{ground}')[1] >= 45")
-    other = "light" if theme == "dark" else "dark"
-    page.locator("commentd-thread").evaluate(
-        "(it, theme) => it.setAttribute('theme', theme)", other
-    )
-    page.wait_for_function(f"() => ({SEEN})('{own}')[1] === 0")
+def test_the_attribute_says_the_ground_where_the_page_cannot(dressed: View) -> None:
+    for theme, other, own, ground in (("dark", "light", "#000", "#000"),
+                                      ("light", "dark", "#fff", "#fff")):  # fmt: skip
+        body = f"<commentd-thread theme={theme}></commentd-thread>{TAG}"
+        page = dressed(f"body {{ background: #777; color: {own} }}", body)
+        page.wait_for_function(f"() => ({SEEN})('{ground}')[1] >= 45")
+        page.locator("commentd-thread").evaluate("(it, to) => it.setAttribute('theme', to)", other)
+        page.wait_for_function(f"() => ({SEEN})('{own}')[1] === 0")
 
 
-def test_colours_that_the_page_sets_for_the_comments_win(dressed: View) -> None:
+def test_colours_of_the_page_win_and_a_faint_link_is_mixed(dressed: View) -> None:
     style = "body { background: #111; color: #222 } a { color: #222 }"
-    own = "commentd-thread { --commentd-text: #abc; --commentd-accent: #fed }"
-    page = dressed(style + own)
-    text, *_ = seen_on(page, "#111")
-    assert text == "rgb(170, 187, 204)"
+    page = dressed(style + "commentd-thread { --commentd-text: #abc; --commentd-accent: #fed }")
+    assert seen_on(page, "#111")[0] == "rgb(170, 187, 204)"
     expect(page.locator(".body a")).to_have_css("color", "rgb(255, 238, 221)")
-
-
-def test_a_link_too_faint_is_mixed_with_the_text_and_no_other(dressed: View) -> None:
     page = dressed("body { background: #fff } a { color: #fd9 } .night a { color: #06c }")
     assert seen_on(page, "#fff")[2] >= 45
     page.evaluate("document.documentElement.className = 'night'")
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
 
 
-# Two dozen threads on one page, whose links go round the wheel of colours; what stands out how far.
+# A dozen threads on one page, whose links go round the wheel of colours; what is too faint.
 WHEEL = """async ({ground, text, lightness}) => {
-  const brush = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true})
-  const over = (...colors) => {
-    for (const color of colors) {
-      brush.fillStyle = color
-      brush.fillRect(0, 0, 1, 1)
-    }
-    return [...brush.getImageData(0, 0, 1, 1).data].slice(0, 3)
-  }
-  const light = color => color.map(c => c / 255)
-    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
-    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], .05)
-  const contrast = (back, color) => {
-    const pair = [light(over(...back)), light(over(...back, color))]
-    return Math.max(...pair) / Math.min(...pair)
-  }
   for (const [name, value] of Object.entries({ground, text, lightness})) {
     document.documentElement.style.setProperty('--' + name, value)
   }
   await new Promise(go => requestAnimationFrame(go))
   await Promise.all(document.getAnimations().map(each => each.finished.catch(() => 0)))
   await new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))
-  const low = []
-  const threads = [...document.querySelectorAll('commentd-thread')]
-  for (const [number, {shadowRoot}] of threads.entries()) {
-    const style = (selector, pseudo) => getComputedStyle(shadowRoot.querySelector(selector), pseudo)
-    const button = style('.form .button')
-    const marked = getComputedStyle(shadowRoot.querySelector('[data-target]')).backgroundColor
-    const ratios = {
-      text: [4.5, contrast([ground], style('.head b').color)],
-      link: [4.5, contrast([ground], style('.body a').color)],
-      'marked link': [4.5, contrast([ground, marked], style('.body a').color)],
-      'marked time': [4.5, contrast([ground, marked], style('time').color)],
-      reply: [4.5, contrast([ground], style('.reply').color)],
-      placeholder: [4.5, contrast([ground], style('textarea', '::placeholder').color)],
-      error: [4.5, contrast([ground], style('.error').color)],
-      field: [3, contrast([ground], style('textarea').borderTopColor)],
-      button: [3, contrast([ground], button.backgroundColor)],
-      'its word': [4.5, contrast([button.backgroundColor], button.color)],
-    }
-    for (const [name, [least, ratio]] of Object.entries(ratios)) {
-      if (!(ratio >= least)) low.push([number * 15, lightness, name, ratio])
-    }
-  }
-  return low
+  return [...document.querySelectorAll('commentd-thread')].flatMap((thread, number) => {
+    bench.thread = thread
+    return [...bench.texts().filter(([, ratio]) => ratio < 4.5),
+      ...bench.edges().filter(([, ratio]) => ratio < 3)].map(low => [number * 30, ...low])
+  })
 }"""
+PALETTES = [  # a ground and its texts; the first are in the test command
+    ("#ffffff", ["#333333", "#999999", "#49b1f5"]),
+    ("#0d1b2a", ["#e0e1dd", "#415a77"]),
+    ("#ffffff", ["#000000", "#555555", "#707070"]),
+    ("#f4ecd8", ["#433422", "#8a7a5c", "#f4ecd8"]),
+    ("#808080", ["#111111", "#eeeeee"]),
+    ("#4a4a4a", ["#bbbbbb", "#777777"]),
+    ("#000000", ["#ffffff", "#888888", "#222222"]),
+]
 
 
 @pytest.mark.parametrize(
-    ("ground", "texts"),
-    [
-        ("#ffffff", ["#333333", "#999999", "#49b1f5"]),
-        ("#0d1b2a", ["#e0e1dd", "#415a77"]),
-        pytest.param("#ffffff", ["#000000", "#555555", "#707070"], marks=pytest.mark.long),
-        pytest.param("#f4ecd8", ["#433422", "#8a7a5c", "#f4ecd8"], marks=pytest.mark.long),
-        pytest.param("#808080", ["#111111", "#eeeeee"], marks=pytest.mark.long),
-        pytest.param("#4a4a4a", ["#bbbbbb", "#777777"], marks=pytest.mark.long),
-        pytest.param("#0d1b2a", ["#778da9"], marks=pytest.mark.long),
-        pytest.param("#000000", ["#ffffff", "#888888", "#222222"], marks=pytest.mark.long),
-    ],
+    "palettes", [PALETTES[:2], pytest.param(PALETTES[2:], marks=pytest.mark.long)]
 )
-def test_all_can_be_read_whatever_colours_the_blog_has(
-    app: App, view: View, ground: str, texts: list[str]
-) -> None:
+def test_all_can_be_read_in_all_colours(app: App, view: View, palettes: Any) -> None:
     say(app, "See [there](https://a.example/).")
-    threads = "".join(
-        f"<div style='--hue: {hue}'><commentd-thread></commentd-thread></div>"
-        for hue in range(0, 360, 15)
-    )
+    thread = "<commentd-thread></commentd-thread>"
+    threads = [f"<div style='--hue: {hue}'>{thread}</div>" for hue in range(0, 360, 30)]
     style = """<style>
         html { color-scheme: light dark }
         body { background: var(--ground, #fff); color: var(--text, #222) }
         a { color: hsl(var(--hue) 85% var(--lightness, 50%)) }</style>"""
-    page = view(threads + TAG, head=style)
-    expect(page.locator("article")).to_have_count(24)
-    for thread in page.locator("commentd-thread").all():
-        thread.locator(".form .button").evaluate("e => e.form.requestSubmit()")
-    expect(page.locator(".error")).to_have_count(24)
-    page.evaluate("""() => document.querySelectorAll('commentd-thread').forEach(
-        ({shadowRoot}) => shadowRoot.querySelector('article').setAttribute('data-target', ''))""")
+    page = view("".join(threads) + TAG, head=style)
+    page.evaluate(WATCH)
+    expect(page.locator("article")).to_have_count(12)
+    for each in page.locator("commentd-thread").all():
+        each.locator(".form .button").evaluate("e => e.form.requestSubmit()")
+    expect(page.locator(".error")).to_have_count(12)
+    for each in page.locator("article").all():
+        each.evaluate("it => it.setAttribute('data-target', '')")
     low = [
-        [text, *each]
+        [text, lightness, *each]
+        for ground, texts in palettes
         for text in texts
         for lightness in ("20%", "40%", "60%", "80%")
         for each in page.evaluate(WHEEL, {"ground": ground, "text": text, "lightness": lightness})
@@ -1479,54 +1225,8 @@ def test_all_can_be_read_whatever_colours_the_blog_has(
     assert low == []
 
 
-def test_the_button_can_be_read_on_blogs_with_light_links(dressed: View) -> None:
-    for link, ground, text in (
-        ("#49b1f5", "#ffffff", "#4c4948"),
-        ("#357edd", "#ffffff", "#333333"),
-        ("#e8590c", "#ffffff", "#333333"),
-        ("#1abc9c", "#ffffff", "#555555"),
-        ("#30a9de", "#252d38", "#c4c6c9"),
-    ):
-        page = dressed(f"body {{ background: {ground}; color: {text} }} a {{ color: {link} }}")
-        page.get_by_label("写下你的想法…").click()
-        ratio = page.locator("commentd-thread .button").first.evaluate("""button => {
-            const {color, backgroundColor} = getComputedStyle(button)
-            const probe = document.body.appendChild(document.createElement('i'))
-            const [one, two] = [color, backgroundColor].map(each => {
-                probe.style.color = `color(from ${each} xyz x y z)`
-                return Number(getComputedStyle(probe).color.split(' ')[2]) + .05
-            })
-            probe.remove()
-            return Math.max(one / two, two / one)
-        }""")
-        assert ratio >= 4.5, link
-
-
-def test_a_theme_that_keeps_the_colour_of_links_is_noticed(dressed: View) -> None:
-    style = """a { color: #1a73e8 } body { background: #fff; color: #222 }
-        body.night { background: #111; color: #ddd }"""
-    page = dressed(style)
-    thread = page.locator("commentd-thread")
-    expect(thread).to_have_css("color-scheme", "light")
-    page.evaluate("document.body.className = 'night'")
-    expect(thread).to_have_css("color-scheme", "dark")
-    expect(page.locator(".head b")).to_have_css("color", "rgb(221, 221, 221)")
-    page.evaluate("document.body.className = ''")
-    expect(thread).to_have_css("color-scheme", "light")
-    expect(page.locator(".head b")).to_have_css("color", "rgb(34, 34, 34)")
-
-
-def test_no_colour_is_mixed_from_that_of_the_element_itself(page: Page, view: View) -> None:
+def test_no_colour_is_mixed_from_that_of_the_element_itself() -> None:
     # Safari 16.4 and 16.5 crash at that (WebKit bug 256171).
-    page.add_init_script("""
-        const sheets = Object.getOwnPropertyDescriptor(ShadowRoot.prototype, 'adoptedStyleSheets')
-        Object.defineProperty(ShadowRoot.prototype, 'adoptedStyleSheets', {...sheets, set(list) {
-          window.before = this.host.style.getPropertyValue('--_own')
-          sheets.set.call(this, list)
-        }})""")
-    view("<style>body { color: #123456 }</style>" + TAG)
-    expect(page.locator(".none")).to_be_visible()
-    assert page.evaluate("before") == "rgb(18, 52, 86)"
     for script in ("embed.js", "more.js", "account.js"):
         text = (widget.STATIC / script).read_text("utf-8")
         assert re.findall(r"(?:--_\w+|color-mix\()[^;{]*currentColor", text) == []
@@ -1537,31 +1237,22 @@ COUNTED = """<script>ends = 0
 addEventListener('transitionend', () => ends++, true)</script>"""
 
 
-@pytest.mark.parametrize(
-    "style",
-    [
-        "",
-        "html { color-scheme: light dark }",
+@pytest.mark.parametrize("options", [{"locale": "zh-CN", "color_scheme": "dark"}])
+def test_changing_faint_colours_comes_to_an_end(dressed: View) -> None:
+    for style in (
         "html { color-scheme: dark } body { background: #fff }",
-        "body { background: #111 }",
         "a { color: currentColor } body { background: #111; color: #111 }",
         "commentd-thread a { color: inherit } body { background: #111 }",
         "a { color: light-dark(#00f, #8cf) } html { color-scheme: dark } body { background: #fff }",
         "* { transition: all .02s }",
-    ],
-)
-@pytest.mark.parametrize("options", [{"locale": "zh-CN", "color_scheme": "dark"}])
-def test_mending_comes_to_an_end(dressed: View, style: str) -> None:
-    page = dressed(style, head=COUNTED)
-    page.evaluate(REST)
-    before = page.evaluate("ends")
-    page.evaluate(REST)
-    assert page.evaluate("ends") == before < 8
-    page.evaluate("document.documentElement.style.setProperty('color-scheme', 'light')")
-    page.evaluate(REST)
-    before = page.evaluate("ends")
-    page.evaluate(REST)
-    assert page.evaluate("ends") == before < 16
+    ):
+        page = dressed(style, head=COUNTED)
+        for most in (8, 16):
+            page.evaluate(REST)
+            before = page.evaluate("ends")
+            page.evaluate(REST)
+            assert page.evaluate("ends") == before < most, style
+            page.evaluate("document.documentElement.style.setProperty('color-scheme', 'light')")
 
 
 def test_in_an_element_of_the_page_the_ground_is_that_of_the_element(app: App, view: View) -> None:
@@ -1570,28 +1261,10 @@ def test_in_an_element_of_the_page_the_ground_is_that_of_the_element(app: App, v
         frame.attachShadow({mode: 'open'}).append(document.createElement('commentd-thread'))
         </script>"""
     page = view(make, head=TAG)
-    expect(page.locator(".body")).to_be_visible()
-    idle(page)
-    idle(page)
     expect(page.locator(".head b")).to_have_css("color", "rgb(238, 238, 238)")
 
 
-# Names and places
-
-
-def test_each_thing_says_what_it_belongs_to(app: App, view: View) -> None:
-    say(app, "Hello.", "Ann")
-    page = view(TAG, lang="en")
-    section = page.get_by_role("region", name="Comments")
-    expect(section.get_by_role("heading", name="1 comment")).to_be_visible()
-    expect(section.get_by_role("article", name="Ann")).to_contain_text("Hello.")
-    section.get_by_role("button", name="Reply to Ann").click()
-    expect(section.get_by_role("textbox", name="Reply to Ann")).to_be_focused()
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_the_name_of_the_reply_button_holds_the_word_that_it_shows(lang: str) -> None:
-    assert words(lang, "reply").lower() in words(lang, "replyto").lower()
+# Names and languages
 
 
 def test_a_text_of_the_other_direction_begins_at_its_own_side(app: App, view: View) -> None:
@@ -1607,38 +1280,35 @@ def test_a_text_of_the_other_direction_begins_at_its_own_side(app: App, view: Vi
             return [line.left - box.left, box.right - line.right]
         }""")
         assert (left > 100, right > 100) == sides
-    box = page.get_by_role("textbox").first
-    expect(box).to_have_css("direction", "rtl")
-    box.fill("Hello")
-    expect(box).to_have_css("direction", "ltr")
+    field = page.get_by_role("textbox").first
+    expect(field).to_have_css("direction", "rtl")
+    field.fill("Hello")
+    expect(field).to_have_css("direction", "ltr")
 
 
-# Languages
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_each_language_is_there_whole_and_in_its_direction(
-    app: App, view: View, asked: list[str], lang: str
-) -> None:
+def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -> None:
     nested(app, 2)
-    page = view(lang=lang)
-    expect(page.locator("article")).to_have_count(2)
+    page = view()
     section = page.locator("commentd-thread section")
-    expect(section).to_have_attribute("lang", lang)
-    expect(section).to_have_css("direction", "rtl" if lang == "ar" else "ltr")
-    expect(page.get_by_label(words(lang, "write"))).to_be_visible()
-    expect(page.get_by_role("button", name=words(lang, "reply")).first).to_be_visible()
-    said = section.evaluate("""it => [it.innerText, ...[...it.querySelectorAll('*')].flatMap(
-        node => [node.ariaLabel, node.title, node.placeholder])].join('\\n')""")
-    assert not re.search(r"undefined|\[object|[{}]|null", said)
-    mine = [line for line in asked if "/words/" in line]
-    inline = lang in ("en", "zh-CN")
-    assert [line.rpartition("/")[2] for line in mine] == ([] if inline else [f"{lang}.json"])
+    expect(page.locator("article")).to_have_count(2)
+    for lang in (*LANGUAGES, "de"):
+        assert words(lang, "reply").lower() in words(lang, "replyto").lower()
+        page.locator("commentd-thread").evaluate("(it, lang) => { it.lang = lang }", lang)
+        expect(section).to_have_attribute("lang", lang)
+        expect(section).to_have_css("direction", "rtl" if lang == "ar" else "ltr")
+        expect(page.get_by_label(words(lang, "write"))).to_be_visible()
+        expect(page.get_by_role("button", name=words(lang, "reply")).first).to_be_visible()
+        count = words(lang, "count", 2, "two" if lang == "ar" else "other")
+        expect(page.locator(".head b")).to_have_text(count)
+        said = section.evaluate("""it => [it.innerText, ...[...it.querySelectorAll('*')].flatMap(
+            node => [node.ariaLabel, node.title, node.placeholder])].join('\\n')""")
+        assert not re.search(r"undefined|\[object|[{}]|null", said)
+    inline = {"en", "zh-CN"}  # these stand in the script
+    wanted = [f"{lang}.json" for lang in LANGUAGES if lang not in inline]
+    assert sorted(ends(asked, "/words/")) == wanted
 
 
-def test_words_are_asked_for_beside_the_comments_and_not_after_them(
-    app: App, page: Page, view: View, asked: list[str]
-) -> None:
+def test_words_come_beside_the_comments(app: App, page: Page, view: View, asked: list[str]) -> None:
     fill(app, 1)
     held = hold(page, r"/comments\?")
     with page.expect_response(re.compile("/words/de")):
@@ -1648,82 +1318,44 @@ def test_words_are_asked_for_beside_the_comments_and_not_after_them(
     for route in held:
         route.continue_()
     expect(page.locator(".none")).to_have_count(2)
-    assert len([line for line in asked if "/words/" in line]) == 1
+    assert ends(asked, "/words/") == ["de.json"]
 
 
-@pytest.mark.parametrize("lang", ["ar", "de", "ja", "ru"])
-@pytest.mark.parametrize("how", ["gone", "refused", "broken"])
-def test_where_words_cannot_be_had_all_is_there_in_english(
-    app: App, page: Page, view: View, faults: list[str], lang: str, how: str
-) -> None:
+def test_words_may_be_missing(app: App, page: Page, view: View, faults: list[str]) -> None:
     fill(app, 3)
-    headers = {"Access-Control-Allow-Origin": "*"}
-    answers: Json = {"refused": {"status": 503, "body": "{}"}, "broken": {"body": "<h1>Hotel</h1>"}}
+    answers: list[Json] = [{}, {"status": 503, "body": "{}"}, {"body": "<h1>Hotel</h1>"}]
 
     def fulfil(route: Route) -> None:
-        route.abort() if how == "gone" else route.fulfill(headers=headers, **answers[how])
+        headers = {"Access-Control-Allow-Origin": "*"}
+        route.fulfill(headers=headers, **answers[0]) if answers[0] else route.abort()
 
     page.route(re.compile("/words/"), fulfil)
-    view(lang=lang)
-    expect(page.locator("article")).to_have_count(3)
-    section = page.locator("commentd-thread section")
-    expect(page.get_by_label("Write a comment…")).to_be_visible()
-    expect(section.locator(".head b")).to_have_text("3 comments")
-    expect(section.get_by_role("button", name="Reply")).to_have_count(3)
-    expect(section).to_have_attribute("lang", "en")
-    expect(section).to_have_css("direction", "ltr")
-    assert "undefined" not in section.inner_text()
-    unreached(faults)
-
-
-def test_where_the_further_words_cannot_be_had_nothing_without_a_name_appears(
-    app: App, page: Page, view: View, faults: list[str]
-) -> None:
-    fill(app, 2)
-    page.route(re.compile("/words/"), lambda route: route.abort())
-    view()
-    with page.expect_event("requestfailed", lambda request: "/words/" in request.url):
+    for lang in ("ar", "de", "ru"):
+        view(lang=lang)
+        section = page.locator("commentd-thread section")
+        expect(page.locator("article")).to_have_count(3)
+        expect(page.get_by_label("Write a comment…")).to_be_visible()
+        expect(section.locator(".head b")).to_have_text("3 comments")
+        expect(section.get_by_role("button", name="Reply")).to_have_count(3)
+        expect(section).to_have_attribute("lang", "en")
+        expect(section).to_have_css("direction", "ltr")
+        assert "undefined" not in section.inner_text()
         comment(page, "No. 1.").click()
-    idle(page)
-    select(page, "No. 1.")
-    comment(page, "No. 1.").focus()
-    page.keyboard.press("?")
-    assert [b for b in page.locator("commentd-thread button:visible").all() if not b.text_content()
-            and not b.get_attribute("aria-label")] == []  # fmt: skip
-    expect(page.locator("dialog")).to_have_count(0)
-    unreached(faults)
-
-
-def test_another_language_is_spoken_as_soon_as_the_element_says_so(
-    app: App, view: View, asked: list[str]
-) -> None:
-    fill(app, 2)
-    page = view()
-    expect(page.locator(".head b")).to_have_text("2 条评论")
-    thread = page.locator("commentd-thread")
-    for lang in ("de", "ar", "en", "de"):
-        thread.evaluate("(it, lang) => { it.lang = lang }", lang)
-        expect(page.locator("section")).to_have_attribute("lang", lang)
-        expect(page.get_by_label(words(lang, "write"))).to_be_visible()
-        count = words(lang, "count", 2, "two" if lang == "ar" else "other")
-        expect(page.locator(".head b")).to_have_text(count)
-        expect(page.locator("section")).to_have_count(1)
-        direction = "rtl" if lang == "ar" else "ltr"
-        expect(page.locator("section")).to_have_css("direction", direction)
-    assert sorted(line.rpartition("/")[2] for line in asked if "/words/" in line) == [
-        *("ar.json", "de.json")
-    ]
+        idle(page)
+        select(page, "No. 1.")
+        comment(page, "No. 1.").focus()
+        page.keyboard.press("?")
+        for shown in page.locator("commentd-thread button:visible").all():
+            assert shown.text_content() or shown.get_attribute("aria-label")
+        expect(page.locator("dialog")).to_have_count(0)
+        unreached(faults)
+        answers.pop(0)
 
 
 # Folded texts
 
-
 FOLDED = ["\n".join(["ab"] * 60), "```\n" + "\n".join(["ab"] * 60) + "\n```", "长" * 1900]
-WHOLE = [
-    "The quick brown fox jumps. " * 26 + "And sleeps now all day",
-    "One.",
-    "\n".join(["ab"] * 14),
-]
+WHOLE = ["The quick brown fox jumps. " * 26 + "And sleeps now all day", "\n".join(["ab"] * 14)]
 
 
 @pytest.mark.parametrize("options", [{"viewport": {"width": 1024, "height": 768}}])
@@ -1731,23 +1363,20 @@ def test_only_what_is_much_higher_than_a_fold_is_folded(app: App, view: View) ->
     ids = [say(app, content, hours=n) for n, content in enumerate([*FOLDED, *WHOLE])]
     head = "<style>body { max-width: 720px; font: 18px/1.7 sans-serif }</style>"
     page = view(head=head)
-    expect(page.locator(".body")).to_have_count(6)
+    expect(page.locator(".body")).to_have_count(5)
     fold = page.get_by_role("button", name="展开全文")
     expect(fold).to_have_count(3)
-    for number, body in enumerate(page.locator(".body").all()):
-        whole, seen = body.evaluate("it => [it.scrollHeight, it.clientHeight]")
-        if number < len(FOLDED):
-            assert whole > seen + 100, number
-        else:
-            assert whole == seen, number
-            expect(body).to_have_css("mask-image", "none")
+    hidden = "it => it.scrollHeight - it.clientHeight"
+    sizes = [body.evaluate(hidden) for body in page.locator(".body").all()]
+    assert min(sizes[:3]) > 100
+    assert sizes[3:] == [0, 0]
+    expect(page.locator(".body").last).to_have_css("mask-image", "none")
 
     def assert_unfolded(number: int) -> None:
         """This comment is whole and has the focus."""
         article = page.locator("article").nth(number)
         expect(article).to_be_focused()
-        whole = "it => it.clientHeight === it.scrollHeight"
-        assert article.locator(".body").evaluate(whole), number
+        assert article.locator(".body").evaluate(hidden) == 0, number
 
     fold.first.click()
     assert_unfolded(0)

@@ -1,0 +1,231 @@
+// What tests and benchmarks ask of the widget in the browser; runs before the page's own scripts.
+window.bench = {shifts: [], drawn: 0, told: []}
+{
+  const {round, max, min} = Math
+  const widget = () => bench.thread ?? document.querySelector('commentd-thread')
+  const all = root => [...root.querySelectorAll('*')].flatMap(
+    e => e.shadowRoot ? [e, ...all(e.shadowRoot)] : [e])
+  const inside = () => widget()?.shadowRoot ? all(widget().shadowRoot) : []
+  const parent = e => e.assignedSlot ?? e.parentElement ?? e.getRootNode().host
+  const box = e => e.getBoundingClientRect()
+  const area = r => [r.x, r.y, r.width, r.height].map(round).join(' ')
+  const hasText = e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim())
+  const seen = e => {
+    if (!e.checkVisibility({opacityProperty: true, visibilityProperty: true})) return false
+    for (; e && e !== widget(); e = parent(e)) {
+      const {width, height} = box(e)
+      if (min(width, height) <= 1 && getComputedStyle(e).overflow !== 'visible') return false
+    }
+    return true
+  }
+  const name = e => e.localName + [...e.classList].map(c => '.' + c).join('')
+    + (e.name ? `[name=${e.name}]` : '')
+  const spot = e => {
+    const around = parent(e)?.closest('.panel, .row, .guest, .body, article, form, dialog')
+    return (around ? name(around) + ' ' : '') + name(e)
+  }
+  const controls = () => inside().filter(e => seen(e) && e.matches(`a[href], button, select,
+    input:not([type=hidden]), textarea, summary, [contenteditable], [role=button],
+    [tabindex]:not([tabindex^="-"])`))
+  bench.controls = () => controls().length
+  bench.has = selector => inside().some(e => e.matches(selector) && seen(e))
+
+  // Time and layout
+
+  bench.frame = starts => {
+    const text = inside().filter(e => e.matches('article')).map(e => e.textContent).join()
+    if (!starts.some(start => text.includes(start))) {
+      requestAnimationFrame(() => bench.frame(starts))
+    } else requestAnimationFrame(() => bench.drawn = performance.now())
+  }
+  const moved = ({node, previousRect, currentRect}) => {
+    // The nodes of a shadow root are not told, so the one of this size is looked for.
+    const e = node ?? inside().find(e => area(box(e)) === area(currentRect))
+    const what = e ? `${e.nodeName}.${e.className} "${e.textContent.slice(0, 40)}"` : '?'
+    return `${what}: ${area(previousRect)} -> ${area(currentRect)}`
+  }
+  new PerformanceObserver(list => {
+    for (const {value, hadRecentInput, startTime, sources} of list.getEntries()) {
+      const what = sources.map(moved).join(' | ')
+      if (!hadRecentInput) bench.shifts.push([value, round(startTime), what])
+    }
+  }).observe({type: 'layout-shift', buffered: true})
+
+  // Contrast: as a browser paints, with each opacity and ground up to the page's
+
+  const brush = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true})
+  const colors = {}
+  const rgba = color => {
+    if (color in colors) return colors[color]
+    brush.clearRect(0, 0, 1, 1)
+    brush.fillStyle = color
+    brush.fillRect(0, 0, 1, 1)
+    const [r, g, b, a] = brush.getImageData(0, 0, 1, 1).data
+    return colors[color] = [r, g, b, a / 255]
+  }
+  const blend = ([r, g, b, a], [R, G, B, A]) => {
+    const whole = a + A * (1 - a)
+    const mix = (top, under) => whole && (top * a + under * A * (1 - a)) / whole
+    return [mix(r, R), mix(g, G), mix(b, B), whole]
+  }
+  const painted = (e, color = [0, 0, 0, 0]) => {
+    for (; e; e = parent(e)) {
+      const {backgroundColor, opacity} = getComputedStyle(e)
+      color = blend(color, rgba(backgroundColor))
+      color[3] *= opacity
+    }
+    return blend(color, [255, 255, 255, 1])
+  }
+  const light = color => color.slice(0, 3).map(c => c / 255)
+    .map(c => c <= .04045 ? c / 12.92 : ((c + .055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [.2126, .7152, .0722][i], .05)
+  const against = (color, under) => {
+    const pair = [light(color), light(under)]
+    return round(max(...pair) / min(...pair) * 100) / 100
+  }
+  const on = (e, color) => against(painted(e, rgba(color)), painted(e))
+  bench.texts = () => inside().filter(seen).flatMap(e => [
+    ...hasText(e) ? [[spot(e), on(e, getComputedStyle(e).color)]] : [],
+    ...e.placeholder && !e.value
+      ? [[spot(e) + '::placeholder', on(e, getComputedStyle(e, '::placeholder').color)]] : []])
+
+  /** The strongest of ground and borders that tells an element from what is around it. */
+  const edge = (e, which) => {
+    const style = getComputedStyle(e, which), around = which ? e : parent(e)
+    const sides = ['Top', 'Left', 'Bottom', 'Right'].filter(side =>
+      style[`border${side}Style`] !== 'none' && parseFloat(style[`border${side}Width`]))
+    const colors = [style.backgroundColor, ...sides.map(side => style[`border${side}Color`])]
+    return max(...colors.map(color => on(around, color)))
+  }
+  /** In forced colours, what has lost its border. */
+  bench.bare = () => inside().filter(e =>
+    e.matches('.button, .more, input, textarea, .badge') && seen(e) && edge(e) < 3).map(spot)
+  bench.edges = () => inside().filter(seen).flatMap(e => {
+    const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
+    if (e.matches('.like')) return mine(edge(e, '::before'))
+    if (e.matches('input, textarea')) return mine(edge(e))
+    if (e.matches('.button')) return mine(edge(e))
+    if (e.matches('button') && text) return edge(e) > 1.1 ? mine(edge(e)) : []
+    if (!e.matches('button')) return []
+    return mine(max(edge(e), edge(e, '::before'), edge(e, '::after')))
+  })
+
+  // Focus
+
+  const active = () => widget().shadowRoot.activeElement
+  const modal = () => inside().find(e => e.matches('dialog:modal'))
+  const stops = () => controls().filter(e => e.tabIndex >= 0 && !e.disabled
+    && (modal()?.contains(e) ?? true))
+  const ring = e => {
+    const {outlineStyle, outlineWidth, outlineOffset, outlineColor, opacity} = getComputedStyle(e)
+    if (outlineStyle === 'none' || parseFloat(outlineWidth) < 1) return 0
+    if (parseFloat(outlineOffset) <= -parseFloat(outlineWidth)) return on(e, outlineColor) // inside
+    const [r, g, b, a] = rgba(outlineColor)
+    return against(painted(parent(e), [r, g, b, a * opacity]), painted(parent(e)))
+  }
+  const visited = new Set()
+  bench.start = () => {
+    visited.clear()
+    const heading = document.querySelector('#comments')
+    heading.tabIndex = -1
+    heading.focus()
+    return !modal()
+  }
+  bench.stop = () => {
+    const e = active()
+    if (!e) return null
+    visited.add(e)
+    const {x, top, bottom, left, right} = box(e)
+    const over = inside().filter(o => !o.contains(e)
+      && /sticky|fixed/.test(getComputedStyle(o).position) && seen(o)).map(box)
+    const covered = bottom <= 0 || top >= innerHeight || over.some(o =>
+      o.top <= top && o.bottom >= bottom && o.left <= left && o.right >= right)
+    const called = e.ariaLabel || e.labels?.[0]?.textContent || e.textContent
+    return {spot: spot(e), ring: ring(e), covered, x: x + scrollX, top: top + scrollY,
+      bottom: bottom + scrollY, line: e.matches('.line'), rtl: e.matches(':dir(rtl)'),
+      name: called.trim(), tag: e.localName}
+  }
+  bench.modal = () => Boolean(modal())
+  bench.missed = () => stops().filter(e => !visited.has(e)).map(spot)
+  /** After a key, so that the browser shows the focus. */
+  bench.rings = () => stops().map(e => (e.focus({preventScroll: true}), [spot(e), ring(e)]))
+  bench.at = selector => active()?.matches(selector)
+  bench.misnamed = () => controls().filter(e => e.ariaLabel && hasText(e)
+    && !e.ariaLabel.toLowerCase().includes(e.innerText.trim().toLowerCase())).map(spot)
+
+  // Room
+
+  const isInline = e => /^(inline|contents)$/.test(getComputedStyle(e).display)
+  const inSentence = e => {
+    if (!e.matches('a') || !isInline(e)) return false
+    let block = parent(e)
+    while (isInline(block)) block = parent(block)
+    const linked = [...block.querySelectorAll('a, button')].map(a => a.textContent).join('')
+    return block.textContent.length - linked.length > 20
+  }
+  const reached = e => {
+    e.scrollIntoView({block: 'center'})
+    const {x, y, width, height} = box(e), cx = x + width / 2, cy = y + height / 2
+    return [[-12, 0], [12, 0], [0, -12], [0, 12]].every(([dx, dy]) => {
+      const hit = e.getRootNode().elementFromPoint(cx + dx * .99, cy + dy * .99)
+      return e.contains(hit) || hit?.closest('label')?.control === e
+    })
+  }
+  const isFar = e => {
+    const {x, y, width, height} = box(e), cx = x + width / 2, cy = y + height / 2
+    return stops().filter(o => o !== e && !o.contains(e)).map(box).every(o => Math.hypot(
+      max(o.left - cx, 0, cx - o.right), max(o.top - cy, 0, cy - o.bottom)) >= 12)
+  }
+  /** SC 2.5.8: how many there are, how many have 44 pixels, and which have not even 24, are not met
+   * so far around their middles, and have another one so near. */
+  bench.targets = () => {
+    const free = stops().filter(e => !inSentence(e))
+    const has = least => e => min(box(e).width, box(e).height) >= least - .01
+    const small = free.filter(e => !has(24)(e) && !reached(e) && !isFar(e))
+    return [free.length, free.filter(has(44)).length,
+      small.map(e => `\`${spot(e)}\` ${round(box(e).width)} x ${round(box(e).height)}`)]
+  }
+  /** What a finger finds too small. What stands in the line of a name, which may be a short word,
+   * and the line beside replies have no room for its width. */
+  bench.low = least => inside().filter(e => e.matches(
+    'button, select, summary, input, textarea, .links a, .meta a') && e.checkVisibility())
+    .filter(e => e.matches('.meta a') ? box(e).height < 23.98
+      : min(box(e).width, box(e).height) < (e.matches('.line') ? 23.98 : least))
+    .map(e => `${spot(e)} ${round(box(e).width)} x ${round(box(e).height)}`)
+  bench.wide = () => inside().filter(e => seen(e) && !e.closest('pre *, .sr'))
+    .filter(e => box(e).right > innerWidth + 1 || box(e).left < -1)
+    .map(e => `\`${spot(e)}\` leaves the page`)
+    .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
+  /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. */
+  bench.cut = () => {
+    const texts = inside().filter(e => seen(e)
+      && !e.closest('.sr, pre, .folded, [role=status], .quote, dialog')).flatMap(e =>
+      [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
+        const range = document.createRange()
+        range.selectNodeContents(n)
+        return [e, [...range.getClientRects()]]
+      }))
+    const cut = texts.filter(([e, rects]) => {
+      for (let o = e; o !== widget(); o = parent(o)) {
+        const b = box(o), {overflowX, overflowY} = getComputedStyle(o), solid = o.matches('button')
+        if (rects.some(r => (solid || overflowX !== 'visible') && r.right > b.right + 2
+          || (solid || overflowY !== 'visible') && r.bottom > b.bottom + 2)) return true
+      }
+    }).map(([e]) => `\`${spot(e)}\` is cut`)
+    const flat = texts.flatMap(([e, rects]) => rects.map(r => [e, r]))
+      .sort((a, b) => a[1].top - b[1].top)
+    return cut.concat(flat.flatMap(([e, r], i) => flat.slice(i + 1).filter(([, o]) =>
+      min(r.right, o.right) - max(r.left, o.left) > 3
+      && min(r.bottom, o.bottom) - o.top > min(r.height, o.height) / 2)
+      .map(([o]) => `\`${spot(e)}\` and \`${spot(o)}\` lie on each other`)))
+  }
+  bench.media = () => inside().filter(e =>
+    e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
+  bench.moving = () => widget().shadowRoot.getAnimations().length
+  bench.listen = () => new MutationObserver(() => {
+    for (const e of inside().filter(e => e.matches('[role=status], [role=alert], [aria-live]'))) {
+      if (e.textContent.trim() && e.textContent !== e.told) bench.told.push(e.textContent)
+      e.told = e.textContent
+    }
+  }).observe(widget().shadowRoot, {childList: true, subtree: true, characterData: true})
+}
