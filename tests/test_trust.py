@@ -222,12 +222,12 @@ def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_accou
         form["link"] = admin_link(app, "owner@example.com")
         with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(copy)) as saved:
             db.backup(saved)
-        do(Judge(app), "claim", **form)
         bob = Visitor(app)
         bob.register()
         app.deliver()
         bob.verify(outside.code())
         token = bob.login()["token"]
+        do(Judge(app), "claim", **form)
     outside.time += HOUR
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", str(path))
     assert main(["restore", str(copy)]) == 0
