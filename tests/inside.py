@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from types import SimpleNamespace
 from typing import Any, TextIO
 
 import pytest
@@ -101,6 +102,18 @@ def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
     return new_admin_link(app.house.store, app.house.world, email)
+
+
+def greet(app: App, port: int) -> None:
+    """Prints what a start says, on this port."""
+    commentd.greet(app, SimpleNamespace(effective_port=port))
+
+
+def stop_link(app: App, email: str, page_id: int) -> str:
+    """The path of a link of an email that ends the emails about a page."""
+    who = commentd.subscriber_of(app.house.key, email)
+    link = commentd.signed_link(app.house, "en", do="stop", who=who, id=str(page_id))
+    return "/mail?" + link.partition("?")[2]
 
 
 def routes() -> set[str]:
