@@ -51,7 +51,12 @@ Thread = Iterable[Said]
 
 
 def moment(at: Any, form: str = "%Y-%m-%dT%H:%M:%SZ") -> Any:
-    return datetime.fromtimestamp(at, UTC).strftime(form) if isinstance(at, int) else at
+    return datetime.fromtimestamp(at, UTC).strftime(form) if is_seconds(at) else at
+
+
+def is_seconds(at: Any) -> bool:
+    """Whether it is no shape that a test gives a time."""
+    return type(at) is int and abs(at) < 10**12
 
 
 def seconds(text: str | None) -> int | None:
@@ -103,7 +108,7 @@ def twikoo_row(said: Said) -> Row:
         "url": said.page,
         "pid": said.parent or None,
         "isSpam": said.status != "visible",
-        "created": said.at * 1000 if isinstance(said.at, int) else said.at,
+        "created": said.at * 1000 if is_seconds(said.at) else said.at,
         "like": [f"{number:032x}" for number in range(said.likes)],
     }
 
@@ -320,7 +325,7 @@ def cusdis(thread: Thread) -> bytes:
     at = NOON * 1000
     pages: list[Any] = [(page, page, page, "T", at, at, "p") for page in pages_of(said)]
     comments: list[Any] = [
-        (each.id, each.page, each.at * 1000 if isinstance(each.at, int) else each.at, at,
+        (each.id, each.page, each.at * 1000 if is_seconds(each.at) else each.at, at,
          at if each.status == "deleted" else None, None, each.email, each.nickname, each.text,
          int(each.status == "visible"), each.parent or None)
         for each in said
