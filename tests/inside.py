@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
 
@@ -233,3 +234,15 @@ def rate_limits() -> set[int]:
 def count_few_clients(app: App, most: int) -> None:
     """How many clients are counted in memory, before the one silent longest begins anew."""
     app.house.tally.MOST = most
+
+
+def set_import_patience(monkeypatch: Any, seconds: float) -> None:
+    """How long an import may read in a foreign database."""
+    monkeypatch.setattr(commentd, "HOUR", seconds)
+
+
+@contextmanager
+def foreign_database(path: Path) -> Iterator[sqlite3.Connection]:
+    """Another program's database, as an import opens it."""
+    with commentd.foreign(path) as (db, _):
+        yield db

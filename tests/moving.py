@@ -1,7 +1,7 @@
 """Comments that move in from real products, and back into them; run by hand:
 `python tests/moving.py FOLDER`, with `--only NAME`, `--count N` for other numbers of comments.
 FOLDER keeps the products, which the first run takes from PyPI and npm as bench_weight.py does,
-and in `moved` what was moved and pictures of how it looks here.
+and in `moved` what was moved.
 
 Isso and Waline are started as their manuals say, filled through their own API by readers and by an
 owner who approves, deletes and pins, and give their data out as an owner gets it: Isso its file,
@@ -520,7 +520,8 @@ def compare(
 def keep(file: Path, folder: Path) -> None:
     """A small one for the tests, as text."""
     if file.suffix == ".json":
-        shutil.copy(file, folder / "real_waline.json")
+        rows = re.sub(r"\n\t{4}|\n\t{3}(?=\})", "", file.read_text("utf-8"))  # a line each
+        (folder / "real_waline.json").write_text(rows, "utf-8")
         return
     with closing(sqlite3.connect(file)) as db:
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -645,38 +646,6 @@ def as_told_by(reader: str, truth: dict[int, Told]) -> dict[int, Told]:
     }
 
 
-# What it looks like
-
-TAG = '<commentd-thread sort="oldest"></commentd-thread><script src="{}/embed.js" async></script>'
-
-
-def look(name: str, database: Path, folder: Path) -> None:
-    """Pictures of the first page in the widget."""
-    copy = shutil.copy(database, folder / f"{name}-look.db")  # looking counts as a view
-    config = Config(
-        server_listen="127.0.0.1:0",
-        database_path=str(copy),
-        backup_folder=str(folder),
-        captcha_provider="none",
-    )
-    with (
-        closing(make_app(config)) as app,
-        blog.service(app) as host,
-        blog.blog(blog.article(host, PAGES[0], tag=TAG.format(host))) as address,
-        blog.chromium() as browser,
-    ):
-        for width in (1024, 390):
-            page = browser.new_page(viewport={"width": width, "height": 1200})
-            page.goto(f"{address}{PAGES[0]}#comments")
-            shots.settle(page)
-            clip = page.evaluate(shots.COMMENTS)
-            clip["height"] = min(clip["height"], 9000)
-            file = folder / f"{name}-{width}.png"
-            page.screenshot(path=file, full_page=True, clip=clip, animations="disabled")
-            print(f"  {file}")
-            page.close()
-
-
 PRODUCTS: dict[str, type[Isso] | type[Waline]] = {"isso": Isso, "waline": Waline}
 
 
@@ -695,7 +664,6 @@ def main() -> None:
         moved = asked.folder.resolve() / "moved" / name
         shutil.rmtree(moved, ignore_errors=True)
         rows += move(name, home, moved, asked.count, asked.keep)
-        look(name, moved / "commentd.db", moved)
     print(f"\n{'':40}{'read':>6}{'seconds':>9}  not the same | a fault")
     for row in rows:
         print(f"{row.way:40}{row.comments:6}{row.seconds:9.2f}  ", end="")

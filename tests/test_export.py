@@ -339,36 +339,8 @@ def pages_of(told: dict[str, int]) -> dict[str, int]:
     return {"pages": told["pages"]} if "pages" in told else {}
 
 
-CHANGES: dict[str, str] = {
-    "nothing": "SELECT 1",
-    "edited": "UPDATE comment SET content = 'new', html = '<p>new</p>', edited_at = 9 WHERE id = 1",
-    "renamed": "UPDATE comment SET nickname = 'Somebody', website = '' WHERE id = 1",
-    "unpinned": "UPDATE comment SET pinned = 0 WHERE id = 1",
-    "reopened": "UPDATE page SET closed = 0, opened_at = 99",
-}
 SAID = chain("visible", "visible", "visible", "spam", "deleted", "waiting")
 HERE = [("/a/", True, 0, 3, 2, [SAID[0] | {"pinned": 1}, *SAID[1:]])]
-
-
-@pytest.mark.parametrize("change", [*CHANGES, "hidden", "deleted", "erased"])
-def test_what_comes_back_to_where_it_was_changes_nothing(tmp_path: Path, change: str) -> None:
-    home = Home(tmp_path)
-    live(home, HERE)
-    text = home.export("--emails")
-    with closing(Store(home.path)) as store, store.writing():
-        store.run(CHANGES.get(change, "SELECT 1"))
-        for comment_id in (1, 3) if change not in CHANGES else ():
-            store.judge(comment_id, {"hidden": "waiting"}.get(change, "deleted"), LONG_AGO)
-            if change == "erased":
-                store.erase_comment(comment_id)
-    before = dump(str(home.path))
-    told = home.take(text)
-    assert (told["new"], told["already here"], told["skipped"]) == (0, 6, 0)
-    after = dump(str(home.path))
-    assert {**after, "import": []} == {**before, "import": []}
-    home.take(text)
-    assert dump(str(home.path)) == after
-    assert_whole(str(home.path))
 
 
 @pytest.mark.slow

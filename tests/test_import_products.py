@@ -1,0 +1,702 @@
+"""What is particular to each product: whole files as it writes them, in `moving/`, compared field
+by field with the `.rows` beside them; then each way in which its files differ.
+
+The files are made by hand from what each product's own code writes; `canary` and `SECRET` mark in
+them what must not come into the database."""
+
+import gzip
+import io
+import json
+import re
+import sqlite3
+import tarfile
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import products
+import pytest
+from conftest import CANARY, Outside
+from inside import add_account, token_of
+from products import MAKERS, MOVING, NOON, ROWS, Desk, Row, Said, file_of, waline
+
+from commentd import proper_nickname
+
+desk = products.desk
+ANCHOR = ' rel="nofollow ugc noopener noreferrer"'
+
+
+# Whole files
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What must come of a file, beside its rows."""
+
+    pages: dict[str, tuple[int, int, int]]  # comments that are shown, views, whether closed
+    skipped: str = ""  # in the order of their names
+    orphans: int = 0  # who stand at the top, since what they answer is not there
+    timeless: int = 0
+    html: bool = True  # whether the rows have texts as they are shown
+    host: str = ""
+
+
+C0FFEE = "c0ffee" * 10
+WHOLE = {
+    "disqus.xml": Whole(
+        {"/2024/closed": (2, 0, 1), "/2024/first": (9, 0, 0)},
+        "20005, 20010, 20011, 20018, 20019",
+        orphans=1,
+        timeless=1,
+        host="blog.example",
+    ),
+    "wordpress.xml": Whole(
+        {"/2024/hello-world": (7, 0, 0), "/?p=42": (2, 0, 0), "/about": (1, 0, 1)},
+        "108, 109, 110, 114",
+        orphans=2,
+        timeless=2,
+    ),
+    "isso.sql": Whole(
+        {"/blog/first": (5, 0, 0), "/blog/中文?id=3": (3, 0, 0)},
+        "10, 11, 6",
+        orphans=1,
+        timeless=2,
+        html=False,
+    ),
+    "isso.json": Whole(
+        {"/blog/first": (3, 0, 0), "/blog/second": (2, 0, 0)},
+        "/blog/second/ 2",
+        timeless=1,
+        html=False,
+    ),
+    "remark42.jsonl": Whole(
+        {"/2024/closed": (2, 0, 1), "/2024/first": (5, 0, 0)},
+        ", ".join(f"11111111-aaaa-4aaa-8aaa-{n:012}" for n in (6, 10, 11)),
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
+    "commento.json": Whole(
+        {"/2024/first": (5, 0, 0), "/2024/second": (2, 0, 0)},
+        f"08{C0FFEE}08, 09{C0FFEE}09",
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
+    "comentario.json": Whole(
+        {"/2024/closed": (2, 0, 1), "/2024/first": (6, 321, 0), "/2024/nobody": (0, 12, 0)},
+        "0000000c-0000-4000-8000-000000000008, 0000000c-0000-4000-8000-000000000012",
+        orphans=1,
+        timeless=1,
+        html=False,
+        host="blog.example",
+    ),
+    "cusdis.sql": Whole(
+        {"/2024/first": (4, 0, 0), "/2024/second": (3, 0, 0)},
+        "c07, c08, c12, c13, c14",
+        orphans=1,
+        timeless=1,
+        html=False,
+    ),
+    "valine.json": Whole(
+        {"/2021/hello": (5, 0, 0), "/about": (2, 0, 0)},
+        "6001a00000000000000000aa, 6001a00000000000000000ab",
+        orphans=1,
+    ),
+    "valine.jsonl": Whole({"/posts/中文": (8, 0, 0)}, "line 6", orphans=1, timeless=1),
+    "leancloud.jsonl": Whole({"/moved": (4, 0, 0)}),
+    "waline.json": Whole(
+        {"/w/one": (4, 42, 0), "/w/seen": (0, 11, 0), "/w/two": (3, 8, 0)},
+        "a row that is none",
+        timeless=1,
+    ),
+    "twikoo.json": Whole({"/post/1": (4, 0, 0), "/post/2": (1, 0, 0)}),
+    "twikoo.jsonl": Whole({"/cb": (4, 0, 0)}, "60a1b2c3d4e5f60718293a04, line 5", timeless=1),
+    "artalk.json": Whole({"/artalk": (4, 0, 0), "/closed": (2, 0, 1)}, "", orphans=1, timeless=1),
+}
+each_file = pytest.mark.parametrize("name", WHOLE)
+
+
+def given(desk: Desk, name: str) -> Path:
+    """One of the files, as it would be imported."""
+    if not name.endswith(".sql"):
+        return MOVING / name
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(f"BEGIN; {(MOVING / name).read_text('utf-8')} COMMIT;")
+        return desk.file(db.serialize(), name)
+
+
+def bring(desk: Desk, name: str, *words: str) -> products.Told:
+    host = WHOLE[name].host
+    return desk.bring(given(desk, name), *(["--host", host] if host else []), *words)
+
+
+def day(seconds: int | None) -> str | None:
+    """A time, or `now` for that of the test."""
+    if seconds is None or seconds == products.START:
+        return "now" if seconds else None
+    return str(datetime.fromtimestamp(seconds, UTC))[:19]
+
+
+def rows_of(desk: Desk, outside: Outside, html: bool) -> list[Row]:
+    """All comments, without what is not set, by page, time and name."""
+    shown = {}
+    with desk.served(outside) as admin:
+        add_account(admin.served, "admin@example.com", "Admin", CANARY, "admin")
+        admin.authorization = ("Bearer", token_of(admin.served, "admin@example.com", "admin"))
+        listed = admin.get("/admin/comments", {"status": "all", "limit": 100}).json["comments"]
+        shown = {comment["id"]: comment["html"] for comment in listed}
+    found = []
+    for row in desk.comments:
+        text = shown.get(row["id"], "") if html else row["content"]
+        said = {"page": row["page_key"], "created": day(row["created_at"])}
+        said |= {"nickname": row["nickname"], "text": text}
+        above = row["above"] and day(row["above"]["created_at"])
+        more = {"above": above, "status": row["status"].replace("visible", "")}
+        more |= {name: row[name] for name in ("email", "website", "likes", "pinned")}
+        more |= {"edited": day(row["edited_at"]), "ip": row["ip"]}
+        found.append(said | {name: value for name, value in more.items() if value})
+    return sorted(found, key=lambda row: (row["page"], row["created"], row["nickname"]))
+
+
+def wanted(name: str) -> list[Row]:
+    lines = (MOVING / f"{name}.rows").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@each_file
+@pytest.mark.every_case
+def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
+    whole, rows = WHOLE[name], wanted(name)
+    dry = bring(desk, name, "--dry-run")
+    assert not desk.path.exists()
+    told = bring(desk, name)
+    assert (told.code, told.errors) == (0, "")
+    assert dry.text == told.text + "this was a dry run: nothing is written\n"
+    assert rows_of(desk, outside, whole.html) == rows
+    new, left = len(rows), told.counts[3]
+    assert told.counts == (new + left, new, 0, left)
+    skipped = re.findall(r"^ +skipped: .+?: (.*)$", told.text, re.M)
+    names = sorted(each[:36] for listed in skipped for each in listed.split(", "))
+    assert names == [each[:36] for each in whole.skipped.split(", ")] or not left
+    orphans = re.findall(r"^  (\d+) stand at the top, since ", told.text, re.M)
+    assert sum(map(int, orphans)) == whole.orphans
+    assert told.number("without a time that can be") == whole.timeless
+
+    before = desk.dump()
+    assert bring(desk, name).counts == (new + left, 0, new, left)
+    assert bring(desk, name, "--dry-run").counts == (new + left, 0, new, left)
+    assert desk.dump() == before
+    with desk.served(outside) as reader:
+        for page, (total, views, closed) in whole.pages.items():
+            listing = reader.listing(url=page, view="threads", limit=100)
+            found = (listing["total"], listing["views"] - 1, listing["settings"]["closed"])
+            assert found == (total, views, bool(closed))
+            said = [each for top in listing["comments"] for each in (top, *top["replies"])]
+            shown = [each["nickname"] for each in said]
+            here = [row for row in rows if row["page"] == page]
+            kept = [row for row in here if row.get("status", "deleted") == "deleted"]
+            assert sorted(shown) == sorted(row["nickname"] for row in kept)
+            assert "@example" not in json.dumps(said)
+        assert {*desk.pages} == {*whole.pages}
+
+
+@each_file
+@pytest.mark.every_case
+def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
+    assert re.search(rb"[cC]anary|SECRET", (MOVING / name).read_bytes()) or name == "isso.json"
+    bring(desk, name)
+    assert wanted(name)[-1]["nickname"].encode() in desk.raw  # so it would be found
+    found = re.findall(rb"[\w-]*(?:canary|SECRET|ca0a4e|5e11e5|203\.0\.113\.77)", desk.raw)
+    addresses = [b"2001:db8:12:34", b"125.79.130.10", b"101.33.122.89"]
+    assert found + [address for address in addresses if address in desk.raw] == []
+
+
+def test_authors_are_guests_whatever_they_were(desk: Desk, outside: Outside) -> None:
+    tables = ("account", "registration", "subscription", "outbox", "notification", "block")
+    for name in WHOLE:
+        bring(desk, name)
+    assert [table for table in tables if desk.dump()[table]] == []
+    with desk.served(outside) as reader:
+        for page in desk.pages:
+            said = reader.listing(url=page, limit=100)["comments"]
+            assert {(each["user_id"], each["role"]) for each in said} <= {(None, "")}
+    nicknames = {row["nickname"] for name in WHOLE for row in wanted(name)}
+    assert {row["nickname"] for row in desk.comments} == nicknames
+
+
+# What may be otherwise in a file: what becomes what, and the comments that readers then see
+
+Shown = set[tuple[str, str]]
+ALL: Shown = {("/a", "one"), ("/b", "two")}
+TWO = [Said("1", text="one"), Said("2", NOON + 1, page="/b/", text="two")]
+OTHERWISE: dict[str, tuple[str, str, str, Shown]] = {
+    "a thread without a link has its identifier as page": (
+        "disqus", "<id /><link>/a/</link>", "<id>/by/id/</id><link />",
+        {("/by/id", "one"), ("/b", "two")},
+    ),
+    "a thread that was deleted is not shown": (
+        "disqus", '(?s)(dsq:id="90"><id.*?<isDeleted>)false', r"\1true", {("/b", "two")},
+    ),
+    "what may be absent is": (
+        "disqus", "<isDeleted>false</isDeleted><isSpam>.*</isApproved>|<email>.*</email>|"
+        "<title>T</title>|<ipAddress>.*</ipAddress>", "", ALL,
+    ),
+    "threads come after their posts": (
+        "disqus", "(?s)(<thread dsq:id.*</thread>\n)(<post.*</post>\n)", r"\2\1", ALL,
+    ),
+    "WXR 1.0": ("wordpress", "export/1.2/", "export/1.0/", ALL),
+    "WXR 1.1": ("wordpress", "export/1.2/", "export/1.1/", ALL),
+    "the theme unit test names its namespace by https": (
+        "wordpress", "http://wordpress", "https://wordpress", ALL,
+    ),
+    "one made for Disqus": (
+        "wordpress", "<wp:comment>", '<wp:comment><dsq:remote xmlns:dsq="http://www.disqus.com/">'
+        "<dsq:id>u</dsq:id></dsq:remote>", ALL,
+    ),
+    **{
+        f"a {kind} is no comment": (
+            "wordpress", "_type>comment<(.*>one<)?", f"_type>{kind}<", set[tuple[str, str]](),
+        )
+        for kind in ("pingback", "trackback", "order_note", "action_log")
+    },
+    **{
+        f"{state} is not approved": (
+            "wordpress", "_approved>1<", f"_approved>{state}<", set[tuple[str, str]](),
+        )
+        for state in ("0", "post-trashed", "spam", "trash", "unknown")
+    },
+    "a section speaks of sections": (
+        "wordpress", ">one<", "><![CDATA[a <![CDATA[ b &amp; c]]><",
+        {("/a", "a <![CDATA[ b & c"), ("/b", "two")},
+    ),
+    "a section ends in the middle": (
+        "wordpress", ">one<", "><![CDATA[d ]]]]><![CDATA[> e]]><",
+        {("/a", "d ]]> e"), ("/b", "two")},
+    ),
+    "an ampersand is bare": ("wordpress", "author_url><", "author_url>http://a.b/?a=1&b=2<", ALL),
+    "its first line is missing": ("remark42", r"\A.*\n", "", ALL),
+    "a page has host and path": ("commento", '"domain": "", "url"', '"host": "x", "path"', ALL),
+    "no identifier of a field has a value": ("waline", '"(nick|mail|link|ip|pid|rid)": "[^"]*"',
+        r'"\1": null', ALL),
+    "a second time takes the place of the first": ("valine", "insertedAt", "createdAt", ALL),
+    "waline's own address wraps it": ("waline", r"(?s)\A(.*)\Z", r'{"errno": 0, "data": \1}', ALL),
+    "its other tables are null": ("waline", '"(Counter|Users)": \\[\\]', r'"\1": null', ALL),
+    "its other tables are missing": ("waline", ', "(Counter|Users)": \\[\\]', "", ALL),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+@pytest.mark.every_case
+def test_what_may_be_otherwise_in_a_file(desk: Desk, what: str) -> None:
+    product, old, new, shown = OTHERWISE[what]
+    text = MAKERS[product](TWO).decode()
+    changed = re.sub(old, new, text)
+    assert changed != text
+    told = desk.bring(changed)
+    assert (told.code, told.text.partition(":")[0]) == (0, product)
+    visible = [row for row in desk.comments if row["status"] == "visible"]
+    plain = {(row["page_key"], row["content"].replace("\\", "")) for row in visible}
+    assert plain == shown
+
+
+def test_each_host_of_a_file_can_be_imported(desk: Desk) -> None:
+    assert desk.bring(MOVING / "disqus.xml", "--host", "elsewhere.example").code == 0
+    assert [(row["page_key"], row["nickname"]) for row in desk.comments] == [("/mirror", "Nora")]
+
+
+@pytest.mark.parametrize(("mode", "state"), [(1, "visible"), (2, "waiting"), (3, "waiting")])
+def test_only_what_isso_shows_is_shown(desk: Desk, mode: int, state: str) -> None:
+    desk.bring(changed(desk, "isso", f"UPDATE comments SET mode = {mode}"))
+    assert desk.only()["status"] == state
+
+
+def changed(desk: Desk, product: str, *statements: str) -> Path:
+    """A database with one comment, after these statements."""
+    file = desk.file(MAKERS[product]([Said()]))
+    with closing(sqlite3.connect(file)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+    return file
+
+
+def test_the_ids_of_isso_json_are_kept_apart_by_page(desk: Desk) -> None:
+    told = desk.bring(MAKERS["isso-json"]([Said(), Said(page="/b/")]))
+    assert (told.counts, len(desk.comments)) == ((2, 2, 0, 0), 2)
+
+
+def test_a_page_of_cusdis_without_an_address_is_its_key(desk: Desk) -> None:
+    desk.bring(changed(desk, "cusdis", "UPDATE pages SET url = NULL, slug = 'my key'"))
+    assert desk.only()["page_key"] == "my key"
+
+
+def test_cusdis_tables_that_came_by_csv_are_read(desk: Desk, outside: Outside) -> None:
+    """That is the way from PostgreSQL: nothing is null there, and a truth is a letter."""
+    file = given(desk, "cusdis.sql")
+    with closing(sqlite3.connect(file)) as db, db:
+        for table in ("projects", "pages", "comments"):
+            names = [column[1] for column in db.execute(f"PRAGMA table_info({table})")]
+            texts = ", ".join(f"CAST(coalesce({name}, '') AS TEXT) AS {name}" for name in names)
+            db.execute(f"CREATE TABLE bare AS SELECT {texts} FROM {table}")
+            db.execute(f"DROP TABLE {table}")
+            db.execute(f"ALTER TABLE bare RENAME TO {table}")
+        db.execute("UPDATE comments SET approved = CASE approved WHEN '1' THEN 't' ELSE 'f' END")
+    assert desk.bring(file).code == 0
+    assert rows_of(desk, outside, html=False) == wanted("cusdis.sql")
+
+
+# The Chinese family, whose fields have many shapes
+
+OBJECTS: list[Any] = [{}, []]
+DAWN = "2021-05-01T12:00:00Z"
+TIMES = [
+    DAWN, "2021-05-01T12:00:00.000Z", "2021-05-01T12:00:00.123456Z", "2021-05-01T20:00:00+08:00",
+    "2021-05-01T20:00:00+0800", "2021-05-01 20:00:00 +0800", "2021-05-01T05:30:00-06:30",
+    "2021-05-01 07:00:00 -0500", f" {DAWN} ", 1619870400000, 1619870400000.0, "1619870400000",
+    {"$numberLong": "1619870400000"}, {"$numberLong": 1619870400000}, {"$date": DAWN},
+    {"$date": {"$numberLong": "1619870400000"}}, {"$date": 1619870400000},
+    {"__type": "Date", "iso": "2021-05-01T12:00:00.000Z"},
+]  # fmt: skip
+NICKNAMES = {
+    "小雨 😀": "小雨 😀", "  Ann  ": "Ann", "A\u0301nn": "Ánn", "An\x00n\x07": "Ann",
+    "Eve\u202egnirts\u202c": "Evegnirts", "Ze\u200bro": "Zero", "雨" * 300: "雨" * 64,
+    "<b>Ann</b>": "<b>Ann</b>", 12345: "12345", None: "Anonymous", "\u200b\u2060": "Anonymous",
+}  # fmt: skip
+WEBSITES = {
+    " http://a.example ": "http://a.example", "blog.example": "http://blog.example",
+    "www.b.example/x?y=1": "http://www.b.example/x?y=1", "没有": "", None: "", 7: "", True: "",
+}  # fmt: skip
+ADDRESSES = {
+    "203.0.113.77": "203.0.113.0", "::ffff:203.0.113.77": "203.0.113.0", "unknown": "", "": "",
+    "2001:db8:12:34::5": "2001:db8:12::", "203.0.113.77:443": "203.0.113.0", None: "", 7: "",
+    "203.0.113.77, 10.0.0.1": "",
+}  # fmt: skip
+NO_EMAIL = [None, 7, "安@example.com", '"a b"@example.com', *OBJECTS]
+SHAPES: dict[str, list[tuple[Any, Any]]] = {
+    "at": [(time, 1619870400) for time in TIMES],
+    "nickname": [*NICKNAMES.items(), *((value, "Anonymous") for value in OBJECTS)],
+    "website": [*WEBSITES.items(), *((value, "") for value in OBJECTS)],
+    "ip": [*ADDRESSES.items(), *((value, "") for value in OBJECTS)],
+    "email": [(value, "") for value in NO_EMAIL],
+    "parent": [(value, None) for value in (None, "", "0", 0, {}, [])],
+}
+
+
+@pytest.mark.parametrize("field", SHAPES)
+@pytest.mark.every_case
+def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
+    """What each becomes; the kept column has another name where it is a time or a reply."""
+    column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
+    for product in ROWS:
+        desk.use(f"{product}.db")
+        said = [Said(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))]
+        shaped = [replace(s, **{field: v}) for s, (v, _) in zip(said, SHAPES[field], strict=True)]
+        told = desk.bring(MAKERS[product](shaped))
+        assert (told.counts[1], "at the top" in told.text) == (len(said), False)
+        found = {row["page_key"]: row[column] for row in desk.comments}
+        expected = {f"/{n}": wanted for n, (_, wanted) in enumerate(SHAPES[field])}
+        assert found == expected, product
+        assert b"203.0.113.77" not in desk.raw
+
+
+STATES: dict[str, list[tuple[Row, str]]] = {
+    "valine": [
+        ({"isSpam": True}, "spam"), ({"isSpam": "true"}, "spam"), ({"isSpam": False}, "visible"),
+        ({"isSpam": "false"}, "visible"), ({"status": "waiting"}, "waiting"),
+    ],
+    "waline": [
+        ({"status": "approved"}, "visible"), ({"status": ""}, "visible"),
+        ({"status": None}, "visible"), ({"status": "waiting"}, "waiting"),
+        ({"status": "SPAM"}, "spam"), ({"status": "what"}, "waiting"), ({"status": 3}, "waiting"),
+    ],
+    "twikoo": [
+        ({"isSpam": True}, "waiting"), ({"isSpam": "true"}, "waiting"), ({"isSpam": 1}, "waiting"),
+        ({"isSpam": "false"}, "visible"), ({"isSpam": 0}, "visible"),
+    ],
+    "artalk": [
+        ({"is_pending": "true"}, "waiting"), ({"is_pending": True}, "waiting"),
+        ({"is_pending": "1"}, "waiting"), ({"is_pending": "false"}, "visible"),
+        ({"is_pending": ""}, "visible"), ({"is_collapsed": "true"}, "visible"),
+    ],
+}  # fmt: skip
+LIKES: dict[str, list[tuple[Row, int]]] = {
+    "waline": [
+        ({"like": 7}, 7), ({"like": "7"}, 7), ({"like": None}, 0), ({"like": -3}, 0),
+        ({"like": "many"}, 0), ({"like": 2.0}, 2),
+    ],
+    "artalk": [
+        ({"vote_up": "6", "vote_down": "9"}, 6), ({"vote_up": 6}, 6), ({"vote_up": ""}, 0),
+        ({"vote_up": "-1"}, 0), ({"vote_up": None}, 0),
+    ],
+    "twikoo": [
+        ({"like": ["u", "v"]}, 2), ({"ups": ["u", "v", "w"]}, 3), ({"like": {}}, 0),
+        ({"ups": '["u","v"]', "downs": "[]"}, 2), ({"ups": "[broken"}, 0), ({"downs": ["u"]}, 0),
+        ({"like": ["u"], "ups": ["u", "v"]}, 2), ({"ups": None}, 0),
+    ],
+}  # fmt: skip
+PINS = {"waline": "sticky", "twikoo": "top", "artalk": "is_pinned"}
+TRUTHS: list[tuple[Any, int]] = [(value, 1) for value in (True, "true", 1, "1")]
+TRUTHS += [(value, 0) for value in (False, "false", 0, "0", "", None, {})]
+PINNED = {
+    product: [({name: value}, pinned) for value, pinned in TRUTHS] for product, name in PINS.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "cases"), [("status", STATES), ("likes", LIKES), ("pinned", PINNED)]
+)
+def test_states_likes_and_pins_are_kept(
+    desk: Desk, column: str, cases: dict[str, list[tuple[Row, Any]]]
+) -> None:
+    for product, values in cases.items():
+        desk.use(f"{product}.db")
+        bare = ("like", "isSpam", "is_pending", "vote_up")
+        rows = [
+            {k: v for k, v in ROWS[product](Said(f"a{n}", page=f"/{n}/")).items() if k not in bare}
+            | values[n][0]
+            for n in range(len(values))
+        ]
+        assert desk.bring(file_of(product, rows), "--format", product).counts[1] == len(rows)
+        found = {row["page_key"]: row[column] for row in desk.comments}
+        assert found == {f"/{n}": wanted for n, (_, wanted) in enumerate(values)}, product
+
+
+def test_more_likes_than_a_database_can_count_are_no_fault(desk: Desk) -> None:
+    rows = [Said("a1", likes=10**30), Said("a2", NOON + 1, text="b")]
+    assert desk.bring(waline(rows)).counts == (2, 2, 0, 0)
+
+
+def test_an_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
+    for product in ROWS:
+        desk.use(f"{product}.db")
+        for one, two in ((1, "2"), ("1", 2)):
+            said = [Said(one), Said(two, NOON + 1, str(one)), Said("3", NOON + 2, 2)]
+            assert desk.bring(MAKERS[product](said)).counts[0] == 3
+        assert [row["above"] for row in desk.kept.values()] == [None, NOON, NOON + 1]
+        assert len(desk.comments) == 3
+
+
+def test_nothing_but_text_and_page_is_enough(desk: Desk) -> None:
+    names = "nick mail email link website pid ip ua like likes ups downs top sticky status isSpam"
+    names += " is_pending is_pinned vote_up vote_down page_title page_admin_only user_id href"
+    names += " updated updatedAt updated_at createdAt site_name site_urls master mailMd5 avatar"
+    for product in ROWS:
+        for none in (None, {}, []):
+            row = ROWS[product](Said(text="文")) | dict.fromkeys(names.split(), none)
+            desk.use("commentd.db")
+            desk.bring(file_of(product, [row]), "--format", product)
+            kept = desk.only()
+            assert (kept["nickname"], kept["content"], kept["status"]) == (
+                "Anonymous",
+                "文",
+                "visible",
+            )
+
+
+def test_names_and_websites_of_valine_are_unescaped_once(desk: Desk) -> None:
+    row = ROWS["valine"](Said())
+    row |= {"nick": "A &amp;amp; &lt;b&gt; &#39;&quot;&#x60;&#x5c;"}
+    row |= {"link": "https://a.example/?x&amp;y"}
+    desk.bring(file_of("valine", [row]))
+    kept = desk.only()
+    assert (kept["nickname"], kept["website"]) == ("A &amp; <b> '\"`\\", "https://a.example/?x&y")
+    for product in ("waline", "twikoo", "artalk"):  # whose names are no HTML
+        desk.use(f"{product}.db")
+        desk.bring(MAKERS[product]([Said(nickname="A &amp; B")]))
+        assert desk.only()["nickname"] == "A &amp; B"
+        assert proper_nickname("A &amp; B") == "A &amp; B"
+
+
+# HTML and Markdown
+
+LINK = f'<a href="https://a.example/"{ANCHOR}>'
+HTML = {
+    "<p>a</p>\n<p>b<br>c</p>": "<p>a</p><p>b<br>c</p>",
+    "<p><b>a</b> <i>b</i> <s>c</s> <code>d</code></p>":
+        "<p><strong>a</strong> <em>b</em> <del>c</del> <code>d</code></p>",
+    "<p>*a* _b_ `c` # d &lt;b&gt; 1 &lt; 2 &amp;amp; [f](g)</p>":
+        "<p>*a* _b_ `c` # d &lt;b&gt; 1 &lt; 2 &amp;amp; [f](g)</p>",
+    '<p><a href="https://a.example/" onclick="x()" style="color:red">a</a></p>':
+        f"<p>{LINK}a</a></p>",
+    '<p>a <a href="javascript:alert(1)">b</a></p>': "<p>a b</p>",
+    '<p><img src="https://a.example/" alt="cat"> <img class="vemoji" src="x.png" alt="doge"></p>':
+        f"<p>{LINK}cat</a> doge</p>",
+    "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>":
+        "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>",
+    "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>":
+        "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>",
+    "<p>a<script>alert(1)</script><style>p{}</style><iframe src=x></iframe>b</p>": "<p>ab</p>",
+    "<p>a</b></p></div><p>b 👩‍👩‍👧 עברית": "<p>a</p><p>b 👩‍👩‍👧 עברית</p>",
+}  # fmt: skip
+MARKDOWN = {
+    "a\nb": "<p>a<br>b</p>",
+    "1 < 2 && 3 > 2 I <3 you": "<p>1 &lt; 2 &amp;&amp; 3 &gt; 2 I &lt;3 you</p>",
+    "use `<p>` and `<br>`": "<p>use <code>&lt;p&gt;</code> and <code>&lt;br&gt;</code></p>",
+    "```html\n<p>a</p>\n```": "<pre><code>&lt;p&gt;a&lt;/p&gt;\n</code></pre>",
+    "<https://a.example/>": f"<p>{LINK}https://a.example/</a></p>",
+    'a <img class="wl-emoji" src="https://b.example/x.png" alt="ok"> *b*': "<p>a ok <em>b</em></p>",
+    'a <img src="https://b.example/x.png" atk-emoticon="ok"> *b*': "<p>a ok <em>b</em></p>",
+    "![cat](https://a.example/)": f"<p>{LINK}cat</a></p>",
+    "[@Ann](#5f01): hi": "<p>@Ann: hi</p>",
+}
+
+
+def shown_as(desk: Desk, outside: Outside, product: str, texts: list[str]) -> list[str]:
+    """The HTML of comments with these texts, without the ends of lines between tags."""
+    desk.use(f"{product} {len(desk.paths)}.db")
+    desk.bring(MAKERS[product]([Said(f"a{n}", NOON + n, text=t) for n, t in enumerate(texts)]))
+    with desk.served(outside) as reader:
+        listed = reader.listing(url="/a/", sort="oldest", limit=100)["comments"]
+    parts = [re.split(r"(<pre>.*?</pre>)", comment["html"], flags=re.S) for comment in listed]
+    return [
+        "".join(k if k.startswith("<pre>") else re.sub(r"\s*\n\s*", "", k) for k in part)
+        for part in parts
+    ]
+
+
+def test_html_looks_the_same_and_markdown_stays_markdown(desk: Desk, outside: Outside) -> None:
+    for product in ("twikoo", "valine", "disqus", "wordpress"):
+        texts = [text.replace("\n", "") if product == "wordpress" else text for text in HTML]
+        looks = [look.replace("c\n<", "c<") for look in HTML.values()]
+        found = [look.replace("c\n<", "c<") for look in shown_as(desk, outside, product, texts)]
+        assert found == looks, product
+    for product in ("waline", "artalk"):  # where either may stand
+        both = {**MARKDOWN, **{f"<p>x</p>{text}": f"<p>x</p>{look}" for text, look in HTML.items()}}
+        found = shown_as(desk, outside, product, [*both])
+        assert dict(zip(both, found, strict=True)) == both
+
+
+# Shapes of files, and what is in them beside comments
+
+ONE = '{"objectId":"a1","nick":"A","comment":"<p>x</p>","url":"/x/","createdAt":"2021-05-01"}'
+OTHER = ONE.replace("a1", "a2")
+HEAD = '#filetype:JSON-streaming {"type":"Class","class":"Comment"}\n'
+OF_VALINE = [
+    f"{HEAD}{ONE}\n{OTHER}\n", f"{HEAD}{ONE}\r\n{OTHER}\r\n", f"{HEAD}\n\n{ONE}\n\n{OTHER}",
+    f"\ufeff{HEAD}{ONE}\n{OTHER}\n", f"{ONE}\n{OTHER}\n", f"{ONE},\n{OTHER},\n",
+    f'{{"results":[{ONE},{OTHER}]}}', f'{{"results":[\n{ONE},\n{OTHER}\n]}}\n',
+    f'\ufeff{{"results":[{ONE},{OTHER}]}}', f"[{ONE},{OTHER}]", f" \n[\n{ONE}\n,\n{OTHER}\n]\n",
+    f'{{"more":{{"a":[1]}},"results":[{ONE},{OTHER}],"end":null}}',
+    HEAD.replace("Comment", "MyOwnClass") + f"{ONE}\n{OTHER}\n", f"{HEAD}{ONE}\n{HEAD}{OTHER}\n",
+    f"{HEAD}{ONE}\nnot JSON\n{OTHER}\n", f"{HEAD}{ONE}\n{OTHER[:60]}\n{OTHER}\n",
+]  # fmt: skip
+
+
+def test_valine_is_told_in_every_shape_in_which_it_occurs(desk: Desk) -> None:
+    for file in OF_VALINE:
+        desk.use("commentd.db")
+        assert desk.bring(gzip.compress(file.encode())).text.startswith("valine: ")
+        assert len(desk.comments) == 2, file
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> None:
+    users = HEAD.replace("Comment", "_User") + '{"objectId":"u","password":"SECRET"}\n'
+    files = {
+        "Counter.0.jsonl": (MOVING / "counter.jsonl").read_text("utf-8"),
+        "User.0.jsonl": users,
+        "Comment.0.jsonl": f"{HEAD}{ONE}\n",
+        "out/Comment.1.jsonl": f"{HEAD}{OTHER}",
+    }
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode=mode) as tar:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            tar.addfile(entry, io.BytesIO(text.encode()))
+        link = tarfile.TarInfo("Comment.9.jsonl")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    told = desk.bring(archive.getvalue())
+    assert told.text.startswith("valine: 2 comments read, 2 new")
+    assert desk.pages["/2021/hello"]["views"] == 123
+    assert b"SECRET" not in desk.raw
+    assert b"root:" not in desk.raw
+
+
+def test_other_classes_of_leancloud_bring_nothing(desk: Desk) -> None:
+    user = {"username": "SECRET", "password": "SECRET", "email": "a@example.com", "objectId": "u1"}
+    for kind in ("_User", "Users", "_Role", "_Installation"):
+        desk.bring(HEAD.replace("Comment", kind) + json.dumps(user) + "\n")
+        assert desk.comments == []
+        assert b"SECRET" not in desk.raw
+
+
+def test_twikoo_is_told_from_valine(desk: Desk) -> None:
+    for shape in ("[%s]", "%s", '{"results":[%s]}'):
+        row = json.dumps(ROWS["twikoo"](Said(status="waiting")))
+        assert desk.bring(shape % row).text.startswith("twikoo: 1 ")
+    assert desk.only()["status"] == "waiting"
+
+
+def test_names_of_waline_users_are_found_wherever_they_stand(desk: Desk) -> None:
+    user = {
+        "objectId": 1,
+        "display_name": "站长",
+        "email": "o@example.com",
+        "url": "https://o.test/",
+    }
+    row = {**ROWS["waline"](Said(nickname="")), "user_id": "1"}
+    for order in ("Comment Users", "Users Comment"):
+        tables = {"Comment": [row], "Users": [user]}
+        desk.use(f"{order}.db")
+        data = {name: tables[name] for name in order.split()}
+        desk.bring(json.dumps({"type": "waline", "version": 1, "data": data}))
+        kept = desk.only()
+        found = (kept["nickname"], kept["email"], kept["website"])
+        assert found == ("站长", "o@example.com", "https://o.test/")
+
+
+VIEWS = {
+    "counter.jsonl": {"/2021/hello": 123, "/posts/中文": 45, "/seen-only": 7},
+    "twikoo_counter.json": {"/post/1": 320, "/post/2": 15},
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_come_from_a_file_of_their_own_and_are_added_once(desk: Desk, name: str) -> None:
+    for _ in range(2):
+        desk.bring(MOVING / name)
+        assert {key: page["views"] for key, page in desk.pages.items()} == VIEWS[name]
+
+
+def test_a_number_of_views_may_be_anything(desk: Desk) -> None:
+    counts = ["5", 5.0, {"$numberLong": "5"}, None, "x", -5, True, [], {}, "", 10**30]
+    lines = [{"url": f"/{n}/", "time": time, "objectId": n} for n, time in enumerate(counts)]
+    desk.bring(HEAD.replace("Comment", "Counter") + "\n".join(map(json.dumps, lines)))
+    found = {key: page["views"] for key, page in desk.pages.items()}
+    assert found.pop("/10") > 10**9
+    assert found == {"/0": 5, "/1": 5, "/2": 5}
+
+
+SITES = [("Site A", "/x/"), ("Site A", "/y/"), ("Site B", "/x/"), ("", "/z/")]
+
+
+def of_sites(*sites: tuple[str, str]) -> bytes:
+    rows = []
+    for number, (site, page) in enumerate(sites):
+        said = Said(f"a{number}", page=page, nickname=f"nick {number}")
+        closed = str(site == "Site B").lower()
+        rows.append({**ROWS["artalk"](said), "site_name": site, "page_admin_only": closed})
+    return file_of("artalk", rows)
+
+
+def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> None:
+    for words in ([], ["--host", "Site C"], ["--host", "blog.example"]):
+        told = desk.bring(of_sites(*SITES), *words)
+        assert not desk.path.exists()
+        assert "Site A (2), Site B (1)" in told.failure
+        assert "--host" in told.failure
+    told = desk.bring(of_sites(*SITES), "--host", "Site A")
+    assert {row["nickname"]: row["page_key"] for row in desk.comments} == {
+        "nick 0": "/x",
+        "nick 1": "/y",
+        "nick 3": "/z",
+    }
+    assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in told.text
+    assert {page["closed"] for page in desk.pages.values()} == {0}
+    desk.use("only.db")
+    desk.bring(of_sites(("Site A", "/x/")))
+    assert desk.bring(of_sites(("Site A", "/y/")), "--host", "Site A").code == 0
