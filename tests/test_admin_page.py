@@ -321,6 +321,7 @@ def test_a_link_goes_out_of_the_address_and_the_history_at_once(desk: Desk) -> N
     assert secret not in page.evaluate("JSON.stringify([history.state, {...localStorage}])")
     page.go_back()
     page.go_forward()
+    expect(heading(page, "Sign in")).to_be_visible()
     assert secret not in page.url
     secret = inside.admin_link(desk.app, MAIL)  # one that is opened where the page is open
     page.evaluate("secret => { location.hash = '#link=' + secret }", secret)
