@@ -671,7 +671,8 @@ async function post(items, status) {
   return moved
 }
 
-/** Shows items as they are now, mostly by taking them away, and goes on to the next; gives the way back. */
+/** Shows items as they are now, mostly by taking them away, and goes on to the next; gives the way back. The service
+ * drops the reports of what it moderates: they come back only where it refused. */
 function settle(items, status) {
   const all = rows(), left = all.filter(item => !items.includes(item)), at = all.indexOf(items.at(-1))
   const next = left.find(item => all.indexOf(item) > at) ?? left.at(-1)
@@ -683,9 +684,9 @@ function settle(items, status) {
   if (!rows().length) main.querySelector('.more button')?.click()
   focus(next ?? items[0])
   chosen(items[0].listed)
-  return () => {
+  return ({refused}) => {
     for (const {item, list, after, was} of before.reverse()) {
-      redraw(item, {status: was.status, reports: was.reports})
+      redraw(item, {status: was.status, reports: refused ? was.reports : []})
       if (!item.isConnected) list.insertBefore(item, after?.parentNode === list ? after : null)
     }
     if (items[0].isConnected) focus(items[0])
@@ -702,13 +703,13 @@ async function move(items, status) {
   if (stayed) tell(say('did_keep', items.length))
   else tell(say('did_' + status, items.length), async () => {
     await putBack(items, await moved)
-    restore()
+    restore({refused: false})
   })
   try {
     await moved
     if (reported) tally({...counts, reported: counts.reported - reported}) // for good: they are answered
   } catch (refusal) {
-    restore()
+    restore({refused: true})
     tell(why(refusal))
   }
 }
@@ -889,12 +890,19 @@ function reply(item) {
   write(item, 'send', [field], async ({content}) => {
     const {comment} = await call('POST', 'reply', {parent_id: id, content, version: version ?? undefined})
     keep(draft, undefined, 'sessionStorage')
-    const hidden = status !== 'visible', restore = settle([item], 'visible')
-    tally({...counts, [status]: counts[status] - hidden, visible: counts.visible + hidden + 1})
+    const hidden = status !== 'visible'
+    const reported = listOf(item.comment.reports).length > 0
+    const restore = settle([item], 'visible')
+    tally({
+      ...counts,
+      [status]: counts[status] - hidden,
+      visible: counts.visible + hidden + 1,
+      reported: counts.reported - reported,
+    })
     tell(say('did_reply'), async () => {
       await post([{comment}], 'deleted')
       if (hidden) await post([item], status)
-      restore()
+      restore({refused: false})
     })
   }, true)
 }

@@ -302,7 +302,9 @@ export function own(thread, kit, posted) {
       remember({[comment.id]: {}})
       if (comment.status !== 'waiting') thread.sums.total--
       let near = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
-      if (item.querySelector('li[data-id]')) near = thread.put(reply.comment)
+      // Replies to a reply are listed beside it.
+      const listed = [...thread.shadowRoot.querySelectorAll('li[data-id]')]
+      if (listed.some(other => other.comment.parent_id === comment.id)) near = thread.put(reply.comment)
       else if (item.matches('.replies > ol > :only-child')) item.closest('.replies').remove()
       else item.remove()
       thread.head()
@@ -507,7 +509,7 @@ async function offer(thread, kit) {
   const here = article.getBoundingClientRect(), there = [...range.getClientRects()].at(-1) ?? here
   quote.style.top = `${there.bottom - here.top + 8}px`
   const end = thread.language === 'ar' ? here.right - there.left : there.right - here.left
-  quote.style.insetInlineStart = `max(0px, ${end}px - 5em)`
+  quote.style.insetInlineStart = `max(0px, min(${end}px - 5em, 100% - 8em))` // inside, however narrow the page becomes
   body.after(quote)
 }
 

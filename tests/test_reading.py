@@ -610,11 +610,15 @@ PHONE = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "heigh
 
 @pytest.mark.parametrize("options", [{"locale": "zh-CN", **PHONE}])
 def test_a_finger_quotes_too(app: App, touch: View) -> None:
-    say(app, "A line is a promise.")
+    say(app, "A line that is as long as this one is a promise.")
     page = touch("<meta name=viewport content='width=device-width'>" + TAG)
     select(page, "a promise")
     box = box_of(quote(page))
     assert min(box["width"], box["height"]) >= 44
+    page.set_viewport_size({"width": 200, "height": 844})  # it stays inside where the page narrows
+    box = box_of(quote(page))
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 200
     quote(page).tap()
     expect(reply_to(page)).to_have_value("> a promise\n\n")
 

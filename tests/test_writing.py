@@ -467,6 +467,28 @@ def test_a_deleted_comment_with_replies_keeps_its_place(ground: Ground) -> None:
     assert shown(page) == ["An answer!"]
 
 
+def test_a_deleted_reply_with_replies_keeps_its_place_where_they_stand_beside_it(
+    ground: Ground,
+) -> None:
+    first = say(ground.app, "One.")
+    second = say(ground.app, "Two.", parent_id=first)
+    say(ground.app, "Three.", parent_id=second)
+    page = ground.open()
+    post(page, "So the name is known.")
+    article(page, "Three.").locator(".reply").click()
+    box = textbox(page, "Reply to 陆知微")
+    mouse(box, "Four.")
+    button(box.locator("xpath=ancestor::form"), "Post").click()
+    own = article(page, "Four.").locator("..").get_attribute("data-id")
+    say(ground.app, "Five.", parent_id=int(own or 0))
+    page.reload()
+    for name in ("Delete", "Delete it?"):
+        button(article(page, "Four."), name).click()
+    tombstone = page.locator("commentd-thread article", has_text="This comment was removed.")
+    expect(tombstone).to_be_visible()
+    assert shown(page) == ["So the name is known.", "One.", "Two.", "Three.", "Five."]
+
+
 # The account
 
 
