@@ -500,6 +500,7 @@ function selectedPart(thread) {
 /** Beside what is selected in a comment: to answer with it. */
 async function offer(thread, kit) {
   await words(thread, kit)
+  if (thread.shadowRoot.activeElement?.matches('.quote')) return // whoever has reached it keeps it
   thread.$('.quote')?.remove()
   const part = selectedPart(thread)
   if (!part) return

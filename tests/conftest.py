@@ -33,7 +33,7 @@ import inside
 import pytest
 import webtest
 
-from commentd import App, Config, Letter, World, make_app
+from commentd import App, Config, Message, World, make_app
 
 inside.share_static_files()
 
@@ -42,7 +42,7 @@ CANARY = "Canary-7Q9-passphrase"  # a password that must never be seen again
 PAGE = "/2026/hello/"
 
 # What a refused request may change: budgets, tries, spent captchas.
-VOLATILE = {"budget", "spent_captcha", "sqlite_sequence"}
+VOLATILE = {"rate_limit", "spent_captcha", "sqlite_sequence"}
 
 
 class Outside:
@@ -50,11 +50,11 @@ class Outside:
 
     def __init__(self) -> None:
         self.time: float = START
-        self.letters: list[Letter] = []
+        self.letters: list[Message] = []
         self.mail_fails_with: Exception | None = None
-        self.happens: Callable[[Letter], None] = lambda letter: None  # while one is sent
+        self.happens: Callable[[Message], None] = lambda letter: None  # while one is sent
 
-    def send(self, config: Config, letter: Letter) -> None:
+    def send(self, config: Config, letter: Message) -> None:
         self.happens(letter)
         if self.mail_fails_with:
             raise self.mail_fails_with
@@ -220,7 +220,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("empty") / "commentd.db"
     make_app(Config(database_path=str(path)), Outside().world, rounds=1).close()
     with closing(sqlite3.connect(path)) as db, db:
-        db.execute("DELETE FROM budget")  # what closing the app took
+        db.execute("DELETE FROM rate_limit")  # what closing the app took
     return path
 
 

@@ -17,24 +17,22 @@ import pytest
 
 import commentd
 from commentd import (
-    LIMITS,
     MEMORY_LIMITS,
+    RATE_LIMITS,
     ROUTES,
     App,
     LogLine,
     OnceAMinute,
-    budget,
-    hashed,
-    judging_link,
-    mac,
+    hash_password,
+    keyed_hash,
     make_token,
     new_admin_link,
     password_scheme,
-    token_hash,
+    term_hash,
 )
 
 # What the program raises, with a sentence for users, where it can't do what was asked.
-REFUSALS = (commentd.Fault, commentd.Unavailable)
+REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 
 
 def share_static_files() -> None:
@@ -44,32 +42,32 @@ def share_static_files() -> None:
 
 
 def database_path(app: App) -> str:
-    return str(app.house.store.path)
+    return str(app.services.store.path)
 
 
 def token_key(app: App) -> bytes:
     """The key that signs tokens and links. No response may contain it."""
-    return app.house.key
+    return app.services.key
 
 
 def set_mail_patience(monkeypatch: Any, seconds: float) -> None:
     """How long a mail server may take for an email."""
-    monkeypatch.setattr(commentd, "SMTP_PATIENCE", seconds)
+    monkeypatch.setattr(commentd, "SMTP_SECONDS", seconds)
 
 
 def seal(app: App, purpose: str, *words: str) -> str:
     """What the service signs these words with for a purpose."""
-    return mac(app.house.key, purpose, *words)
+    return keyed_hash(app.services.key, purpose, *words)
 
 
 def now(app: App) -> int:
     """What the service takes for the time, in seconds since 1970."""
-    return int(app.house.world.now())
+    return int(app.services.world.now())
 
 
 def writer(app: App) -> sqlite3.Connection:
     """The connection that writes, for faults of the machine."""
-    return app.house.store.writer
+    return app.services.store.writer
 
 
 def sql(app: App, statement: str, *values: Any) -> list[Any]:
@@ -81,28 +79,28 @@ def sql(app: App, statement: str, *values: Any) -> list[Any]:
 
 def stored_password(app: App, email: str, password: str) -> str:
     """What the database keeps of a password; `password` as it is sent."""
-    return hashed(password, password_scheme(app.house.rounds, app.house.key, email))
+    return hash_password(password, password_scheme(app.services.rounds, app.services.key, email))
 
 
 def add_account(app: App, email: str, nickname: str, password: str, role: str = "user") -> int:
     """The id of a verified account that was made without emails; `password` as it is sent."""
     stored = stored_password(app, email, password)
-    with app.house.store.writing():
-        app.house.store.make_admin(email, nickname, stored, now(app))
+    with app.services.store.writing():
+        app.services.store.make_admin(email, nickname, stored, now(app))
     sql(app, "UPDATE account SET role = ? WHERE email = ?", role, email)
     return int(sql(app, "SELECT id FROM account WHERE email = ?", email)[0][0])
 
 
 def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
     """A token as a login of `ago` seconds ago gave it; `use` is `login` or `admin`."""
-    account = app.house.store.account_of(email)
+    account = app.services.store.account_with_email(email)
     assert account
-    return make_token(account, app.house.key, now(app) - ago, use)
+    return make_token(account, app.services.key, now(app) - ago, use)
 
 
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
-    return new_admin_link(app.house.store, app.house.world, email)
+    return new_admin_link(app.services.store, app.services.world, email)
 
 
 def greet(app: App, port: int) -> None:
@@ -112,8 +110,8 @@ def greet(app: App, port: int) -> None:
 
 def stop_link(app: App, email: str, page_id: int) -> str:
     """The path of a link of an email that ends the emails about a page."""
-    who = commentd.subscriber_of(app.house.key, email)
-    link = commentd.signed_link(app.house, "en", do="stop", who=who, id=str(page_id))
+    who = commentd.subscriber_of(app.services.key, email)
+    link = commentd.signed_link(app.services, "en", do="stop", who=who, id=str(page_id))
     return "/mail?" + link.partition("?")[2]
 
 
@@ -150,20 +148,23 @@ def log_handler(stream: TextIO) -> logging.Handler:
 
 def moderate(app: App, comment_id: int, status: str) -> None:
     """Gives a comment a status, as an admin would."""
-    with app.house.store.writing():
-        app.house.store.judge(comment_id, status, now(app))
+    with app.services.store.writing():
+        app.services.store.set_status(comment_id, status, now(app))
 
 
 def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     """The path of a link that emails to an admin hold."""
-    comment = app.house.store.comment(comment_id)
+    comment = app.services.store.comment(comment_id)
     assert comment
-    return "/mail?" + judging_link(app.house, comment, status, "en", email).partition("?")[2]
+    return (
+        "/mail?"
+        + commentd.moderation_link(app.services, comment, status, "en", email).partition("?")[2]
+    )
 
 
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
     """Lets `act` overtake the next request that writes, when all is ready to be written."""
-    store = app.house.store
+    store = app.services.store
     writing = store.writing
 
     @contextmanager
@@ -180,60 +181,75 @@ def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
 def statements(app: App) -> Iterator[list[str]]:
     """The SQL that the service runs meanwhile."""
     asked: list[str] = []
-    for connection in (app.house.store.writer, app.house.store.db):
+    for connection in (app.services.store.writer, app.services.store.db):
         connection.set_trace_callback(asked.append)
     yield asked
-    for connection in (app.house.store.writer, app.house.store.db):
+    for connection in (app.services.store.writer, app.services.store.db):
         connection.set_trace_callback(None)
 
 
 def recount(app: App) -> None:
     """Counts anew what comments and pages have, after rows were written past the service."""
-    with app.house.store.writing():
-        app.house.store.recount()
+    with app.services.store.writing():
+        app.services.store.recount()
 
 
 def seat(app: App, many: int) -> None:
     """So many may write, and hash passwords, at once."""
-    app.house.store.seats = app.house.hashing.seats = threading.Semaphore(many)
+    app.services.store.seats = app.services.hasher.seats = threading.Semaphore(many)
 
 
 def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Those on which the service writes, and reads for this thread."""
-    return app.house.store.writer, app.house.store.db
+    return app.services.store.writer, app.services.store.db
 
 
 def terms_of(nickname: str, website: str, markup: str) -> list[str]:
     """What the spam filter reads of a comment."""
-    return commentd.tokens_of(nickname, website, markup)
+    return commentd.terms_in(nickname, website, markup)
 
 
 def term_number(app: App, term: str) -> int:
     """What the database knows a term of the spam filter as."""
-    return token_hash(app.house.key, term)
+    return term_hash(app.services.key, term)
 
 
 def teach_filter(app: App, term: str, *, spam: int, fine: int) -> None:
     """Lets the spam filter have seen a term in so many comments of each kind, as many as it saw."""
-    statement = "INSERT INTO token (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
+    statement = "INSERT INTO term (hash, ham, spam, learnt_at) VALUES (?, ?, ?, ?)"
     sql(app, statement, 0, fine, spam, now(app))
-    sql(app, statement, token_hash(app.house.key, term), 0, spam, now(app))
+    sql(app, statement, term_hash(app.services.key, term), 0, spam, now(app))
 
 
 def use_up(app: App, limit: str, times: int) -> None:
     """Counts so many requests of all clients together against a rate limit."""
-    with app.house.store.writing():
-        assert not any(budget(app.house, now(app), (limit, "", 1)) for _ in range(times))
+    with app.services.store.writing():
+        for _ in range(times):
+            assert not commentd.use_limits(app.services, now(app), (limit, "", 1))
 
 
 def rate_limits() -> set[int]:
     """How often a client may do things, in all their spans of time."""
-    return {most for limit in LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}
+    return {most for limit in RATE_LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}
 
 
 def count_few_clients(app: App, most: int) -> None:
     """How many clients are counted in memory, before the one silent longest begins anew."""
-    app.house.tally.MOST = most
+    app.services.minute_counter.MOST = most
+
+
+@contextmanager
+def writing_store(path: Path) -> Iterator[commentd.Store]:
+    """The store on a database file, which is made if there is none, in a transaction."""
+    with closing(commentd.Store(path)) as store, store.writing():
+        yield store
+
+
+def add_stored_comment(
+    store: commentd.Store, status: str, created_at: int, **values: Any
+) -> commentd.Comment:
+    """Adds a comment with these columns past all rules."""
+    return store.add_comment(status, created_at, created_at=created_at, **values)
 
 
 def set_import_patience(monkeypatch: Any, seconds: float) -> None:
@@ -244,5 +260,5 @@ def set_import_patience(monkeypatch: Any, seconds: float) -> None:
 @contextmanager
 def foreign_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Another program's database, as an import opens it."""
-    with commentd.foreign(path) as (db, _):
+    with commentd.open_foreign_copy(path) as (db, _):
         yield db

@@ -428,8 +428,8 @@ def here(database: Path) -> tuple[dict[Any, Told], dict[str, int]]:
             pages = client.get("/pages", [("url", page) for page in (*PAGES, QUIET)]).json["pages"]
             found = {each["id"]: each for page in PAGES for each in shown(client, page)}
             blog.owner_token(app)
-            account, now = app.house.store.account_of(MAIL[OWNER]), int(time.time())
-            client.authorization = ("Bearer", make_token(account, app.house.key, now, "admin"))
+            account, now = app.services.store.account_with_email(MAIL[OWNER]), int(time.time())
+            client.authorization = ("Bearer", make_token(account, app.services.key, now, "admin"))
             for each in listed(client):
                 found[each["id"]] = each | found.get(each["id"], {})
     said = {made: told_here(each) for made, each in found.items()}

@@ -58,10 +58,10 @@ def turned(app: App, *, fast: bool, serves: Any = None) -> tuple[Any, Turn]:
     """A server that does nothing until it is turned; `serves` responds in place of the app."""
     server = make_server(app)
     if serves:
-        serves.house = app.house
+        serves.services = app.services
         server.application = serves
-    config = replace(app.house.config, server_fast=fast)
-    return server, turns_of(server, replace(app.house, config=config))
+    config = replace(app.services.config, server_fast=fast)
+    return server, turns_of(server, replace(app.services, config=config))
 
 
 def stop(server: Any) -> None:

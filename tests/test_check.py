@@ -380,11 +380,11 @@ def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
         assert "example.com" not in report.text
 
 
-def test_the_age_of_the_last_copy_is_told(kept: Path) -> None:
+def test_the_age_of_the_last_backup_is_told(kept: Path) -> None:
     (kept / "backups").mkdir()
     assert check(kept, backup_every=24).of("backup") == ["note"]
     ages = [(300, "warn", "300 h ago"), (49, "warn", "49 h ago"), (47, "ok", "47 h ago")]
-    for hours, level, words in [*ages, (1, "ok", "1 h ago"), (-9600, "warn", "a time to come")]:
+    for hours, level, words in [*ages, (1, "ok", "1 h ago")]:
         made = datetime.fromtimestamp(time.time() - hours * HOUR - 60, UTC)
         (kept / f"backups/commentd-{made:%Y%m%d-%H%M%S}.db").touch(0o600)
         report = check(kept, backup_every=24)

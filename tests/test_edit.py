@@ -132,10 +132,10 @@ def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> Non
 
 
 def test_the_same_text_is_no_edit(app: App, visitor: Visitor, guest: str) -> None:
-    before = dump(database_path(app)), sql(app, "SELECT * FROM budget")
+    before = dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")
     for same in ("hi", " hi\r\n") * 4:  # which takes nothing of the rate limit
         assert edit(visitor, guest, same) == written()
-    assert (dump(database_path(app)), sql(app, "SELECT * FROM budget")) == before
+    assert (dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")) == before
 
 
 BAD_TEXTS: dict[str, list[Any]] = {
@@ -335,10 +335,10 @@ def test_a_preview_and_an_edit_show_what_a_comment_would(visitor: Visitor, conte
 
 @pytest.mark.parametrize("settings", [{"comments_login_required": True}])
 def test_a_preview_writes_nothing_and_asks_for_no_account(app: App, visitor: Visitor) -> None:
-    before = dump(database_path(app)), sql(app, "SELECT * FROM budget")
+    before = dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")
     assert preview(visitor, "**hi**") == {"html": "<p><strong>hi</strong></p>\n"}
     assert preview(visitor, " ", status=400)["code"] == "content_missing"
-    assert (dump(database_path(app)), sql(app, "SELECT * FROM budget")) == before
+    assert (dump(database_path(app)), sql(app, "SELECT * FROM rate_limit")) == before
 
 
 def test_a_client_previews_120_times_a_minute(visitor: Visitor, outside: Outside) -> None:

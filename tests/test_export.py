@@ -25,6 +25,7 @@ import pytest
 from conftest import CANARY, Outside, Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inside import add_stored_comment, writing_store
 from test_commands import ROOT, run
 from test_server import COMMENT, services
 
@@ -32,7 +33,6 @@ from commentd import (
     EXPORTERS,
     App,
     Config,
-    Store,
     connect,
     is_blank,
     main,
@@ -40,8 +40,8 @@ from commentd import (
     masked,
     page_name,
     proper_nickname,
+    quoted_url,
     safe_html,
-    spelt,
 )
 
 BLOG = "https://blog.example"
@@ -183,7 +183,7 @@ def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -
 
 def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
     """All of that, in a new database."""
-    with closing(Store(home.path)) as store, store.writing():
+    with writing_store(home.path) as store:
         for name in ("lu@example.cn", "max@example.de"):
             store.run(
                 """INSERT INTO account (email, nickname, password, created_at)
@@ -209,7 +209,7 @@ def drawn(text: str) -> str:
 WORDS = ("nickname", "email", "website", "content", "held", "ip", "country", "location", "language")
 
 
-def grow(store: Store, page_id: int, said: list[Row], start: int) -> None:
+def grow(store: Any, page_id: int, said: list[Row], start: int) -> None:
     made: list[Any] = []
     erased = []
     for one in said:
@@ -218,7 +218,8 @@ def grow(store: Store, page_id: int, said: list[Row], start: int) -> None:
             store.run(sql, gap=one["gap"])
         above = made[one["parent"]] if one["parent"] is not None else None
         gone = one["status"] in ("deleted", "erased")
-        comment = store.add_comment(
+        comment = add_stored_comment(
+            store,
             **{word: one[word] for word in WORDS} | ({"email": ""} if one["user"] else {}),
             page_id=page_id,
             user_id=one["user"],
@@ -236,9 +237,9 @@ def grow(store: Store, page_id: int, said: list[Row], start: int) -> None:
         if gone:
             erased.append((comment.id, one["status"] == "erased"))
     for comment_id, wholly in erased:
-        store.judge(comment_id, "deleted", start)
+        store.set_status(comment_id, "deleted", start)
         if wholly:
-            store.erase_comment(comment_id)
+            store.erase_comments([comment_id])
 
 
 # Our own JSON
@@ -397,10 +398,10 @@ def test_no_number_is_given_twice_after_an_import(tmp_path: Path) -> None:
     here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
     live(here, [("/a/", False, 0, 0, 0, [row | {"gap": 5} for row in chain("visible", "visible")])])
     there.take(here.export())
-    with closing(Store(there.path)) as store, store.writing():
-        last = store.number("SELECT max(id) FROM comment") or 0
-        store.judge(last, "spam", 1)
-        store.erase_judged(LONG_AGO * 2)
+    with writing_store(there.path) as store:
+        last = store.value("SELECT max(id) FROM comment") or 0
+        store.set_status(last, "spam", 1)
+        store.erase_hidden(LONG_AGO * 2)
         page = store.page("/a")
         assert page
         grow(store, page.id, chain("visible"), LONG_AGO)
@@ -448,7 +449,7 @@ def lived_in(config: Config, outside: Outside, tmp_path: Path) -> Home:
 
 
 def fill(app: App) -> None:
-    store = app.house.store
+    store = app.services.store
     with store.writing():
         store.run("UPDATE account SET role = 'admin'")
         store.subscribe("c0ffee" * 10, 1, "yes")
@@ -731,7 +732,7 @@ def check_isso(text: bytes, shown: list[Row]) -> None:
         threads = {row["id"]: row for row in db.execute("SELECT * FROM threads")}
         rows = {row["id"]: row for row in db.execute("SELECT * FROM comments")}
     for thread in threads.values():
-        assert thread["uri"] == spelt(thread["title"]) != ""
+        assert thread["uri"] == quoted_url(thread["title"]) != ""
     for row in rows.values():
         above = rows[row["parent"]] if row["parent"] else None
         assert not above or (above["tid"], above["parent"]) == (row["tid"], None)
@@ -792,7 +793,7 @@ def test_a_database_is_not_printed_to_a_terminal(tmp_path: Path) -> None:
 
 def crowd(home: Home, pages: int, comments: int) -> None:
     """Many, with more in each than any buffer between two programs holds."""
-    with closing(Store(home.path)) as store, store.writing():
+    with writing_store(home.path) as store:
         for number in range(pages):
             url = f"/{number}/{'x' * 60}/"
             store.add_page(page_name(url, ()).key, url, 2**31, LONG_AGO)  # seen: else it goes

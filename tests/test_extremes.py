@@ -131,7 +131,7 @@ def test_a_row_that_was_spoilt_hurts_itself_alone(
             client.authorization = None
             client.post_json("/comments", {**said, "content": "well said", "parent_id": 1})
             client.post_json("/comment/like", {"id": 1})
-            for work in (app.tick, app.deliver, app.keep):
+            for work in (app.tick, app.deliver, app.back_up_if_due):
                 work()
             for name in FORMATS:
                 assert "whole one" in exported(app, name), (what, name)

@@ -323,7 +323,7 @@ class Town:
         def chance(size: int) -> bytes:
             return self.chance.randbytes(size)
 
-        return World(now=lambda: self.outside.time, chance=chance, send=send, fetch=fetch)
+        return World(now=lambda: self.outside.time, random_bytes=chance, send=send, fetch=fetch)
 
     @cached_property
     def app(self) -> App:
@@ -410,8 +410,8 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "PATCH /admin/users/<user_id>, a role": (OWNER, {"role": "admin", **SAFE}),
     "POST /admin/blocks": (OWNER, {"kind": "word", "value": "pills"}),
     "DELETE /admin/blocks/<block_id>": (OWNER, {}),
-    "DELETE /admin/outbox/<letter_id>": (OWNER, {}),
-    "POST /admin/outbox/<letter_id>": (OWNER, {}),
+    "DELETE /admin/outbox/<message_id>": (OWNER, {}),
+    "POST /admin/outbox/<message_id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
     "POST /comments/<comment_id>/moderate": (OWNER, {"status": "spam"}),
     "GET /mail": ("", {"link": "{moderates}"}),
@@ -443,7 +443,7 @@ OPERATIONS |= {
     "a tick": lambda town: town.does(town.app.tick, MINUTE),
     "a tick, days later": lambda town: town.does(town.app.tick, 100 * DAY),
     "emails": lambda town: town.does(town.app.deliver),
-    "a copy": lambda town: town.does(town.app.keep),
+    "a copy": lambda town: town.does(town.app.back_up_if_due),
     "a stop": lambda town: town.does(town.app.close),
     # Without a service
     "a start": lambda town: town.does(lambda: town.app),
@@ -492,7 +492,9 @@ def town(memory: Path) -> Town:
         database_path=str(home / "commentd.db"), backup_folder=str(home / "backups"), **SITE
     )
     chance = random.Random(1)
-    world = replace(outside.world, chance=chance.randbytes, fetch=lambda *_, **how: (200, b"{}"))
+    world = replace(
+        outside.world, random_bytes=chance.randbytes, fetch=lambda *_, **how: (200, b"{}")
+    )
     with closing(make_app(config, world, rounds=1)) as app:
         for email in (ANN, "cat@example.com"):
             add_account(app, email, email[:3].title(), CANARY)
@@ -540,7 +542,7 @@ def town(memory: Path) -> Town:
         web.say("told to nobody yet", parent_id=1)
         owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
         letters = owner.get("/admin/outbox").json["letters"]
-        (facts["letter_id"],) = [letter["id"] for letter in letters if letter["can_retry"]]
+        (facts["message_id"],) = [letter["id"] for letter in letters if letter["can_retry"]]
     code, text, _ = run_here(home, "export")
     assert code == 0
     (home / "export.json").write_text(text)

@@ -39,7 +39,7 @@ one_app = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def test_chance_is_that_of_the_system() -> None:
-    assert World().chance is secrets.token_bytes
+    assert World().random_bytes is secrets.token_bytes
 
 
 # Tokens
@@ -244,7 +244,7 @@ def test_what_is_refused_for_another_reason_spends_no_captcha(
 
 @pytest.mark.parametrize("number", [0, 999_999, 1_000_000, 2**64 - 1])
 def test_a_code_is_always_six_digits(config: Config, outside: Outside, number: int) -> None:
-    world = replace(outside.world, chance=lambda size: number.to_bytes(size))
+    world = replace(outside.world, random_bytes=lambda size: number.to_bytes(size))
     with closing(make_app(config, world, rounds=1)) as app:
         Visitor(app).register()
         app.deliver()

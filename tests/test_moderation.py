@@ -156,7 +156,7 @@ def test_comments_with_a_word_wait_in_whatever_case_and_width(
 def test_more_than_three_hundred_in_an_hour_wait(
     visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
-    db.execute("INSERT INTO budget VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
+    db.execute("INSERT INTO rate_limit VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
     visitor.say("the last one")
     assert held(owner) == ("visible", "")
     visitor.say("one too many")
@@ -384,7 +384,7 @@ def test_who_is_blocked_can_tell_it_from_nothing(
     waits = life_of(Judge(app), "a word")
     outside.time = START + HOUR
     block(owner, "word", "word")
-    db.execute("DELETE FROM budget")
+    db.execute("DELETE FROM rate_limit")
     outside.time = START
     blocked = life_of(Judge(app), "a word")
     assert blocked == waits
@@ -469,7 +469,7 @@ def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
 
 def test_an_edit_in_a_flood_waits(visitor: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
     said = visitor.say("before the flood")
-    db.execute("UPDATE budget SET used = 300 WHERE name = 'comments/3600'")
+    db.execute("UPDATE rate_limit SET used = 300 WHERE name = 'comments/3600'")
     assert edit(visitor, said, "in the flood") == "waiting"
     assert held(owner) == ("waiting", "flood")
 
@@ -738,7 +738,7 @@ def test_a_thousand_are_purged_in_some_ticks(
     db.execute(
         """WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 450)
            INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-                                location, status, created_at, judged_at)
+                                location, status, created_at, hidden_at)
            SELECT 1, 'n', '', '', 'x', 'x', '', '', '', 'spam', ?, ? FROM n""",
         (START, START),
     )
@@ -765,7 +765,7 @@ JUNK = [
     "UPDATE comment SET ip = 'junk', country = '??', location = char(0), language = 'tlh'",
     "UPDATE comment SET created_at = 9223372036854775807, edited_at = -1 WHERE id = 2",
     "UPDATE comment SET created_at = -9223372036854775808 WHERE id = 2",
-    "UPDATE comment SET judged_at = -9223372036854775808, status = 'spam' WHERE id = 2",
+    "UPDATE comment SET hidden_at = -9223372036854775808, status = 'spam' WHERE id = 2",
     "UPDATE comment SET parent_id = 2, thread_id = 2 WHERE id = 2",
     "UPDATE comment SET parent_id = 3, thread_id = 3 WHERE id = 2",
     "UPDATE comment SET likes = -9223372036854775808, replies = -5 WHERE id = 2",
@@ -919,7 +919,7 @@ READ = ["/comments?url=", "/comments?view=threads&url=", "/comments?sort=likes&u
 READ += ["/thread?url=", "/feed.atom?url="]
 TIMES = [
     f"UPDATE comment SET {column} = {seconds} WHERE id = 2"
-    for column in ("created_at", "edited_at", "judged_at")
+    for column in ("created_at", "edited_at", "hidden_at")
     for seconds in (2**63 - 1, -(2**63), 300_000_000_000)
 ]
 SUMS = [

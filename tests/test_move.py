@@ -11,12 +11,13 @@ import pytest
 from conftest import Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
+from inside import writing_store
 from test_backup import killed_at
 from test_commands import run
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
 from test_server import COMMENT, services, until
 
-from commentd import App, Config, Store, page_name
+from commentd import App, Config, page_name
 
 OTHER, THIRD = "https://old.example", "https://third.example"
 
@@ -212,7 +213,7 @@ def test_all_move_at_once_and_none_twice(where: list[tuple[str, str]], old: str,
 def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
     deep = chain("visible", "deleted", "waiting", "spam", "visible")
     live(home, [("/old/", True, 0, 3, 3, deep), ("/new/", False, 7, 4, 1, chain("visible"))])
-    with closing(Store(home.path)) as store, store.writing():
+    with writing_store(home.path) as store:
         for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
             store.subscribe(who, page_id, "no" if page_id == 2 else "yes")
     (line,), count = move(home, "/old/", "/new/")
@@ -353,7 +354,7 @@ def test_letters_and_the_list_of_pages_know_the_new_address(
     assert visitor.get("/comments/latest").json["comments"][0]["page_url"] == "/new/"
     counts = visitor.get("/pages?url=/old/&url=/new/").json["pages"]
     assert [page["total"] for page in counts] == [0, 1]
-    assert app.house.store.page("/old") is None
+    assert app.services.store.page("/old") is None
 
 
 # Wrong use

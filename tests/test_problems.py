@@ -396,7 +396,7 @@ def test_a_refusal_repeats_nothing_that_was_sent(eve: Eve) -> None:
 PERMISSIONS = {
     "admin": {"/admin/comments", "/admin/comments/{comment_id}", "/admin/reply"}
     | {"/admin/pages", "/admin/pages/{page_id}", "/admin/users", "/admin/users/{user_id}"}
-    | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{letter_id}"}
+    | {"/admin/blocks", "/admin/blocks/{block_id}", "/admin/outbox", "/admin/outbox/{message_id}"}
     | {"/admin/audit", "/admin/settings", "/admin/figures", "/admin/backup", "/admin/logout"},
     "moderator": {"/comments/waiting", "/comments/{comment_id}/moderate"},
     "user": {"/auth/logout", "/me", "/me/export", "/page/follow"},

@@ -260,7 +260,7 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
     assert statuses(site.all(site.link(status))) == {200: site.many}
     assert site.rows("SELECT status FROM comment") == [status]
     assert site.rows("SELECT action FROM audit") == [status]
-    learnt = site.rows("SELECT ham, spam FROM token WHERE hash = 0")
+    learnt = site.rows("SELECT ham, spam FROM term WHERE hash = 0")
     assert learnt == ([(0, 1)] if status == "spam" else [])
 
 

@@ -59,7 +59,7 @@ def twins(config: Config, outside: Outside, **settings: Any) -> Iterator[tuple[F
         both = []
         for name in ("fast", "stock"):
             path = config.database_path.replace(".db", f"-{name}.db")
-            world = replace(outside.world, chance=Random(1).randbytes)
+            world = replace(outside.world, random_bytes=Random(1).randbytes)
             app = make_app(replace(config, database_path=path, **settings), world, rounds=1)
             stack.callback(app.close)
             both.append(app)

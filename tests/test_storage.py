@@ -392,7 +392,7 @@ def spoil(path: str, table: str) -> None:
         file.write(noise())
 
 
-@pytest.mark.parametrize("table", ["budget", "comment"])
+@pytest.mark.parametrize("table", ["rate_limit", "comment"])
 def test_damage_that_is_seen_ends_all_writing_and_is_told_once(
     config: Config, outside: Outside, caplog: pytest.LogCaptureFixture, table: str
 ) -> None:
@@ -421,7 +421,7 @@ def test_damage_that_is_seen_ends_all_writing_and_is_told_once(
 
 def deterministic(seed: int, outside: Outside) -> World:
     """A world whose chance is the same each time."""
-    return replace(outside.world, chance=Random(seed).randbytes)
+    return replace(outside.world, random_bytes=Random(seed).randbytes)
 
 
 @pytest.fixture(scope="module")
@@ -583,7 +583,7 @@ def started_on(path: Path, files: dict[str, bytes]) -> str:
     for url in ("/comments", "/page/like", "/auth/login"):
         body = {**COMMENT, **LOGIN}
         statuses.add(stranger(app).post_json(url, body, expect_errors=True).status_int)
-    for work in (app.deliver, app.tick, app.keep):
+    for work in (app.deliver, app.tick, app.back_up_if_due):
         with suppress(*REFUSALS):  # its worker thread goes on
             work()
     app.close()

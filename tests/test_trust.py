@@ -366,7 +366,7 @@ def test_views_are_counted_once_however_many_write_them(
 def test_one_copy_is_made_at_a_time_and_nothing_is_left(
     owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, again = commentd.copy_to, list[Any]()
+    made, again = commentd.back_up_to, list[Any]()
     before = {*tmp_path.iterdir()}
 
     def copied(*args: Any, **how: Any) -> Path:
@@ -375,7 +375,7 @@ def test_one_copy_is_made_at_a_time_and_nothing_is_left(
         again.append((second.status_int, second.json["code"]))
         return made(*args, **how)
 
-    monkeypatch.setattr(commentd, "copy_to", copied)
+    monkeypatch.setattr(commentd, "back_up_to", copied)
     for _ in range(2):
         owner.post_json("/admin/backup", {"password": CANARY})
     assert again == [(503, "storage")] * 2
@@ -391,7 +391,7 @@ def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
         left.update({*tmp_path.iterdir()} - before)
         raise OSError("as if killed")
 
-    for step in ("inspect", "sync"):
+    for step in ("check_database_file", "sync"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(commentd, step, killed)
             owner.faults_allowed = True
@@ -523,7 +523,7 @@ def test_damage_that_the_postman_sees_ends_all_writing(
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
 
-    monkeypatch.setattr(commentd.Store, "due_letter", spoilt)
+    monkeypatch.setattr(commentd.Store, "due_message", spoilt)
     with pytest.raises(REFUSALS):
         app.deliver()
     body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}

@@ -119,7 +119,7 @@ def test_nothing_is_lost_and_a_backup_is_as_it_was(
     assert re.fullmatch(COPY, copy.name)
     assert copy.stat().st_mode & 0o777 == 0o600
     assert (rows_of(copy), schema_of(copy)) == (before, was)
-    before["budget"] = kept(old, before)["budget"]  # a start and a stop count themselves
+    before["rate_limit"] = kept(old, before)["rate_limit"]  # a start and a stop count themselves
     assert kept(old, before) == before
     assert {row["comment_id"] for row in rows_of(old)["mood"]} == {
         row["id"] for row in before["comment"]
@@ -170,7 +170,7 @@ def test_the_next_start_completes_what_was_cut_off(
             assert (rows_of(copy), version_of(copy)) == (before, OLD)
         start(config, outside, path)
         assert version_of(path) == OLD + 1
-        assert kept(path, before) == before | {"budget": kept(path, before)["budget"]}
+        assert kept(path, before) == before | {"rate_limit": kept(path, before)["rate_limit"]}
         assert_whole(str(path))
         assert not list(path.with_name("backups").glob("*.part"))
         shutil.rmtree(path.parent)

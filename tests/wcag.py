@@ -277,7 +277,7 @@ class Stage:
     def opened(self, state: State, *where: str) -> Iterator[Page]:
         """The page in this state, on a desk, in light colours."""
         path, lang = f"/{len(self.pages)}/", where[1]
-        sql(self.app, "DELETE FROM token")  # what other states taught the spam filter
+        sql(self.app, "DELETE FROM term")  # what other states taught the spam filter
         state.fill(self.app, path)
         self.pages |= blog.article(self.service, path, lang=lang)
         screen = {"width": 1024, "height": 768}
