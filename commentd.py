@@ -406,7 +406,7 @@ LATIN_LETTER = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
 FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAGE"}
 # Scripts that stand beside Latin in many honest names.
 BESIDE_LATIN = {"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "DIGIT"}
-ANY_LETTER = "\0"  # in a skeleton: a character that could stand for any Latin letter
+ANY_SHAPE = "\0"  # in a skeleton: a character that could look like any Latin one
 
 
 def script_of(character: str) -> str:
@@ -414,7 +414,7 @@ def script_of(character: str) -> str:
 
 
 def latin_shape(character: str, *, mixed: bool) -> str:
-    """The small Latin letter that a character looks like, `ANY_LETTER`, or the character itself.
+    """The Latin character that a character looks like, `ANY_SHAPE`, or the character itself.
 
     `mixed`: the name mixes scripts."""
     shape = character.translate(LOOK_LATIN).casefold()
@@ -423,12 +423,12 @@ def latin_shape(character: str, *, mixed: bool) -> str:
         return shape
     if latin := LATIN_LETTER.fullmatch(unicodedata.name(character, "")):
         return latin[1].lower()
-    return ANY_LETTER if mixed or script in FORGEABLE else shape
+    return ANY_SHAPE if mixed or script in FORGEABLE else shape
 
 
 def skeleton(nickname: str) -> str:
-    """How a nickname looks, in Latin letters. In a name that mixes scripts, an unknown character
-    counts as any letter: honest names seldom mix, and a list of all look-alikes is endless."""
+    """How a nickname looks when each character is replaced by its Latin look-alike. In a name that
+    mixes scripts, an unknown character matches any: a list of all look-alikes would be endless."""
     characters = [
         c
         for c in unicodedata.normalize("NFKD", nickname).replace("|", "l")
@@ -468,7 +468,7 @@ def skeletons(name: str) -> set[str]:
 
 
 def could_be(shape: str, other: str) -> bool:
-    return shape == other or (shape == ANY_LETTER and other.isascii())
+    return shape == other or (shape == ANY_SHAPE and other.isascii())
 
 
 # Email addresses, hosts and IP addresses
@@ -2066,7 +2066,7 @@ class StuckMessage:
 
 @dataclass(frozen=True)
 class Notification:
-    """News of one comment for one recipient; with the recipient "", for all whom it concerns."""
+    """A recipient is to be told of a comment. "" means that nobody looked up the recipients yet."""
 
     id: int
     comment_id: int
@@ -2997,7 +2997,7 @@ class Store:
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
-        # From the index alone, except for deleted comments, of which only some are not erased.
+        # The index is enough, except for deleted comments: those that were erased do not count.
         sql = """
             SELECT status, count(*) FROM comment WHERE status <> 'deleted' GROUP BY status
              UNION ALL
@@ -9203,8 +9203,19 @@ STAGE = """
     CREATE INDEX comment_depth ON comment (depth, created_at);
 """
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
-HAS_NO_PARENT_THERE = """ NOT EXISTS (SELECT 1 FROM comment AS p
-        WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id)"""
+HAS_NO_PARENT_THERE = """
+       NOT EXISTS (SELECT 1 FROM comment AS p
+                    WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id)"""
+# A reply whose parent is missing goes below its top-level comment.
+REATTACH = f"""
+    UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
+ORPHANS = f"""
+    SELECT id, CASE WHEN parent = id THEN 'they answer themselves'
+                    ELSE 'what they answer is ' ||
+               CASE WHEN parent IN (SELECT id FROM comment) THEN 'on another page'
+                    WHEN parent IN (SELECT id FROM read) THEN 'skipped'
+                    ELSE 'not in the file' END END
+      FROM comment WHERE parent <> '' AND {HAS_NO_PARENT_THERE}"""
 SET_DEPTHS = """
     WITH RECURSIVE tree (id, depth) AS (
         SELECT id, 0 FROM comment WHERE parent = ''
@@ -9461,8 +9472,7 @@ class Import:
     def arrange(self, host: str) -> None:
         """Drops what is of other sites, and finds the parent of each reply."""
         self.choose_blog(host)
-        sql = "UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND"
-        self.db.execute(sql + HAS_NO_PARENT_THERE)
+        self.db.execute(REATTACH)
         self.cut_orphans()
         self.db.execute(SET_DEPTHS)
         unreached = self.db.execute("SELECT id, parent FROM comment WHERE depth IS NULL").fetchall()
@@ -9484,14 +9494,7 @@ class Import:
 
     def cut_orphans(self) -> None:
         """Puts replies whose parent is missing at the top."""
-        sql = """
-            SELECT id, CASE WHEN parent = id THEN 'they answer themselves'
-                            ELSE 'what they answer is ' ||
-                       CASE WHEN parent IN (SELECT id FROM comment) THEN 'on another page'
-                            WHEN parent IN (SELECT id FROM read) THEN 'skipped'
-                            ELSE 'not in the file' END END
-              FROM comment WHERE parent <> '' AND"""
-        for id, reason in self.db.execute(sql + HAS_NO_PARENT_THERE).fetchall():
+        for id, reason in self.db.execute(ORPHANS).fetchall():
             self.note(f"stand at the top, since {reason}", id)
             self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
 
@@ -10086,7 +10089,8 @@ class Chunks(ChunkedReceiver):  # type: ignore[misc]
         self.raw += s
         while not self.completed:
             if size := self.SIZE.match(self.raw):
-                start, end = size.end(), size.end() + int(size[1], 16)
+                start = size.end()
+                end = size.end() + int(size[1], 16)
                 after = bytes(self.raw[end : end + 2])
                 if after == b"\r\n":
                     self.buf.append(bytes(self.raw[start:end]))
@@ -10111,7 +10115,8 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     def received(self, data: bytes) -> int:
         taken = int(super().received(data))
         if self.empty:
-            self.empty, self.error = False, WrongRequest("blank lines alone")
+            self.empty = False
+            self.error = WrongRequest("blank lines alone")
         if self.completed:
             self.expect_continue = False  # it is whole, or refusal: nobody is asked for more
         return taken
@@ -10127,7 +10132,8 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         fields = [line.lower().partition(b":") for line in lines[1:]]
         names = [name for name, _, _ in fields]
         codings = [value.strip(b" \t") for name, _, value in fields if name == b"transfer-encoding"]
-        hosts, modern = names.count(b"host"), self.version == "1.1"
+        hosts = names.count(b"host")
+        modern = self.version == "1.1"
         if len(codings) + names.count(b"content-length") > 1 or hosts > 1 or hosts < modern:
             raise ParsingError("ambiguous")
         if codings not in ([], [b"chunked"]) or (codings and not modern):
@@ -10140,10 +10146,13 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
 
 PIPELINE = 8
 # Seconds for a whole request, and for a whole reply to be taken.
-REQUEST_TIME, REPLY_TIME = 20, 60
+REQUEST_TIME = 20
+REPLY_TIME = 60
 # Beyond so many connections those that were silent longest are closed; beyond so many bytes of
 # replies that nobody takes, those that wait longest.
-CONNECTIONS, CROWD, UNTAKEN = 1000, 900, 256 * 1024 * 1024
+CONNECTIONS = 1000
+CROWD = 900
+UNTAKEN = 256 * 1024 * 1024
 
 
 def on_worker() -> bool:
@@ -10302,7 +10311,9 @@ class Answer:
         self.cost = time.thread_time() - cacheable.began
         self.kept_at = kept_at
         self.size = len(data) + 1000  # with what holds it
-        self.data, self.second, self.unchanged = data, 0, b""
+        self.data = data
+        self.second = 0
+        self.unchanged = b""
         self.date, etag = (data.index(b"\r\n%s: " % name) + 8 for name in (b"Date", b"Etag"))
         self.etag = data[etag : data.index(b"\r", etag)]
 
@@ -10310,7 +10321,8 @@ class Answer:
         """As it is sent in this second."""
         date = build_http_date(second).encode()
         self.data = self.data[: self.date] + date + self.data[self.date + len(date) :]
-        self.second, self.unchanged = second, b""
+        self.second = second
+        self.unchanged = b""
 
     def to(self, known: bytes) -> bytes:
         """For who has what has this ETag."""
@@ -10366,7 +10378,9 @@ class Ready:
     """The answers by their questions, those that were used last at the end."""
 
     def __init__(self, services: Services) -> None:
-        self.store, self.lock, self.size = services.store, threading.Lock(), 0
+        self.store = services.store
+        self.lock = threading.Lock()
+        self.size = 0
         self.questions = Questions(services)
         self.answers: OrderedDict[bytes, Answer] = OrderedDict()
 
@@ -10406,7 +10420,8 @@ NOT_PLAIN = frozenset(ODD.split())
 # An answer that was made before in so few seconds, so that what it reads is in memory, is made
 # anew here too, if this turn has made none for so long: that costs less than the way to a worker
 # and back. Beside writers, p99 at 128 connections is 40 ms, else 185.
-NEAR, NEAR_TURN = 0.003, 0.05
+NEAR = 0.003
+NEAR_TURN = 0.05
 # What tells who looks, and as what WSGI names it.
 SAID = b"user-agent x-forwarded-for x-real-ip forwarded sec-purpose purpose x-moz"
 TELLING = {n: f"HTTP_{n.decode().upper().replace('-', '_')}" for n in SAID.split()}
@@ -10419,14 +10434,17 @@ class Visit:
     def __init__(self, block: bytes, peer: str) -> None:
         lines = block[11:-4].split(b"\r\n") if PLAIN.fullmatch(block) else []
         said = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
-        self.block, self.form, self.known = b"", b"", said.get(b"if-none-match", b"")
+        self.block = b""
+        self.form = b""
+        self.known = said.get(b"if-none-match", b"")
         self.who = peer.encode(), *(said.get(name, b"") for name in TELLING)
         self.viewer: Viewer | None = None
         stays = said.get(b"connection", b"").lower() in (b"", b"keep-alive")
         alone = len(said) == len(lines) and said.keys().isdisjoint(NOT_PLAIN)
         if stays and alone and b"host" in said:
             zips = b"zip" * bool(ACCEPTS_GZIP.search(said.get(b"accept-encoding", b"").decode()))
-            self.block, self.form = block, b"\0".join((b"", said.get(b"origin", b""), zips))
+            self.block = block
+            self.form = b"\0".join((b"", said.get(b"origin", b""), zips))
 
 
 class Viewer:
@@ -10436,11 +10454,9 @@ class Viewer:
     def __init__(self, services: Services, who: tuple[bytes, ...]) -> None:
         said = {name: value.decode() for name, value in zip(TELLING.values(), who[1:], strict=True)}
         environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": who[0].decode(), **said}
-        self.client, self.person, self.spent = (
-            services.clients.of(environ),
-            is_real_view(environ),
-            0,
-        )
+        self.client = services.clients.of(environ)
+        self.person = is_real_view(environ)
+        self.spent = 0
 
     def see(self, services: Services, name: PageName, now: int) -> None:
         """A view of the page, as the ordinary way counts it."""
@@ -10454,19 +10470,26 @@ class Loop:
     are asked that a worker has, or whose reply is not sent yet: the `busy` ones."""
 
     def __init__(self, server: Any, services: Services) -> None:
-        self.services, self.map, self.ready = services, server._map, Ready(services)
-        self.epoll, self.busy = select.epoll(), set(self.map.values())
+        self.services = services
+        self.map = server._map
+        self.ready = Ready(services)
+        self.epoll = select.epoll()
+        self.busy = set(self.map.values())
         self.viewers: dict[tuple[bytes, ...], Viewer] = {}
-        self.second, self.near_until = 0, 0.0
-        server.loop, server.channel_class = self, FastChannel
+        self.second = 0
+        self.near_until = 0.0
+        server.loop = self
+        server.channel_class = FastChannel
         for other in self.busy:
-            other.requests, other.watched = [], 0
+            other.requests = []
+            other.watched = 0
 
     def turn(self, timeout: float) -> None:
         for channel in [c for c in self.busy if c.watched or not c.requests]:
             self.watch(channel)
         events = self.epoll.poll(timeout, 256)
-        self.near_until, crowd = time.monotonic() + NEAR_TURN, len(self.map) + 100
+        self.near_until = time.monotonic() + NEAR_TURN
+        crowd = len(self.map) + 100
         if self.second != (second := int(self.services.world.now())):
             self.second = second
             self.busy.update(self.map.values())  # there may be some that waitress wants to close
@@ -10490,7 +10513,8 @@ class Loop:
                 channel.handle_error()
 
     def watch(self, channel: Any) -> None:
-        number, watched = channel._fileno, channel.watched
+        number = channel._fileno
+        watched = channel.watched
         flags = select.EPOLLIN * bool(channel.readable())
         flags |= select.EPOLLOUT * bool(channel.writable() and not channel.accepting)
         if self.map.get(number) is channel and flags != watched:
@@ -10514,7 +10538,9 @@ class Loop:
 class FastChannel(CalmChannel):
     """Answers what it can where it reads. All else is the stock server's."""
 
-    visit, asked, watched = Visit(b"", ""), b"", 0
+    visit = Visit(b"", "")
+    asked = b""
+    watched = 0
     clock = staticmethod(World.now)  # waitress's, whatever ours says
 
     def __init__(self, *given: Any, **how: Any) -> None:
@@ -10541,7 +10567,10 @@ class FastChannel(CalmChannel):
 
     def answered(self, data: bytes) -> bool:
         """Whether this was one plain question whose answer is ready."""
-        end, visit, loop, self.asked = data.find(b"\r\n") - 9, self.visit, self.loop, b""
+        end = data.find(b"\r\n") - 9
+        visit = self.visit
+        loop = self.loop
+        self.asked = b""
         if visit.block != data[end:]:
             visit = self.visit = Visit(data[end:], self.addr[0])
         closes = self.will_close or self.close_when_flushed
@@ -10552,7 +10581,8 @@ class FastChannel(CalmChannel):
         if not answer and visit.known:
             answer = loop.ready.find(question + b"\0" + visit.known, loop.second)
         if answer is None:
-            self.asked, old = question, loop.ready.answers.get(question)
+            self.asked = question
+            old = loop.ready.answers.get(question)
             in_time = time.monotonic() < loop.near_until
             self.near = in_time and old is not None and old.cost < NEAR
             return False
@@ -10577,7 +10607,9 @@ class Worker(threading.Thread):
 
     def __init__(self, name: str, work: Callable[[], float], wake: threading.Event) -> None:
         super().__init__(name=name, daemon=True)
-        self.work, self.wake, self.stopping = work, wake, False
+        self.work = work
+        self.wake = wake
+        self.stopping = False
 
     def run(self) -> None:
         while not self.stopping:
@@ -10600,7 +10632,8 @@ class InFlight:
     """The app, which knows whether it works on a request: a stock waitress does not tell."""
 
     def __init__(self, app: App) -> None:
-        self.app, self.services = app, app.services
+        self.app = app
+        self.services = app.services
         self.lock = threading.Lock()
         self.begun = 0
         self.ended = 0
@@ -10634,7 +10667,8 @@ def sweep(server: Any, now: float) -> None:
     for channel in resting:
         held = channel.outbufs[0] if channel.total_outbufs_len else channel.request
         if held is not channel.held or held is None:
-            channel.held, channel.since = held, now
+            channel.held = held
+            channel.since = now
     newest = max((channel.last_activity for channel in resting), default=0)
     # A drip is no sign of life. waitress's clock is another, so that only its differences count.
     resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
@@ -10646,7 +10680,8 @@ def sweep(server: Any, now: float) -> None:
         waits = channel.total_outbufs_len
         late = now - channel.since > (REPLY_TIME if waits else REQUEST_TIME)
         if late or crowd > 0 or (waits and untaken > 0):
-            crowd, untaken = crowd - 1, untaken - waits
+            crowd = crowd - 1
+            untaken = untaken - waits
             channel.handle_close()
 
 
@@ -10730,7 +10765,8 @@ def waitress_server(app: Callable[..., Iterable[bytes]], config: Config, **how: 
 
 def greet(app: App, server: Any) -> None:
     """What the owner reads when the service has started."""
-    config, store = app.services.config, app.services.store
+    config = app.services.config
+    store = app.services.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -10816,7 +10852,8 @@ def drain(server: Any, seconds: float = 10) -> None:
     server.asyncore.loop(timeout=0, count=256, map=server._map, use_poll=True)
     server.del_channel(server._map)
     server.socket.close()
-    ends_at, quiet = time.monotonic() + seconds, 0
+    ends_at = time.monotonic() + seconds
+    quiet = 0
     # A worker may have just answered: its connection can hold one more request, not read yet.
     while quiet < 3 and time.monotonic() < ends_at:
         server.asyncore.loop(timeout=0.02, count=1, map=server._map, use_poll=True)
@@ -10854,12 +10891,15 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
 
 def check(config: Config, asked: argparse.Namespace) -> int:
     """Settings and findings on the terminal; 1 when something does not work."""
-    world, path = World(), Path(config.database_path)
+    world = World()
+    path = Path(config.database_path)
     entries = [*file_entries(asked.file, []), *environment_entries(os.environ)]
     sources = {(each.section, each.key): each.source.partition(": ")[0] for each in entries}
     print(f"commentd {__version__} would run with these settings:\n")
     for each in settings_in_effect(config):
-        section, key, value = each["section"], each["key"], each["value"]
+        section = each["section"]
+        key = each["key"]
+        value = each["value"]
         source = sources.get((section, key), "default")
         print(f"  {f'[{section}] {key}':27} {value:35} {source}")
     print("\nand this is what was found:\n")
@@ -10874,7 +10914,8 @@ def check(config: Config, asked: argparse.Namespace) -> int:
 
 
 def backup(config: Config, asked: argparse.Namespace) -> int:
-    path, now = Path(config.database_path), World().now()
+    path = Path(config.database_path)
+    now = World().now()
     if not path.exists():
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
@@ -10934,7 +10975,9 @@ def recount(config: Config, asked: argparse.Namespace) -> int:
 
 
 def import_command(config: Config, asked: argparse.Namespace) -> int:
-    source, path, now = Path(asked.what), Path(config.database_path), int(World().now())
+    source = Path(asked.what)
+    path = Path(config.database_path)
+    now = int(World().now())
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as held:
@@ -10990,15 +11033,18 @@ def move(config: Config, asked: argparse.Namespace) -> int:
 
 
 def example(config: Config, asked: argparse.Namespace) -> int:
-    kind, words = asked.what, {}
+    kind = asked.what
+    words: dict[str, str] = {}
     if not kind:
         text = example_config()
     elif kind == "container":
         text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
-        text, words = template("commentd.service"), unit_words(config, asked)
+        text = template("commentd.service")
+        words = unit_words(config, asked)
     elif kind in ("caddy", "nginx"):
-        text, words = template(f"{kind}-prefix.conf"), proxy_words(config, kind)
+        text = template(f"{kind}-prefix.conf")
+        words = proxy_words(config, kind)
         if not words["path"]:  # around it, a server of its own
             inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
             inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
@@ -11025,7 +11071,8 @@ def template(name: str) -> str:
 
 def proxy_words(config: Config, kind: str) -> dict[str, str]:
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
-    tls, listen = url.scheme == "https", config.server_listen
+    tls = url.scheme == "https"
+    listen = config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen[5:]}"
@@ -11042,7 +11089,8 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
 
 def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     """Where this program is, and the folder of its settings; of many blogs, a folder each."""
-    many, program = asked.what == "systemd@", Path(sys.argv[0]).absolute()
+    many = asked.what == "systemd@"
+    program = Path(sys.argv[0]).absolute()
     if not many and not asked.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
