@@ -118,6 +118,7 @@ Json = dict[str, Any]
 MINUTE = 60
 HOUR = 3600
 DAY = 86400
+MEGA = 1024 * 1024
 
 # -- Problems -----------------------------------------------------------------
 
@@ -738,6 +739,11 @@ def clean(markup: str) -> str:
     )
 
 
+def json_in_html(data: Json) -> str:
+    """JSON that can stand in a `<script>` element."""
+    return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
+
+
 # -- Settings -----------------------------------------------------------------
 
 # Parsers of settings. Each takes the text of a setting and returns its value, or raises
@@ -899,6 +905,9 @@ SITEVERIFY = {
     "hcaptcha": "https://api.hcaptcha.com/siteverify",
     "recaptcha": "https://www.google.com/recaptcha/api/siteverify",
 }
+# Test keys that providers publish. With them every token passes, wherever it is from.
+TEST_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
+TEST_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
 CHATS = ("slack", "discord", "telegram", "feishu")
 
 
@@ -1976,6 +1985,13 @@ class Comment:
     held: str = comment_field(erased="", personal=True, exported=True)
     language: str = comment_field(erased="", personal=True, exported=True)
     learnt: str = comment_field(erased="", personal=True)
+
+    @property
+    def version(self) -> str:
+        """Identifies the text that an admin has read. It is not shortened, since an author could
+        look for two texts that are alike."""
+        text = f"{self.nickname}\n{self.website}\n{self.content}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -3666,7 +3682,7 @@ LookUp = Callable[[str], FileRecord | None]
 @contextlib.contextmanager
 def open_places(file: Path) -> Iterator[LookUp]:
     """The owner's own file of locations, as MaxMind, DB-IP and IPinfo write them (.mmdb);
-    `OperatorError` if it cannot be read."""
+    `ValueError` if it cannot be read."""
     with contextlib.ExitStack() as stack:
         try:
             import maxminddb
@@ -3679,9 +3695,9 @@ def open_places(file: Path) -> Iterator[LookUp]:
                 look_up(f"2{byte:03x}::1")
         except ModuleNotFoundError:
             reason = "[geo] file needs maxminddb: pip install maxminddb"
-            raise OperatorError(reason) from None
+            raise ValueError(reason) from None
         except Exception as error:
-            raise OperatorError(f"[geo] file {file} can't be read ({error})") from None
+            raise ValueError(f"[geo] file {file} can't be read ({error})") from None
         yield look_up
 
 
@@ -3720,7 +3736,7 @@ class Places:
         if file:
             try:
                 self.own = self.opened.enter_context(open_places(Path(file)))
-            except OperatorError as error:
+            except ValueError as error:
                 log.warning("%s; the tables that ship are used", error)
         self.of("192.0.2.1")  # so that a table that cannot be read is logged at the start
         self.of("2001:db8::")
@@ -3883,13 +3899,6 @@ def read_token(token: str, key: bytes, now: int, use: str = "login") -> tuple[in
 # Signed links
 
 
-def text_version(comment: Comment) -> str:
-    """Identifies the text that an admin has read. It is not shortened, since an author could look
-    for two texts that are alike."""
-    text = f"{comment.nickname}\n{comment.website}\n{comment.content}"
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def link_signature(key: bytes, params: Mapping[str, str]) -> str:
     return keyed_hash(key, "link", *(f"{name}={params[name]}" for name in sorted(params)))[:32]
 
@@ -3949,7 +3958,7 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha:
     """Checks a solution of one of our challenges; `Forbidden` if it is none."""
     refusal = Forbidden("人机验证失败，请重试", "captcha_failed")
     try:
-        payload = strict_json(base64.b64decode(captcha_token, validate=True))
+        payload = json.loads(base64.b64decode(captcha_token, validate=True))
         signature = payload["challenge"]["signature"]
         parameters = payload["challenge"]["parameters"]
         counter = payload["solution"]["counter"]
@@ -3963,55 +3972,17 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha:
             raise refusal
         if payload["solution"]["derivedKey"] != derived:
             raise refusal
-    except (BadRequest, ValueError, KeyError, TypeError, AttributeError, OverflowError):
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
         raise refusal from None
     expires_at = parameters["expiresAt"]
     return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
 
 
-def is_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
+def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     """Whether a text came sooner than a person types or pastes it. The widget asks for the
     challenge at the first character. A long text needs three seconds; twenty characters none."""
     made_at = captcha.made_at if captcha else None
     return made_at is not None and 0 <= now - made_at < min(3, len(text) // 20)
-
-
-# Hosted captchas
-
-CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
-# Test keys that providers publish. With them every token passes, wherever it is from.
-TEST_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
-TEST_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
-
-
-def passed_siteverify(config: Config, status: int, body: bytes) -> bool:
-    """What a provider's response to siteverify says. `CaptchaDown` if it says nothing, or complains
-    of what is not the visitor's fault."""
-    response: Json = {}
-    with contextlib.suppress(BadRequest):
-        response = strict_json(body)
-    errors = str(response.get("error-codes"))
-    if re.search("(missing|invalid)-input-secret", errors):
-        raise CaptchaDown("it refuses [captcha] secret")
-    if 400 <= status < 500 and "input-response" in errors:
-        return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
-    success = response.get("success")
-    if status != 200 or type(success) is not bool or "internal-error" in errors:
-        raise CaptchaDown(f"status {status}, and no verdict")
-    return success and (config.captcha_secret in TEST_SECRETS or is_for_us(config, response))
-
-
-def is_for_us(config: Config, response: Json) -> bool:
-    """Whether a captcha was solved on a page of the blog, for this purpose, and by a person."""
-    pages = (*config.site_origins, config.server_public_url)
-    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
-    # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-    has_score = config.captcha_provider == "recaptcha" and "score" in response
-    score: Any = response.get("score") if has_score else 1
-    is_person = type(score) in (int, float) and score >= 0.5
-    has_action = has_score or config.captcha_provider == "turnstile" or "action" in response
-    right_action = not has_action or response.get("action") == CAPTCHA_ACTION
-    return response.get("hostname") in hosts and is_person and right_action
 
 
 # -- World --------------------------------------------------------------------
@@ -4316,7 +4287,7 @@ class NewText:
     email: str
     ip: str
     user_id: int | None
-    captcha: Captcha | None = None
+    too_fast: bool = False  # whether it came sooner than a person types
     captcha_down: bool = False  # whether the captcha could not be checked
 
 
@@ -4364,7 +4335,7 @@ def suspicion(
     store: Store, config: Config, key: bytes, text: NewText, markup: str, now: int
 ) -> str:
     """Why a text waits although no term of the owner's is in it; "" if it does not."""
-    if is_too_fast(text.captcha, text.content, now):
+    if text.too_fast:
         return "fast"
     opinion = filter_opinion(store, key, text.nickname, text.website, markup)
     if opinion and opinion["score"] >= SPAM_SCORE:
@@ -4402,7 +4373,7 @@ def hashes_of(key: bytes, comment: Comment) -> list[int]:
 def read_terms(key: bytes, *comments: Comment) -> KnownTerms:
     """What the filter may have to learn or forget. It is read before the transaction, since a long
     text takes milliseconds."""
-    return {each.id: Terms(text_version(each), hashes_of(key, each)) for each in comments}
+    return {each.id: Terms(each.version, hashes_of(key, each)) for each in comments}
 
 
 def terms_for_status(store: Store, key: bytes, comment_id: int, status: str) -> KnownTerms:
@@ -4414,7 +4385,7 @@ def terms_for_status(store: Store, key: bytes, comment_id: int, status: str) -> 
 
 def check_version(comment: Comment, version: object) -> None:
     """`TextChanged` if the text of a comment is not the one that was read."""
-    if version != text_version(comment):
+    if version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
 
 
@@ -4591,7 +4562,7 @@ def moderation_link(
         until=str(until),
         id=str(comment.id),
         who=subscriber_of(services.key, to),
-        version=text_version(comment),
+        version=comment.version,
     )
 
 
@@ -5372,6 +5343,41 @@ class PasswordHasher:
         return holding(self.seats, 0, busy)
 
 
+# Hosted captchas
+
+CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
+
+
+def passed_siteverify(config: Config, status: int, body: bytes) -> bool:
+    """What a provider's response to siteverify says. `CaptchaDown` if it says nothing, or complains
+    of what is not the visitor's fault."""
+    response: Json = {}
+    with contextlib.suppress(BadRequest):
+        response = strict_json(body)
+    errors = str(response.get("error-codes"))
+    if re.search("(missing|invalid)-input-secret", errors):
+        raise CaptchaDown("it refuses [captcha] secret")
+    if 400 <= status < 500 and "input-response" in errors:
+        return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
+    success = response.get("success")
+    if status != 200 or type(success) is not bool or "internal-error" in errors:
+        raise CaptchaDown(f"status {status}, and no verdict")
+    return success and (config.captcha_secret in TEST_SECRETS or is_for_us(config, response))
+
+
+def is_for_us(config: Config, response: Json) -> bool:
+    """Whether a captcha was solved on a page of the blog, for this purpose, and by a person."""
+    pages = (*config.site_origins, config.server_public_url)
+    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
+    # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
+    has_score = config.captcha_provider == "recaptcha" and "score" in response
+    score: Any = response.get("score") if has_score else 1
+    is_person = type(score) in (int, float) and score >= 0.5
+    has_action = has_score or config.captcha_provider == "turnstile" or "action" in response
+    right_action = not has_action or response.get("action") == CAPTCHA_ACTION
+    return response.get("hostname") in hosts and is_person and right_action
+
+
 def siteverify(config: Config, world: World, captcha_token: str) -> bool:
     """Asks the captcha provider; `CaptchaDown` or `OSError` if it gives no verdict."""
     form = {"secret": config.captcha_secret, "response": captcha_token}
@@ -6095,6 +6101,20 @@ def write_views(
         services.store.add_views(key, count, now)
 
 
+BOTS = re.compile(
+    r"(?<!cu)bots?\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
+)
+
+
+def is_real_view(environ: Json) -> bool:
+    """Whether a person looks: not a bot and not a prefetch."""
+    names = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_MOZ")
+    purposes = "".join(environ.get(name, "") for name in names)
+    prefetch = re.search("prefetch|preview", purposes)
+    bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
+    return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
+
+
 def count_view(services: Services, client: Client, name: PageName, now: int) -> bool:
     """False if the client has used up its views."""
     counted = use_memory_limit(services, client, "view", now)
@@ -6563,20 +6583,6 @@ def widget_settings(config: Config, page: Page, now: int) -> Json:
     }
 
 
-BOTS = re.compile(
-    r"(?<!cu)bots?\b|crawl|spider|slurp|preview|externalhit|prerender|lighthouse", re.I
-)
-
-
-def is_real_view(environ: Json) -> bool:
-    """Whether a person looks: not a bot and not a prefetch."""
-    names = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_MOZ")
-    purposes = "".join(environ.get(name, "") for name in names)
-    prefetch = re.search("prefetch|preview", purposes)
-    bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
-    return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
-
-
 @route("GET", "/pages", permission=Permission.ANYONE, parameters=("url",))
 def get_pages(context: RequestContext) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
@@ -6655,7 +6661,12 @@ def post_comment(context: RequestContext) -> Json:
     if place.earlier:
         return posted(context, place.earlier, captcha, again=True)
     check_limits(context, "comment", *([] if place.page.id else ["page"]))
-    verdict = judged(context, written, captcha=captcha, captcha_down=captcha_down)
+    verdict = judged(
+        context,
+        written,
+        too_fast=came_too_fast(captcha, written["content"], context.now),
+        captcha_down=captcha_down,
+    )
     written |= location_fields(context)
     with context.writing_mail():
         place = place_for(context, name, written, captcha)  # it may have changed meanwhile
@@ -6725,7 +6736,7 @@ def earlier_comment(
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def judged(context: RequestContext, written: Json, **captcha: Any) -> Verdict:
+def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
     """What becomes of a text. An admin's is always shown."""
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
@@ -7261,11 +7272,6 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
     return json_in_html({**data, "commentCount": page.total, "comment": shown})
 
 
-def json_in_html(data: Json) -> str:
-    """JSON that can stand in a `<script>` element."""
-    return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
-
-
 # Other files
 
 
@@ -7372,16 +7378,6 @@ def audit(
     )
 
 
-def new_admin_link(store: Store, world: World, email: str) -> str:
-    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
-    with "" and while there is no admin, of any."""
-    link = world.random_bytes(16).hex()
-    hash = hashlib.sha256(link.encode()).hexdigest()
-    with store.writing():
-        store.add_admin_link(hash, email, int(world.now()) + HOUR)
-    return link
-
-
 def email_of_link(context: RequestContext) -> str:
     """The email address of the one-time link in the form; `Forbidden` if the link is not valid."""
     link = text_field(context.form, "link", 64)
@@ -7480,7 +7476,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         **attributes(comment, "location country status held email page_id learnt"),
         "spam": opinion,
         "reports": [with_times(report) for report in store.reports(comment.id)],
-        "version": text_version(comment),
+        "version": comment.version,
         "known": known,
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
@@ -7662,7 +7658,7 @@ def waiting_comments(context: RequestContext) -> Json:
         {
             **serialize(context, comment),
             **attributes(comment, "status held"),
-            "version": text_version(comment),
+            "version": comment.version,
         }
         for comment in reversed(found)
     ]
@@ -7994,7 +7990,7 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
         recipients = [*recipients, WEBHOOK]
     if params["who"] not in [subscriber_of(context.key, each) for each in recipients]:
         return link_page(context, texts["bad"], status=403)
-    fresh = {**params, "version": text_version(comment)}
+    fresh = {**params, "version": comment.version}
     if fresh != params:
         status = 409 if confirmed else 200
         return link_page(context, texts["changed"], Button(fresh), comment=comment, status=status)
@@ -8151,6 +8147,16 @@ class App:
             self.services.places.close()
 
 
+def new_admin_link(store: Store, world: World, email: str) -> str:
+    """The secret of a one-time link. Within an hour it makes an admin of that email address or,
+    with "" and while there is no admin, of any."""
+    link = world.random_bytes(16).hex()
+    hash = hashlib.sha256(link.encode()).hexdigest()
+    with store.writing():
+        store.add_admin_link(hash, email, int(world.now()) + HOUR)
+    return link
+
+
 def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
     """The whole service as a WSGI application. `rounds` of the password hash are fewer in tests.
     `OperatorError` if the database cannot be served."""
@@ -8291,7 +8297,6 @@ def headers_for(config: Config, path: str, origin: str, authenticated: bool) -> 
 
 # -- Doctor -------------------------------------------------------------------
 
-MEGA = 1024 * 1024
 RELEASED = 1_793_491_200  # 2026-11-01: a clock that says less is wrong
 # Older versions have known vulnerabilities. Python by its minor version.
 LEAST_VERSIONS = {
@@ -8493,7 +8498,7 @@ def check_geo_file(config: Config) -> Finding:
     try:
         with open_places(Path(config.geo_file)):
             return Finding("ok", "places", f"{config.geo_file} can be read")
-    except OperatorError as error:
+    except ValueError as error:
         return Finding("warn", "places", f"{error}; the tables that ship are used")
 
 
