@@ -1080,6 +1080,12 @@ class Config:
         "How many are kept; the oldest go first.", whole_number(1, 1000), "7"
     )
 
+    @property
+    def blog_name(self) -> str:
+        """`[site] name`; the host of the blog if the owner set none."""
+        url = self.site_origins[0] if self.site_origins else self.server_public_url
+        return self.site_name or urllib.parse.urlsplit(url).netloc or "commentd"
+
 
 SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
 
@@ -1232,12 +1238,6 @@ def settings_in_effect(config: Config) -> Iterator[Json]:
             "changed": value != setting_field.default,
             "help": setting_field.metadata["help"],
         }
-
-
-def site_name(config: Config) -> str:
-    """The name of the blog; its host if the owner set none."""
-    url = config.site_origins[0] if config.site_origins else config.server_public_url
-    return config.site_name or urllib.parse.urlsplit(url).netloc or "commentd"
 
 
 def static_folder() -> Path:
@@ -4460,7 +4460,7 @@ def texts_in(language: str) -> dict[str, str]:
 def sender_of(config: Config) -> email.headerregistry.Address:
     user = config.mail_user if MAILBOX.fullmatch(config.mail_user) else "commentd@localhost"
     name, address = split_mailbox(config.mail_sender or user)
-    return email.headerregistry.Address(name or site_name(config), addr_spec=address)
+    return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
 
 
 def compose(
@@ -4522,7 +4522,7 @@ Was it not you? Register again with this address to set a new password.
 
 def code_email(config: Config, world: World, to: str, code: str, *, has_account: bool) -> Json:
     """The email with the code of a registration. It holds nothing that a stranger typed."""
-    site = site_name(config)
+    site = config.blog_name
     until = datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
     warning = CHANGE_WARNING if has_account else ""
     text = CODE_EMAIL.format(code=code, site=site, until=f"{until:%H:%M}", warning=warning)
@@ -4531,7 +4531,7 @@ def code_email(config: Config, world: World, to: str, code: str, *, has_account:
 
 def changed_email(config: Config, world: World, to: str) -> Json:
     """Tells the holder of an account that its password was changed."""
-    site = site_name(config)
+    site = config.blog_name
     subject = f"{site}：密码已修改 / password changed"
     return compose(config, world, to, subject, CHANGED_EMAIL.format(site=site), DAY)
 
@@ -4642,7 +4642,7 @@ def notification_email(
     foreign = is_foreign(first.page_url, services.config.site_origins)
     subject_text = texts[f"{subject}_subject" if len(comments) == 1 else f"{subject}_many_subject"]
     line = subject_text.format(
-        site=site_name(services.config),
+        site=services.config.blog_name,
         page=texts["elsewhere"] if foreign else first.page_url[:80],
         n=len(comments),
     )
@@ -4719,7 +4719,7 @@ def author_email(services: MailServices, to: str, pairs: list[Pair]) -> Json:
     sections = [
         texts["author_text"].format(
             nickname=name_of(texts, reply),
-            site=site_name(services.config),
+            site=services.config.blog_name,
             quote=quoted(reply.content),
             own=quoted(parent.content, 300),
             read=read_line(texts, own_link(reply.page_url, origins), reply),
@@ -4750,7 +4750,7 @@ def follower_email(
         for comment in comments_of_page:
             section = texts["follow_text"].format(
                 nickname=name_of(texts, comment),
-                site=site_name(services.config),
+                site=services.config.blog_name,
                 quote=quoted(comment.content),
                 read=read_line(texts, own_link(comment.page_url, origins), comment),
             )
@@ -4775,7 +4775,7 @@ def question_email(services: MailServices, own: FullComment) -> Json:
     """Asks a guest whether they want emails about replies to their comment `own`. Nothing in it
     was typed by a stranger."""
     texts = texts_in(own.language)
-    site = site_name(services.config)
+    site = services.config.blog_name
     subscriber = subscriber_of(services.key, own.email)
     until = str(int(services.world.now()) + LINK_LIFE)
     params = {"who": subscriber, "id": str(own.id), "until": until}
@@ -4854,7 +4854,7 @@ def chat_subject(
     foreign = is_foreign(comment.page_url, config.site_origins)
     page = texts["elsewhere"] if foreign else comment.page_url[:80]
     name = "owner_reported_subject" if webhook.event == "reported" else "owner_subject"
-    return texts[name].format(site=site_name(config), page=page)
+    return texts[name].format(site=config.blog_name, page=page)
 
 
 def chat_heading(texts: Mapping[str, str], comment: Comment, webhook: Message) -> str:
@@ -5563,7 +5563,7 @@ class Asset:
 class Services(MailServices):
     """What all requests share."""
 
-    places: Places
+    place_of: Callable[[str], tuple[str, str]]  # country and location of an IP address
     assets: Mapping[str, Asset]
     templates: Mapping[str, bottle.SimpleTemplate]
     rounds: int  # of the password hash
@@ -6756,7 +6756,7 @@ def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
 def location_fields(context: RequestContext) -> Json:
     country = location = ""
     if context.config.privacy_show_location:
-        country, location = context.places.of(context.client.ip)
+        country, location = context.place_of(context.client.ip)
     return {"country": country, "location": location}
 
 
@@ -7114,7 +7114,7 @@ def xml_text(text: str) -> str:
 def get_feed(context: RequestContext) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
     config = context.config
-    title = site_name(config)
+    title = config.blog_name
     url = f"{config.server_public_url}/feed.atom"
     if "url" in context.query:
         name = query_page(context)
@@ -8015,7 +8015,7 @@ def subscription_page(context: RequestContext, params: Params, *, confirmed: boo
         params = {**params, "do": "stop_all"}  # nobody knows its page any more
     action = params["do"]
     if not confirmed:
-        title = texts[f"page_{action}"].format(site=site_name(context.config))
+        title = texts[f"page_{action}"].format(site=context.config.blog_name)
         return link_page(context, title, Button(params))
     with context.writing_mail():
         comment = apply_subscription(context, params)
@@ -8072,8 +8072,11 @@ class App:
     `back_up_if_due` do the regular work: somebody has to call them. Each returns the seconds until
     it wants to be called again."""
 
-    def __init__(self, services: Services, wsgi: Callable[..., Iterable[bytes]]) -> None:
+    def __init__(
+        self, services: Services, places: Places, wsgi: Callable[..., Iterable[bytes]]
+    ) -> None:
         self.services = services
+        self.places = places
         self.wsgi = wsgi
         self.stopping = False
         self.has_more_to_forget = False  # than one transaction should do
@@ -8144,7 +8147,7 @@ class App:
         finally:
             self.services.hasher.pool.shutdown()
             self.services.store.close()
-            self.services.places.close()
+            self.places.close()
 
 
 def new_admin_link(store: Store, world: World, email: str) -> str:
@@ -8180,12 +8183,13 @@ def app_on(store: Store, config: Config, world: World, rounds: int) -> App:
     for leftover in (f".{path.name}.download", f"..{path.name}.download.part"):  # of a crash
         path.with_name(leftover).unlink(missing_ok=True)
     static = static_folder()
+    places = Places(static, config.geo_file)
     services = Services(
         config=config,
         world=world,
         store=store,
         key=key.encode(),
-        places=Places(static, config.geo_file),
+        place_of=places.of,
         assets=assets_in(static),
         templates=templates_in(static),
         rounds=rounds,
@@ -8195,7 +8199,7 @@ def app_on(store: Store, config: Config, world: World, rounds: int) -> App:
     site.default_error_handler = bottle_refusal
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
-    return App(services, with_headers(site, config))
+    return App(services, places, with_headers(site, config))
 
 
 MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
@@ -9262,7 +9266,7 @@ class Import:
         self,
         name: str,
         config: Config,
-        places: Places,
+        place_of: Callable[[str], tuple[str, str]],
         now: int,
         zone: str,
         broken: OperatorError | None,
@@ -9271,7 +9275,7 @@ class Import:
         self.name = name
         self.product = PRODUCTS[name]
         self.config = config
-        self.places = places
+        self.place_of = place_of
         self.now = now
         self.zone = zone or self.product.zone
         self.broken = broken
@@ -9447,7 +9451,7 @@ class Import:
             ip = ""
         country = location = ""
         if self.config.privacy_show_location and not self.is_ours:
-            country, location = self.places.of(ip)
+            country, location = self.place_of(ip)
         language = as_text(values.get("language"))
         identity = (key, as_text(values["created_at"]), as_text(values.get("nickname")), content)
         row = {
@@ -9790,7 +9794,7 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
     table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
     constants = {
-        "site_name": site_name(config),
+        "site_name": config.blog_name,
         "site_urls": ",".join(config.site_origins),
         "is_collapsed": "false",
         "vote_down": "0",
@@ -10989,7 +10993,7 @@ def import_command(config: Config, asked: argparse.Namespace) -> int:
         plain, broken = held.enter_context(unpacked(source))
         name = asked.format or product_of(plain, source)
         places = held.enter_context(contextlib.closing(Places(static_folder(), config.geo_file)))
-        way = Import(name, config, places, now, asked.zone, broken)
+        way = Import(name, config, places.of, now, asked.zone, broken)
         held.callback(way.db.close)
         way.stage(plain, progress("read"))
         if not (way.counts["read"] or way.counts["pages"]):
