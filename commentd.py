@@ -10876,7 +10876,7 @@ def drain(server: Any, seconds: float = 10) -> None:
 # -- Commands -----------------------------------------------------------------
 
 
-def serve(config: Config, asked: argparse.Namespace) -> int:
+def serve(config: Config, arguments: argparse.Namespace) -> int:
     strange = strange_files()
     if strange and config.server_fast:
         log.warning(
@@ -10894,27 +10894,27 @@ def serve(config: Config, asked: argparse.Namespace) -> int:
                 log.warning("%s: %s", finding.topic, finding.text)
         gc.freeze()  # what was loaded stays: looking through it for garbage stops all for 10 ms
         serve_until_stopped(app, server)
-    log.info("stopped; all that was acknowledged is kept")
+    log.info("stopped; every acknowledged write is saved")
     return 0
 
 
-def check(config: Config, asked: argparse.Namespace) -> int:
+def check(config: Config, arguments: argparse.Namespace) -> int:
     """Settings and findings on the terminal; 1 when something does not work."""
     world = World()
     path = Path(config.database_path)
-    entries = [*file_entries(asked.file, []), *environment_entries(os.environ)]
+    entries = [*file_entries(arguments.file, []), *environment_entries(os.environ)]
     sources = {(each.section, each.key): each.source.partition(": ")[0] for each in entries}
-    print(f"commentd {__version__} would run with these settings:\n")
+    print(f"commentd {__version__} runs with these settings:\n")
     for each in settings_in_effect(config):
         section = each["section"]
         key = each["key"]
         value = each["value"]
         source = sources.get((section, key), "default")
         print(f"  {f'[{section}] {key}':27} {value:35} {source}")
-    print("\nand this is what was found:\n")
+    print("\nChecks:\n")
     found = [*check_settings(config), *check_files(config), *check_versions()]
     found += check_database(config, world)
-    found += check_outside(config, world, is_running(path), asked.mail)
+    found += check_outside(config, world, is_running(path), arguments.mail)
     for finding in sorted(found, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
     faults = sum(finding.level == "fail" for finding in found)
@@ -10922,18 +10922,18 @@ def check(config: Config, asked: argparse.Namespace) -> int:
     return 1 if faults else 0
 
 
-def backup(config: Config, asked: argparse.Namespace) -> int:
+def backup(config: Config, arguments: argparse.Namespace) -> int:
     path = Path(config.database_path)
     now = World().now()
     if not path.exists():
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
-    target = Path(asked.what or config.backup_folder)
-    if asked.what and not target.is_dir():
+    target = Path(arguments.what or config.backup_folder)
+    if arguments.what and not target.is_dir():
         if target.exists():
             raise OperatorError(f"{target} is there already: name another file")
         back_up_to(path, target, progress=progress("copied"))
-    elif asked.what:
+    elif arguments.what:
         target = back_up(path, target, now, progress=progress("copied"))
     else:
         target = back_up_regularly(path, target, now, progress=progress("copied"))
@@ -10953,20 +10953,20 @@ def progress(done: str) -> Progress | None:
     return show
 
 
-def restore_command(config: Config, asked: argparse.Namespace) -> int:
+def restore_command(config: Config, arguments: argparse.Namespace) -> int:
     path = Path(config.database_path)
-    kept = restore(path, Path(asked.what), int(World().now()))
-    print(f"{path} is what {asked.what} was; all logins have ended")
+    kept = restore(path, Path(arguments.what), int(World().now()))
+    print(f"{path} is what {arguments.what} was; all sessions were ended")
     if kept:
-        print(f"what it replaces is kept in {kept}")
+        print(f"the replaced database is kept as {kept}")
     return 0
 
 
-def admin(config: Config, asked: argparse.Namespace) -> int:
+def admin(config: Config, arguments: argparse.Namespace) -> int:
     try:
-        address = proper_email(asked.what)
+        address = proper_email(arguments.what)
     except ValueError as error:
-        raise SettingsError(f"{asked.what}: {error}") from None
+        raise SettingsError(f"{arguments.what}: {error}") from None
     with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
         link = new_admin_link(store, World(), address)
     where = config.server_public_url or f"http://{config.server_listen}"
@@ -10975,43 +10975,45 @@ def admin(config: Config, asked: argparse.Namespace) -> int:
     return 0
 
 
-def recount(config: Config, asked: argparse.Namespace) -> int:
+def recount(config: Config, arguments: argparse.Namespace) -> int:
     store = Store(Path(config.database_path), as_command=True)
     with contextlib.closing(store), store.writing():
-        mended = store.recount()
-    print(f"{mended} counters mended" if mended else "every counter was right")
+        corrected = store.recount()
+    print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 
 
-def import_command(config: Config, asked: argparse.Namespace) -> int:
-    source = Path(asked.what)
+def import_command(config: Config, arguments: argparse.Namespace) -> int:
+    source = Path(arguments.what)
     path = Path(config.database_path)
     now = int(World().now())
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
-    with contextlib.ExitStack() as held:
-        plain, broken = held.enter_context(unpacked(source))
-        name = asked.format or product_of(plain, source)
-        places = held.enter_context(contextlib.closing(Places(static_folder(), config.geo_file)))
-        way = Import(name, config, places.of, now, asked.zone, broken)
-        held.callback(way.db.close)
-        way.stage(plain, progress("read"))
-        if not (way.counts["read"] or way.counts["pages"]):
-            reason = way.broken or f"there is no comment and no page of {name} in it"
+    with contextlib.ExitStack() as resources:
+        plain, broken = resources.enter_context(unpacked(source))
+        name = arguments.format or product_of(plain, source)
+        places = resources.enter_context(
+            contextlib.closing(Places(static_folder(), config.geo_file))
+        )
+        importer = Import(name, config, places.of, now, arguments.zone, broken)
+        resources.callback(importer.db.close)
+        importer.stage(plain, progress("read"))
+        if not (importer.counts["read"] or importer.counts["pages"]):
+            reason = importer.broken or f"there is no comment and no page of {name} in it"
             raise OperatorError(f"{source}: {reason}")
-        way.arrange(asked.host or "")
-        if asked.dry_run and not size_of(path):
-            path = Path(held.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
+        importer.arrange(arguments.host or "")
+        if arguments.dry_run and not size_of(path):
+            path = Path(resources.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
         with read_only(path) if size_of(path) else contextlib.nullcontext() as db:
             made = db is not None and schema_version(db) > 0  # else its making was cut off
-        store = held.enter_context(contextlib.closing(Store(path, as_command=made)))
-        way.bring_in(store, asked.dry_run, progress("brought in"))
-    print(way.report(asked.dry_run))
-    return 1 if way.broken else 0
+        store = resources.enter_context(contextlib.closing(Store(path, as_command=made)))
+        importer.bring_in(store, arguments.dry_run, progress("brought in"))
+    print(importer.report(arguments.dry_run))
+    return 1 if importer.broken else 0
 
 
-def export_command(config: Config, asked: argparse.Namespace) -> int:
-    name = asked.what or "commentd"
+def export_command(config: Config, arguments: argparse.Namespace) -> int:
+    name = arguments.what or "commentd"
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
     export, lost = EXPORTERS[name]
@@ -11020,7 +11022,7 @@ def export_command(config: Config, asked: argparse.Namespace) -> int:
     with tempfile.TemporaryFile() as whole:
         # Not straight to the reader: while that one stalls, the -wal could not be emptied.
         with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
-            whole.writelines(encoded(export(store, config, asked.emails)))
+            whole.writelines(encoded(export(store, config, arguments.emails)))
         whole.seek(0)
         try:
             shutil.copyfileobj(whole, sys.stdout.buffer)
@@ -11028,21 +11030,25 @@ def export_command(config: Config, asked: argparse.Namespace) -> int:
         except BrokenPipeError:  # whoever read has enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
-    lost += "" if asked.emails else ", e-mails (--emails)"
+    lost += "" if arguments.emails else ", e-mails (--emails)"
     print(f"not in this file: {lost}", file=sys.stderr)
     return 0
 
 
-def move(config: Config, asked: argparse.Namespace) -> int:
+def move(config: Config, arguments: argparse.Namespace) -> int:
     own = {host_of(origin) for origin in config.site_origins}
     with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
-        told = move_pages(store, asked.what, asked.new, own, asked.dry_run)
-    print("\n".join([*told, f"{len(told)} pages " + ("would move" if asked.dry_run else "moved")]))
+        lines = move_pages(store, arguments.what, arguments.new, own, arguments.dry_run)
+    print(
+        "\n".join(
+            [*lines, f"{len(lines)} pages " + ("would move" if arguments.dry_run else "moved")]
+        )
+    )
     return 0
 
 
-def example(config: Config, asked: argparse.Namespace) -> int:
-    kind = asked.what
+def example(config: Config, arguments: argparse.Namespace) -> int:
+    kind = arguments.what
     words: dict[str, str] = {}
     if not kind:
         text = example_config()
@@ -11050,7 +11056,7 @@ def example(config: Config, asked: argparse.Namespace) -> int:
         text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
         text = template("commentd.service")
-        words = unit_words(config, asked)
+        words = unit_words(config, arguments)
     elif kind in ("caddy", "nginx"):
         text = template(f"{kind}-prefix.conf")
         words = proxy_words(config, kind)
@@ -11061,7 +11067,9 @@ def example(config: Config, asked: argparse.Namespace) -> int:
             text = text if words["ssl"] else re.sub(".* (ssl_|certonly).*\n", "", text)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
-    command = own_command() + (["--config", str(asked.file.absolute())] if asked.file else [])
+    command = own_command() + (
+        ["--config", str(arguments.file.absolute())] if arguments.file else []
+    )
     for name, value in {**words, "program": shlex.join(command)}.items():
         text = text.replace("{{" + name + "}}", value)
     print(text, end="")
@@ -11096,16 +11104,16 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
     }
 
 
-def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
+def unit_words(config: Config, arguments: argparse.Namespace) -> dict[str, str]:
     """Where this program is, and the folder of its settings; of many blogs, a folder each."""
-    many = asked.what == "systemd@"
+    many = arguments.what == "systemd@"
     program = Path(sys.argv[0]).absolute()
-    if not many and not asked.file:
+    if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
-    folder = "/srv/commentd/%i" if many else str(asked.file.absolute().parent)
-    if asked.config and not many:
-        command += ["--config", str(asked.config.absolute())]
+    folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
+    if arguments.config and not many:
+        command += ["--config", str(arguments.config.absolute())]
     used = (Path(config.database_path).parent, config.backup_folder)
     written = [os.path.abspath(each) for each in used]
     # "-": systemd starts the service although it is missing, so that the log can say so.
@@ -11121,7 +11129,7 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
         words = {name: text.replace("%", "%%") for name, text in words.items()}
     start = "commentd@blog, where /srv/commentd/blog holds commentd.ini" if many else "commentd"
     return words | {
-        "kind": asked.what,
+        "kind": arguments.what,
         "unit": "commentd@" if many else "commentd",
         "start": start,
         "title": "Comments of %i" if many else "Comments",
@@ -11130,23 +11138,29 @@ def unit_words(config: Config, asked: argparse.Namespace) -> dict[str, str]:
     }
 
 
-# What it does, the word it takes, and its help.
+# Each command with its function, its parameters and its help.
 COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]] = {
     "serve": (serve, "", "run the service (what happens without a command)"),
-    "check": (check, "", "say what is set, what works and what does not"),
-    "backup": (backup, "[FILE]", "copy the database while it is in use, to [backup] folder"),
-    "restore": (restore_command, "FILE", "put a copy in its place; the service must be stopped"),
-    "admin": (admin, "EMAIL", "print a link that makes an admin of that address, once"),
-    "import": (import_command, "FILE", "bring in the comments of another product, or an export"),
-    "export": (export_command, "[FORMAT]", "print all comments; or for another product"),
-    "move": (move, "OLD NEW", "give pages another address; * at both ends stands for any rest"),
-    "recount": (recount, "", "mend the counters of comments, replies and likes"),
+    "check": (check, "", "show the settings in force and run diagnostics"),
+    "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
+    "restore": (restore_command, "FILE", "restore a backup (stop the service first)"),
+    "admin": (admin, "EMAIL", "print a one-time link to become admin or set a new password"),
+    "import": (import_command, "FILE", "import comments from another product or a commentd export"),
+    "export": (export_command, "[FORMAT]", f"export all comments; FORMAT: {', '.join(EXPORTERS)}"),
+    "move": (move, "OLD NEW", "give pages a new URL; * at the end of both stands for the rest"),
+    "recount": (recount, "", "recalculate the counts of comments, replies and likes"),
     "example": (
         example,
         "[KIND]",
-        "print all settings; or for systemd, systemd@, caddy, nginx, container",
+        "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
     ),
 }
+
+
+def not_empty(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return text
 
 
 def proper_zone(text: str) -> str:
@@ -11157,14 +11171,30 @@ def proper_zone(text: str) -> str:
     return text
 
 
-# With the commands that each goes with.
-OPTIONS: dict[str, tuple[str, Json]] = {
-    "--mail": ("check", {"metavar": "ADDRESS", "help": "send a letter there"}),
-    "--dry-run": ("import, move", {"action": "store_true", "help": "only say what would be"}),
-    "--format": ("import", {"choices": PRODUCTS, "help": "whose file it is"}),
-    "--host": ("import", {"metavar": "NAME", "help": "whose pages, where the file has several"}),
-    "--zone": ("import", {"type": proper_zone, "metavar": "+08:00", "help": "of bare times"}),
-    "--emails": ("export", {"action": "store_true", "help": "those of the authors too"}),
+# Each option with the commands that take it.
+OPTIONS: dict[str, tuple[tuple[str, ...], Json]] = {
+    "--mail": (("check",), {"metavar": "EMAIL", "help": "send a test email there"}),
+    "--dry-run": (
+        ("import", "move"),
+        {"action": "store_true", "help": "show what would happen, change nothing"},
+    ),
+    "--format": (
+        ("import",),
+        {
+            "choices": PRODUCTS,
+            "metavar": "PRODUCT",
+            "help": f"product that wrote the file: {', '.join(PRODUCTS)}",
+        },
+    ),
+    "--host": (("import",), {"metavar": "NAME", "help": "import only the pages of this site"}),
+    "--zone": (
+        ("import",),
+        {"type": proper_zone, "metavar": "+08:00", "help": "time zone of times that have none"},
+    ),
+    "--emails": (
+        ("export",),
+        {"action": "store_true", "help": "include the email addresses of authors"},
+    ),
 }
 
 
@@ -11187,31 +11217,32 @@ def as_owner(path: Path) -> str:
         return f"user {owners[0].st_uid}"
 
 
-def asked_for(argv: list[str] | None) -> argparse.Namespace:
-    commands = (f"  {name:8} {word:8} {help}" for name, (_, word, help) in COMMANDS.items())
+def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command and its arguments. Wrong use ends the program with exit code 2."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    help_text = "settings file (default: ./commentd.ini if it exists)"
+    common.add_argument("--config", type=Path, metavar="FILE", help=help_text)
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
-        epilog="\n".join(commands),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="More on a command: commentd COMMAND --help",
+        parents=[common],
     )
-    add = parser.add_argument
-    add("command", nargs="?", default="serve", choices=COMMANDS, help="see below")
-    add("what", nargs="?", default="", help="what the command takes")
-    add("new", nargs="?", default="", help="and then takes")
-    add("--config", type=Path, metavar="FILE", help="default: ./commentd.ini if any")
-    for option, (goes, how) in OPTIONS.items():
-        add(option, **{**how, "help": f"with {goes}: {how['help']}"})
-    add("--version", action="version", version=f"commentd {__version__}")
-    asked = parser.parse_intermixed_args(argv)
-    for option, (goes, _) in OPTIONS.items():
-        if vars(asked)[option[2:].replace("-", "_")] and asked.command not in goes.split(", "):
-            parser.error(f"{option} goes with {goes}")
-    words = COMMANDS[asked.command][1].split()
-    given = len([text for text in (asked.what, asked.new) if text])
-    if given > len(words) or given < len([word for word in words if word[0] != "["]):
-        parser.error(f"use: commentd {asked.command} {' '.join(words)}")
-    return asked
+    parser.add_argument("--version", action="version", version=f"commentd {__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    for name, (_, parameters, help_text) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
+        for dest, parameter in zip(("what", "new"), parameters.split(), strict=False):
+            nargs = "?" if parameter.startswith("[") else None
+            metavar = parameter.strip("[]")
+            command.add_argument(dest, metavar=metavar, nargs=nargs, default=None, type=not_empty)
+        for option, (command_names, how) in OPTIONS.items():
+            if name in command_names:
+                command.add_argument(option, **how)
+    arguments = parser.parse_args(argv)
+    arguments.command = arguments.command or "serve"
+    arguments.config = getattr(arguments, "config", None)
+    return arguments
 
 
 class OnceAMinute(logging.Filter):
@@ -11251,7 +11282,7 @@ class LogLine(logging.Formatter):
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
-    asked = asked_for(argv)
+    arguments = parse_arguments(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
     handler = logging.StreamHandler()
@@ -11259,29 +11290,29 @@ def main(argv: list[str] | None = None) -> int:
     handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s", "%F %T%z"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
-    asked.file = asked.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
+    arguments.file = arguments.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
     owner = ""
     try:
-        if asked.command == "example" and not asked.what:
-            return example(Config(), asked)  # the way out of wrong settings
-        gives_up_root = asked.command not in ("serve", "example")
-        if gives_up_root and asked.file:
-            owner = as_owner(asked.file)
-        config = load_config(asked.file, os.environ)
+        if arguments.command == "example" and not arguments.what:
+            return example(Config(), arguments)  # the way out of wrong settings
+        gives_up_root = arguments.command not in ("serve", "example")
+        if gives_up_root and arguments.file:
+            owner = as_owner(arguments.file)
+        config = load_config(arguments.file, os.environ)
         if gives_up_root and not owner:
             owner = as_owner(Path(config.database_path))
-        return COMMANDS[asked.command][0](config, asked)
-    except (OperatorError, OSError, sqlite3.Error) as fault:
-        text = str(fault)
-        if owner and isinstance(fault, PermissionError):
+        return COMMANDS[arguments.command][0](config, arguments)
+    except (OperatorError, OSError, sqlite3.Error) as error:
+        text = str(error)
+        if owner and isinstance(error, PermissionError):
             text += f": root does this with the rights of {owner} alone, who must have access to it"
         print(f"commentd: {text}".replace("\n", "\ncommentd: "), file=sys.stderr)
-        return getattr(fault, "exit_code", 1)
+        return getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
-        print("commentd: stopped; an import goes on where it was", file=sys.stderr)
+        print("commentd: interrupted; run an import again to continue it", file=sys.stderr)
         return 1
     except Unavailable:  # the store has said why
-        print("commentd: the database can't be written now: try again", file=sys.stderr)
+        print("commentd: the database is busy or read-only: try again", file=sys.stderr)
         return 1
 
 

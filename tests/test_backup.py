@@ -85,7 +85,7 @@ def put_back(path: Path, source: str = "new.db") -> Path | None:
     code, text, errors = run_here(path.parent, "restore", source)
     assert (code, errors) == (0, "")
     lines = text.splitlines()
-    assert lines[0] == f"{path.name} is what {source} was; all logins have ended"
+    assert lines[0] == f"{path.name} is what {source} was; all sessions were ended"
     return path.with_name(lines[1].rpartition(" ")[2]) if len(lines) > 1 else None
 
 
@@ -149,7 +149,7 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
             code, text, errors = run_here(tmp_path, "backup", f"{number}.db")
             assert (code, errors) == (0, "")
             assert re.fullmatch(rf"{number}\.db: 0\.\d MB, whole\n", text)
-            assert run_here(tmp_path, "recount") == (0, "every counter was right\n", "")
+            assert run_here(tmp_path, "recount") == (0, "all counters were correct\n", "")
             assert "damaged" not in run_here(tmp_path, "check")[1]
         service.stop(signal.SIGKILL)
         for each in writers:
@@ -727,7 +727,7 @@ def test_counters_are_mended_beside_the_service(
     for number in (0, 2, 3, 4, 10, 11):  # in the middle, and at the end
         form = {"edit_token": posted[number]["edit_token"]}
         visitor.delete_json(f"/comments/{posted[number]['comment']['id']}", form)
-    assert run_here(tmp_path, "recount") == (0, "every counter was right\n", "")
+    assert run_here(tmp_path, "recount") == (0, "all counters were correct\n", "")
     right = dump(database_path(app))
     comment = {"shown": "1 - shown", "likes": "likes + 1 + id % 3", "replies": "replies + id % 3"}
     page = {"total": "0", "threads": "threads - 7", "page_likes": "99"}
@@ -737,7 +737,7 @@ def test_counters_are_mended_beside_the_service(
         db.executescript(script)
         code, text, errors = run_here(tmp_path, "recount")
         assert (code, errors) == (0, ""), script
-        assert re.fullmatch(r"\d+ counters mended\n", text), script
+        assert re.fullmatch(r"\d+ counters corrected\n", text), script
         assert dump(database_path(app)) == right, script
     assert visitor.listing()["total"] == 6
 

@@ -218,7 +218,7 @@ def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
     process = begun(desk.folder, "import", "export")
     until(lambda: count_in(desk.path))
     process.send_signal(signal.SIGINT)
-    assert "stopped" in ended(process).failure
+    assert "interrupted" in ended(process).failure
     left = count_in(desk.path)
     assert 0 < left < 3000
     assert_whole(str(desk.path))
@@ -944,9 +944,9 @@ def test_the_product_that_is_named_is_taken_not_what_it_looks_like(desk: Desk) -
     assert desk.bring(lines, "--format", "waline").counts[1] == 12
 
 
-def test_the_words_may_stand_in_any_order(desk: Desk) -> None:
+def test_options_stand_before_or_after_the_file(desk: Desk) -> None:
     file = desk.file(waline(blog()))
-    for words in (["import", "--dry-run", file], ["--dry-run", "import", file]):
+    for words in (["import", "--dry-run", file], ["import", file, "--dry-run"]):
         told = desk.ask(*words)
         assert (told.code, told.counts[1]) == (0, 12)
     assert desk.ask("import", "--format", "waline", file, "--zone", "+00:00").code == 0

@@ -231,7 +231,7 @@ def test_what_two_pages_had_is_together_afterwards(home: Home) -> None:
     ]  # fmt: skip
     assert {row["page_id"] for row in home.rows("SELECT page_id FROM comment")} == {2}
     assert_whole(str(home.path))
-    assert home.do("recount") == (0, b"every counter was right\n", "")
+    assert home.do("recount") == (0, b"all counters were correct\n", "")
 
 
 @pytest.mark.parametrize("closed", [(True, False), (False, True)])
