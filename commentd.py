@@ -941,7 +941,7 @@ class Config:
     site_origins: tuple[str, ...] = setting(
         "The blogs that may embed comments, one a line: https://blog.example. Empty: any.", origins
     )
-    site_name: str = setting("The name of the blog, for letters. Empty: its address.", one_line)
+    site_name: str = setting("The name of the blog, for emails. Empty: its address.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     site_contact: str = setting(
         "Whom to tell of a hole, in /.well-known/security.txt: an address, or an https page.",
@@ -953,7 +953,7 @@ class Config:
         signing_key,
         secret=True,
     )
-    mail_host: str = setting("The mail server (SMTP). Empty: letters are printed to the terminal.")
+    mail_host: str = setting("The mail server (SMTP). Empty: emails are printed to the terminal.")
     mail_port: int = setting(
         "Its port. 0: 587; 465 for tls; 25 for none.", whole_number(0, 65535), "0"
     )
@@ -1012,13 +1012,13 @@ class Config:
         "30",
     )
     notify_language: str = setting(
-        f"The language of letters to the owner: {', '.join(sorted(LANGUAGES))}, or "
+        f"The language of emails to the owner: {', '.join(sorted(LANGUAGES))}, or "
         "comment (that of the first comment).",
         one_of("comment", *sorted(LANGUAGES)),
         "comment",
     )
     notify_owner: tuple[str, ...] = setting(
-        "Who gets a letter about new comments: addresses, or nobody. Empty: all admins.", recipients
+        "Who gets an email about new comments: addresses, or nobody. Empty: all admins.", recipients
     )
     notify_pages: tuple[str, ...] = setting(
         "Who gets them instead for some pages, a line each; the first that fits:\n"
@@ -1182,7 +1182,7 @@ def nearest_setting(section: str, key: str) -> str:
 def contradictions(config: Config) -> Iterator[str]:
     """Combinations of settings that are valid one by one but not together."""
     if config.mail_host and not (config.mail_sender or MAILBOX.fullmatch(config.mail_user)):
-        yield "[mail] host is set, so set [mail] sender too: the address letters come from"
+        yield "[mail] host is set, so set [mail] sender too: the address emails come from"
     if config.mail_user and not config.mail_password:
         yield "[mail] user is set, so set [mail] password too"
     is_local = config.mail_host in ("", "localhost", "127.0.0.1", "::1")
@@ -4445,7 +4445,7 @@ class MailServices:
 
 @functools.cache
 def all_texts() -> dict[str, dict[str, str]]:
-    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "letters.json").read_bytes())
+    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "emails.json").read_bytes())
     return texts
 
 
@@ -4502,7 +4502,7 @@ CODE_EMAIL = """\
 Enter it in the comments of {site} within 10 minutes (before {until}, Beijing time).
 {warning}
 不是你本人操作？忽略这封邮件即可，什么都不会改变。
-Was it not you? Ignore this letter, and nothing changes.
+Was it not you? Ignore this email, and nothing changes.
 """
 
 CHANGE_WARNING = """
@@ -5254,7 +5254,7 @@ def deliver(services: MailServices, message: Message) -> None:
             return
         gives_up = expired or is_final(error)
         failure = "expired" if expired else failure_text(error)
-        log.warning("letter %d: %s%s", message.id, failure, "; given up" if gives_up else "")
+        log.warning("email %d: %s%s", message.id, failure, "; given up" if gives_up else "")
         if gives_up:
             store.give_up(message.id, tries, failure, now + 30 * DAY)
         else:
@@ -7318,7 +7318,7 @@ def get_security_txt(context: RequestContext) -> str:
 def get_asset(context: RequestContext, name: str) -> Response:
     """A file of `static/` that readers may have."""
     found = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
-    if found is None or name.endswith((".html", "letters.json")):
+    if found is None or name.endswith((".html", "emails.json")):
         raise NotFound("没有这个网址")
     headers = {"ETag": found.etag, **max_age(HOUR)}
     return Response(found.body, found.content_type, headers, gzipped=found.gzipped())
@@ -7838,7 +7838,7 @@ def admin_outbox(context: RequestContext) -> Json:
         values = with_times(stuck, can_retry=bool(stuck.can_retry), subject=subject)
         del values["message"]
         shown.append(values)
-    return {"letters": shown}
+    return {"emails": shown}
 
 
 @route("POST", "/admin/outbox/<message_id>", permission=Permission.ADMIN)
@@ -7852,7 +7852,7 @@ def change_message(context: RequestContext, message_id: int) -> Json:
         else:
             done = context.store.drop_message(message_id)
         if not done:
-            raise NotFound("没有这封信", "letter_gone")
+            raise NotFound("没有这封信", "email_gone")
         audit(context, "retry" if retries else "drop", message_id)
     return {"success": True}
 
@@ -8336,7 +8336,7 @@ def check_settings(config: Config) -> Iterator[Finding]:
     public_url = config.server_public_url
     warn = "warn" if public_url else "note"
     if not config.mail_host:
-        yield Finding(warn, "mail", "set [mail] host: until then letters are printed")
+        yield Finding(warn, "mail", "set [mail] host: until then emails are printed")
     if not config.site_origins:
         yield Finding(warn, "origins", "set [site] origins: now any site may show and post here")
     if not public_url:
@@ -8414,7 +8414,7 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
         text = "one that is not named passes requests on: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
     if figures.failed or figures.late:
-        text = f"letters that could not be delivered: {figures.failed}, that wait: {figures.late}"
+        text = f"emails that could not be delivered: {figures.failed}, that wait: {figures.late}"
         yield Finding("warn", "outbox", text)
     yield from check_backups(config, figures, now)
 
@@ -8484,7 +8484,7 @@ def check_outside(config: Config, world: World, running: bool, address: str) -> 
         yield login
         can_send = login.level == "ok"
     if address and can_send:
-        success = f"{address} is sent a letter" + ("" if config.mail_host else ", printed here")
+        success = f"{address} is sent an email" + ("" if config.mail_host else ", printed here")
         yield run_check("mail", success, lambda: send_test_email(config, world, address))
     if config.geo_file:
         yield check_geo_file(config)
@@ -10788,7 +10788,7 @@ def greet(app: App, server: Any) -> None:
     lines.append(f"open {address}/admin{link} to {todo}")
     if not config.mail_host:
         so = ", so that no reader can register" if config.server_public_url else ""
-        lines.append(f"no [mail] host: letters, with their codes, are printed here{so}")
+        lines.append(f"no [mail] host: emails, with their codes, are printed here{so}")
     print("\n  ".join(lines), flush=True)
 
 
@@ -10819,7 +10819,7 @@ def serve_until_stopped(app: App, server: Any) -> None:
         Worker("ticker", app.tick, threading.Event()),
         Worker("keeper", app.back_up_if_due, threading.Event()),
     ]
-    greet(app, server)  # before a letter is printed into it
+    greet(app, server)  # before an email is printed into it
     for worker in workers:
         worker.start()
     run = run_stock if stock else run_and_drain

@@ -1,5 +1,5 @@
 // The account of a reader, in place: sign in, register, the code, a new password, sign out; then what is kept
-// of it: name, letters, followed pages, a copy of all, its end. `embed.js` loads this when somebody asks for
+// of it: name, emails, followed pages, a copy of all, its end. `embed.js` loads this when somebody asks for
 // it or is signed in. Drafts stay, since they are kept elsewhere.
 // In order: Style, Password, Service, Account.
 
@@ -302,7 +302,7 @@ export function account(thread, kit, form, refusal) {
   function followed(told) {
     const presses = new Map(), summary = h('summary'), items = h('ol', {class: 'pages', role: 'list'})
     const list = h('details', {}, summary, items)
-    const box = toggle('letters', told.following, on => follow(thread.url, on))
+    const box = toggle('emails', told.following, on => follow(thread.url, on))
 
     async function follow(page_url, on) {
       await ask('page/follow', {page_url, undo: !on, lang: thread.language})

@@ -86,7 +86,7 @@ const PHRASES = {
   none_deleted: ['Nothing was deleted lately. What is deleted stays here until it is purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
   none: ['Nothing here.', '这里还没有内容。'],
   none_found: ['No comment was found.', '没有找到评论。'],
-  none_mail: ['All letters were delivered.', '邮件都已送达。'],
+  none_mail: ['All emails were delivered.', '邮件都已送达。'],
   none_blocks: ['Nobody and nothing is blocked.', '没有屏蔽任何人或词。'],
   by: ['Comment by {n}', '{n} 的评论'], anonymous: ['(no name)', '（没有昵称）'],
   answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '站长'], user: ['User', '用户'],
@@ -128,10 +128,10 @@ const PHRASES = {
   blocks_lead: ['What meets one of these is kept as spam.', '命中的评论会直接归为垃圾。'],
   tries: ['{n} tries', '已试 {n} 次', '1 try'], next: ['next', '下次'], given_up: ['given up', '已放弃'],
   drop: ['Drop', '丢弃'],
-  drop_sure: ['Drop this letter for good?', '彻底丢弃这封邮件？'],
+  drop_sure: ['Drop this email for good?', '彻底丢弃这封邮件？'],
   webhook: ['Webhook', 'Webhook'], hooked: ['Message about a comment', '评论通知'],
   drop_hook: ['Drop this message for good?', '彻底丢弃这条通知？'],
-  by_mail: ['By a link in a letter', '邮件链接'], by_command: ['On the server', '服务器命令'],
+  by_mail: ['By a link in an email', '邮件链接'], by_command: ['On the server', '服务器命令'],
 
   last_days: ['The last {n} days', '最近 {n} 天'],
   sum: ['{n}, at most {m} a day', '共 {n}，单日最多 {m}'],
@@ -1027,7 +1027,7 @@ const VIEWS = {
   },
 
   mail() {
-    main.append(listing({path: 'outbox', key: 'letters', draw: letter, none: 'none_mail'}))
+    main.append(listing({path: 'outbox', key: 'emails', draw: stuckEmail, none: 'none_mail'}))
   },
 
   log() {
@@ -1099,7 +1099,7 @@ function blocked({id, kind, value, note, expires_at}) {
   return item
 }
 
-function letter({id, recipient, subject, tries, failure, due_at, can_retry}) {
+function stuckEmail({id, recipient, subject, tries, failure, due_at, can_retry}) {
   const hook = recipient === 'webhook', title = () => hook ? span(say('hooked')) : bdi(subject)
   const done = async (method, word, body) => {
     await call(method, 'outbox/' + id, body)

@@ -229,14 +229,14 @@ def test_the_account_is_walked_through_by_keys_alone(ground: Ground, account: in
     open_panel(page, keyboard)
     expect(panel(page)).to_be_focused()
     wanted = [textbox(panel(page), "Name"), button(panel(page), "Save")]
-    wanted += [switch(page, "answers"), switch(page, "letters")]
+    wanted += [switch(page, "answers"), switch(page, "emails")]
     steps = [EN[word] for word in ("change", "export", "erase", "close")]
     for stop in wanted + [button(panel(page), name) for name in steps]:
         page.keyboard.press("Tab")
         expect(stop).to_be_focused()
     # In forced colours, the knob of a switch says whether it is on.
     knob = "e => [getComputedStyle(e, '::before')].map(s => [s.marginLeft, s.borderTopWidth])[0]"
-    (on, width), (off, _) = (switch(page, word).evaluate(knob) for word in ("answers", "letters"))
+    (on, width), (off, _) = (switch(page, word).evaluate(knob) for word in ("answers", "emails"))
     assert float(width.removesuffix("px")) > 4
     assert on != off
     reach(switch(page, "answers"))
@@ -258,7 +258,7 @@ def test_emails_about_replies_are_switched_off_and_on(ground: Ground, account: i
     expect(replies).to_be_checked()
     expect(replies).to_be_focused()
     expect(replies).to_have_accessible_description(re.compile("busy"))
-    assert_between(page, replies, switch(page, "letters"))
+    assert_between(page, replies, switch(page, "emails"))
     page.unroute("**/me")
     for wanted in (False, True):
         with page.expect_response("**/me"):
@@ -279,7 +279,7 @@ def test_of_a_switch_pressed_again_and_again_the_last_word_holds(
     before = me(ground)
     for word, path, key, wanted in (
         ("answers", "/me", "answers", [False, True]),
-        ("letters", "/page/follow", "undo", [False, True]),
+        ("emails", "/page/follow", "undo", [False, True]),
     ):
         sent = requests_of(page, path)
         with held(page, f"**{path}") as waiting:
@@ -301,7 +301,7 @@ def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
     opened = open_panel(page)
-    here, count = switch(page, "letters"), opened.locator("summary")
+    here, count = switch(page, "emails"), opened.locator("summary")
     expect(here).not_to_be_checked()
     expect(count).to_be_hidden()
     keyboard(here)

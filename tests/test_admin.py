@@ -1356,10 +1356,10 @@ def test_letters_that_did_not_go_out_are_listed_tried_again_and_dropped(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     visitor.say("hello", page_url="/你好/")
-    assert owner.get("/admin/outbox").json == {"letters": []}
+    assert owner.get("/admin/outbox").json == {"emails": []}
     outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
     app.deliver()
-    (letter,) = owner.get("/admin/outbox").json["letters"]
+    (letter,) = owner.get("/admin/outbox").json["emails"]
     assert letter == {
         "id": 1,
         "recipient": OWNER,
@@ -1372,14 +1372,14 @@ def test_letters_that_did_not_go_out_are_listed_tried_again_and_dropped(
     assert "/你好/" in letter["subject"]
     outside.time += DAY
     app.deliver()
-    (letter,) = owner.get("/admin/outbox").json["letters"]
+    (letter,) = owner.get("/admin/outbox").json["emails"]
     assert (letter["due_at"], letter["failure"], letter["can_retry"]) == (None, "expired", True)
     outside.mail_fails_with = None
     assert do(owner, "outbox/1") == {"success": True}
     app.deliver()
     assert [letter.recipient for letter in outside.letters] == [OWNER]
-    assert owner.get("/admin/outbox").json == {"letters": []}
-    gone = {"error": "没有这封信", "code": "letter_gone"}
+    assert owner.get("/admin/outbox").json == {"emails": []}
+    gone = {"error": "没有这封信", "code": "email_gone"}
     for number in ("1", "99", "x", "9" * 30):
         assert do(owner, f"outbox/{number}", 404) == drop(owner, f"outbox/{number}", 404) == gone
     assert audit(owner) == [("Owner", "retry", "1", "")]
@@ -1393,12 +1393,12 @@ def test_a_code_that_could_not_be_sent_is_not_sent_again(
     app.deliver()
     outside.time += HOUR
     app.deliver()
-    (letter,) = owner.get("/admin/outbox").json["letters"]
+    (letter,) = owner.get("/admin/outbox").json["emails"]
     assert (letter["recipient"], letter["subject"]) == ("lu@example.cn", "")
     assert (letter["due_at"], letter["can_retry"]) == (None, False)
-    assert do(owner, "outbox/1", 404)["code"] == "letter_gone"
+    assert do(owner, "outbox/1", 404)["code"] == "email_gone"
     assert drop(owner, "outbox/1") == {"success": True}
-    assert owner.get("/admin/outbox").json == {"letters": []}
+    assert owner.get("/admin/outbox").json == {"emails": []}
     assert audit(owner) == [("Owner", "drop", "1", "")]
 
 

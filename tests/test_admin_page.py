@@ -1424,7 +1424,7 @@ ODD: list[Any] = [
 
 
 def test_absurd_answers_of_the_service_break_no_view(desk: Desk) -> None:
-    lists = ("comments", "pages", "users", "blocks", "letters", "audit", "settings", "findings")
+    lists = ("comments", "pages", "users", "blocks", "emails", "audit", "settings", "findings")
     figures = ("days", "by_views", "by_comments")
     answer = {**dict.fromkeys((*lists, *figures), ODD), "more": False, "counts": None}
     page = desk.new_page()

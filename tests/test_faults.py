@@ -541,7 +541,7 @@ def town(memory: Path) -> Town:
         outside.time = NOW
         web.say("told to nobody yet", parent_id=1)
         owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
-        letters = owner.get("/admin/outbox").json["letters"]
+        letters = owner.get("/admin/outbox").json["emails"]
         (facts["message_id"],) = [letter["id"] for letter in letters if letter["can_retry"]]
     code, text, _ = run_here(home, "export")
     assert code == 0

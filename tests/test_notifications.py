@@ -44,7 +44,7 @@ UNSUBSCRIBE = ["List-Unsubscribe", "List-Unsubscribe-Post"]
 REPLY_HEADERS = ["In-Reply-To", "References", *UNSUBSCRIBE]
 
 LETTERS = json.loads(
-    Path(commentd.__file__).with_name("static").joinpath("letters.json").read_text()
+    Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
 )
 
 named = pytest.mark.parametrize("settings", [NAMED])

@@ -271,8 +271,8 @@ def test_a_query_in_utf8_without_escapes_is_understood(eve: Eve) -> None:
 PATHS = """
     /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /metrics
     /admin/ /admin/nothing /admin/users/ /admin/comments/1/x /admin/../commentd.db /Admin /mail/
-    /administrators /admin.html /link.html /letters.json
-    /words/ /words/home.js /words/letters.json /words/de /words/../home.js /words/xx.json /de.json
+    /administrators /admin.html /link.html /emails.json
+    /words/ /words/home.js /words/emails.json /words/de /words/../home.js /words/xx.json /de.json
     /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
     /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
     /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd

@@ -296,7 +296,7 @@ def test_a_title_or_brackets_make_no_other_name() -> None:
     for admin in ("小明【博主】", "小明 (Berlin)", "小明"):
         assert looks_like("小明", admin)
         assert not looks_like("ᏣᎳ", admin), "no letter of Cherokee looks Chinese"
-    emails = json.loads((STATIC / "letters.json").read_bytes()).values()
+    emails = json.loads((STATIC / "emails.json").read_bytes()).values()
     widget = [json.loads(path.read_bytes()) for path in (STATIC / "words").glob("*.json")]
     badges = {words["thread_author"] for words in emails}
     badges |= {words["admin"] for words in widget if "admin" in words}
@@ -779,7 +779,7 @@ def test_no_way_in_and_no_way_out_lets_more_through(
             assert_whole(ways.config.database_path)
         judged(*pages)
         campaign.figures["comments judged"] += len(pages)
-        campaign.figures["letters"] += len(ways.outside.letters)
+        campaign.figures["emails"] += len(ways.outside.letters)
         campaign.figures["webhooks"] += len(ways.hooked)
 
 

@@ -73,10 +73,10 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     visitor.register(ANN)
     app.deliver()
     answer = owner.get("/admin/outbox")
-    shown = [(x["recipient"], x["subject"], x["can_retry"]) for x in answer.json["letters"]]
+    shown = [(x["recipient"], x["subject"], x["can_retry"]) for x in answer.json["emails"]]
     assert sorted(shown) == [(ANN, "", False), (LU, "", False)]
-    for stuck in ids(answer.json, "letters"):
-        assert do(owner, f"outbox/{stuck}", 404)["code"] == "letter_gone"
+    for stuck in ids(answer.json, "emails"):
+        assert do(owner, f"outbox/{stuck}", 404)["code"] == "email_gone"
     outside.mail_fails_with = None
     outside.time += HOUR / 10
     app.deliver()
@@ -107,7 +107,7 @@ def test_an_email_that_was_given_up_keeps_nothing_that_its_author_erased(
     answer = visitor.say("a secret too", parent_id=mine["comment"]["id"], nickname="Lu")
     outside.mail_fails_with = SMTPResponseException(550, b"no")
     app.deliver()
-    assert [x["can_retry"] for x in owner.get("/admin/outbox").json["letters"]] == [True]
+    assert [x["can_retry"] for x in owner.get("/admin/outbox").json["emails"]] == [True]
     erased = answer if whose == "the answer" else mine
     form = {"edit_token": erased["edit_token"]}
     visitor.delete_json(f"/comments/{erased['comment']['id']}", form)
@@ -183,14 +183,14 @@ def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
     outside.mail_fails_with = REFUSED
     visitor.register(ANN)
     app.deliver()
-    (stuck,) = owner.get("/admin/outbox").json["letters"]
+    (stuck,) = owner.get("/admin/outbox").json["emails"]
     outside.mail_fails_with = None
     outside.time += MINUTE
     app.deliver()
     outside.letters.clear()
     Judge(app, ip="192.0.2.1").register(LU)
-    assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "letter_gone"
-    assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "letter_gone"
+    assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
+    assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     app.deliver()
     assert [letter.recipient for letter in outside.letters] == [LU]
 

@@ -405,12 +405,12 @@ def test_what_was_given_up_can_be_tried_again_or_dropped_by_the_owner(
     numbers = [here.said(content) for content in "abc"]
     here.deliver()
     assert len(hook.calls) == 3
-    kept = owner.get("/admin/outbox").json["letters"]
+    kept = owner.get("/admin/outbox").json["emails"]
     assert {each["recipient"] for each in kept} == {"webhook"}
     assert (kept[-1]["failure"], kept[-1]["can_retry"]) == ("WebhookRefused 404", True)
     here.later(DAY)
     assert {row["due_at"] for row in here.outbox()} == {None}
-    kept = owner.get("/admin/outbox").json["letters"]
+    kept = owner.get("/admin/outbox").json["emails"]
     assert [each["failure"] for each in kept] == ["expired"] * 3
     hook.usual, count = OK, len(hook.calls)
     assert owner.delete_json(f"/admin/outbox/{kept[1]['id']}", {}).json == {"success": True}

@@ -14,7 +14,7 @@ STATIC = Path(__file__).parent.parent / "static"
 SCRIPTS = ["embed.js", "more.js", "account.js", "moderate.js"]
 EMBED = (STATIC / "embed.js").read_text("utf-8")
 FILES = {path.stem: json.loads(path.read_bytes()) for path in (STATIC / "words").iterdir()}
-EMAILS = json.loads((STATIC / "letters.json").read_bytes())
+EMAILS = json.loads((STATIC / "emails.json").read_bytes())
 
 
 def inline(language: str) -> dict[str, str]:
