@@ -1116,13 +1116,13 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
     mouse(button(line(page, "To ann2"), "Drop"))
     mouse(button(dialog(page), "Cancel"))
     mouse(button(line(page, "To ann2"), "Drop"))
-    expect(dialog(page)).to_contain_text("Drop this letter for good?")
+    expect(dialog(page)).to_contain_text("Drop this email for good?")
     mouse(button(dialog(page), "Drop"))
     told(page, "Dropped.")
     keyboard(button(hook, "Drop"))
     expect(dialog(page)).to_contain_text("Drop this message for good?")
     keyboard(button(dialog(page), "Drop"))
-    expect(nothing(page, "All letters were delivered.")).to_be_focused()
+    expect(nothing(page, "All emails were delivered.")).to_be_focused()
     assert sql(desk.app, "SELECT recipient FROM outbox") == [("ann1@example.com",)]
 
 
@@ -1143,7 +1143,7 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(rows).to_have_count(30)
     assert rows.all_inner_texts()[:6] == [
         *("Ann newdeed 7", "On the server became admin 7"),
-        "By a link in a letter deleted comment 7",
+        "By a link in an email deleted comment 7",
         *("江屿 marked as spam comment 1", "江屿 held comment 1", "江屿 approved comment 1"),
     ]
     button(page, "Show more").click()
