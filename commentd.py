@@ -53,7 +53,6 @@ import operator
 import os
 import re
 import secrets
-import select
 import shlex
 import shutil
 import signal
@@ -70,7 +69,7 @@ import time
 import unicodedata
 import urllib.parse
 import zlib
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -78,7 +77,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, ClassVar, TextIO, TypeVar
+from typing import IO, Any, TextIO, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -93,21 +92,16 @@ except ModuleNotFoundError as missing:
         raise
     sys.exit(f"commentd needs the package {missing.name}: run `pip install .` where this file is")
 
-# What Serving takes from the inside of waitress. Where one of these is missing, the stock server
-# serves (see `strange_files`), and what is built on these is not used.
+# What Serving takes from the inside of waitress (see `KNOWN_WAITRESS`). Without it, the stock
+# server serves, and nothing that is built on these is used.
 try:
-    from waitress.buffers import ReadOnlyFileBasedBuffer as FileBuffer
+    from waitress.buffers import ReadOnlyFileBasedBuffer
     from waitress.channel import HTTPChannel
-    from waitress.parser import HTTPRequestParser, ParsingError
-    from waitress.receiver import ChunkedReceiver
-    from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
-    from waitress.utilities import BadRequest as WrongRequest
-    from waitress.utilities import build_http_date
-    from waitress.wasyncore import readwrite
+    from waitress.parser import HTTPRequestParser, ParsingError, TransferEncodingNotImplemented
+    from waitress.task import ErrorTask, WSGITask
 except ImportError:
-    FileBuffer = HTTPChannel = HTTPRequestParser = ChunkedReceiver = object
-    ErrorTask = ThreadedTaskDispatcher = WSGITask = object
-    ParsingError = WrongRequest = build_http_date = readwrite = None
+    HTTPChannel = HTTPRequestParser = ErrorTask = WSGITask = object
+    ReadOnlyFileBasedBuffer = ParsingError = TransferEncodingNotImplemented = Exception
 
 __version__ = "0.1.0"
 
@@ -5577,14 +5571,14 @@ class Services(MailServices):
 
 
 @dataclass(slots=True)
-class Cacheable:
-    """What the response cache keeps beside a public response: the store's `changes` when its
-    handler began, the CPU seconds that the thread had used by then, and the page of which each
-    request for it is a view."""
+class CacheEntry:
+    """A public response in the response cache: the store's `changes` and the time when its handler
+    began, the page of which each request for it is a view, and the bytes that were sent."""
 
     changes: int
-    began: float = field(default_factory=time.thread_time)
+    made_at: float = 0
     viewed: PageName | None = None
+    response: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5597,7 +5591,7 @@ class RequestContext(Services):
     form: Json
     client: Client
     caller: Account | None
-    cacheable: Cacheable
+    cache_entry: CacheEntry
 
     @property
     def me(self) -> Account:
@@ -5665,8 +5659,8 @@ Handler = Callable[..., Json | str | Response]
 @dataclass(frozen=True)
 class Route:
     """`one_refusal`: the text of every refusal, where the contract wants just one. `by_link`: the
-    signature in the URL gives the right, so body and origin are not looked at. `parameters`: for a
-    public response, the only query parameters that it depends on; it is cached."""
+    signature in the URL gives the right, so body and origin are not looked at. `public`: all
+    readers without a token get the same response, and it is cached."""
 
     method: str
     path: str
@@ -5674,7 +5668,7 @@ class Route:
     handler: Handler
     one_refusal: str = ""
     by_link: bool = False
-    parameters: tuple[str, ...] | None = None
+    public: bool = False
 
 
 ROUTES: list[Route] = []
@@ -5697,15 +5691,16 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
 
     def respond(**segments: str) -> bottle.HTTPResponse:
         environ = bottle.request.environ
-        cacheable = Cacheable(services.store.changes)
+        entry = CacheEntry(services.store.changes)
         try:
             with services.store.machine_faults():
-                context = context_of(route, services, environ, cacheable)
+                context = context_of(route, services, environ, entry)
                 result = route.handler(context, **path_arguments(segments))
                 response = response_of(result)
-            if route.parameters is not None and context.caller is None:
+            if route.public and context.caller is None:
                 if len(response.body) <= CACHEABLE_BYTES:
-                    environ["commentd.cacheable"] = cacheable
+                    entry.made_at = context.now
+                    environ["commentd.cache_entry"] = entry
                 response = compressed(response, environ)
         except Problem as problem:
             response = refusal(problem, route.one_refusal)
@@ -5728,7 +5723,7 @@ def path_arguments(segments: Mapping[str, str]) -> Json:
 
 
 def context_of(
-    route: Route, services: Services, environ: Json, cacheable: Cacheable
+    route: Route, services: Services, environ: Json, entry: CacheEntry
 ) -> RequestContext:
     if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
         raise Problem("网址太长", "uri_too_long", status=414)
@@ -5741,20 +5736,12 @@ def context_of(
         **vars(services),
         now=now,
         environ=environ,
-        query=query_for(route.parameters, environ.get("QUERY_STRING", "")),
+        query=parse_query(environ.get("QUERY_STRING", "")),
         form=read_form(environ) if writes else {},
         client=services.clients.of(environ),
         caller=caller_of(route.permission, services, authorization, now),
-        cacheable=cacheable,
+        cache_entry=entry,
     )
-
-
-def query_for(parameters: tuple[str, ...] | None, query_string: str) -> dict[str, list[str]]:
-    """The query. For a public response, only its parameters, in their order."""
-    query = parse_query(query_string)
-    if parameters is None:
-        return query
-    return {name: query[name] for name in parameters if name in query}
 
 
 def check_origin(config: Config, environ: Json, *, admin_page: bool) -> None:
@@ -6482,10 +6469,7 @@ def list_query(context: RequestContext) -> ListQuery:
     return ListQuery(view, sort, page, limit, thread, around)
 
 
-LIST_PARAMETERS = ("url", "page", "limit", "sort", "view", "thread", "around")
-
-
-@route("GET", "/comments", permission=Permission.ANYONE, parameters=LIST_PARAMETERS)
+@route("GET", "/comments", permission=Permission.ANYONE, public=True)
 def get_comments(context: RequestContext) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
     name = query_page(context)
@@ -6495,7 +6479,7 @@ def get_comments(context: RequestContext) -> Json:
         check_thread(context.store, query.thread, page)
     number = page_around(context.store, query, page) if query.around else query.page
     if number == 1 and not query.thread and not query.around:
-        context.cacheable.viewed = name
+        context.cache_entry.viewed = name
         if is_real_view(context.environ):
             count_view(context, context.client, name, context.now)
 
@@ -6583,7 +6567,7 @@ def widget_settings(config: Config, page: Page, now: int) -> Json:
     }
 
 
-@route("GET", "/pages", permission=Permission.ANYONE, parameters=("url",))
+@route("GET", "/pages", permission=Permission.ANYONE, public=True)
 def get_pages(context: RequestContext) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = context.query.get("url", [])
@@ -6597,7 +6581,7 @@ def get_pages(context: RequestContext) -> Json:
     return {"pages": pages}
 
 
-@route("GET", "/comments/latest", permission=Permission.ANYONE, parameters=("limit",))
+@route("GET", "/comments/latest", permission=Permission.ANYONE, public=True)
 def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     latest = context.store.latest_comments(query_number(context, "limit", 6, 30))
@@ -7110,7 +7094,7 @@ def xml_text(text: str) -> str:
     return NOT_XML.sub("", text)
 
 
-@route("GET", "/feed.atom", permission=Permission.PUBLIC, parameters=("url",))
+@route("GET", "/feed.atom", permission=Permission.PUBLIC, public=True)
 def get_feed(context: RequestContext) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
     config = context.config
@@ -7167,7 +7151,7 @@ THREADS_ON_PAGE = 20  # of the thread page
 REPLIES_ON_PAGE = 10  # of each thread
 
 
-@route("GET", "/thread", permission=Permission.PUBLIC, parameters=("url", "page", "lang"))
+@route("GET", "/thread", permission=Permission.PUBLIC, public=True)
 def get_thread(context: RequestContext) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
@@ -7313,8 +7297,8 @@ def get_security_txt(context: RequestContext) -> str:
     return "\n".join([*lines, ""])
 
 
-@route("GET", "/words/<name>", permission=Permission.PUBLIC, parameters=())
-@route("GET", "/<name>", permission=Permission.PUBLIC, parameters=())
+@route("GET", "/words/<name>", permission=Permission.PUBLIC, public=True)
+@route("GET", "/<name>", permission=Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
     """A file of `static/` that readers may have."""
     found = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
@@ -8160,6 +8144,42 @@ def new_admin_link(store: Store, world: World, email: str) -> str:
     return link
 
 
+def repeat(work: Callable[[], float], wake: threading.Event, stopping: threading.Event) -> None:
+    """Does some work of the app again and again. The work returns the seconds to rest."""
+    while not stopping.is_set():
+        seconds = 5.0
+        try:
+            seconds = work()
+        except Unavailable:  # which the store has logged
+            pass
+        except Exception:
+            log.exception("%s failed, and goes on", getattr(work, "__name__", "work"))
+        wake.wait(seconds)
+        wake.clear()
+
+
+@contextlib.contextmanager
+def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
+    """Threads do the regular work of the app meanwhile."""
+    works = {app.deliver: app.services.mail_added}
+    works |= {work: threading.Event() for work in (app.tick, app.back_up_if_due)}
+    threads = []
+    for work, wake in works.items():
+        arguments = (work, wake, stopping)
+        threads.append(threading.Thread(target=repeat, args=arguments, daemon=True))
+    try:
+        for thread in threads:
+            thread.start()
+        yield
+    finally:
+        app.stopping = True
+        stopping.set()
+        for wake in works.values():
+            wake.set()
+        for thread in threads:
+            thread.join(2)
+
+
 def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
     """The whole service as a WSGI application. `rounds` of the password hash are fewer in tests.
     `OperatorError` if the database cannot be served."""
@@ -8237,6 +8257,22 @@ def bottle_refusal(error: bottle.HTTPError) -> Any:
     }
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(problems.get(error.status_code)).body
+
+
+def server_refusal(config: Config, code: int, path: str, origin: str) -> Response:
+    """The refusals of waitress's parser, by its status, in our format."""
+    problems: dict[int, Problem] = {
+        400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
+        413: Problem("请求内容太大", "body_too_large", status=413),
+        431: Problem("请求头太大", "headers_too_large", status=431),
+        # A Transfer-Encoding.
+        501: Problem("请求必须带 Content-Length", "length_required", status=411),
+    }
+    text = next((route.one_refusal for route in ROUTES if route.path == path), "")
+    response = refusal(problems.get(code), text)
+    headers = headers_for(config, path, origin, authenticated=True)
+    headers |= {**response.headers, "Content-Type": response.content_type}
+    return replace(response, headers=headers)
 
 
 PREFLIGHT = {
@@ -10003,773 +10039,351 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str], dry_run: b
 
 # -- Serving ------------------------------------------------------------------
 
-# Serving was written for these files of waitress 3.0.2. When one of them is another, it may work
-# no more: read what changed, and what Serving takes from it, before its digest is written here.
-INSIDE = {
-    "buffers": "50bf15244d9056a9",
-    "channel": "6b44713fd38f8917",
-    "parser": "f3c294637d49ced3",
-    "receiver": "e4b4903d525a6d6a",
-    "server": "93fa60086cb5b979",
-    "task": "fc30d7eb4fde6134",
-    "trigger": "98fc875bfc940b76",
-    "utilities": "d7d243c4c848323e",
-    "wasyncore": "ac7821b11b192a19",
-}
-# What `StockChannel` and its classes are built on.
-PARSING = {"buffers", "channel", "parser", "receiver", "task", "utilities"}
+# Serving uses more of waitress than is documented: what the imports at the top name, what these
+# classes override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`,
+# `add_task`. Read what changed there before you write another digest. Else the stock server serves.
+KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
+
+CONNECTIONS = 1000
+PIPELINE = 8  # requests that one connection may send ahead
+REQUEST_SECONDS = 20  # for a whole request to come
+RESPONSE_SECONDS = 60  # for a whole response to be read
+UNREAD_BYTES = 256 * MEGA  # of all responses: beyond it, those that wait longest are dropped
+CACHE_BYTES = 16 * MEGA
+CACHE_SECONDS = 10
+# So long a turn, the event loop renews what was cached: with 128 connections, the way to a thread
+# and back takes longer than the work.
+NEAR_SECONDS = 0.05
 
 
-def strange_files() -> set[str]:
-    """The files of this waitress that are not those that Serving was written for."""
-    folder = Path(waitress.__file__).parent
-    strange = set()
-    for name, digest in INSIDE.items():
-        file = folder / f"{name}.py"
-        body = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(body).hexdigest()[:16] != digest:
-            strange.add(name)
-    return strange
-
-
-class OneSendTask(WSGITask):  # type: ignore[misc]
-    """Head and body leave in one send: two cost a system call and, on a slow line, a packet."""
-
-    wrote_header: bool
-
-    def write(self, data: bytes) -> None:
-        whole = self.content_length == len(data) if self.has_body else not data
-        if self.wrote_header or not whole or not self.complete:
-            super().write(data)
-            return
-        data = self.build_response_header() + data
-        self.wrote_header = True
-        self.content_bytes_written = self.content_length or 0
-        self.channel.write_soon(data)
-        self.channel.keep(data, self.environ.get("commentd.cacheable"))
-
-    def set_close_on_finish(self) -> None:
-        """waitress also closes after a 204 and a 304, for want of a length, which they may not
-        have (RFC 9110, section 8.6): each preflight would cost a connection."""
-        asked = self.request.headers.get("CONNECTION", "").lower()
-        if self.has_body or self.version == "1.0" or asked == "close":
-            super().set_close_on_finish()
-
-
-class RefusalTask(ErrorTask):  # type: ignore[misc]
-    """What waitress refuses while it parses, in our shape."""
-
-    PROBLEMS: ClassVar[dict[int, Problem | None]] = {
-        413: Problem("请求内容太大", "body_too_large", status=413),
-        429: TooMany("操作太频繁，请稍后再试", retry_after=5),
-        431: Problem("请求头太大", "headers_too_large", status=431),
-        500: None,
-    }
-
-    def execute(self) -> None:
-        config = self.channel.server.application.services.config
-        unreadable = BadRequest("请求不是有效的 HTTP", "http_invalid")
-        path = getattr(self.request, "path", "")
-        problem = self.PROBLEMS.get(self.request.error.code, unreadable)
-        text = next((route.one_refusal for route in ROUTES if route.path == path), "")
-        reply = refusal(problem, text)
-        self.status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
-        headers = headers_for(
-            config, path, self.request.headers.get("ORIGIN", ""), authenticated=True
-        )
-        headers |= {**reply.headers, "Content-Type": reply.content_type}
-        self.response_headers.extend(headers.items())
-        self.set_close_on_finish()
-        self.content_length = len(reply.body)
-        self.write(reply.body)
-
-
-class Chunks(ChunkedReceiver):  # type: ignore[misc]
-    """A body in chunks, its lines ended by CR LF alone, without trailers (RFC 9112, 7.1)."""
-
-    SIZE = re.compile(rb"([0-9A-Fa-f]{1,6})(;[\t -~]*)?\r\n")
-    completed: bool
-
-    def __init__(self, buf: Any) -> None:
-        super().__init__(buf)
-        self.raw = bytearray()
-
-    def received(self, s: bytes) -> int:
-        self.raw += s
-        while not self.completed:
-            if size := self.SIZE.match(self.raw):
-                start = size.end()
-                end = size.end() + int(size[1], 16)
-                after = bytes(self.raw[end : end + 2])
-                if after == b"\r\n":
-                    self.buf.append(bytes(self.raw[start:end]))
-                    del self.raw[: end + 2]
-                    self.completed = start == end
-                    continue
-                wrong = after not in (b"", b"\r")
-            else:
-                wrong = len(self.raw) > 256 or b"\n" in self.raw
-            if wrong:
-                self.error = WrongRequest("chunks")
-            return len(s)
-        return len(s) - len(self.raw)  # the rest is the next request
+def is_waitress_known() -> bool:
+    paths = sorted(Path(waitress.__file__).parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths))
+    return digest.hexdigest()[:16] == KNOWN_WAITRESS
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
     """Refuses what a proxy could read as another request, or as two (RFC 9112, 3, 5.2, 6.1)."""
 
-    body_rcv: Any
-    empty: bool
-
-    def received(self, data: bytes) -> int:
-        taken = int(super().received(data))
-        if self.empty:
-            self.empty = False
-            self.error = WrongRequest("blank lines alone")
-        if self.completed:
-            self.expect_continue = False  # it is whole, or refusal: nobody is asked for more
-        return taken
-
     def parse_header(self, header_plus: bytes) -> None:
-        lines = header_plus.split(b"\r\n")
-        if not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", lines[0]):
-            raise ParsingError("no request line")
+        first_line, *lines = header_plus.split(b"\r\n")
+        names = [line.partition(b":")[0].lower() for line in lines]
+        if b"transfer-encoding" in names:
+            raise TransferEncodingNotImplemented("chunked")
+        is_folded = any(line[:1] in (b" ", b"\t") for line in lines)
+        if is_folded or not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", first_line):
+            raise ParsingError("no request line, or a header on two lines")
         try:
             super().parse_header(header_plus)
-        except ValueError as error:  # of an odd address, or a number too long
+        except ValueError as error:  # of an odd URL, or a number too long
             raise ParsingError("unreadable") from error
-        fields = [line.lower().partition(b":") for line in lines[1:]]
-        names = [name for name, _, _ in fields]
-        codings = [value.strip(b" \t") for name, _, value in fields if name == b"transfer-encoding"]
+        finally:
+            # Bodies are small: a client that waits for a `100 Continue` sends them after a second.
+            self.expect_continue = False
         hosts = names.count(b"host")
-        modern = self.version == "1.1"
-        if len(codings) + names.count(b"content-length") > 1 or hosts > 1 or hosts < modern:
+        if names.count(b"content-length") > 1 or hosts > 1 or hosts < (self.version == "1.1"):
             raise ParsingError("ambiguous")
-        if codings not in ([], [b"chunked"]) or (codings and not modern):
-            raise ParsingError("another coding")
-        if any(line[:1] in (b" ", b"\t") for line in lines):
-            raise ParsingError("a header on two lines")
-        if codings:
-            self.body_rcv = Chunks(self.body_rcv.buf)
 
 
-PIPELINE = 8
-# Seconds for a whole request, and for a whole reply to be taken.
-REQUEST_TIME = 20
-REPLY_TIME = 60
-# Beyond so many connections those that were silent longest are closed; beyond so many bytes of
-# replies that nobody takes, those that wait longest.
-CONNECTIONS = 1000
-CROWD = 900
-UNTAKEN = 256 * 1024 * 1024
+class RefusalTask(ErrorTask):  # type: ignore[misc]
+    """Sends what the parser refuses in our format."""
+
+    def execute(self) -> None:
+        config = self.channel.server.application.services.config
+        origin = self.request.headers.get("ORIGIN", "")
+        path = getattr(self.request, "path", "")
+        response = server_refusal(config, self.request.error.code, path, origin)
+        self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
+        self.response_headers.extend(response.headers.items())
+        self.set_close_on_finish()
+        self.content_length = len(response.body)
+        self.write(response.body)
 
 
-def on_worker() -> bool:
-    """Not on the main thread, which is the server's loop."""
-    return threading.current_thread() is not threading.main_thread()
+class OneSendTask(WSGITask):  # type: ignore[misc]
+    """Sends head and body at once, which saves a packet. The cache keeps these bytes."""
+
+    def write(self, data: bytes) -> None:
+        is_whole = self.content_length == len(data) if self.has_body else not data
+        if self.wrote_header or not is_whole or not self.complete:  # type: ignore[has-type]
+            super().write(data)
+            return
+        response = self.build_response_header() + data
+        self.wrote_header = True
+        self.content_bytes_written = len(data)
+        self.channel.write_soon(response)
+        entry = self.environ.get("commentd.cache_entry")
+        if entry and self.channel.cache_key:
+            entry.response = response
+            self.channel.server.response_cache.add(self.channel.cache_key, entry)
+
+    def set_close_on_finish(self) -> None:
+        """waitress also closes after a 204 and a 304, which have no length (RFC 9110, 8.6). Then
+        each preflight would cost a connection."""
+        connection = self.request.headers.get("CONNECTION", "").lower()
+        if self.has_body or self.version == "1.0" or connection == "close":
+            super().set_close_on_finish()
 
 
-class StockChannel(HTTPChannel):  # type: ignore[misc]
-    """waitress's own, which refuses what we refuse, as we do."""
+class ResponseCache:
+    """Public responses as the bytes that were sent, until something is written or for ten seconds.
+    Only the number of views may be older than the last write."""
 
-    error_task_class = RefusalTask
+    def __init__(self, services: Services, adj: Any) -> None:
+        self.services = services
+        self.adj = adj
+        self.entries: dict[bytes, CacheEntry] = {}
+        self.size = 0
+        # Reading headers takes longer than all else, and most requests repeat those of another.
+        self.read_headers = functools.lru_cache(4096)(self.parse_headers)
+
+    def parse_headers(self, block: bytes, ip: str) -> tuple[bytes, Client | None] | None:
+        """What of the headers a public response depends on, and the client if a person looks.
+        None if the response is for one client, or if there is more than one plain request."""
+        parser = StrictParser(self.adj)
+        consumed = parser.received(b"GET /" + block)
+        headers = parser.headers
+        is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
+        is_plain = parser.completed and not parser.error and parser.version == "1.1"
+        if consumed < len(block) + 5 or not is_plain or not is_kept or "AUTHORIZATION" in headers:
+            return None
+        environ = {f"HTTP_{name}": value for name, value in headers.items()}
+        environ |= {"REQUEST_METHOD": "GET", "REMOTE_ADDR": ip}
+        gzip = str(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")) is not None)
+        variant = [gzip, headers.get("ORIGIN", ""), headers.get("IF_NONE_MATCH", "")]
+        client = self.services.clients.of(environ) if is_real_view(environ) else None
+        return "\n".join(variant).encode(), client
+
+    def find(self, key: bytes) -> CacheEntry | None:
+        entry = self.entries.get(key)
+        if entry is None or entry.changes != self.services.store.changes:
+            return None
+        now = self.services.world.now()
+        if 0 <= now - entry.made_at < CACHE_SECONDS:
+            return entry
+        # This request makes it anew. Meanwhile the others, perhaps a hundred, get the old one.
+        entry.made_at = now - CACHE_SECONDS + 1
+        return None
+
+    def add(self, key: bytes, entry: CacheEntry) -> None:
+        size = len(entry.response) + len(key) + 1000  # for the objects around it
+        if self.size + size > CACHE_BYTES:
+            self.entries.clear()  # most of them expire within seconds anyway
+            self.size = 0
+        self.size += size
+        self.entries[key] = entry
+
+
+class FastChannel(HTTPChannel):  # type: ignore[misc]
+    """A connection. The event loop sends what is cached. Worker threads do the rest."""
+
     parser_class = StrictParser
+    error_task_class = RefusalTask
+    task_class = OneSendTask
+    cache_key = b""
+    is_near = False  # whether the event loop makes the response
+    unfinished: Any = None  # the request that comes in or the response that goes out
+    since = 0.0
 
     def received(self, data: bytes) -> bool:
-        """A pipeline is cut after a few requests, so that no reply waits for a peer that does not
-        read: the last one is answered with `Connection: close`."""
-        taken = bool(super().received(data))
+        self.cache_key = b""
+        self.is_near = False
+        is_closing = self.will_close or self.close_when_flushed
+        if not (self.requests or self.request or is_closing) and self.send_cached(data):
+            return True
+        received = bool(super().received(data))
         with self.requests_lock:
             if len(self.requests) > PIPELINE:
                 del self.requests[PIPELINE:]
                 self.requests[-1].headers["CONNECTION"] = "close"
-        return taken
-
-
-class CalmChannel(StockChannel):
-    """The I/O thread stays quiet while a worker owns the channel: the worker flushes its own
-    output. Else the I/O thread spins in its poll and keeps taking the interpreter's lock from
-    the worker; at 128 connections that is a collapse (see tests/bench_http.py)."""
-
-    task_class = OneSendTask
-    near = False  # whether the loop does the work itself
-    held: Any = None  # the reply that goes out, or the request that comes in, since `since`
-    since = 0.0
-
-    def writable(self) -> bool:
-        if self.requests and self.total_outbufs_len <= self.adj.outbuf_high_watermark:
-            return bool(self.will_close)
-        return bool(super().writable())
-
-    def _flush_some(self, do_close: bool = True) -> bool:
-        # waitress's loop takes no lock when no request is left, although a worker may be asking for
-        # the body of the next one (`100 Continue`): what both send would go out twice. And that
-        # worker would close what is gone, in the middle of the loop's turn.
-        with self.outbuf_lock:
-            return self.connected and bool(super()._flush_some(do_close and not on_worker()))
-
-    def keep(self, data: bytes, cacheable: Cacheable | None) -> None:
-        """What is sent may be sent again."""
-
-
-class Turns:
-    """What waits for a worker. Clients take turns, one request each, so that nobody waits for all
-    that another one has asked."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self.clients: OrderedDict[str, deque[Any]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return self.length
-
-    def append(self, channel: Any) -> None:
-        self.length += 1
-        self.clients.setdefault(channel.client, deque()).append(channel)
-
-    def popleft(self) -> Any:
-        client, channels = self.clients.popitem(last=False)
-        channel = channels.popleft()
-        if channels:
-            self.clients[client] = channels
-        self.length -= 1
-        return channel
-
-    def waiting(self, client: str) -> int:
-        return len(self.clients.get(client, ()))
-
-
-# Where connections run short, a client that has so many requests waiting is refusal another one,
-# so that others can connect.
-MOST_WAITING = CONNECTIONS // 4
-
-
-def crowding(server: Any) -> int:
-    """How many connections are open beyond those that leave room for others."""
-    most = min(CROWD, server.adj.connection_limit * 9 // 10)
-    return len(server.active_channels) - int(most)
-
-
-class Workers(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Sixteen threads, four of them for readers: behind a hundred writers, who wait for a commit
-    each, a list took half a second. Another one refuses what is too much."""
-
-    def __init__(self, clients: Clients) -> None:
-        super().__init__()
-        self.clients = clients
-        self.queue = Turns()
-        self.set_thread_count(12)
-        self.readers = ThreadedTaskDispatcher()
-        self.readers.queue = Turns()
-        self.readers.set_thread_count(4)
-        self.refusals = ThreadedTaskDispatcher()
-        self.refusals.set_thread_count(1)
-
-    def add_task(self, channel: Any) -> None:
-        asked = channel.requests[0]
-        reads = getattr(asked, "command", "") in ("GET", "HEAD", "OPTIONS")
-        if getattr(asked, "path", "").lstrip("/") == "health":  # which tries to write
-            reads = False
-        if reads and channel.near:
-            return
-        queue = self.readers.queue if reads else self.queue
-        channel.client = self.client_of(channel)
-        waiting = queue.waiting(channel.client) if channel.client else 0
-        if waiting >= MOST_WAITING and crowding(channel.server) > 0:
-            asked.error = Crowding()
-            self.refusals.add_task(channel)
-        elif reads:
-            self.readers.add_task(channel)
-        else:
-            super().add_task(channel)
-
-    def client_of(self, channel: Any) -> str:
-        """The network of who asks; "" where all visitors would be one client."""
-        headers = {f"HTTP_{name}": value for name, value in channel.requests[0].headers.items()}
-        client = self.clients.of({**headers, "REMOTE_ADDR": channel.addr[0]})
-        return client.networks[0][0] if client.networks else ""
-
-    def shutdown(self, **how: Any) -> bool:
-        ended = [pool.shutdown(**how) for pool in (self.readers, self.refusals)]
-        return bool(super().shutdown(**how) and all(ended))
-
-
-class Crowding:
-    """The error of a request that one client has sent too many of."""
-
-    code = 429
-
-
-# The response cache: what was sent to one is kept as it was sent, head and all, for the next who
-# asks the same, until something is written. Views are not waited for: they may be late.
-READY_BYTES = 16 * MEGA  # of all of them
-KEPT_SECONDS = 9  # and for the rest of that second
-
-
-class Answer:
-    """The bytes that were sent, what they depend on, and the seconds that it took to make them."""
-
-    __slots__ = (
-        *("changes", "cost", "data", "date", "etag", "kept_at", "second", "size", "unchanged"),
-        "viewed",
-    )
-
-    def __init__(self, data: bytes, cacheable: Cacheable, kept_at: int) -> None:
-        self.changes = cacheable.changes
-        self.viewed = cacheable.viewed
-        self.cost = time.thread_time() - cacheable.began
-        self.kept_at = kept_at
-        self.size = len(data) + 1000  # with what holds it
-        self.data = data
-        self.second = 0
-        self.unchanged = b""
-        self.date, etag = (data.index(b"\r\n%s: " % name) + 8 for name in (b"Date", b"Etag"))
-        self.etag = data[etag : data.index(b"\r", etag)]
-
-    def at(self, second: int) -> None:
-        """As it is sent in this second."""
-        date = build_http_date(second).encode()
-        self.data = self.data[: self.date] + date + self.data[self.date + len(date) :]
-        self.second = second
-        self.unchanged = b""
-
-    def to(self, known: bytes) -> bytes:
-        """For who has what has this ETag."""
-        if self.etag not in known:
-            return self.data
-        if not self.unchanged:
-            head = self.data.partition(b"\r\n\r\n")[0].replace(b"200 OK", b"304 Not Modified", 1)
-            head = re.sub(rb"\r\nContent-(?:Encoding|Length|Type): [^\r]+", b"", head)
-            self.unchanged = head + b"\r\n\r\n"
-        return self.unchanged
-
-
-class Questions:
-    """One spelling for all requests that get the same response: unknown parameters are left out,
-    and the others stand in one order."""
-
-    MOST = 5000  # spellings that are remembered, of fewer bytes than so many
-    LONGEST = 500
-
-    def __init__(self, services: Services) -> None:
-        self.parameters: dict[bytes, tuple[str, ...]] = {
-            route.path.encode(): route.parameters
-            for route in ROUTES
-            if route.parameters is not None and "<" not in route.path
-        }
-        self.parameters |= {b"/" + name.encode(): () for name in services.assets}
-        self.spellings: dict[bytes, bytes] = {}
-
-    def spelt(self, target: bytes) -> bytes:
-        known = self.spellings.get(target)
-        if known is None:
-            known = self.in_one_spelling(target)
-            if len(self.spellings) >= self.MOST:
-                self.spellings = {}
-            if len(target) < self.LONGEST:
-                self.spellings[target] = known
-        return known
-
-    def in_one_spelling(self, target: bytes) -> bytes:
-        path, _, query = target.partition(b"?")
-        parameters = self.parameters.get(path)
-        # What is not plain stays as it is: the ordinary way may read it otherwise, or refuse it.
-        if parameters is None or not re.fullmatch(rb"[!-~]+", target) or b"#" in target:
-            return target
-        try:
-            read = query_for(parameters, query.decode())
-        except Problem:
-            return target
-        return path + b"?" + urllib.parse.urlencode(read, doseq=True).encode()
-
-
-class Ready:
-    """The answers by their questions, those that were used last at the end."""
-
-    def __init__(self, services: Services) -> None:
-        self.store = services.store
-        self.lock = threading.Lock()
-        self.size = 0
-        self.questions = Questions(services)
-        self.answers: OrderedDict[bytes, Answer] = OrderedDict()
-
-    def find(self, question: bytes, second: int) -> Answer | None:
-        """The answer as it is to be sent now; None where the ordinary way has to make another."""
-        answer = self.answers.get(question)
-        if answer is None or answer.changes != self.store.changes:
-            return None
-        if answer.second != second:
-            # One request makes it anew, and the others get the old one: they may be a hundred. A
-            # clock that was set back ends it too.
-            if not 0 <= second - answer.kept_at < KEPT_SECONDS:
-                answer.kept_at = second - KEPT_SECONDS + 1
-                return None
-            answer.at(second)
-        with self.lock:
-            if question in self.answers:  # a worker may have made room
-                self.answers.move_to_end(question)
-        return answer
-
-    def keep(self, question: bytes, answer: Answer) -> None:
-        with self.lock:
-            if old := self.answers.pop(question, None):
-                self.size -= old.size + len(question)
-            self.answers[question] = answer
-            self.size += answer.size + len(question)
-            while self.size > READY_BYTES:
-                unused, dropped = self.answers.popitem(last=False)
-                self.size -= dropped.size + len(unused)
-
-
-# The fast path: where an answer is ready, it is sent where the question is read. That takes 9 µs;
-# a parser, a worker, Bottle and SQLite take 300 (tests/bench_http.py). All else goes their way.
-PLAIN = re.compile(rb" HTTP/1\.1\r\n(?:[A-Za-z0-9-]+: [ -~]+\r\n)+\r\n")
-ODD = b"authorization content-length cookie expect range te trailer transfer-encoding upgrade"
-NOT_PLAIN = frozenset(ODD.split())
-# An answer that was made before in so few seconds, so that what it reads is in memory, is made
-# anew here too, if this turn has made none for so long: that costs less than the way to a worker
-# and back. Beside writers, p99 at 128 connections is 40 ms, else 185.
-NEAR = 0.003
-NEAR_TURN = 0.05
-# What tells who looks, and as what WSGI names it.
-SAID = b"user-agent x-forwarded-for x-real-ip forwarded sec-purpose purpose x-moz"
-TELLING = {n: f"HTTP_{n.decode().upper().replace('-', '_')}" for n in SAID.split()}
-
-
-class Visit:
-    """What the headers of a request say; those of one connection mostly say the same again. `form`
-    is what an answer depends on, b"" where it is none that all get alike."""
-
-    def __init__(self, block: bytes, peer: str) -> None:
-        lines = block[11:-4].split(b"\r\n") if PLAIN.fullmatch(block) else []
-        said = {name.lower(): value for name, _, value in (line.partition(b": ") for line in lines)}
-        self.block = b""
-        self.form = b""
-        self.known = said.get(b"if-none-match", b"")
-        self.who = peer.encode(), *(said.get(name, b"") for name in TELLING)
-        self.viewer: Viewer | None = None
-        stays = said.get(b"connection", b"").lower() in (b"", b"keep-alive")
-        alone = len(said) == len(lines) and said.keys().isdisjoint(NOT_PLAIN)
-        if stays and alone and b"host" in said:
-            zips = b"zip" * bool(ACCEPTS_GZIP.search(said.get(b"accept-encoding", b"").decode()))
-            self.block = block
-            self.form = b"\0".join((b"", said.get(b"origin", b""), zips))
-
-
-class Viewer:
-    """Who looks. That is asked once for all that say the same of themselves: it takes as long as
-    some answers. `spent`: the minute in which he had his share of views."""
-
-    def __init__(self, services: Services, who: tuple[bytes, ...]) -> None:
-        said = {name: value.decode() for name, value in zip(TELLING.values(), who[1:], strict=True)}
-        environ = {"REQUEST_METHOD": "GET", "REMOTE_ADDR": who[0].decode(), **said}
-        self.client = services.clients.of(environ)
-        self.person = is_real_view(environ)
-        self.spent = 0
-
-    def see(self, services: Services, name: PageName, now: int) -> None:
-        """A view of the page, as the ordinary way counts it."""
-        if self.person and self.spent != now // MINUTE:
-            self.spent = 0 if count_view(services, self.client, name, now) else now // MINUTE
-
-
-class Loop:
-    """waitress's loop, with epoll and the answers that are ready. Its own asks each connection at
-    each turn: six hundred that are silent took two thirds of what a busy one got. Here only those
-    are asked that a worker has, or whose reply is not sent yet: the `busy` ones."""
-
-    def __init__(self, server: Any, services: Services) -> None:
-        self.services = services
-        self.map = server._map
-        self.ready = Ready(services)
-        self.epoll = select.epoll()
-        self.busy = set(self.map.values())
-        self.viewers: dict[tuple[bytes, ...], Viewer] = {}
-        self.second = 0
-        self.near_until = 0.0
-        server.loop = self
-        server.channel_class = FastChannel
-        for other in self.busy:
-            other.requests = []
-            other.watched = 0
-
-    def turn(self, timeout: float) -> None:
-        for channel in [c for c in self.busy if c.watched or not c.requests]:
-            self.watch(channel)
-        events = self.epoll.poll(timeout, 256)
-        self.near_until = time.monotonic() + NEAR_TURN
-        crowd = len(self.map) + 100
-        if self.second != (second := int(self.services.world.now())):
-            self.second = second
-            self.busy.update(self.map.values())  # there may be some that waitress wants to close
-        for number, flags in events:
-            channel = self.map.get(number)
-            if flags != select.EPOLLIN or type(channel) is not FastChannel:
-                while channel:
-                    known = len(self.map)
-                    readwrite(channel, flags)
-                    if not channel.accepting or known == len(self.map):
-                        break
-                    # One guest at a turn would keep a crowd at the door; and whom nobody has
-                    # listened to seems silent, so that `sweep` could turn him out.
-                    events.append((next(reversed(self.map)), select.EPOLLIN))
-                    if len(self.map) >= crowd or not channel.readable():
-                        break
-                continue
-            try:
-                channel.handle_read()  # as `readwrite` does, in half its time
-            except Exception:
-                channel.handle_error()
-
-    def watch(self, channel: Any) -> None:
-        number = channel._fileno
-        watched = channel.watched
-        flags = select.EPOLLIN * bool(channel.readable())
-        flags |= select.EPOLLOUT * bool(channel.writable() and not channel.accepting)
-        if self.map.get(number) is channel and flags != watched:
-            if watched:  # one that is not asked would still tell that its peer is gone, for ever
-                self.epoll.unregister(number)
-            if flags:
-                self.epoll.register(number, flags)
-            channel.watched = flags
-        if number is None or (flags == select.EPOLLIN and not channel.accepting):
-            self.busy.discard(channel)
-
-    def viewer(self, visit: Visit) -> Viewer:
-        if visit.viewer is None:
-            visit.viewer = self.viewers.get(visit.who) or Viewer(self.services, visit.who)
-            self.viewers = {} if len(self.viewers) > 5000 else self.viewers
-            if sum(map(len, visit.who)) < 500:
-                self.viewers[visit.who] = visit.viewer
-        return visit.viewer
-
-
-class FastChannel(CalmChannel):
-    """Answers what it can where it reads. All else is the stock server's."""
-
-    visit = Visit(b"", "")
-    asked = b""
-    watched = 0
-    clock = staticmethod(World.now)  # waitress's, whatever ours says
-
-    def __init__(self, *given: Any, **how: Any) -> None:
-        super().__init__(*given, **how)
-        self.loop: Loop = self.server.loop
-        self.loop.busy.add(self)
-
-    def handle_read(self) -> None:
-        try:
-            data = self.socket.recv(self.adj.recv_bytes)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        self.last_activity = self.clock()
-        if not data:
-            self.handle_close()
-        elif not self.answered(data):
-            self.loop.busy.add(self)
-            self.received(data)
-            if self.near and self.requests:
-                self.service()
-            self.near = False
-
-    def answered(self, data: bytes) -> bool:
-        """Whether this was one plain question whose answer is ready."""
-        end = data.find(b"\r\n") - 9
-        visit = self.visit
-        loop = self.loop
-        self.asked = b""
-        if visit.block != data[end:]:
-            visit = self.visit = Visit(data[end:], self.addr[0])
-        closes = self.will_close or self.close_when_flushed
-        if not visit.form or self.request or closes or not data.startswith(b"GET /"):
+        if self.is_near and self.requests:
+            began = time.monotonic()
+            self.service()
+            self.server.near_seconds += time.monotonic() - began
+        return received
+
+    def send_cached(self, data: bytes) -> bool:
+        """False if this is not one plain GET whose response is cached."""
+        cache = self.server.response_cache
+        start = data.find(b"\r\n") - len(b" HTTP/1.1")
+        if start < 5 or not data.startswith(b"GET /") or len(data) - start > 2048:
             return False
-        question = loop.ready.questions.spelt(data[4:end]) + visit.form
-        answer = loop.ready.find(question, loop.second)
-        if not answer and visit.known:
-            answer = loop.ready.find(question + b"\0" + visit.known, loop.second)
-        if answer is None:
-            self.asked = question
-            old = loop.ready.answers.get(question)
-            in_time = time.monotonic() < loop.near_until
-            self.near = in_time and old is not None and old.cost < NEAR
+        headers = cache.read_headers(data[start:], self.addr[0])
+        if headers is None:
             return False
-        if answer.viewed:
-            loop.viewer(visit).see(loop.services, answer.viewed, loop.second)
-        data = answer.to(visit.known) if visit.known else answer.data
-        if (sent := self.send(data)) < len(data) and self.connected:
-            with self.outbuf_lock:
-                self.outbufs[-1].append(data[sent:])
-                self.total_outbufs_len += len(data) - sent
-            loop.busy.add(self)
+        variant, client = headers
+        key = data[4:start] + b"\n" + variant
+        entry = cache.find(key)
+        if entry is None:
+            self.cache_key = key
+            self.is_near = key in cache.entries and self.server.near_seconds < NEAR_SECONDS
+            return False
+        if entry.viewed and client:
+            count_view(cache.services, client, entry.viewed, int(cache.services.world.now()))
+        sent = self.send(entry.response)
+        if sent < len(entry.response) and self.connected:
+            self.write_soon(entry.response[sent:])
         return True
 
-    def keep(self, data: bytes, cacheable: Cacheable | None) -> None:
-        if cacheable and self.asked:
-            known = b"" if data.startswith(b"HTTP/1.1 200 ") else b"\0" + self.visit.known
-            self.loop.ready.keep(self.asked + known, Answer(data, cacheable, self.loop.second))
+    def writable(self) -> bool:
+        """While a worker thread answers, it also sends. A loop that tried the same would spin, and
+        keep the interpreter's lock from the worker: with 128 connections, all stood still."""
+        return bool(self.will_close if self.requests else super().writable())
 
 
-class Worker(threading.Thread):
-    """Does its work again and again; the work says how many seconds to rest."""
+class FairQueue(deque[Any]):
+    """Requests that wait for threads: a client's second one comes after the first of any other."""
 
-    def __init__(self, name: str, work: Callable[[], float], wake: threading.Event) -> None:
-        super().__init__(name=name, daemon=True)
-        self.work = work
-        self.wake = wake
-        self.stopping = False
-
-    def run(self) -> None:
-        while not self.stopping:
-            try:
-                pause = self.work()
-            except Exception as error:
-                if not self.stopping and not isinstance(error, Unavailable):  # the store said so
-                    log.exception("the %s failed, and goes on", self.name)
-                pause = 5
-            self.wake.wait(pause)
-            self.wake.clear()
-
-    def stop(self) -> None:
-        self.stopping = True
-        self.wake.set()
-        self.join(2)
+    def append(self, channel: Any) -> None:
+        headers = channel.requests[0].headers
+        environ = {f"HTTP_{name}": value for name, value in headers.items()}
+        clients = channel.server.application.services.clients
+        channel.client = clients.of({**environ, "REMOTE_ADDR": channel.addr[0]}).network
+        channel.turn = sum(other.client == channel.client for other in self)
+        self.insert(sum(other.turn <= channel.turn for other in self), channel)
 
 
-class InFlight:
-    """The app, which knows whether it works on a request: a stock waitress does not tell."""
-
-    def __init__(self, app: App) -> None:
-        self.app = app
-        self.services = app.services
-        self.lock = threading.Lock()
-        self.begun = 0
-        self.ended = 0
-        self.at_rest = False  # nothing is in flight, and the server may be stopped
-
-    def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        with self.lock:
-            self.begun += 1
-        try:
-            return self.app(environ, start_response)
-        finally:
-            with self.lock:
-                self.ended += 1
-
-    def rest(self, seconds: float = 10) -> None:
-        """Waits until no request has come for a while, so that the last replies are sent too."""
-        ends_at = time.monotonic() + seconds
-        quiet_turns = 0
-        while quiet_turns < 10 and time.monotonic() < ends_at:
-            begun = self.begun
-            threading.Event().wait(0.03)
-            quiet_turns = quiet_turns + 1 if begun == self.begun == self.ended else 0
-        self.at_rest = True
+def accept_waiting(server: Any) -> None:
+    """waitress accepts one connection a turn. A crowd would keep others waiting at the door."""
+    before = -1
+    while before < len(server._map) < server.adj.connection_limit:
+        before = len(server._map)
+        type(server).handle_accept(server)
 
 
 def sweep(server: Any, now: float) -> None:
-    """Close the connections whose request or reply comes to no end, and make room for others:
-    waitress only sees silence, and closes what it can write to; a peer that drips, or that never
-    reads, would stay."""
-    resting = [channel for channel in server.active_channels.values() if not channel.requests]
-    for channel in resting:
-        held = channel.outbufs[0] if channel.total_outbufs_len else channel.request
-        if held is not channel.held or held is None:
-            channel.held = held
+    """Closes connections whose request or response does not end, and makes room for others.
+    waitress only sees silence: a client that drips, or never reads, would stay."""
+    channels = []
+    for channel in server.active_channels.values():
+        # A download, which is in a file, may take its time.
+        if channel.requests or isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):
+            continue
+        channels.append(channel)
+        unfinished = channel.outbufs[0] if channel.total_outbufs_len else channel.request
+        if unfinished is not channel.unfinished:
+            channel.unfinished = unfinished
             channel.since = now
-    newest = max((channel.last_activity for channel in resting), default=0)
-    # A drip is no sign of life. waitress's clock is another, so that only its differences count.
-    resting.sort(key=lambda c: c.last_activity - newest if c.held is None else c.since - now)
-    crowd = crowding(server)
-    # What is left of a download is in a file, and takes its time.
-    resting = [c for c in resting if not any(isinstance(b, FileBuffer) for b in c.outbufs)]
-    untaken = sum(channel.total_outbufs_len for channel in resting) - UNTAKEN
-    for channel in resting:
-        waits = channel.total_outbufs_len
-        late = now - channel.since > (REPLY_TIME if waits else REQUEST_TIME)
-        if late or crowd > 0 or (waits and untaken > 0):
-            crowd = crowd - 1
-            untaken = untaken - waits
+    channels.sort(key=lambda c: c.since if c.unfinished else c.last_activity)  # drips do not count
+    excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
+    excess_bytes = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
+    for channel in channels:
+        unread = channel.total_outbufs_len
+        seconds = RESPONSE_SECONDS if unread else REQUEST_SECONDS
+        is_late = channel.unfinished and now - channel.since > seconds
+        if is_late or excess > 0 or (unread and excess_bytes > 0):
+            excess -= 1
+            excess_bytes -= unread
             channel.handle_close()
 
 
-def spare_descriptors() -> int:
-    """How many files and sockets the process may open, after asking for enough of them."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return 2 * CONNECTIONS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 4 * CONNECTIONS if hard == resource.RLIM_INFINITY else min(hard, 4 * CONNECTIONS)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
 def refuse_if_taken(path: str) -> None:
-    """waitress replaces a socket file, also one where another program listens: that would serve
-    nobody any more, without an error. A file that nobody listens to is left for waitress."""
-    with socket.socket(socket.AF_UNIX) as other:
-        other.settimeout(1)
-        try:
-            other.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            return
-    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    """waitress replaces a socket file, also one where another program listens."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1)
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            probe.connect(path)
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
-def adjustments() -> Json:
-    """Of any waitress."""
-    return {
-        # The rest is for the database, three files a thread, and for replies on the disk.
-        "connection_limit": max(64, min(CONNECTIONS, spare_descriptors() - 400)),
-        "channel_timeout": 30,
-        "cleanup_interval": 5,
-        "asyncore_use_poll": True,
-        "channel_request_lookahead": 0,  # CVE-2024-49768
-        "outbuf_high_watermark": 1 << 40,  # more than a pipeline's replies: no one waits
-        "max_request_header_size": 16 * 1024,
-        "max_request_body_size": 2 * BODY_LIMIT,
-        "clear_untrusted_proxy_headers": False,  # `Clients` reads them
-        "ident": None,
-    }
+WAITRESS_SETTINGS: Json = {
+    "threads": 12,
+    "asyncore_use_poll": True,
+    "channel_request_lookahead": 0,  # CVE-2024-49768
+    "outbuf_high_watermark": 1 << 40,  # more than a pipeline's responses: no thread waits
+    "max_request_header_size": 16 * 1024,
+    "max_request_body_size": 2 * BODY_LIMIT,
+    "clear_untrusted_proxy_headers": False,  # `Clients` reads them
+    "ident": None,
+}
 
 
-def make_server(app: App) -> Any:
-    """waitress with what this part makes of its inside."""
-    server = waitress_server(app, app.services.config, _dispatcher=Workers(app.services.clients))
-    server.channel_class = CalmChannel
-    return server
-
-
-def make_stock_server(app: App, strange: set[str]) -> Any:
-    """waitress as it is, by what it documents: without ready answers, and a little slower."""
-    server = waitress_server(InFlight(app), app.services.config, threads=16)
-    if not strange & PARSING:
-        server.channel_class = StockChannel
-    return server
-
-
-def waitress_server(app: Callable[..., Iterable[bytes]], config: Config, **how: Any) -> Any:
+def make_server(app: App, *, fast: bool) -> Any:
+    """A server that listens. If it is not `fast`, it is waitress with documented settings alone."""
+    config = app.services.config
     listen = config.server_listen
-    common = adjustments() | how
+    files = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 4 * CONNECTIONS
+    # The rest is for the database, three a thread, and for responses on the disk.
+    limit = max(64, min(CONNECTIONS, files - 400))
+    settings = {**WAITRESS_SETTINGS, "connection_limit": limit}
     try:
         if listen.startswith("unix:"):
-            refuse_if_taken(listen.removeprefix("unix:"))
-            where = {"unix_socket": listen.removeprefix("unix:"), "unix_socket_perms": "660"}
-            server = waitress.create_server(app, **where, **common)
+            path = listen.removeprefix("unix:")
+            refuse_if_taken(path)
+            settings |= {"unix_socket": path, "unix_socket_perms": "660"}
         else:
             host, _, port = listen.rpartition(":")
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             bound = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
-            server = waitress.create_server(app, sockets=[bound], **common)
+            settings |= {"sockets": [bound]}
+        server = waitress.create_server(app, **settings)
     except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else error
-        raise OperatorError(
-            f"can't listen on {listen} ({reason}): change [server] listen"
-        ) from None
+        cause = os.strerror(error.errno) if error.errno else error
+        raise OperatorError(f"can't listen on {listen} ({cause}): change [server] listen") from None
+    if fast:
+        server.channel_class = FastChannel
+        server.response_cache = ResponseCache(app.services, server.adj)
+        dispatcher = server.task_dispatcher
+        dispatcher.queue = FairQueue()
+        server.handle_accept = functools.partial(accept_waiting, server)
+        server.add_task = lambda channel: channel.is_near or dispatcher.add_task(channel)
     return server
+
+
+def serve_until_stopped(app: App, server: Any, greeting: Callable[[], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C. Then requests in flight are answered."""
+    is_fast = server.channel_class is FastChannel
+    stopping = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        if not is_fast:
+            raise SystemExit  # waitress's loop ends by it
+        server.pull_trigger()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    with contextlib.suppress(SystemExit):
+        greeting()
+        with regular_work(app, stopping):
+            run(server, stopping) if is_fast else server.run()
+
+
+def run(server: Any, stopping: threading.Event) -> None:
+    sys.setswitchinterval(0.0005)  # in which a worker thread gives way to the loop
+    world = server.application.services.world
+    swept_at = 0.0
+    while not stopping.is_set():
+        turn(server, 1)
+        now = world.now()
+        if len(server._map) >= server.adj.connection_limit or not 0 <= now - swept_at < 1:
+            swept_at = now
+            sweep(server, now)
+    drain(server)
+
+
+def turn(server: Any, seconds: float) -> None:
+    server.near_seconds = 0
+    server.asyncore.loop(timeout=seconds, count=1, map=server._map, use_poll=True)
+
+
+def drain(server: Any, seconds: float = 10) -> None:
+    """Takes no new connections, answers what was sent, then closes."""
+    turn(server, 0)  # connections that wait are let in first
+    server.del_channel(server._map)
+    server.socket.close()
+    ends_at = time.monotonic() + seconds
+    quiet_turns = 0
+    # When a worker has just answered, its connection can hold one more request, not read yet.
+    while quiet_turns < 3 and time.monotonic() < ends_at:
+        turn(server, 0.02)
+        channels = server.active_channels.values()
+        is_busy = any(channel.requests or channel.total_outbufs_len for channel in channels)
+        quiet_turns = 0 if is_busy else quiet_turns + 1
+    server.task_dispatcher.shutdown(timeout=1)
+
+
+# -- Commands -----------------------------------------------------------------
 
 
 def greet(app: App, server: Any) -> None:
@@ -10792,108 +10406,21 @@ def greet(app: App, server: Any) -> None:
     print("\n  ".join(lines), flush=True)
 
 
-def turns_of(server: Any, services: Services) -> Callable[[float], None]:
-    """What waits for the peers so many seconds, and serves those that come."""
-    if services.config.server_fast and hasattr(select, "epoll"):  # of Linux
-        return Loop(server, services).turn
-    return functools.partial(server.asyncore.loop, count=1, map=server._map, use_poll=True)
-
-
-def serve_until_stopped(app: App, server: Any) -> None:
-    """Runs until SIGTERM or Ctrl-C; then answers what is in flight."""
-    stock = isinstance(server.application, InFlight)
-    stopping = threading.Event()
-
-    # Not by an exception: it could end the I/O thread in the middle of a request it reads.
-    def stop(number: int, frame: FrameType | None) -> None:
-        stopping.set()
-        if not stock:
-            server.pull_trigger()
-        elif server.application.at_rest:
-            raise SystemExit
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    workers = [
-        Worker("postman", app.deliver, app.services.mail_added),
-        Worker("ticker", app.tick, threading.Event()),
-        Worker("keeper", app.back_up_if_due, threading.Event()),
-    ]
-    greet(app, server)  # before an email is printed into it
-    for worker in workers:
-        worker.start()
-    run = run_stock if stock else run_and_drain
-    run(server, app.services, stopping)
-    app.stopping = True
-    for worker in workers:
-        worker.stop()
-
-
-def run_and_drain(server: Any, services: Services, stopping: threading.Event) -> None:
-    sys.setswitchinterval(0.0005)  # a worker gives way to the loop, else after 5 ms
-    turn = turns_of(server, services)
-    swept = 0.0
-    while not stopping.is_set():
-        turn(1)
-        full = len(server._map) >= server.adj.connection_limit
-        if full or time.monotonic() - swept >= 1:
-            swept = time.monotonic()
-            sweep(server, swept)
-    drain(server)
-
-
-def run_stock(server: Any, services: Services, stopping: threading.Event) -> None:
-    """waitress's own loop. An exception in the main thread ends it, at the second signal, which we
-    send to ourselves when nothing is in flight."""
-
-    def end() -> None:
-        stopping.wait()
-        server.application.rest()
-        signal.raise_signal(signal.SIGTERM)
-
-    threading.Thread(target=end, daemon=True).start()
-    server.run()
-
-
-def drain(server: Any, seconds: float = 10) -> None:
-    """Take no new connections, answer what was asked, then close."""
-    # Those who have knocked already are let in first.
-    server.asyncore.loop(timeout=0, count=256, map=server._map, use_poll=True)
-    server.del_channel(server._map)
-    server.socket.close()
-    ends_at = time.monotonic() + seconds
-    quiet = 0
-    # A worker may have just answered: its connection can hold one more request, not read yet.
-    while quiet < 3 and time.monotonic() < ends_at:
-        server.asyncore.loop(timeout=0.02, count=1, map=server._map, use_poll=True)
-        channels = list(server.active_channels.values())
-        quiet = 0 if any(c.requests or c.total_outbufs_len for c in channels) else quiet + 1
-    for channel in list(server.active_channels.values()):
-        channel.handle_close()
-    server.task_dispatcher.shutdown(timeout=1)
-
-
-# -- Commands -----------------------------------------------------------------
-
-
 def serve(config: Config, arguments: argparse.Namespace) -> int:
-    strange = strange_files()
-    if strange and config.server_fast:
+    if config.server_fast and not is_waitress_known():
         log.warning(
-            "waitress is another inside (%s) than the one that commentd was written for: it serves "
-            "as with [server] fast = no, until there is a commentd that knows it",
-            ", ".join(sorted(strange)),
+            "this waitress is not the version that commentd was written for: it serves as with "
+            "[server] fast = no, until there is a commentd that knows it"
         )
-    fast = config.server_fast and not strange
     with contextlib.closing(make_app(config)) as app:
-        server = make_server(app) if fast else make_stock_server(app, strange)
+        server = make_server(app, fast=config.server_fast and is_waitress_known())
         now = app.services.world.now()
         clock = check_clock(app.services.store.figures(int(now)), now)
         for finding in (*check_settings(config), *check_files(config), *clock):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
         gc.freeze()  # what was loaded stays: looking through it for garbage stops all for 10 ms
-        serve_until_stopped(app, server)
+        serve_until_stopped(app, server, functools.partial(greet, app, server))
     log.info("stopped; every acknowledged write is saved")
     return 0
 

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from inside import add_account, now, sql, token_of
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from serving import turned
 from webtest import TestApp
 
-from commentd import App, Config, make_app, make_server
+from commentd import App, Config, make_app
 
 # The headless shell is the same browser without a window: a third of the CPU.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
@@ -82,7 +83,7 @@ def blog(pages: Pages) -> Iterator[str]:
 @contextmanager
 def service(app: App) -> Iterator[str]:
     """The URL of the app behind waitress, in this process; it listens on `127.0.0.1:0`."""
-    server = make_server(app)
+    server, _ = turned(app, fast=False)
     server.adj.asyncore_loop_timeout = 0.05  # how long its end may take, in seconds
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

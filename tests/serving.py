@@ -10,29 +10,23 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 from conftest import Outside
 
 import commentd
-from commentd import App, World, drain, make_app, make_server, turns_of
+from commentd import App, World, drain, make_app, make_server
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
 # How many connections there may be, requests on one, and seconds for a request and for a response.
 CONNECTIONS, PIPELINE = commentd.CONNECTIONS, commentd.PIPELINE
-REQUEST_TIME, REPLY_TIME = commentd.REQUEST_TIME, commentd.REPLY_TIME
-LIMITS = {
-    "connections": "CROWD",
-    "waiting": "MOST_WAITING",
-    "untaken": "UNTAKEN",
-    "cached": "READY_BYTES",
-}
+REQUEST_TIME, REPLY_TIME = commentd.REQUEST_SECONDS, commentd.RESPONSE_SECONDS
+LIMITS = {"untaken": "UNREAD_BYTES", "cached": "CACHE_BYTES"}
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
-IMPATIENT = PROGRAM.format("commentd.REQUEST_TIME = commentd.REPLY_TIME = 1")
+IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1")
 ONE_THREAD = PROGRAM.format(
     "create = waitress.create_server\n"
     "waitress.create_server = lambda app, **how: create(app, **{**how, 'threads': 1})"
@@ -54,18 +48,23 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
         patch.setattr(commentd, LIMITS[name], value)
 
 
-def turned(app: App, *, fast: bool, serves: Any = None) -> tuple[Any, Turn]:
-    """A server that does nothing until it is turned; `serves` responds in place of the app."""
-    server = make_server(app)
+def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
+    """A server that does nothing until it is turned; `serves` responds in place of the app. If it
+    is not `fast`, it finds nothing in its cache."""
+    server = make_server(app, fast=True)
+    server.near_seconds = 0
+    if not fast:
+        server.response_cache.find = lambda key: None
     if serves:
         serves.services = app.services
         server.application = serves
-    config = replace(app.services.config, server_fast=fast)
-    return server, turns_of(server, replace(app.services, config=config))
+    return server, functools.partial(commentd.turn, server)
 
 
 def stop(server: Any) -> None:
     drain(server, 1)
+    for channel in [*server.active_channels.values()]:
+        channel.handle_close()
     server.trigger.close()
 
 
@@ -74,8 +73,8 @@ def instead_of_serving(
 ) -> None:
     """`commentd` starts its service, lets it be used, and ends."""
 
-    def serve(app: App, server: Any) -> None:
-        commentd.greet(app, server)
+    def serve(app: App, server: Any, greeting: Callable[[], None]) -> None:
+        greeting()
         try:
             use(app)
         finally:
@@ -107,6 +106,7 @@ class Ground:
     def __init__(self, server: Any, turn: Turn, outside: Outside) -> None:
         self.server, self.turn, self.outside = server, turn, outside
         self.peers: list[socket.socket] = []
+        self.made_at = time.time()
 
     def until(self, ready: Callable[[], Any]) -> Any:
         def turned() -> Any:
@@ -146,9 +146,11 @@ class Ground:
         """The peer reads all that is there for it."""
         self.until(lambda: not gone(peer) and not self.untaken(peer))
 
-    def sweep(self, now: float) -> list[bool]:
-        """Who is still there, after what the server does each second."""
-        commentd.sweep(self.server, now)
+    def sweep(self, now: float, most: int = CONNECTIONS) -> list[bool]:
+        """Who is still there, after what the server does each second: now, in seconds."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.server.adj, "connection_limit", -(-most * 10 // 9))
+            commentd.sweep(self.server, self.made_at + now)
         names = {channel.addr for channel in self.server.active_channels.values()}
         return [peer.getsockname() in names for peer in self.peers]
 
@@ -166,10 +168,10 @@ class Ground:
 
 
 class Queue(Ground):
-    """A server with one thread that reads and one that writes. It notes by their User-Agent whom it
+    """A server with one thread. It notes by their User-Agent whom it
     begins to work for, and goes on when the gate is open."""
 
-    def __init__(self, app: App, outside: Outside, *, fast: bool) -> None:
+    def __init__(self, app: App, outside: Outside) -> None:
         self.gate, self.served = threading.Event(), list[str]()
 
         def application(environ: Any, start: Any) -> Any:
@@ -177,10 +179,10 @@ class Queue(Ground):
             self.gate.wait()
             return app(environ, start)
 
-        super().__init__(*turned(app, fast=fast, serves=application), outside)
-        for pool in (self.server.task_dispatcher, self.server.task_dispatcher.readers):
-            pool.set_thread_count(1)
-            until(lambda pool=pool: len(pool.threads) == 1)
+        super().__init__(*turned(app, serves=application), outside)
+        pool = self.server.task_dispatcher
+        pool.set_thread_count(1)
+        until(lambda: len(pool.threads) == 1)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
         """Sends a request, and waits until the server has read it."""
@@ -256,8 +258,8 @@ class Front:
     @property
     def cached(self) -> bytes:
         """All that the response cache keeps."""
-        entries = [*self.server.loop.ready.answers.items()]
-        return b"".join(question + entry.data for question, entry in entries)
+        entries = [*self.server.response_cache.entries.items()]
+        return b"".join(key + entry.response for key, entry in entries)
 
     def connect(self, room: int = 0) -> socket.socket:
         """A connection, with little room for what is not read."""

@@ -80,12 +80,12 @@ def with_comments(path: str | Path, size: int) -> None:
 # The deadlines, by a clock of our own
 
 
-@pytest.fixture(params=LOOPS)
-def ground(config: Config, outside: Outside, request: pytest.FixtureRequest) -> Iterator[Ground]:
+@pytest.fixture
+def ground(config: Config, outside: Outside) -> Iterator[Ground]:
     how = replace(config, server_listen="127.0.0.1:0")
     with closing(make_app(how, outside.world, rounds=1)) as app:
         with_comments(database_path(app), 40_000)
-        with closing(Ground(*turned(app, fast=request.param == "fast"), outside)) as ground:
+        with closing(Ground(*turned(app), outside)) as ground:
             yield ground
 
 
@@ -94,7 +94,6 @@ PARTS = {
     "request line": b"GET /comm",
     "headers": b"GET /health HTTP/1.1\r\nHost: x\r\nX: ",
     "body": HEAD,
-    "body it was asked for": HEAD[:-2] + b"Expect: 100-continue\r\n\r\n",
     "a second request": HEALTH + b"GET /comm",
 }
 
@@ -119,9 +118,9 @@ def test_a_connection_that_rests_is_left_alone_by_all_but_silence(ground: Ground
     for peer in (new, used):
         ground.say(peer, HEALTH)
         assert not gone(peer)
-    ground.look_for_silence(time.time() + 29)
+    ground.look_for_silence(time.time() + 119)
     assert not gone(new)
-    ground.look_for_silence(time.time() + 31)
+    ground.look_for_silence(time.time() + 121)
     ground.until(lambda: gone(new) and gone(used))
 
 
@@ -153,41 +152,32 @@ def test_of_too_much_that_nobody_takes_the_oldest_is_dropped(
     assert ground.sweep(1000) == [True, False, False, True]
 
 
-def test_of_too_many_those_silent_longest_make_room(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_too_many_those_silent_longest_make_room(ground: Ground) -> None:
     """A drip is no sign of life, else those who drip would throw out slow but honest readers."""
-    limit(monkeypatch, connections=4)
     for _ in range(6):
         ground.come()
     ground.say(ground.peers[0], HEALTH)
-    assert ground.sweep(1000) == [True, False, False, True, True, True]
+    assert ground.sweep(1000, most=4) == [True, False, False, True, True, True]
     for peer in ground.peers[:1] + ground.peers[3:]:
         ground.say(peer, b"GET /comm")
-    ground.sweep(1000)
-    newcomer = ground.come()
-    assert ground.sweep(1001).count(True) == 4
-    limit(monkeypatch, connections=9)
-    ground.say(newcomer, b"GET /comm")
-    ground.sweep(1005)
+    ground.sweep(1000, most=4)
+    ground.come(b"GET /comm")
+    assert ground.sweep(1005, most=4).count(True) == 4
     dripping = [peer for peer in ground.peers[:-1] if not gone(peer)]
     for peer in dripping:
         ground.say(peer, b"e")
     ground.come(b"GET /comm")
-    limit(monkeypatch, connections=2)
-    assert ground.sweep(1006)[-2:] == [True, True]
+    assert ground.sweep(1006, most=2)[-2:] == [True, True]
 
 
 # What could be read as two requests
 
 
-@pytest.fixture(scope="module", params=LOOPS)
-def quiet(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Service]:
-    """A service for all tests that leave it as it was, by each loop."""
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for all tests that leave it as it was."""
     with services(tmp_path_factory.mktemp("peers")) as start:
-        yield start(server=LOOPS[request.param])
+        yield start()
 
 
 def head(*lines: bytes, first: bytes = b"POST /page/like HTTP/1.1") -> bytes:
@@ -199,7 +189,7 @@ def get(*headers: bytes, first: bytes = b"GET /health HTTP/1.1") -> bytes:
 
 
 TE, CL = b"Transfer-Encoding: chunked", b"Content-Length: %d" % len(LIKE)
-SIZE, ASK = b"%x" % len(LIKE), b"Expect: 100-continue"
+ASK = b"Expect: 100-continue"
 ABSOLUTE = b"GET http://other.example/health HTTP/1.1"
 AMBIGUOUS = [
     # Which length?
@@ -219,22 +209,13 @@ AMBIGUOUS = [
     b"GET /health HTTP/1.1\r\n Host: x\r\nHost: x\r\n\r\n",
     b"GET /health HTTP/1.1\nHost: x\r\n\r\n",
     *(get(odd) for odd in (b"X: a\nY: b", b"X: a\rY: b", b"X: \0", b"X\0: a", b"\xff: a", b": a")),
-    head(ASK, b"Host: x") + b"\r\n\r\n",
     # Which target, which protocol?
     *(get(first=odd) for odd in (b"GET  /health HTTP/1.1", b"GET\t/health\tHTTP/1.1")),
     *(get(first=odd) for odd in (b"GET /health HTTP/1.1\x0b", b"get /health HTTP/1.1")),
     *(get(first=odd) for odd in (b"GET /health http/1.1", b"GET HTTP/1.1")),
     *(get(first=odd) for odd in (b"GET http://[x/health HTTP/1.1", b"GET /hea\0lth HTTP/1.1")),
-    *(get(first=b"GET /hea\xfflth HTTP/1.1"), b"\r\n\r\n", b"GET /health\r\n\r\n"),
+    *(get(first=b"GET /hea\xfflth HTTP/1.1"), b"GET /health\r\n\r\n"),
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-]
-BAD_CHUNKS = [
-    *(odd + CHUNKS for odd in (b"-", b"+", b"0x", b"\r\n")),
-    *(SIZE + odd + LIKE + b"\r\n0\r\n\r\n" for odd in (b" \r\n", b"\n\r\n", b";a=b\n\r\n")),
-    SIZE + b";a=\x01\r\n" + LIKE + b"\r\n0\r\n\r\n",
-    CHUNKS[:-5] + b"0\n\r\n\r\n",
-    SIZE + b"\r\n" + LIKE + b"x\r\n0\r\n\r\n",
-    *(CHUNKS[:-2] + odd + b"\r\n\r\n" for odd in (b"no colon\n\0", b"X: y", b"Content-Length: 99")),
 ]
 
 
@@ -254,9 +235,9 @@ def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
 
 def test_what_two_could_read_in_two_ways_is_refused_once(quiet: Service) -> None:
     said = quiet.said
-    for raw in [*AMBIGUOUS, *(head(TE) + body for body in BAD_CHUNKS)]:
+    for raw in AMBIGUOUS:
         received, statuses = answers(quiet, raw + HEALTH)
-        assert statuses in ([400, 0], [411, 0] if b"chunked" in raw else []), (raw, received)
+        assert statuses in ([400, 0], [411, 0] if b"Transfer-Encoding" in raw else []), raw
         assert b'"code"' in received, raw
         assert b"\r\nConnection: close\r\n" in received, raw
     assert quiet.said == said, "a stranger writes the log"
@@ -264,6 +245,7 @@ def test_what_two_could_read_in_two_ways_is_refused_once(quiet: Service) -> None
 
 PLAIN = [
     b"\r\n" + HEALTH,
+    b"\r\n\r\n" + HEALTH,
     get(first=ABSOLUTE),
     *(get(word) for word in (b"X: \xff", b"X:", ASK)),
     b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
@@ -400,7 +382,7 @@ def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> Non
 def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start, loop: str) -> None:
     service = start(program=ONE_THREAD, server=LOOPS[loop])
     with_comments(service.path, 25_000)
-    # More than there are threads that read. Each health comes between two requests of a pipeline.
+    # More than there are threads. Each health comes between two requests of a pipeline.
     for _ in range(5):
         unwilling(service)
     for _ in range(PIPELINE):
@@ -446,14 +428,6 @@ def test_where_descriptors_are_few_a_newcomer_is_served(start: Start, most: int)
     service.end()  # by a stop it would wait for those who do not read
 
 
-@pytest.mark.usefixtures("many")
-def test_as_many_descriptors_are_asked_for_as_may_be_had(start: Start) -> None:
-    service = start(program=LIMITED.format(256, 4000))
-    crowd = [service.sent(HEALTH) for _ in range(600)]
-    assert {answer_on(peer).status for peer in crowd} == {200}
-    assert not any(map(gone, crowd))
-
-
 # All of them at once, by chance
 
 ASKING = head(ASK, CL)
@@ -489,7 +463,7 @@ def hostile(service: Service, chance: Random) -> Peer:
         [
             *([], in_bites(chance.choice([LIST, LIKED, hello()])), [LONGER], [SHORTER], [ASKING]),
             *([LIST * 4], [LIKED + LIST[:9]], [HEALTH] * 40, in_bites(LIST * 9, 9)),
-            *([head(TE)] + [b"1\r\nx\r\n"] * 99, [head(TE), b"ffff\r\n"]),
+            [head(TE)] + [b"1\r\nx\r\n"] * 99,
             *([ASKING, *in_bites(LIKE * 2)], [chance.choice(AMBIGUOUS) + HEALTH]),
         ]
     )

@@ -320,6 +320,12 @@ def test_a_connection_serves_many_requests(front: Front) -> None:
             assert answer_on(line, method).status == status
 
 
+def test_a_body_in_chunks_arrives_whole_if_the_proxy_reads_it_first(front: Front) -> None:
+    body = chunked(json.dumps(COMMENT).encode())
+    answer = front.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
+    assert answer.status == (411 if front.prefix else 200)  # Caddy, which is at a prefix, does not
+
+
 # One request, one answer
 
 SEEN = json.dumps({**COMMENT, "content": "seen"}).encode()

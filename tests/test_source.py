@@ -194,6 +194,10 @@ def test_functions_are_short() -> None:
 # State
 
 
+def test_serving_is_no_longer_than_a_person_can_keep_in_mind() -> None:
+    assert PARTS["Serving"].count("\n") <= 350
+
+
 def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
     names = {name for node in TREE.body for name in defined(node)}
     mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
