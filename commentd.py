@@ -210,21 +210,18 @@ class CaptchaDown(Unavailable):
 
 
 def strict_json(body: bytes) -> Json:
-    """The JSON object in a body. `BadRequest` for what parsers read in different ways (a name
+    """The JSON object in a body. `ValueError` for what parsers read in different ways (a name
     twice, NaN, lone surrogates) and for what is too deep or too long to be a request of ours."""
-    try:
-        text = body.decode("utf-8")
-        # Without strings and spaces. Nobody sends more than a hundred ids.
-        structure = "".join(re.sub(r'(?s)"(?:[^"\\]|\\.)*+"?', "", text).split())
-        if len(structure) > 8192 or nesting(structure) > 16:
-            raise ValueError
-        value = json.loads(text, object_pairs_hook=unique_names)
-        # Python reads NaN and lone surrogates, but they cannot be written again.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (ValueError, OverflowError):
-        raise BadRequest("请求内容不是有效的 JSON", "json_invalid") from None
+    text = body.decode("utf-8")
+    # Without strings and spaces. Nobody sends more than a hundred ids.
+    structure = "".join(re.sub(r'(?s)"(?:[^"\\]|\\.)*+"?', "", text).split())
+    if len(structure) > 8192 or nesting(structure) > 16:
+        raise ValueError
+    value = json.loads(text, object_pairs_hook=unique_names)
+    # Python reads NaN and lone surrogates, but they cannot be written again.
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
     if not isinstance(value, dict):
-        raise BadRequest("请求内容必须是 JSON 对象", "json_invalid")
+        raise ValueError
     return value
 
 
@@ -243,14 +240,10 @@ def unique_names(pairs: list[tuple[str, Any]]) -> Json:
 
 
 def parse_query(query_string: str) -> dict[str, list[str]]:
-    """The parameters of a URL; `query_string` has one character per byte, as WSGI gives it."""
-    try:
-        text = query_string.encode("latin-1").decode("utf-8")
-        return urllib.parse.parse_qs(
-            text, keep_blank_values=True, errors="strict", max_num_fields=256
-        )
-    except ValueError:
-        raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+    """The parameters of a URL; `query_string` has one character per byte, as WSGI gives it.
+    `ValueError` for more than 256, and for what is not UTF-8."""
+    text = query_string.encode("latin-1").decode("utf-8")
+    return urllib.parse.parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=256)
 
 
 def attributes(row: object, names: str) -> Json:
@@ -1080,6 +1073,19 @@ class Config:
         url = self.site_origins[0] if self.site_origins else self.server_public_url
         return self.site_name or urllib.parse.urlsplit(url).netloc or "commentd"
 
+    @property
+    def mail_server(self) -> Json:
+        """The named parameters of `send_email`."""
+        usual_port = {"starttls": 587, "tls": 465, "none": 25}[self.mail_security]
+        return {
+            "host": self.mail_host,
+            "port": self.mail_port or usual_port,
+            "security": self.mail_security,
+            "user": self.mail_user,
+            "password": self.mail_password,
+            "sender": split_mailbox(self.mail_sender or self.mail_user)[1],
+        }
+
 
 SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
 
@@ -1095,7 +1101,7 @@ class Entry:
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The settings of the file and the environment. `SettingsError` lists all that is wrong."""
+    """The settings of the file and the environment. `ValueError` lists all that is wrong."""
     errors: list[str] = []
     values: Json = {}
     written = [*file_entries(path, errors)]
@@ -1114,7 +1120,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     config = Config(**values)
     errors += contradictions(config)
     if errors:
-        raise SettingsError("\n".join(errors))
+        raise ValueError("\n".join(errors))
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
     located: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
@@ -1553,9 +1559,9 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
-        raise SchemaError(f"{path} can't be opened: {one_line(str(error))}") from None
+        raise SchemaError(f"{path} can't be opened: {str(error)!r}") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in a damaged schema
-        reason = f"{path} is damaged, or of another program ({one_line(str(error))})"
+        reason = f"{path} is damaged, or of another program ({str(error)!r})"
         raise SchemaError(f"{reason}: restore a backup, or name another") from None
 
 
@@ -1887,6 +1893,11 @@ class Account:
     version: int
     created_at: int
     blocked: int
+
+    @property
+    def claims(self) -> Json:
+        """The fields that a token holds."""
+        return {"id": self.id, "email": self.email, "role": self.role, "ver": self.version}
 
 
 @dataclass(frozen=True)
@@ -3853,40 +3864,32 @@ def new_code(random_bytes: Callable[[int], bytes]) -> str:
 # Tokens
 
 
-def make_token(account: Account, key: bytes, now: int, use: str = "login") -> str:
-    """A JWT with the claims of the contract, and `iat`, `use` and `ver`."""
-    claims: Json = {
-        "id": account.id,
-        "email": account.email,
-        "role": account.role,
-        "iat": now,
-        "exp": now + TOKEN_LIFE,
-        "use": use,
-        "ver": account.version,
-    }
+def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
+    """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`.
+    A token for one use is not valid for another."""
+    claims = {**account, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
     return jwt.encode(claims, key, algorithm="HS256")
 
 
-def read_token(token: str, key: bytes, now: int, use: str = "login") -> tuple[int, int]:
-    """Account id and version of a token. `Unauthorized` if it is not valid for this use."""
-    refusal = Unauthorized("登录已失效，请重新登录", "token_invalid")
+def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
+    """Account id and version of a token; None if it is not valid for this use."""
     if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
-        raise refusal
+        return None
     try:
         # The times are compared below, with the clock that tests can set.
         options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
-        claims = jwt.decode(token, key, algorithms=["HS256"], options=options)
+        claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
     except Exception:  # some broken texts raise other errors than PyJWTError
-        raise refusal from None
-    user_id: Any = claims.get("id")
-    version: Any = claims.get("ver")
-    expires_at: Any = claims.get("exp")
-    if any(type(number) is not int for number in (user_id, version, expires_at)):
-        raise refusal
+        return None
+    user_id = claims.get("id")
+    version = claims.get("ver")
+    expires_at = claims.get("exp")
+    if type(user_id) is not int or type(version) is not int or type(expires_at) is not int:
+        return None
     if claims.get("use") != use or not 0 < user_id < 2**63:
-        raise refusal
+        return None
     if not now < expires_at <= now + TOKEN_LIFE + MINUTE:
-        raise refusal
+        return None
     return user_id, version
 
 
@@ -3948,27 +3951,27 @@ def challenge_signature(parameters: Json, key: bytes) -> str:
     return hmac.new(captcha_key, message, "sha256").hexdigest()
 
 
-def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha:
-    """Checks a solution of one of our challenges; `Forbidden` if it is none."""
-    refusal = Forbidden("人机验证失败，请重试", "captcha_failed")
+def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
+    """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
     try:
         payload = json.loads(base64.b64decode(captcha_token, validate=True))
         signature = payload["challenge"]["signature"]
         parameters = payload["challenge"]["parameters"]
         counter = payload["solution"]["counter"]
-        genuine = equal_in_constant_time(signature, challenge_signature(parameters, key))
-        if not genuine or type(counter) is not int or now >= parameters["expiresAt"]:
-            raise refusal
+        if not equal_in_constant_time(signature, challenge_signature(parameters, key)):
+            return None
+        expires_at = parameters["expiresAt"]
+        if type(counter) is not int or now >= expires_at:
+            return None
         nonce = bytes.fromhex(parameters["nonce"])
         salt = bytes.fromhex(parameters["salt"])
         derived = proof(nonce, salt, counter)
         if not derived.startswith(parameters["keyPrefix"]):
-            raise refusal
+            return None
         if payload["solution"]["derivedKey"] != derived:
-            raise refusal
+            return None
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise refusal from None
-    expires_at = parameters["expiresAt"]
+        return None
     return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
 
 
@@ -4019,34 +4022,40 @@ def fetch(
     return response.status, bytes(response_body[:size])
 
 
-def send_email(config: Config, message: Message | None) -> None:
-    """Hands an email to the mail server, or prints it where there is none; None only logs in.
-    `OSError` or `smtplib.SMTPException` if the server does not take it."""
-    if message and not config.mail_host:
+def send_email(
+    recipient: str,
+    message: str,
+    *,
+    host: str,
+    port: int,
+    security: str,
+    user: str,
+    password: str,
+    sender: str,
+) -> None:
+    """Hands an email to the mail server, or prints it if there is none. Without a recipient, it
+    only logs in. `OSError` or `smtplib.SMTPException` if the server does not take it."""
+    if not host:
         print_email(message)
         return
-    host = config.mail_host
-    port = config.mail_port or {"starttls": 587, "tls": 465, "none": 25}[config.mail_security]
     tls = ssl.create_default_context()
-    with contextlib.ExitStack() as stack:
-        if config.mail_security == "tls":
-            client: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SMTP_SECONDS, context=tls)
-        else:
-            client = smtplib.SMTP(host, port, timeout=SMTP_SECONDS)
-        stack.callback(client.close)
-        if config.mail_security == "starttls":
+    if security == "tls":
+        client: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=SMTP_SECONDS, context=tls)
+    else:
+        client = smtplib.SMTP(host, port, timeout=SMTP_SECONDS)
+    with contextlib.closing(client):
+        if security == "starttls":
             client.starttls(context=tls)
-        if config.mail_user:
-            client.login(config.mail_user, config.mail_password)
-        if message:
-            _, sender = split_mailbox(config.mail_sender or config.mail_user)
-            client.sendmail(sender, [message.recipient], message.message.encode())
+        if user:
+            client.login(user, password)
+        if recipient:
+            client.sendmail(sender, [recipient], message.encode())
         with contextlib.suppress(smtplib.SMTPException, OSError):
             client.quit()  # the message is accepted, whatever happens now
 
 
-def print_email(message: Message) -> None:
-    parsed = email.message_from_string(message.message, policy=email.policy.SMTP)
+def print_email(message: str) -> None:
+    parsed = email.message_from_string(message, policy=email.policy.SMTP)
     text = parsed.get_content().replace("\r\n", "\n")
     frame = "-" * 72
     head = f"To: {parsed['To']}\nSubject: {parsed['Subject']}\n"
@@ -4059,7 +4068,7 @@ class World:
 
     now: Callable[[], float] = time.time
     random_bytes: Callable[[int], bytes] = secrets.token_bytes
-    send: Callable[[Config, Message | None], None] = send_email
+    send: Callable[..., None] = send_email
     fetch: Callable[..., tuple[int, bytes]] = fetch
 
 
@@ -5263,7 +5272,8 @@ def try_to_send(services: MailServices, message: Message) -> Exception | None:
     """Sends a message; returns why it was not taken, or None."""
     try:
         if not message.event:
-            services.world.send(services.config, message)
+            mail_server = services.config.mail_server
+            services.world.send(message.recipient, message.message, **mail_server)
             return None
         comment = services.store.full_comment(message.comment_id or 0)
         if comment and comment.status in ("visible", "waiting"):
@@ -5346,7 +5356,7 @@ def passed_siteverify(config: Config, status: int, body: bytes) -> bool:
     """What a provider's response to siteverify says. `CaptchaDown` if it says nothing, or complains
     of what is not the visitor's fault."""
     response: Json = {}
-    with contextlib.suppress(BadRequest):
+    with contextlib.suppress(ValueError):
         response = strict_json(body)
     errors = str(response.get("error-codes"))
     if re.search("(missing|invalid)-input-secret", errors):
@@ -5736,7 +5746,7 @@ def context_of(
         **vars(services),
         now=now,
         environ=environ,
-        query=parse_query(environ.get("QUERY_STRING", "")),
+        query=read_query(environ),
         form=read_form(environ) if writes else {},
         client=services.clients.of(environ),
         caller=caller_of(route.permission, services, authorization, now),
@@ -5756,6 +5766,13 @@ def check_origin(config: Config, environ: Json, *, admin_page: bool) -> None:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
+def read_query(environ: Json) -> dict[str, list[str]]:
+    try:
+        return parse_query(environ.get("QUERY_STRING", ""))
+    except ValueError:
+        raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+
+
 def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
     length = environ.get("CONTENT_LENGTH") or "0"
@@ -5770,7 +5787,10 @@ def read_form(environ: Json) -> Json:
     if content_type.strip() != "application/json" or not is_utf8 or not is_plain:
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
-    return strict_json(body)
+    try:
+        return strict_json(body)
+    except ValueError:
+        raise BadRequest("请求内容不是有效的 JSON 对象", "json_invalid") from None
 
 
 def caller_of(
@@ -5781,9 +5801,9 @@ def caller_of(
     account = None
     if permission is not Permission.PUBLIC and scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
-        user_id, version = read_token(token.strip(), services.key, now, use)
-        account = services.store.account(user_id)
-        if account is None or account.version != version or account.blocked:
+        valid_for = read_token(token.strip(), services.key, now, use)
+        account = services.store.account(valid_for[0]) if valid_for else None
+        if account is None or (account.id, account.version) != valid_for or account.blocked:
             raise Unauthorized("登录已失效，请重新登录", "token_invalid")
     if permission in (Permission.PUBLIC, Permission.ANYONE):
         return account
@@ -6120,14 +6140,18 @@ def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | No
     captcha_token = text_field(context.form, "captcha_token", most)
     if context.config.captcha_provider == "none":
         return None
+    refusal = Forbidden("人机验证失败，请重试", "captcha_failed")
     if own or context.config.captcha_provider == "altcha":
-        return solved_captcha(captcha_token, context.key, context.now)
+        captcha = solved_captcha(captcha_token, context.key, context.now)
+        if captcha is None:
+            raise refusal
+        return captcha
     signature = hashlib.sha256(captcha_token.encode()).hexdigest()
     # A provider accepts a token once. A repeated one is judged by what it was spent on.
     if not context.store.is_spent(signature):
         limit_client(context, "siteverify")
         if not context.captcha_provider.passes(context.config, context.world, captcha_token):
-            raise Forbidden("人机验证失败，请重试", "captcha_failed")
+            raise refusal
     return Captcha(signature, context.now + HOUR)
 
 
@@ -6430,7 +6454,7 @@ def login(context: RequestContext) -> Json:
     email = email_field(context.form)
     password = password_field(context.form)
     account = authenticated(context, email, password, captcha_field(context))
-    token = make_token(account, context.key, context.now)
+    token = make_token(account.claims, context.key, context.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
@@ -7036,7 +7060,7 @@ def change_me(context: RequestContext) -> Json:
         changed = existing(store.account(me.id), "用户不存在", "user_gone")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
-        response["token"] = make_token(changed, context.key, context.now)
+        response["token"] = make_token(changed.claims, context.key, context.now)
     return response
 
 
@@ -7348,7 +7372,7 @@ def admin_login(context: RequestContext) -> Json:
 
 
 def admin_session(context: RequestContext, account: Account) -> Json:
-    token = make_token(account, context.key, context.now, "admin")
+    token = make_token(account.claims, context.key, context.now, "admin")
     return {"token": token, "nickname": account.nickname, "email": account.email}
 
 
@@ -8515,7 +8539,9 @@ def check_outside(config: Config, world: World, running: bool, address: str) -> 
     can_send = True
     if config.mail_host:
         login = run_check(
-            "mail", f"{config.mail_host} lets us in", lambda: world.send(config, None)
+            "mail",
+            f"{config.mail_host} lets us in",
+            lambda: world.send("", "", **config.mail_server),
         )
         yield login
         can_send = login.level == "ok"
@@ -8545,7 +8571,7 @@ def check_geo_file(config: Config) -> Finding:
 def send_test_email(config: Config, world: World, address: str) -> None:
     text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send mail.\n"
     row = compose(config, world, proper_email(address), "commentd", text, HOUR)
-    world.send(config, Message(0, row["recipient"], row["message"], tries=0, expires_at=0))
+    world.send(row["recipient"], row["message"], **config.mail_server)
 
 
 def check_health_url(world: World, url: str) -> None:
@@ -10807,6 +10833,13 @@ class LogLine(logging.Formatter):
         return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in lines)
 
 
+def read_settings(file: Path | None) -> Config:
+    try:
+        return load_config(file, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     arguments = parse_arguments(argv)
@@ -10825,7 +10858,7 @@ def main(argv: list[str] | None = None) -> int:
         gives_up_root = arguments.command not in ("serve", "example")
         if gives_up_root and arguments.file:
             owner = as_owner(arguments.file)
-        config = load_config(arguments.file, os.environ)
+        config = read_settings(arguments.file)
         if gives_up_root and not owner:
             owner = as_owner(Path(config.database_path))
         return COMMANDS[arguments.command][0](config, arguments)

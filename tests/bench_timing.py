@@ -125,7 +125,7 @@ def main() -> None:
     print(f"{args.samples} samples each, {args.rounds} rounds; milliseconds\n")
     print(f"{'what':42} {'known':>8} {'nobody':>8} {'apart':>7} {'p':>7}")
     clock, told = itertools.count(int(time.time()), 61), 0
-    world = World(now=lambda: next(clock), send=lambda *_: None)
+    world = World(now=lambda: next(clock), send=lambda *_, **server: None)
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
             server_listen="127.0.0.1:0",

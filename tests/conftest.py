@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ import inside
 import pytest
 import webtest
 
-from commentd import App, Config, Message, World, make_app
+from commentd import App, Config, World, make_app
 
 inside.share_static_files()
 
@@ -45,16 +45,25 @@ PAGE = "/2026/hello/"
 VOLATILE = {"rate_limit", "spent_captcha", "sqlite_sequence"}
 
 
+@dataclass(frozen=True)
+class SentEmail:
+    """What a test's post office took; `message` is its whole text as RFC 5322 has it."""
+
+    recipient: str
+    message: str
+
+
 class Outside:
     """The clock and the post office of a test."""
 
     def __init__(self) -> None:
         self.time: float = START
-        self.letters: list[Message] = []
+        self.letters: list[SentEmail] = []
         self.mail_fails_with: Exception | None = None
-        self.happens: Callable[[Message], None] = lambda letter: None  # while one is sent
+        self.happens: Callable[[SentEmail], None] = lambda letter: None  # while one is sent
 
-    def send(self, config: Config, letter: Message) -> None:
+    def send(self, recipient: str, message: str, **server: Any) -> None:
+        letter = SentEmail(recipient, message)
         self.happens(letter)
         if self.mail_fails_with:
             raise self.mail_fails_with

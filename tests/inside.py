@@ -95,7 +95,7 @@ def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
     """A token as a login of `ago` seconds ago gave it; `use` is `login` or `admin`."""
     account = app.services.store.account_with_email(email)
     assert account
-    return make_token(account, app.services.key, now(app) - ago, use)
+    return make_token(account.claims, app.services.key, now(app) - ago, use)
 
 
 def admin_link(app: App, email: str = "") -> str:

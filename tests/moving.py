@@ -429,7 +429,8 @@ def here(database: Path) -> tuple[dict[Any, Told], dict[str, int]]:
             found = {each["id"]: each for page in PAGES for each in shown(client, page)}
             blog.owner_token(app)
             account, now = app.services.store.account_with_email(MAIL[OWNER]), int(time.time())
-            client.authorization = ("Bearer", make_token(account, app.services.key, now, "admin"))
+            token = make_token(account.claims, app.services.key, now, "admin")
+            client.authorization = ("Bearer", token)
             for each in listed(client):
                 found[each["id"]] = each | found.get(each["id"], {})
     said = {made: told_here(each) for made, each in found.items()}

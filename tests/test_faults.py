@@ -312,9 +312,9 @@ class Town:
 
     @property
     def world(self) -> World:
-        def send(config: Config, letter: Any) -> None:
+        def send(*email: str, **server: Any) -> None:
             self.machine.asked("world", "send")
-            self.outside.letters.append(letter)
+            self.outside.send(*email)
 
         def fetch(*_: Any, **how: Any) -> tuple[int, bytes]:
             self.machine.asked("world", "fetch")

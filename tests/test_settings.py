@@ -11,7 +11,6 @@ import pytest
 from conftest import CANARY
 from hypothesis import given
 from hypothesis import strategies as st
-from inside import REFUSALS
 
 from commentd import SETTINGS, Config, example_config, load_config
 
@@ -31,9 +30,8 @@ def load(path: Path, text: str | bytes, **environ: str) -> Config:
 
 
 def faults(path: Path, text: str | bytes, **environ: str) -> list[str]:
-    with pytest.raises(REFUSALS) as caught:
+    with pytest.raises(ValueError, match=r"\w") as caught:
         load(path, text, **environ)
-    assert caught.value.exit_code == 2
     return str(caught.value).splitlines()
 
 
@@ -136,7 +134,7 @@ def test_a_text_is_a_value_or_one_fault_that_names_its_setting(
     variable, said = f"COMMENTD_{'_'.join(name)}".upper(), ""
     try:
         load_config(None, {variable: text})
-    except REFUSALS as fault:
+    except ValueError as fault:
         said = str(fault)
     assert all(line.startswith((f"{variable}: ", "[")) for line in said.split("\n") if said)
 
@@ -147,7 +145,7 @@ def test_any_file_is_settings_or_a_fault(tmp_path_factory: Any, text: bytes) -> 
     said = ""
     try:
         load(path, text)
-    except REFUSALS as fault:
+    except ValueError as fault:
         said = str(fault)
     assert all(line.startswith((f"{path}: ", "[")) for line in said.split("\n") if said)
 
@@ -200,7 +198,7 @@ def test_a_file_that_can_not_be_read_is_one_fault(path: Path, tmp_path: Path) ->
         assert said in fault
         assert others == ["COMMENTD_SITE_DEMO: must be yes or no"]
     for missing, said in [(tmp_path / "none.ini", "No such file"), (tmp_path, "Is a directory")]:
-        with pytest.raises(REFUSALS, match=f"^{re.escape(str(missing))}: {said}"):
+        with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: {said}"):
             load_config(missing, {})
 
 

@@ -8,7 +8,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -33,7 +33,6 @@ from test_notifications import BLOG
 import commentd
 from commentd import (
     App,
-    BadRequest,
     Config,
     clean,
     folded,
@@ -62,7 +61,7 @@ def assert_kept(proper: Callable[[str], str], cases: list[tuple[str, str]]) -> N
         assert (typed, proper(typed)) == (typed, kept)
 
 
-def assert_refused(proper: Callable[[str], str], texts: list[str]) -> None:
+def assert_refused(proper: Callable[[Any], object], texts: Sequence[str | bytes]) -> None:
     taken = []
     for text in texts:
         with contextlib.suppress(ValueError):
@@ -89,10 +88,7 @@ NOT_STRICT = [
 
 
 def test_json_that_is_not_strict_is_refused() -> None:
-    for body in NOT_STRICT:
-        with pytest.raises(BadRequest) as refused:
-            strict_json(body)
-        assert refused.value.code == "json_invalid", body
+    assert_refused(strict_json, NOT_STRICT)
 
 
 def test_json_that_is_strict_is_read() -> None:
@@ -113,9 +109,8 @@ def test_json_that_is_strict_is_read() -> None:
 def test_sixty_four_kilobytes_of_anything_come_to_an_end() -> None:
     starts = [b"", b'"', b'{"a":', b'{"a":"']
     fillers = [b'"', b'\\"', b'"\\"', b'"\\', b"\\", b"[", b"]", b"{", b'{"', b'{"a":"', b'",']
-    for start, filler in itertools.product(starts, [*fillers, b'"[', b"[]", b"9"]):
-        with pytest.raises(BadRequest):
-            strict_json((start + filler * 65536)[:65536])
+    pieces = itertools.product(starts, [*fillers, b'"[', b"[]", b"9"])
+    assert_refused(strict_json, [(start + filler * 65536)[:65536] for start, filler in pieces])
 
 
 # Names of pages
