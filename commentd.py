@@ -77,7 +77,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, TextIO, TypeVar
+from typing import IO, Any, Literal, TextIO, TypeVar
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -1948,48 +1948,47 @@ STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 KEPT: Any = object()  # in place of a value: erasing a comment leaves the field as it is
 
 
-def comment_field(
-    *, erased: Any, public: bool = False, personal: bool = False, exported: bool = False
-) -> Any:
+FieldKind = Literal["public", "personal", "exported"]
+
+
+def comment_field(*kinds: FieldKind, erased: Any) -> Any:
     """A field of a comment, declared once for all that handle comments.
 
-    `erased`: its value in a comment that was erased, or `KEPT`. `public`: readers see it.
-    `personal`: it also goes when its author's account is deleted and the text stays.
-    `exported`: our own export format holds it, and the import reads it."""
-    return field(
-        metadata={"erased": erased, "public": public, "personal": personal, "exported": exported}
-    )
+    `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
+    it also goes when its author's account is deleted and the text stays. Exported: our own export
+    format holds it, and the import reads it."""
+    return field(metadata={"kinds": kinds, "erased": erased})
 
 
 @dataclass(frozen=True)
 class Comment:
     """A comment with the URL of its page and the role of its author's account."""
 
-    id: int = comment_field(erased=KEPT, public=True, exported=True)
+    id: int = comment_field("public", "exported", erased=KEPT)
     page_id: int = comment_field(erased=KEPT)
-    page_url: str = comment_field(erased=KEPT, public=True)
-    parent_id: int | None = comment_field(erased=KEPT, public=True, exported=True)
+    page_url: str = comment_field("public", erased=KEPT)
+    parent_id: int | None = comment_field("public", "exported", erased=KEPT)
     thread_id: int | None = comment_field(erased=KEPT)
-    user_id: int | None = comment_field(erased=None, public=True, personal=True)
-    role: str = comment_field(erased="", public=True)
-    nickname: str = comment_field(erased="", public=True, personal=True, exported=True)
-    website: str = comment_field(erased="", public=True, personal=True, exported=True)
-    content: str = comment_field(erased="", public=True, exported=True)
-    html: str = comment_field(erased="", public=True)
-    ip: str = comment_field(erased="", public=True, personal=True, exported=True)
-    masked: int = comment_field(erased=1, personal=True)
-    country: str = comment_field(erased="", public=True, personal=True, exported=True)
-    location: str = comment_field(erased="", public=True, personal=True, exported=True)
-    likes: int = comment_field(erased=0, public=True, exported=True)
-    pinned: int = comment_field(erased=0, public=True, exported=True)
+    user_id: int | None = comment_field("public", "personal", erased=None)
+    role: str = comment_field("public", erased="")
+    nickname: str = comment_field("public", "personal", "exported", erased="")
+    website: str = comment_field("public", "personal", "exported", erased="")
+    content: str = comment_field("public", "exported", erased="")
+    html: str = comment_field("public", erased="")
+    ip: str = comment_field("public", "personal", "exported", erased="")
+    masked: int = comment_field("personal", erased=1)
+    country: str = comment_field("public", "personal", "exported", erased="")
+    location: str = comment_field("public", "personal", "exported", erased="")
+    likes: int = comment_field("public", "exported", erased=0)
+    pinned: int = comment_field("public", "exported", erased=0)
     shown: int = comment_field(erased=KEPT)
-    status: str = comment_field(erased="deleted", exported=True)
-    created_at: int = comment_field(erased=KEPT, public=True, exported=True)
-    edited_at: int | None = comment_field(erased=None, public=True, exported=True)
+    status: str = comment_field("exported", erased="deleted")
+    created_at: int = comment_field("public", "exported", erased=KEPT)
+    edited_at: int | None = comment_field("public", "exported", erased=None)
     hidden_at: int | None = comment_field(erased=None)
-    held: str = comment_field(erased="", personal=True, exported=True)
-    language: str = comment_field(erased="", personal=True, exported=True)
-    learnt: str = comment_field(erased="", personal=True)
+    held: str = comment_field("personal", "exported", erased="")
+    language: str = comment_field("personal", "exported", erased="")
+    learnt: str = comment_field("personal", erased="")
 
     @property
     def version(self) -> str:
@@ -2003,12 +2002,12 @@ class Comment:
 class FullComment(Comment):
     """A comment with its author's email address, for admins and notifications alone."""
 
-    email: str = comment_field(erased="", personal=True, exported=True)
+    email: str = comment_field("personal", "exported", erased="")
 
 
-def comment_fields(kind: str) -> list[str]:
-    """The names of the fields that are `public`, `personal` or `exported`."""
-    return [f.name for f in fields(FullComment) if f.metadata[kind]]
+def comment_fields(kind: FieldKind) -> list[str]:
+    """The names of the fields of a kind."""
+    return [f.name for f in fields(FullComment) if kind in f.metadata["kinds"]]
 
 
 JOINED = ("page_url", "role")  # from other tables
@@ -2210,9 +2209,10 @@ COUNT_BEFORE = {
 }
 # No number grows beyond 2^53, to which JavaScript can count: in a damaged row, the next sum would
 # be more than SQLite can keep.
+# A day is counted from 1970 in Beijing, eight hours ahead.
 COUNT_DAY = {
     what: f"""
-    INSERT INTO day AS d (day, {what}) VALUES (:day, :more)
+    INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
         ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}
      WHERE d.{what} BETWEEN -9007199254740992 AND 9007199254740992"""
     for what in ("comments", "views", "likes")
@@ -2255,7 +2255,9 @@ LEARN = {
     for kind in ("ham", "spam")
 }
 UNLEARN = {
-    kind: f"UPDATE term SET {kind} = {kind} - 1 WHERE hash = :hash AND {kind} > 0"
+    kind: f"""
+    UPDATE term SET {kind} = max(0, {kind} - gone.value) FROM json_each(?) AS gone
+     WHERE term.hash = CAST(gone.key AS INTEGER)"""
     for kind in ("ham", "spam")
 }
 # What each counter counts. Replies come before the comments that they reply to.
@@ -2283,38 +2285,38 @@ FIGURES = """
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
            (SELECT count(*) FROM rate_limit WHERE name LIKE 'unnamed_proxy/%') AS unnamed_proxy"""
 
-# Rate limits: how many uses in how many seconds. They count for a client, unless noted otherwise.
-RATE_LIMITS: dict[str, tuple[tuple[int, int], ...]] = {
-    "register": ((5, HOUR),),
-    "code": ((1, MINUTE),),  # a client and an email address
-    "mail": ((1, MINUTE), (5, HOUR), (10, DAY)),  # an email address
-    "mails": ((200, HOUR),),  # all clients together
-    "verify": ((10, 10 * MINUTE),),
-    "guess": ((15, DAY),),  # an email address, wrong codes
-    "login": ((10, 10 * MINUTE),),
-    "password": ((5, 10 * MINUTE),),  # a client and an email address, wrong passwords
-    "comment": ((5, MINUTE), (60, HOUR)),
-    "comments": ((300, HOUR),),  # all
-    "like": ((10, MINUTE), (100, HOUR)),
-    "like_one": ((20, DAY),),  # a client and a comment
-    "likes": ((2000, HOUR),),  # all
-    "page": ((20, HOUR),),  # new pages
+# Rate limits: in how many seconds how many uses. They count for a client, unless noted otherwise.
+RATE_LIMITS: dict[str, dict[int, int]] = {
+    "register": {HOUR: 5},
+    "code": {MINUTE: 1},  # a client and an email address
+    "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
+    "mails": {HOUR: 200},  # all clients together
+    "verify": {10 * MINUTE: 10},
+    "guess": {DAY: 15},  # an email address, wrong codes
+    "login": {10 * MINUTE: 10},
+    "password": {10 * MINUTE: 5},  # a client and an email address, wrong passwords
+    "comment": {MINUTE: 5, HOUR: 60},
+    "comments": {HOUR: 300},  # all
+    "like": {MINUTE: 10, HOUR: 100},
+    "like_one": {DAY: 20},  # a client and a comment
+    "likes": {HOUR: 2000},  # all
+    "page": {HOUR: 20},  # new pages
     # All, by views and likes: a new page takes 10 kB for 90 days.
-    "pages": ((300, HOUR), (1000, DAY)),
-    "follow": ((30, HOUR),),
-    "report": ((5, HOUR), (20, DAY)),
-    "reports": ((60, HOUR),),  # all
+    "pages": {HOUR: 300, DAY: 1000},
+    "follow": {HOUR: 30},
+    "report": {HOUR: 5, DAY: 20},
+    "reports": {HOUR: 60},  # all
     # Emails about comments. The worker's pause adds a minute to the first.
-    "notification": ((1, 9 * MINUTE),),  # a recipient
-    "reply_emails": ((6, HOUR),),  # a recipient
-    "questions": ((30, HOUR),),  # all
+    "notification": {9 * MINUTE: 1},  # a recipient
+    "reply_emails": {HOUR: 6},  # a recipient
+    "questions": {HOUR: 30},  # all
 }
 # Work that is done at most so often. The same counter is used for it.
-PAUSES: dict[str, tuple[tuple[int, int], ...]] = {
-    "health": ((1, 5),),
-    "purge": ((1, MINUTE),),
-    "unnamed_proxy": ((1, DAY),),
-    "quiet": ((2**31, MINUTE),),
+PAUSES: dict[str, dict[int, int]] = {
+    "health": {5: 1},
+    "purge": {MINUTE: 1},
+    "unnamed_proxy": {DAY: 1},
+    "quiet": {MINUTE: 2**31},
 }
 COUNTED = {**RATE_LIMITS, **PAUSES}
 # These are counted in memory: so many a minute and client.
@@ -2350,6 +2352,10 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def bound(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 class Store:
@@ -2394,7 +2400,7 @@ class Store:
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
-                raise SchemaError(f"{path} can't be written: {one_line(str(error))}") from None
+                raise SchemaError(f"{path} can't be written: {error}") from None
             raise
 
     def bring_up_to_date(self, keep: Callable[[str], Path] | None) -> None:
@@ -2519,23 +2525,27 @@ class Store:
                 self.writer.execute("PRAGMA busy_timeout = 5000")
             self.has_erased = bool(busy)
 
-    def run(self, sql: str, **values: Any) -> sqlite3.Cursor:
-        return self.db.execute(sql, values)
+    def run(self, sql: str, /, *values: Any, **named: Any) -> sqlite3.Cursor:
+        """Runs a statement. Short ones take their values in order (`?`), longer ones by name. A
+        list or dict is passed as JSON, for `json_each`."""
+        if named:
+            return self.db.execute(sql, {name: bound(value) for name, value in named.items()})
+        return self.db.execute(sql, [bound(value) for value in values])
 
-    def all(self, kind: type[Row], sql: str, /, **values: Any) -> list[Row]:
+    def all(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; an open cursor would hold back the checkpoint."""
-        return [kind(**dict(row)) for row in self.run(sql, **values).fetchall()]
+        return [kind(**dict(row)) for row in self.run(sql, *values, **named).fetchall()]
 
-    def one(self, kind: type[Row], sql: str, /, **values: Any) -> Row | None:
-        return next(iter(self.all(kind, sql, **values)), None)
+    def one(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> Row | None:
+        return next(iter(self.all(kind, sql, *values, **named)), None)
 
-    def values(self, sql: str, **values: Any) -> list[Any]:
+    def values(self, sql: str, /, *values: Any, **named: Any) -> list[Any]:
         """The first column of all rows."""
-        return [row[0] for row in self.run(sql, **values).fetchall()]
+        return [row[0] for row in self.run(sql, *values, **named).fetchall()]
 
-    def value(self, sql: str, **values: Any) -> Any:
+    def value(self, sql: str, /, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
-        return next(iter(self.values(sql, **values)), None)
+        return next(iter(self.values(sql, *values, **named)), None)
 
     @contextlib.contextmanager
     def searching(self) -> Iterator[None]:
@@ -2560,8 +2570,8 @@ class Store:
         with self.writing():
             sql = """
                 INSERT OR REPLACE INTO rate_limit (name, subject, used, ends_at)
-                VALUES ('room', hex(zeroblob(:bytes / 2)), 0, 0)"""
-            self.run(sql, bytes=ROOM)
+                VALUES ('room', hex(zeroblob(? / 2)), 0, 0)"""
+            self.run(sql, ROOM)
         with self.writing():
             self.run("DELETE FROM rate_limit WHERE name = 'room'")
         self.disk_was_full = False
@@ -2571,28 +2581,22 @@ class Store:
     def secret(self, name: str, make: Callable[[], str]) -> str:
         """The secret with that name. It is made and stored when it is first asked for."""
         with self.writing():
-            secret = self.value("SELECT value FROM secret WHERE name = :name", name=name)
+            secret = self.value("SELECT value FROM secret WHERE name = ?", name)
             if secret is None:
                 if self.value("SELECT max(id) FROM account"):
                     raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
                 secret = make()
-                sql = "INSERT INTO secret (name, value) VALUES (:name, :value)"
-                self.run(sql, name=name, value=secret)
+                self.run("INSERT INTO secret (name, value) VALUES (?, ?)", name, secret)
             return str(secret)
 
     def use_limit(self, name: str, subject: str, now: int, factor: int = 1) -> int:
         """Counts one use of a rate limit by a subject. Returns 0, or the seconds until there is
         one again; then nothing was counted. `factor` multiplies the limit."""
-        for used, (most, window) in enumerate(COUNTED[name]):
-            if not self.use_window(f"{name}/{window}", subject, most * factor, window, now):
-                for _, earlier in COUNTED[name][:used]:
-                    self.return_window(f"{name}/{earlier}", subject)
-                return max(1, self.limit_wait(name, subject, now, factor))
-        return 0
-
-    def use_window(self, name: str, subject: str, most: int, window: int, now: int) -> bool:
-        """One statement, so that no two requests get the last use. A window that ends further
-        ahead than it is long was made by a wrong clock: it begins anew."""
+        wait = self.limit_wait(name, subject, now, factor)
+        if wait:
+            return wait
+        # A window that ends further ahead than it is long was made by a wrong clock: it begins
+        # anew.
         sql = """
             INSERT INTO rate_limit AS r (name, subject, used, ends_at)
             VALUES (:name, :subject, 1, :now + :window)
@@ -2600,11 +2604,10 @@ class Store:
                SET used = CASE WHEN r.ends_at BETWEEN :now + 1 AND :now + :window
                                THEN r.used + 1 ELSE 1 END,
                    ends_at = CASE WHEN r.ends_at BETWEEN :now + 1 AND :now + :window
-                                  THEN r.ends_at ELSE excluded.ends_at END
-             WHERE r.used < :most OR r.ends_at NOT BETWEEN :now + 1 AND :now + :window
-            RETURNING used"""
-        values = {"name": name, "subject": subject, "most": most, "window": window, "now": now}
-        return bool(self.value(sql, **values))
+                                  THEN r.ends_at ELSE excluded.ends_at END"""
+        for window in COUNTED[name]:
+            self.run(sql, name=f"{name}/{window}", subject=subject, window=window, now=now)
+        return 0
 
     def limit_wait(self, name: str, subject: str, now: int, factor: int = 1) -> int:
         """What `use_limit` would return; nothing is counted."""
@@ -2613,21 +2616,24 @@ class Store:
              WHERE name = :name AND subject = :subject AND used >= :most
                AND ends_at BETWEEN :now + 1 AND :now + :window"""
         waits = [0]
-        for most, window in COUNTED[name]:
-            values = {"name": f"{name}/{window}", "most": most * factor, "window": window}
-            waits += self.values(sql, subject=subject, now=now, **values)
+        for window, most in COUNTED[name].items():
+            waits += self.values(
+                sql,
+                name=f"{name}/{window}",
+                subject=subject,
+                most=most * factor,
+                window=window,
+                now=now,
+            )
         return max(waits)
 
     def return_use(self, name: str, subject: str) -> None:
         """Takes back one use that was counted in advance."""
-        for _, window in COUNTED[name]:
-            self.return_window(f"{name}/{window}", subject)
-
-    def return_window(self, name: str, subject: str) -> None:
         sql = """
             UPDATE rate_limit SET used = used - 1
              WHERE name = :name AND subject = :subject AND used > 0"""
-        self.run(sql, name=name, subject=subject)
+        for window in COUNTED[name]:
+            self.run(sql, name=f"{name}/{window}", subject=subject)
 
     def spend_captcha(self, signature: str, expires_at: int) -> bool:
         """False if it was spent before."""
@@ -2637,27 +2643,26 @@ class Store:
         return self.run(sql, signature=signature, expires_at=expires_at).rowcount == 1
 
     def is_spent(self, signature: str) -> bool:
-        sql = "SELECT 1 FROM spent_captcha WHERE signature = :signature"
-        return bool(self.value(sql, signature=signature))
+        return bool(self.value("SELECT 1 FROM spent_captcha WHERE signature = ?", signature))
 
     def bind_captcha(self, signature: str, comment_id: int) -> None:
-        sql = "UPDATE spent_captcha SET comment_id = :comment_id WHERE signature = :signature"
-        self.run(sql, comment_id=comment_id, signature=signature)
+        sql = "UPDATE spent_captcha SET comment_id = ? WHERE signature = ?"
+        self.run(sql, comment_id, signature)
 
     def comment_of_captcha(self, signature: str) -> Comment | None:
         """The comment on which a captcha was spent."""
         sql = """
              WHERE comment.id =
-                   (SELECT comment_id FROM spent_captcha WHERE signature = :signature)"""
-        return self.one(Comment, SELECT_COMMENT + sql, signature=signature)
+                   (SELECT comment_id FROM spent_captcha WHERE signature = ?)"""
+        return self.one(Comment, SELECT_COMMENT + sql, signature)
 
     # Accounts and registrations
 
     def account(self, user_id: int) -> Account | None:
-        return self.one(Account, "SELECT * FROM account WHERE id = :id", id=user_id)
+        return self.one(Account, "SELECT * FROM account WHERE id = ?", user_id)
 
     def account_with_email(self, email: str) -> Account | None:
-        return self.one(Account, "SELECT * FROM account WHERE email = :email", email=email)
+        return self.one(Account, "SELECT * FROM account WHERE email = ?", email)
 
     def admins(self) -> list[Account]:
         return self.all(Account, "SELECT * FROM account WHERE role = 'admin' AND blocked = 0")
@@ -2686,14 +2691,14 @@ class Store:
         if revoke:
             sql = """
                 DELETE FROM admin_link
-                 WHERE email = (SELECT email FROM account WHERE id = :id)"""
-            self.run(sql, id=user_id)
+                 WHERE email = (SELECT email FROM account WHERE id = ?)"""
+            self.run(sql, user_id)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any address."""
-        self.run("DELETE FROM admin_link WHERE email = :email", email=email)
-        sql = "INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"
-        self.run(sql, hash=hash, email=email, expires_at=expires_at)
+        self.run("DELETE FROM admin_link WHERE email = ?", email)
+        sql = "INSERT INTO admin_link (hash, email, expires_at) VALUES (?, ?, ?)"
+        self.run(sql, hash, email, expires_at)
 
     def admin_link_email(self, hash: str, now: int) -> str | None:
         """The email address that a one-time link is for; None if the link is not valid. A link for
@@ -2708,8 +2713,8 @@ class Store:
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
         revoked, and the links for this address or for any address end."""
-        self.run("DELETE FROM registration WHERE email = :email", email=email)
-        self.run("DELETE FROM admin_link WHERE email IN ('', :email)", email=email)
+        self.run("DELETE FROM registration WHERE email = ?", email)
+        self.run("DELETE FROM admin_link WHERE email IN ('', ?)", email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
             VALUES (:email, :nickname, :password, 'admin', :now)
@@ -2717,23 +2722,23 @@ class Store:
                SET password = excluded.password, role = 'admin', blocked = 0,
                    version = a.version + 1
             RETURNING *"""
-        values = {"email": email, "nickname": nickname, "password": password, "now": now}
-        account = self.all(Account, sql, **values)[0]
+        [account] = self.all(
+            Account, sql, email=email, nickname=nickname, password=password, now=now
+        )
         self.unclaim_comments(account.id)
         return account
 
     def revoke_tokens(self, user_id: int) -> None:
-        self.run("UPDATE account SET version = version + 1 WHERE id = :id", id=user_id)
+        self.run("UPDATE account SET version = version + 1 WHERE id = ?", user_id)
 
     def set_password(self, user_id: int, password: str) -> None:
         """The same password, hashed again: tokens stay valid."""
-        sql = "UPDATE account SET password = :password WHERE id = :id"
-        self.run(sql, password=password, id=user_id)
+        self.run("UPDATE account SET password = ? WHERE id = ?", password, user_id)
 
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
-        sql = "SELECT * FROM registration WHERE email = :email ORDER BY id"
-        return self.all(Registration, sql, email=email)
+        sql = "SELECT * FROM registration WHERE email = ? ORDER BY id"
+        return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
         """At most three registrations of other clients wait for an address, and none of them is
@@ -2768,8 +2773,10 @@ class Store:
         sql = """
             UPDATE registration SET nickname = :nickname, password = :password
              WHERE email = :email AND request_id = :request_id"""
-        values = {"email": email, "nickname": nickname, "password": password}
-        return self.run(sql, request_id=request_id, **values).rowcount == 1
+        cursor = self.run(
+            sql, email=email, request_id=request_id, nickname=nickname, password=password
+        )
+        return cursor.rowcount == 1
 
     def use_up_try(self, email: str, request_id: str, now: int) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
@@ -2798,7 +2805,7 @@ class Store:
                    version = a.version + 1
             RETURNING *"""
         account = self.all(Account, sql, **{**vars(registration), "now": now})[0]
-        self.run("DELETE FROM registration WHERE email = :email", email=registration.email)
+        self.run("DELETE FROM registration WHERE email = ?", registration.email)
         return account
 
     def change_account(self, user_id: int, nickname: str, password: str) -> None:
@@ -2849,16 +2856,16 @@ class Store:
         ):
             self.run(sql, visitor=f"user {account.id}", **values)
         self.run(ERASE_AUTHOR, account_id=account.id, **ERASED)
-        self.run("DELETE FROM account WHERE id = :id", id=account.id)
+        self.run("DELETE FROM account WHERE id = ?", account.id)
         self.has_erased = True
 
     # Pages
 
     def page(self, key: str) -> Page | None:
-        return self.one(Page, "SELECT * FROM page WHERE key = :key", key=key)
+        return self.one(Page, "SELECT * FROM page WHERE key = ?", key)
 
     def page_by_id(self, page_id: int) -> Page | None:
-        return self.one(Page, "SELECT * FROM page WHERE id = :id", id=page_id)
+        return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, like: str, offset: int, limit: int) -> list[Page]:
         with self.searching():
@@ -2872,20 +2879,18 @@ class Store:
             INSERT INTO page (key, page_url, seen_at, opened_at)
             VALUES (:key, :page_url, :now, coalesce(:opened_at, :now))
             RETURNING *"""
-        values = {"key": key, "page_url": page_url, "now": now, "opened_at": opened_at}
-        return self.all(Page, sql, **values)[0]
+        return self.all(Page, sql, key=key, page_url=page_url, now=now, opened_at=opened_at)[0]
 
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """The age of a page that is reopened begins anew."""
-        sql = "UPDATE page SET closed = :closed, opened_at = :now WHERE id = :id"
-        self.run(sql, closed=int(closed), now=now, id=page_id)
+        sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
+        self.run(sql, int(closed), now, page_id)
 
     def rename_page(self, page: Page, key: str, page_url: str) -> Page:
         """Gives a page another key. If another page has it, that one takes in all of this one."""
         other = self.page(key)
         if other is None or other.id == page.id:
-            sql = "UPDATE page SET key = :key, page_url = :page_url WHERE id = :id"
-            self.run(sql, key=key, page_url=page_url, id=page.id)
+            self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page.id)
             return replace(page, key=key, page_url=page_url)
         self.merge_pages(page.id, other.id)
         return self.page(key) or other
@@ -2922,13 +2927,13 @@ class Store:
              WHERE key = :key"""
         found = self.run(sql, key=key, views=views, now=now).rowcount == 1
         if found:
-            self.run(COUNT_DAY["views"], more=views, day=days_since_1970(now))
+            self.run(COUNT_DAY["views"], more=views, now=now)
         return found
 
     # Comments
 
     def comment(self, comment_id: int) -> Comment | None:
-        return self.one(Comment, SELECT_COMMENT + " WHERE comment.id = :id", id=comment_id)
+        return self.one(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)
 
     def full_comment(self, comment_id: int) -> FullComment | None:
         sql = SELECT_FULL_COMMENT + " WHERE comment.id = :id"
@@ -2937,14 +2942,14 @@ class Store:
     def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
         """Those that exist, by id."""
         sql = SELECT_FULL_COMMENT + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
-        found = self.all(FullComment, sql, ids=json.dumps([*ids]))
+        found = self.all(FullComment, sql, ids=[*ids])
         return {comment.id: comment for comment in found}
 
     def comments(self, view: str, sort: str, offset: int, limit: int, parent: int) -> list[Comment]:
         """A part of a list: `flat` or `threads` of the page with the id `parent`, or the replies
         (`thread`) of that top-level comment."""
-        values = {"parent": parent, "offset": offset, "limit": limit}
-        return self.all(Comment, LIST_COMMENTS[view, sort], **values)
+        sql = LIST_COMMENTS[view, sort]
+        return self.all(Comment, sql, parent=parent, offset=offset, limit=limit)
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
         """How many comments of a list come before one of them."""
@@ -2952,22 +2957,22 @@ class Store:
         return int(self.value(COUNT_BEFORE[view, sort], parent=parent, **vars(comment)))
 
     def count_replies(self, thread_id: int) -> int:
-        sql = "SELECT count(*) FROM comment WHERE thread_id = :id AND shown = 1"
-        return int(self.value(sql, id=thread_id))
+        sql = "SELECT count(*) FROM comment WHERE thread_id = ? AND shown = 1"
+        return int(self.value(sql, thread_id))
 
     def latest_comments(self, limit: int) -> list[Comment]:
         """Of the pages of the blog: the keys of pages on other hosts begin with two slashes."""
         sql = """
              WHERE comment.status = 'visible' AND page.key LIKE '/%' AND page.key NOT LIKE '//%'
-             ORDER BY comment.id DESC LIMIT :limit"""
-        return self.all(Comment, SELECT_COMMENT + sql, limit=limit)
+             ORDER BY comment.id DESC LIMIT ?"""
+        return self.all(Comment, SELECT_COMMENT + sql, limit)
 
     def pinned(self, page_id: int) -> list[Comment]:
         """The comments on top of a page, the newest first."""
         sql = """
-             WHERE comment.page_id = :id AND comment.pinned = 1 AND comment.parent_id IS NULL
+             WHERE comment.page_id = ? AND comment.pinned = 1 AND comment.parent_id IS NULL
              ORDER BY comment.id DESC"""
-        return self.all(Comment, SELECT_COMMENT + sql, id=page_id)
+        return self.all(Comment, SELECT_COMMENT + sql, page_id)
 
     def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
         """A comment of the same author with the same text in the same place."""
@@ -2982,22 +2987,29 @@ class Store:
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
-             WHERE comment.user_id = :user_id AND comment.content <> ''
+             WHERE comment.user_id = ? AND comment.content <> ''
              ORDER BY comment.id"""
-        return self.all(Comment, SELECT_COMMENT + sql, user_id=user_id)
+        return self.all(Comment, SELECT_COMMENT + sql, user_id)
 
     def count_comments_of(self, user_id: int) -> int:
-        sql = "SELECT count(*) FROM comment WHERE user_id = :user_id AND content <> ''"
-        return int(self.value(sql, user_id=user_id))
+        sql = "SELECT count(*) FROM comment WHERE user_id = ? AND content <> ''"
+        return int(self.value(sql, user_id))
 
     def search_comments(
         self, status: str, like: str, page_id: int, before: int, limit: int
     ) -> list[FullComment]:
         """What an admin looks for, the newest first. `status` may be `all` (all that is not
         erased) or `reported`; `page_id` 0 stands for all pages."""
-        values = {"status": status, "like": like, "page_id": page_id, "before": before}
         with self.searching():
-            return self.all(FullComment, SEARCH_COMMENTS[status], **values, limit=limit)
+            return self.all(
+                FullComment,
+                SEARCH_COMMENTS[status],
+                status=status,
+                like=like,
+                page_id=page_id,
+                before=before,
+                limit=limit,
+            )
 
     def count_known(self, comment_id: int, network: str, **values: Any) -> int:
         """How many visible comments an author has, up to a hundred, without the comment with that
@@ -3035,23 +3047,22 @@ class Store:
         if self.comment(values.setdefault("id", None) or 0):
             values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
-        self.run(COUNT_DAY["comments"], more=1, day=days_since_1970(values["created_at"]))
+        self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
         self.set_status(comment_id, status, now)
-        return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = :id", id=comment_id)[0]
+        return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)[0]
 
     def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
-        sql = "UPDATE comment SET content = :content, html = :html, edited_at = :now WHERE id = :id"
-        self.run(sql, content=content, html=html, now=now, id=comment_id)
+        sql = "UPDATE comment SET content = ?, html = ?, edited_at = ? WHERE id = ?"
+        self.run(sql, content, html, now, comment_id)
         self.withdraw([comment_id])
 
     def edit_author(self, comment_id: int, nickname: str, website: str) -> None:
-        sql = "UPDATE comment SET nickname = :nickname, website = :website WHERE id = :id"
-        self.run(sql, nickname=nickname, website=website, id=comment_id)
+        sql = "UPDATE comment SET nickname = ?, website = ? WHERE id = ?"
+        self.run(sql, nickname, website, comment_id)
         self.withdraw([comment_id])
 
     def pin(self, comment_id: int, pinned: bool) -> None:
-        sql = "UPDATE comment SET pinned = :pinned WHERE id = :id"
-        self.run(sql, pinned=int(pinned), id=comment_id)
+        self.run("UPDATE comment SET pinned = ? WHERE id = ?", int(pinned), comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails that
@@ -3067,27 +3078,25 @@ class Store:
              WHERE id = :id"""
         self.run(sql, id=old.id, status=status, hidden_at=now if is_hidden else None, held=held)
         more = (status == "visible") - (old.status == "visible")
-        sql = "UPDATE page SET total = total + :more WHERE id = :page_id"
-        self.run(sql, more=more, page_id=old.page_id)
+        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, old.page_id)
         self.update_shown([comment_id])
         if status not in ("visible", old.status):
             self.withdraw([comment_id], from_owners=status != "waiting")
         if is_hidden:
-            self.run("DELETE FROM outbox WHERE comment_id = :id", id=comment_id)
+            self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)
 
     def erase_comments(self, ids: Iterable[int]) -> None:
         """Nothing of the comments and their authors is left. Replies to them keep their place."""
         ids = [*ids]
-        json_ids = json.dumps(ids)
         self.withdraw(ids)
         sql = """
             UPDATE page SET total = total - gone.n
               FROM (SELECT page_id, count(*) AS n FROM comment
-                     WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'visible'
+                     WHERE id IN (SELECT value FROM json_each(?)) AND status = 'visible'
                      GROUP BY page_id) AS gone
              WHERE page.id = gone.page_id"""
-        self.run(sql, ids=json_ids)
-        self.run(ERASE_COMMENTS, ids=json_ids, **ERASED)
+        self.run(sql, ids)
+        self.run(ERASE_COMMENTS, ids=ids, **ERASED)
         for sql in (
             "DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids))",
             "DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids))",
@@ -3098,18 +3107,20 @@ class Store:
                      (SELECT id FROM comment
                        WHERE parent_id IN (SELECT value FROM json_each(:ids)))""",
         ):
-            self.run(sql, ids=json_ids)
+            self.run(sql, ids=ids)
         self.update_shown(ids)
 
     def erase_hidden(self, before: int) -> bool:
         """Erases some of the comments that were hidden before that time; True if there may be
         more. The row goes too, unless there are replies."""
-        sql = "SELECT id FROM comment WHERE hidden_at < :before ORDER BY hidden_at LIMIT 200"
-        ids = self.values(sql, before=before)
+        sql = "SELECT id FROM comment WHERE hidden_at < ? ORDER BY hidden_at LIMIT 200"
+        ids = self.values(sql, before)
         self.erase_comments(ids)
+        sql = """
+            UPDATE spent_captcha SET comment_id = NULL
+             WHERE comment_id IN (SELECT value FROM json_each(?))"""
+        self.run(sql, ids)
         for comment_id in ids:
-            sql = "UPDATE spent_captcha SET comment_id = NULL WHERE comment_id = :id"
-            self.run(sql, id=comment_id)
             sql = """
                 DELETE FROM comment WHERE id = :id AND NOT EXISTS
                        (SELECT 1 FROM comment AS c WHERE c.parent_id = :id OR c.thread_id = :id)"""
@@ -3124,7 +3135,7 @@ class Store:
              WHERE id IN (SELECT value FROM json_each(:ids))
                AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
-        while ids and (flipped := self.run(flip, ids=json.dumps([*ids])).fetchall()):
+        while ids and (flipped := self.run(flip, ids=[*ids]).fetchall()):
             threads: Counter[int] = Counter()
             replies: Counter[int] = Counter()
             for page_id, parent_id, more in flipped:
@@ -3133,13 +3144,13 @@ class Store:
                 else:
                     threads[page_id] += more
             sql = """
-                UPDATE page SET threads = threads + more.value FROM json_each(:threads) AS more
+                UPDATE page SET threads = threads + more.value FROM json_each(?) AS more
                  WHERE page.id = CAST(more.key AS INTEGER)"""
-            self.run(sql, threads=json.dumps(threads))
+            self.run(sql, threads)
             sql = """
-                UPDATE comment SET replies = replies + more.value FROM json_each(:replies) AS more
+                UPDATE comment SET replies = replies + more.value FROM json_each(?) AS more
                  WHERE comment.id = CAST(more.key AS INTEGER)"""
-            self.run(sql, replies=json.dumps(replies))
+            self.run(sql, replies)
             ids = [*replies]
 
     # Likes
@@ -3152,9 +3163,9 @@ class Store:
         sql = UNLIKE[what] if undo else LIKE[what]
         changed = self.run(sql, id=id, visitor=visitor, liked_at=liked_at).rowcount
         more = -changed if undo else changed
-        self.run(COUNT_DAY["likes"], more=more, day=days_since_1970(now))
+        self.run(COUNT_DAY["likes"], more=more, now=now)
         if what == "page":
-            self.run("UPDATE page SET seen_at = :now WHERE id = :id", now=now, id=id)
+            self.run("UPDATE page SET seen_at = ? WHERE id = ?", now, id)
         return self.value(COUNT_LIKES[what], id=id) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
@@ -3181,13 +3192,13 @@ class Store:
         sql = """
             SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
               FROM outbox
-             WHERE due_at <= :now AND registration_id IS NOT NULL ORDER BY due_at LIMIT 1"""
-        code = self.one(Message, sql, now=now)
+             WHERE due_at <= ? AND registration_id IS NOT NULL ORDER BY due_at LIMIT 1"""
+        code = self.one(Message, sql, now)
         sql = """
             SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
               FROM outbox
-             WHERE due_at <= :now ORDER BY due_at LIMIT 1"""
-        return code or self.one(Message, sql, now=now)
+             WHERE due_at <= ? ORDER BY due_at LIMIT 1"""
+        return code or self.one(Message, sql, now)
 
     def next_due(self) -> int | None:
         due_at: int | None = self.value("SELECT min(due_at) FROM outbox")
@@ -3198,13 +3209,13 @@ class Store:
         sql = """
             UPDATE outbox SET tries = :tries, due_at = :due_at
              WHERE id = :id AND tries = :before AND due_at IS NOT NULL"""
-        values = {"id": message.id, "before": message.tries, "tries": tries, "due_at": due_at}
-        return self.run(sql, **values).rowcount == 1
+        cursor = self.run(sql, id=message.id, before=message.tries, tries=tries, due_at=due_at)
+        return cursor.rowcount == 1
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
         """The message was sent. The notifications that it carried are done, also those that were
         withdrawn while it was on its way."""
-        self.run("DELETE FROM outbox WHERE id = :id", id=message_id)
+        self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
     def postpone_all(self, recipient: str, now: int, due_at: int, tries: int) -> None:
@@ -3217,8 +3228,8 @@ class Store:
 
     def note_failure(self, message_id: int, tries: int, failure: str) -> None:
         """Stores why that try failed, unless the owner asked for another one meanwhile."""
-        sql = "UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries"
-        self.run(sql, failure=failure, id=message_id, tries=tries)
+        sql = "UPDATE outbox SET failure = ? WHERE id = ? AND tries = ?"
+        self.run(sql, failure, message_id, tries)
 
     def give_up(self, message_id: int, tries: int, failure: str, expires_at: int) -> None:
         """The message stays until `expires_at`, and the owner may try it again. The text of a code
@@ -3247,8 +3258,7 @@ class Store:
 
     def drop_message(self, message_id: int) -> bool:
         """Drops a message that was tried in vain, with the notifications that it carries."""
-        sql = "DELETE FROM outbox WHERE id = :id AND tries > 0"
-        return self.run(sql, id=message_id).rowcount == 1
+        return self.run("DELETE FROM outbox WHERE id = ? AND tries > 0", message_id).rowcount == 1
 
     # Notifications
 
@@ -3258,7 +3268,7 @@ class Store:
             INSERT INTO notification (comment_id, kind, recipient, due_at)
             SELECT :comment_id, value, '', :now FROM json_each(:kinds)
              WHERE true ON CONFLICT DO NOTHING"""  # WHERE: without it, ON would belong to a join
-        self.run(sql, comment_id=comment_id, kinds=json.dumps([*kinds]), now=now)
+        self.run(sql, comment_id=comment_id, kinds=[*kinds], now=now)
 
     def notify_again(self, email: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed."""
@@ -3280,12 +3290,12 @@ class Store:
 
     def address(self, news: Notification, recipients: Iterable[str]) -> None:
         """Replaces a notification without a recipient by one for each recipient."""
-        if self.run("DELETE FROM notification WHERE id = :id", id=news.id).rowcount:
+        if self.run("DELETE FROM notification WHERE id = ?", news.id).rowcount:
             sql = """
                 INSERT INTO notification (comment_id, kind, recipient, due_at)
                 SELECT :comment_id, :kind, value, :due_at FROM json_each(:recipients)
                  WHERE true ON CONFLICT DO NOTHING"""
-            self.run(sql, **{**vars(news), "recipients": json.dumps([*recipients])})
+            self.run(sql, **{**vars(news), "recipients": [*recipients]})
 
     def address_followers(self, news: Notification, page_id: int, most: int) -> None:
         """Adds a notification for each of the next followers of the page, `most` of them."""
@@ -3299,8 +3309,8 @@ class Store:
         if last is None:
             self.drop_notifications([news.id])
             return
-        sql = "UPDATE notification SET last_user_id = :last WHERE id = :id"
-        if self.run(sql, id=news.id, last=last).rowcount:
+        sql = "UPDATE notification SET last_user_id = ? WHERE id = ?"
+        if self.run(sql, last, news.id).rowcount:
             sql = """
                 INSERT INTO notification (comment_id, kind, recipient, due_at)
                 SELECT :comment_id, 'follower', account.email, :due_at
@@ -3328,36 +3338,35 @@ class Store:
         """Those of some notifications that no email carries yet."""
         sql = """
             SELECT id FROM notification
-             WHERE id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NULL"""
-        return {*self.values(sql, ids=json.dumps([*ids]))}
+             WHERE id IN (SELECT value FROM json_each(?)) AND outbox_id IS NULL"""
+        return {*self.values(sql, [*ids])}
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
             UPDATE notification SET due_at = :due_at
              WHERE id IN (SELECT value FROM json_each(:ids))"""
-        self.run(sql, ids=json.dumps([*ids]), due_at=due_at)
+        self.run(sql, ids=[*ids], due_at=due_at)
 
     def carry(self, ids: Iterable[int], message_id: int) -> None:
         """An email in the outbox carries these notifications."""
         sql = """
             UPDATE notification SET outbox_id = :message_id
              WHERE id IN (SELECT value FROM json_each(:ids))"""
-        self.run(sql, ids=json.dumps([*ids]), message_id=message_id)
+        self.run(sql, ids=[*ids], message_id=message_id)
 
     def carried(self, message_id: int) -> list[int]:
-        sql = "SELECT id FROM notification WHERE outbox_id = :message_id"
-        return self.values(sql, message_id=message_id)
+        return self.values("SELECT id FROM notification WHERE outbox_id = ?", message_id)
 
     def drop_notifications(self, ids: Iterable[int]) -> None:
-        sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(:ids))"
-        self.run(sql, ids=json.dumps([*ids]))
+        sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(?))"
+        self.run(sql, [*ids])
 
     def end_owner_notifications(self, comment_id: int) -> None:
         """An owner has seen the comment. What is in the outbox is sent all the same."""
         sql = """
             DELETE FROM notification
-             WHERE comment_id = :id AND kind = 'owner' AND outbox_id IS NULL"""
-        self.run(sql, id=comment_id)
+             WHERE comment_id = ? AND kind = 'owner' AND outbox_id IS NULL"""
+        self.run(sql, comment_id)
 
     def withdraw(self, ids: Iterable[int], *, from_owners: bool = True) -> None:
         """Takes emails that tell of some comments, or quote them above a reply, out of the outbox.
@@ -3370,7 +3379,7 @@ class Store:
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND kind = 'author'"""
-        messages = self.values(sql, ids=json.dumps([*ids]), from_owners=int(from_owners))
+        messages = self.values(sql, ids=[*ids], from_owners=int(from_owners))
         for sql in (
             # The question whether a guest wants emails was not sent, so it may be asked again.
             """DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
@@ -3381,15 +3390,15 @@ class Store:
                 WHERE outbox_id IN (SELECT value FROM json_each(:messages))""",
             "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages))",
         ):
-            self.run(sql, messages=json.dumps(messages))
+            self.run(sql, messages=messages)
         self.has_erased = True
 
     # Subscriptions and followed pages
 
     def subscriptions(self, subscriber: str) -> dict[int, str]:
         """The answer (yes, no, or asked) by page id; 0 stands for all pages."""
-        sql = "SELECT page_id, state FROM subscription WHERE subscriber = :subscriber"
-        return dict(map(tuple, self.run(sql, subscriber=subscriber).fetchall()))
+        sql = "SELECT page_id, state FROM subscription WHERE subscriber = ?"
+        return dict(map(tuple, self.run(sql, subscriber).fetchall()))
 
     def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
         sql = """
@@ -3413,20 +3422,20 @@ class Store:
     def followed(self, user_id: int) -> list[Page]:
         sql = """
             SELECT page.* FROM follow JOIN page ON page.id = follow.page_id
-             WHERE follow.user_id = :user_id ORDER BY page.key"""
-        return self.all(Page, sql, user_id=user_id)
+             WHERE follow.user_id = ? ORDER BY page.key"""
+        return self.all(Page, sql, user_id)
 
     def follow_language(self, user_id: int, page_id: int) -> str | None:
         """The language of the emails that a follower of a page gets; None for others."""
-        sql = "SELECT language FROM follow WHERE user_id = :user_id AND page_id = :page_id"
-        language: str | None = self.value(sql, user_id=user_id, page_id=page_id)
+        sql = "SELECT language FROM follow WHERE user_id = ? AND page_id = ?"
+        language: str | None = self.value(sql, user_id, page_id)
         return language
 
     # Moderation
 
     def blocks(self, now: int) -> list[Block]:
-        sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > :now ORDER BY id DESC"
-        return self.all(Block, sql, now=now)
+        sql = "SELECT * FROM block WHERE expires_at IS NULL OR expires_at > ? ORDER BY id DESC"
+        return self.all(Block, sql, now)
 
     def add_block(self, **values: Any) -> Block:
         """An older block of the same value gets the new note and expiry."""
@@ -3439,33 +3448,33 @@ class Store:
         return self.all(Block, sql, **values)[0]
 
     def drop_block(self, block_id: int) -> Block | None:
-        return self.one(Block, "DELETE FROM block WHERE id = :id RETURNING *", id=block_id)
+        return self.one(Block, "DELETE FROM block WHERE id = ? RETURNING *", block_id)
 
     def report(self, comment_id: int, visitor: str, reason: str, now: int) -> bool:
         """False if this visitor has reported the comment before."""
         sql = """
             INSERT INTO report (comment_id, visitor, reason, reported_at)
             VALUES (:comment_id, :visitor, :reason, :now) ON CONFLICT DO NOTHING"""
-        values = {"comment_id": comment_id, "visitor": visitor, "reason": reason, "now": now}
-        return self.run(sql, **values).rowcount == 1
+        cursor = self.run(sql, comment_id=comment_id, visitor=visitor, reason=reason, now=now)
+        return cursor.rowcount == 1
 
     def reports(self, comment_id: int) -> list[Report]:
         """The last twenty, the oldest first."""
         sql = """
             SELECT reason, reported_at FROM report
-             WHERE comment_id = :id ORDER BY reported_at DESC LIMIT 20"""
-        return self.all(Report, sql, id=comment_id)[::-1]
+             WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20"""
+        return self.all(Report, sql, comment_id)[::-1]
 
     def end_reports(self, comment_id: int) -> None:
-        self.run("DELETE FROM report WHERE comment_id = :id", id=comment_id)
+        self.run("DELETE FROM report WHERE comment_id = ?", comment_id)
 
     def term_counts(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
         """In how many good and spam comments each term was. For the hash 0: how many comments of
         each kind the filter has learnt."""
         sql = """
             SELECT hash, max(0, ham), max(0, spam) FROM term
-             WHERE hash IN (SELECT value FROM json_each(:hashes))"""
-        rows = self.run(sql, hashes=json.dumps(hashes)).fetchall()
+             WHERE hash IN (SELECT value FROM json_each(?))"""
+        rows = self.run(sql, hashes).fetchall()
         return {hash: (ham, spam) for hash, ham, spam in rows}
 
     def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
@@ -3474,47 +3483,38 @@ class Store:
         self.db.executemany(LEARN[kind], rows)
         self.note_learnt(comment_id, kind)
 
-    def unlearn(self, comment_id: int, kind: str, hashes: Iterable[int]) -> None:
-        rows = [{"hash": hash} for hash in (0, *hashes)]
-        self.db.executemany(UNLEARN[kind], rows)
-        self.db.executemany("DELETE FROM term WHERE hash = :hash AND ham = 0 AND spam = 0", rows)
-        self.note_learnt(comment_id, "")
-
-    def unlearn_ham(self, counts: Mapping[int, int]) -> None:
-        """Unlearns many comments at once: in how many of them each hash was; for 0, how many."""
-        sql = """
-            UPDATE term SET ham = max(0, ham - gone.value) FROM json_each(:counts) AS gone
-             WHERE term.hash = CAST(gone.key AS INTEGER)"""
-        self.run(sql, counts=json.dumps(counts))
+    def unlearn(self, kind: str, counts: Counter[int]) -> None:
+        """In how many comments to forget each hash was; for the hash 0, how many they are."""
+        self.run(UNLEARN[kind], counts)
         sql = """
             DELETE FROM term WHERE ham = 0 AND spam = 0 AND hash IN
-                   (SELECT CAST(key AS INTEGER) FROM json_each(:counts))"""
-        self.run(sql, counts=json.dumps(counts))
+                   (SELECT CAST(key AS INTEGER) FROM json_each(?))"""
+        self.run(sql, counts)
 
     def note_learnt(self, comment_id: int, kind: str) -> None:
-        self.run("UPDATE comment SET learnt = :kind WHERE id = :id", id=comment_id, kind=kind)
+        self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment_id)
 
-    def oldest_unlearnt(self, but: int) -> Comment | None:
-        """The visible comment that the filter could learn next as ham, without the id `but`."""
+    def oldest_unlearnt(self) -> Comment | None:
+        """The visible comment that the filter could learn next as ham."""
         sql = """
              WHERE comment.id =
                    (SELECT min(id) FROM comment
-                     WHERE learnt = '' AND status = 'visible' AND id <> :but)"""
-        return self.one(Comment, SELECT_COMMENT + sql, but=but)
+                     WHERE learnt = '' AND status = 'visible')"""
+        return self.one(Comment, SELECT_COMMENT + sql)
 
     # What an account and the owner can see of the past
 
     def traces(self, visitor: str) -> dict[str, list[Json]]:
         """What an account liked and reported."""
-        sql = "SELECT comment_id AS id FROM comment_liker WHERE visitor = :visitor"
-        likes = self.all(dict, sql, visitor=visitor)
+        sql = "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?"
+        likes = self.all(dict, sql, visitor)
         sql = """
             SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
-             WHERE visitor = :visitor"""
-        page_likes = self.all(dict, sql, visitor=visitor)
+             WHERE visitor = ?"""
+        page_likes = self.all(dict, sql, visitor)
         sql = """
-            SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = :visitor"""
-        reports = self.all(dict, sql, visitor=visitor)
+            SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?"""
+        reports = self.all(dict, sql, visitor)
         return {"likes": likes, "page_likes": page_likes, "reports": reports}
 
     def add_audit_entry(self, **values: Any) -> None:
@@ -3524,11 +3524,11 @@ class Store:
         self.run(sql, **values)
 
     def audit(self, before: int, limit: int) -> list[AuditEntry]:
-        sql = "SELECT * FROM audit WHERE id < :before ORDER BY id DESC LIMIT :limit"
-        return self.all(AuditEntry, sql, before=before, limit=limit)
+        sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
+        return self.all(AuditEntry, sql, before, limit)
 
     def days(self, first: int) -> list[Day]:
-        return self.all(Day, "SELECT * FROM day WHERE day >= :first ORDER BY day", first=first)
+        return self.all(Day, "SELECT * FROM day WHERE day >= ? ORDER BY day", first)
 
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
@@ -3629,17 +3629,17 @@ class Store:
         that time, in batches. True if there may be more."""
         sql = """
             SELECT id, ip FROM comment
-             WHERE masked = 0 AND created_at < :before ORDER BY created_at LIMIT 500"""
-        unmasked = self.run(sql, before=before).fetchall()
+             WHERE masked = 0 AND created_at < ? ORDER BY created_at LIMIT 500"""
+        unmasked = self.run(sql, before).fetchall()
         for row in unmasked:
-            sql = "UPDATE comment SET ip = :ip, masked = 1 WHERE id = :id"
-            self.run(sql, ip=masked(row["ip"]), id=row["id"])
+            sql = "UPDATE comment SET ip = ?, masked = 1 WHERE id = ?"
+            self.run(sql, masked(row["ip"]), row["id"])
             self.has_erased = True
         sql = """
             UPDATE report SET visitor = 'past ' || random()
-             WHERE reported_at < :before
+             WHERE reported_at < ?
                AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'"""
-        self.run(sql, before=before)
+        self.run(sql, before)
         changed = [len(unmasked)]
         for sql in (
             """UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
@@ -4130,19 +4130,22 @@ def term_hash(key: bytes, term: str) -> int:
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
     """Robinson's f(w), 0 to 1: `counts` are the good and spam comments with the term, `totals` all
     comments of each kind."""
-    good, bad = (min(1, n / total) if total else 0 for n, total in zip(counts, totals, strict=True))
-    seen = sum(counts)
-    share = bad / (good + bad) if seen else 0
-    return (STRENGTH * UNKNOWN + seen * share) / (STRENGTH + seen)
+    ham, spam = counts
+    seen = ham + spam
+    if not seen:
+        return UNKNOWN
+    good = min(1, ham / totals[0])
+    bad = min(1, spam / totals[1])
+    return (STRENGTH * UNKNOWN + seen * bad / (good + bad)) / (STRENGTH + seen)
 
 
 def spam_score(clues: Iterable[float]) -> float:
     """0 (good) to 1 (spam); 0.5 if the clues say nothing, or both."""
     scores = [*clues]
     scores += [UNKNOWN] * (LEAST_CLUES - len(scores))
-    bad = 1 - chi_squared(-2 * sum(math.log(1 - score) for score in scores), len(scores))
-    good = 1 - chi_squared(-2 * sum(math.log(score) for score in scores), len(scores))
-    return (1 + bad - good) / 2
+    spam_chance = chi_squared(-2 * sum(math.log(1 - score) for score in scores), len(scores))
+    ham_chance = chi_squared(-2 * sum(math.log(score) for score in scores), len(scores))
+    return (1 + ham_chance - spam_chance) / 2
 
 
 def chi_squared(x: float, pairs: int) -> float:
@@ -4237,15 +4240,11 @@ WIDEST_NETWORK = {4: 16, 6: 32}
 LATEST = 100  # comments on which a new block is tried
 
 
-def check_reach(store: Store, kind: str, value: str) -> None:
-    """`WideBlock` if a block would match a large part of the readers: a wide network, a single
-    letter, or a domain or term of one in ten of the latest comments."""
+def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
+    """How many of the latest comments a block would match, and how many those are."""
     block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    count = sum(would_match(block, comment) for comment in latest)
-    is_common = kind in ("domain", "word") and count >= 5 and 10 * count >= len(latest)
-    if is_common or is_wide(kind, value):
-        raise WideBlock(count=count, total=len(latest))
+    return sum(would_match(block, comment) for comment in latest), len(latest)
 
 
 def would_match(block: Block, comment: FullComment) -> bool:
@@ -4254,12 +4253,16 @@ def would_match(block: Block, comment: FullComment) -> bool:
     return matches(block, comment.ip, comment.email, text, hosts)
 
 
-def is_wide(kind: str, value: str) -> bool:
+def is_wide(kind: str, value: str, count: int, total: int) -> bool:
+    """Whether a block is about a large part of the readers: a wide network, a single letter, or a
+    domain or term of one in ten of the latest comments."""
     if kind == "address":
         network = ipaddress.ip_network(value)
         return network.prefixlen < WIDEST_NETWORK[network.version]
     # A single letter is in any text, but a single Chinese character is a word.
-    return kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)) is not None
+    if kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
+        return True
+    return kind != "email" and count >= 5 and 10 * count >= total
 
 
 def is_blocked_email(store: Store, email: str, now: int) -> bool:
@@ -4316,27 +4319,28 @@ def count_known(store: Store, text: NewText) -> int:
     )
 
 
-def judge_text(store: Store, config: Config, key: bytes, text: NewText, now: int) -> Verdict:
+def judge_text(
+    store: Store, key: bytes, text: NewText, now: int, *, hold: str, held_terms: Iterable[str]
+) -> Verdict:
     """Renders and judges a text. It is costly, so it runs outside of transactions. Nothing is
-    dropped: what is blocked is kept as spam, for the owner to see."""
+    dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
+    what the owner has set."""
     markup = safe_html(text.content)
     searchable = searchable_text(text.nickname, text.website, text.content, markup)
     hosts = hosts_in(text.email, text.website, markup)
     for block in store.blocks(now):
         if matches(block, text.ip, text.email, searchable, hosts):
             return Verdict(markup, "spam", f"block: {block_summary(block)}")
-    if config.moderation_hold == "all":
+    if hold == "all":
         return Verdict(markup, "waiting", "all")
-    for term in config.moderation_words:
+    for term in held_terms:
         if folded(term) in searchable:
             return Verdict(markup, "waiting", f"word: {term}")
-    held = suspicion(store, config, key, text, markup, now)
+    held = suspicion(store, key, text, markup, hold)
     return Verdict(markup, "waiting" if held else "visible", held)
 
 
-def suspicion(
-    store: Store, config: Config, key: bytes, text: NewText, markup: str, now: int
-) -> str:
+def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -> str:
     """Why a text waits although no term of the owner's is in it; "" if it does not."""
     if text.too_fast:
         return "fast"
@@ -4346,10 +4350,9 @@ def suspicion(
     if text.captcha_down:
         return "captcha_down"
     has_link = bool(text.website) or "<a " in markup
-    many_hosts = len(written_hosts(markup)) > MOST_HOSTS
-    if many_hosts or (config.moderation_hold == "links" and has_link):
+    if len(written_hosts(markup)) > MOST_HOSTS or (hold == "links" and has_link):
         return "links"
-    if config.moderation_hold == "first" and not count_known(store, text):
+    if hold == "first" and not count_known(store, text):
         return "first"
     return ""
 
@@ -4357,55 +4360,20 @@ def suspicion(
 # Learning
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The hashes of the terms of a comment, and the version of the text that has them."""
-
-    version: str
-    hashes: list[int]
-
-
-KnownTerms = dict[int, Terms]  # by comment id
-
-
 def hashes_of(key: bytes, comment: Comment) -> list[int]:
+    """What stands for the terms of a comment in the database."""
     terms = terms_in(comment.nickname, comment.website, comment.html)
     return [term_hash(key, term) for term in terms]
 
 
-def read_terms(key: bytes, *comments: Comment) -> KnownTerms:
-    """What the filter may have to learn or forget. It is read before the transaction, since a long
-    text takes milliseconds."""
-    return {each.id: Terms(each.version, hashes_of(key, each)) for each in comments}
-
-
-def terms_for_status(store: Store, key: bytes, comment_id: int, status: str) -> KnownTerms:
-    """The terms that `teach` needs when a comment gets a status."""
-    good = store.oldest_unlearnt(but=comment_id) if status == "spam" else None
-    found = [store.comment(comment_id), good]
-    return read_terms(key, *filter(None, found))
-
-
-def check_version(comment: Comment, version: object) -> None:
-    """`TextChanged` if the text of a comment is not the one that was read."""
-    if version != comment.version:
-        raise TextChanged("评论内容改过，请再看一遍")
-
-
-def hashes_as_read(terms: KnownTerms, comment: Comment) -> list[int]:
-    """`TextChanged` if the comment was edited after its terms were read."""
-    read = terms.get(comment.id) or Terms("", [])
-    check_version(comment, read.version)
-    return read.hashes
-
-
-def unteach(store: Store, comment: Comment, terms: KnownTerms) -> None:
-    """Before its text or its status changes."""
+def unteach(store: Store, key: bytes, comment: Comment) -> None:
+    """Before the text or the status of a comment changes."""
     if comment.learnt:
-        store.unlearn(comment.id, comment.learnt, hashes_as_read(terms, comment))
+        store.unlearn(comment.learnt, Counter([0, *hashes_of(key, comment)]))
+        store.note_learnt(comment.id, "")
 
 
-def teach(store: Store, comment: Comment, status: str, terms: KnownTerms, now: int) -> None:
+def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
     """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
     would know one kind only."""
@@ -4413,17 +4381,15 @@ def teach(store: Store, comment: Comment, status: str, terms: KnownTerms, now: i
     deleted_spam = status == "deleted" and comment.learnt == "spam"
     if kind == comment.learnt or deleted_spam:
         return
-    unteach(store, comment, terms)
+    unteach(store, key, comment)
     is_undo = kind == "ham" and comment.learnt  # spam that is shown again
     if not kind or is_undo:
         return
-    store.learn(comment.id, kind, hashes_as_read(terms, comment), now)
+    store.learn(comment.id, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
-    good = store.oldest_unlearnt(but=comment.id) if ham < spam else None
-    if good and kind == "spam":
-        # If the good comment was edited just now, the next spam will teach it.
-        with contextlib.suppress(TextChanged):
-            store.learn(good.id, "ham", hashes_as_read(terms, good), now)
+    good = store.oldest_unlearnt() if kind == "spam" and ham < spam else None
+    if good:
+        store.learn(good.id, "ham", hashes_of(key, good), now)
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -6758,7 +6724,14 @@ def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
         user_id=written["user_id"],
         **captcha,
     )
-    return judge_text(context.store, context.config, context.key, text, context.now)
+    return judge_text(
+        context.store,
+        context.key,
+        text,
+        context.now,
+        hold=context.config.moderation_hold,
+        held_terms=context.config.moderation_words,
+    )
 
 
 def location_fields(context: RequestContext) -> Json:
@@ -6865,11 +6838,10 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
         return as_author_sees(context, comment)
     check_limits(context, "comment")
     verdict = judged(context, {**vars(comment), "content": content})
-    terms = read_terms(context.key, comment)
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
         if content != comment.content:
-            change_text(context, comment, content, verdict, terms)
+            change_text(context, comment, content, verdict)
         return as_author_sees(context, context.store.comment(comment.id) or comment)
 
 
@@ -6900,13 +6872,13 @@ def editable_comment(context: RequestContext, comment_id: int) -> FullComment:
 
 
 def change_text(
-    context: RequestContext, comment: FullComment, content: str, verdict: Verdict, terms: KnownTerms
+    context: RequestContext, comment: FullComment, content: str, verdict: Verdict
 ) -> None:
     """An edit by the author. It may hide the comment, and never shows it."""
     store = context.store
     verdict = within_limits(context, verdict)
     if comment.learnt == "ham":
-        unteach(store, comment, terms)
+        unteach(store, context.key, comment)
     elif comment.learnt:  # what spam has taught stays: its author must not take it back
         store.note_learnt(comment.id, "")
     store.edit_comment(comment.id, content, verdict.html, context.now)
@@ -7070,15 +7042,13 @@ def delete_me(context: RequestContext) -> Json:
     comments = text_field(context.form, "comments", 8)
     choice(comments, "comments", ("keep", "delete"))
     confirm_password(context)
-    # Before the transaction, since a long comment takes a millisecond.
-    known = {comment: hashes_of(context.key, comment) for comment in learnt_comments(context)}
     with context.writing():
         if [admin.id for admin in context.store.admins()] == [context.me.id]:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         counts: Counter[int] = Counter()
         for comment in learnt_comments(context):
-            counts.update([0, *(known.get(comment) or hashes_of(context.key, comment))])
-        context.store.unlearn_ham(counts)
+            counts.update([0, *hashes_of(context.key, comment)])
+        context.store.unlearn("ham", counts)
         subscriber = subscriber_of(context.key, context.me.email)
         context.store.erase_account(context.me, subscriber, comments=comments == "delete")
     return {"success": True}
@@ -7541,19 +7511,22 @@ def give_status(
 ) -> str | None:
     """As `set_status`, in a transaction of its own. `TextChanged` if what would be approved is not
     the `version` that was read."""
-    terms = terms_for_status(context.store, context.key, comment_id, status)
     with context.writing_mail():
         comment = context.store.comment(comment_id)
         if comment and version and status == "visible":
             check_version(comment, version)
-        return set_status(context, comment_id, status, terms)
+        return set_status(context, comment_id, status)
 
 
-def set_status(
-    context: RequestContext, comment_id: int, status: str, terms: KnownTerms
-) -> str | None:
+def check_version(comment: Comment, version: object) -> None:
+    """`TextChanged` if the text of a comment is not the one that was read."""
+    if version != comment.version:
+        raise TextChanged("评论内容改过，请再看一遍")
+
+
+def set_status(context: RequestContext, comment_id: int, status: str) -> str | None:
     """Gives a comment a status and teaches the filter. Returns the old status; None if the comment
-    was erased. `terms` are those of `terms_for_status`."""
+    was erased."""
     store = context.store
     comment = store.comment(comment_id)
     if comment is None or not comment.content:
@@ -7561,7 +7534,7 @@ def set_status(
     if status == comment.status and store.reports(comment.id):
         audit(context, "keep", comment.id)
     store.end_reports(comment.id)
-    teach(store, comment, status, terms, context.now)
+    teach(store, context.key, comment, status, context.now)
     if status != comment.status:
         store.set_status(comment.id, status, context.now)
         store.end_owner_notifications(comment.id)
@@ -7607,10 +7580,9 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     nickname = nickname_field(context.form, optional=True)
     website = website_field(context.form)
     markup = safe_html(content)
-    terms = read_terms(context.key, unchanged_comment(context, comment_id))
     with context.writing():
         comment = unchanged_comment(context, comment_id)
-        unteach(store, comment, terms)
+        unteach(store, context.key, comment)
         if content not in ("", comment.content):
             store.edit_comment(comment.id, content, markup, context.now)
         website = website if "website" in context.form else comment.website
@@ -7638,11 +7610,10 @@ def reply_as_owner(context: RequestContext) -> Json:
     if not earlier_comment(context, written, None):
         check_limits(context, "comment")
     verdict = judged(context, written)
-    terms = terms_for_status(context.store, context.key, parent_id, "visible")
     with context.writing_mail():
         parent = parent_to_reply_to(context, parent_id)
         written["page_id"] = parent.page_id  # its page may have been merged into another
-        set_status(context, parent.id, "visible", terms)
+        set_status(context, parent.id, "visible")
         earlier = earlier_comment(context, written, None)
         comment = earlier or add_comment(context, written, parent, verdict, None)
         audit(context, "reply", parent.id)
@@ -7679,12 +7650,11 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
     with the token that the widget stores on the blog. /admin can undo it."""
     pinned = flag_field(context.form, "pinned") if "pinned" in context.form else None
     status = status_field(context.form) if pinned is None else ""
-    terms = terms_for_status(context.store, context.key, comment_id, status)
     was: str | bool | None
     with context.writing_mail():
         comment = unchanged_comment(context, comment_id)
         if pinned is None:
-            was = set_status(context, comment.id, status, terms)
+            was = set_status(context, comment.id, status)
         else:
             was = set_pin(context, comment.id, pinned)
         comment = moderated_comment(context, comment_id)
@@ -7805,7 +7775,9 @@ def add_block(context: RequestContext) -> Json:
         raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
     note = text_field(form, "note", 200, optional=True)
     if not flag_field(form, "sure"):
-        check_reach(context.store, kind, value)
+        count, total = reach_of_block(context.store, kind, value)
+        if is_wide(kind, value, count, total):
+            raise WideBlock(count, total)
     with context.writing():
         block = context.store.add_block(
             kind=kind,

@@ -230,7 +230,9 @@ def use_up(app: App, limit: str, times: int) -> None:
 
 def rate_limits() -> set[int]:
     """How often a client may do things, in all their spans of time."""
-    return {most for limit in RATE_LIMITS.values() for most, _ in limit} | {*MEMORY_LIMITS.values()}
+    return {most for limit in RATE_LIMITS.values() for most in limit.values()} | {
+        *MEMORY_LIMITS.values()
+    }
 
 
 def count_few_clients(app: App, most: int) -> None:

@@ -1,7 +1,6 @@
 """The spam filter: which terms it reads of a comment, how it learns and forgets, what it holds, and
 what it says and keeps of that."""
 
-import html
 import shutil
 import sqlite3
 import sys
@@ -599,7 +598,6 @@ def test_the_longest_comment_is_looked_up_in_few_statements_however_much_was_lea
 
 READING: dict[CodeType, str] = {
     mistune.Markdown.parse.__code__: "Markdown",
-    html.unescape.__code__: "terms",
     Places.of.__code__: "places",
 }
 
@@ -663,31 +661,6 @@ def late_client(app: App, act: Callable[[], object]) -> webtest.TestApp:
     """Its next request is overtaken by an act, after it was made ready to be written."""
     inside.just_before_it_writes(app, act)
     return webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
-
-
-def test_what_is_edited_just_before_it_is_judged_is_read_again(
-    app: App, owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    for number, way in enumerate(WAYS, 1):
-        said = visitor.say(f"Words {number}")
-        link = inside.moderation_link(app, number, "spam", OWNER)
-        known = counts(db)
-        late = late_client(app, lambda said=said, way=way: edit(visitor, said, f"Others {way}"))
-        if way is by_email:
-            assert "Others" in late.post(link, status=409).text
-        elif way is by_widget:
-            late.authorization = owner.widget.authorization
-            path = f"/comments/{number}/moderate"
-            answer = late.post_json(path, {"status": "spam"}, status=409)
-            assert answer.json["code"] == "text_changed"
-        else:
-            late.authorization = owner.authorization
-            answer = late.post_json("/admin/comments", {"ids": [number], "status": "spam"})
-            assert (answer.json["comments"], answer.json["changed"]) == ([], [number])
-        assert learnt(owner)[number] == ""
-        assert counts(db) == known
-        way(owner, visitor, number, "visible")
-        assert counts(db) == recount(app, db) != known
 
 
 Act = Callable[[Judge, Visitor, str], object]
