@@ -2339,7 +2339,6 @@ DAMAGE = {11, 26}
 # SQLITE_FULL, and SQLITE_IOERR, which some file systems give instead.
 DISK_FULL = {13, 10}
 ROOM = 64 * 1024  # bytes that a write may need: as long as a request can be
-SEARCH_SECONDS = 2  # that a search may take
 NO_END = 2**63 - 1  # an id above all others
 
 
@@ -2547,21 +2546,6 @@ class Store:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
 
-    @contextlib.contextmanager
-    def searching(self) -> Iterator[None]:
-        """`BadRequest` for a search that takes too long: it looks at every text."""
-        ends_at = time.monotonic() + SEARCH_SECONDS
-        self.db.set_progress_handler(lambda: time.monotonic() > ends_at, 10_000)
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
-                raise
-            text = "搜索太慢，请换一个词，或限定页面和状态"
-            raise BadRequest(text, "search_slow") from None
-        finally:
-            self.db.set_progress_handler(None, 0)
-
     def check_room(self) -> None:
         """After the disk was full: `Unavailable` until a long comment could be written. Smaller
         writes, and those in place, still succeed on a full disk."""
@@ -2677,8 +2661,7 @@ class Store:
              WHERE account.id < :before
                AND (:like = '' OR email LIKE :like ESCAPE '!' OR nickname LIKE :like ESCAPE '!')
              ORDER BY account.id DESC LIMIT :limit"""
-        with self.searching():
-            return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
+        return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
         """`revoke` also makes tokens and one-time links void, so that lost rights can't be used."""
@@ -2868,8 +2851,7 @@ class Store:
         return self.one(Page, "SELECT * FROM page WHERE id = ?", page_id)
 
     def pages(self, sort: str, like: str, offset: int, limit: int) -> list[Page]:
-        with self.searching():
-            return self.all(Page, SEARCH_PAGES[sort], like=like, offset=offset, limit=limit)
+        return self.all(Page, SEARCH_PAGES[sort], like=like, offset=offset, limit=limit)
 
     def all_pages(self) -> list[Page]:
         return self.all(Page, "SELECT * FROM page ORDER BY key")
@@ -3000,16 +2982,15 @@ class Store:
     ) -> list[FullComment]:
         """What an admin looks for, the newest first. `status` may be `all` (all that is not
         erased) or `reported`; `page_id` 0 stands for all pages."""
-        with self.searching():
-            return self.all(
-                FullComment,
-                SEARCH_COMMENTS[status],
-                status=status,
-                like=like,
-                page_id=page_id,
-                before=before,
-                limit=limit,
-            )
+        return self.all(
+            FullComment,
+            SEARCH_COMMENTS[status],
+            status=status,
+            like=like,
+            page_id=page_id,
+            before=before,
+            limit=limit,
+        )
 
     def count_known(self, comment_id: int, network: str, **values: Any) -> int:
         """How many visible comments an author has, up to a hundred, without the comment with that

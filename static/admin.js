@@ -54,7 +54,6 @@ const PHRASES = {
   value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
   block_wide: ['Of the latest {m} comments, {n} would be met by this, and so would many readers. Press again to block them all.', '最近 {m} 条评论中有 {n} 条会命中，很多读者会受影响。再按一次就屏蔽。'],
   block_sure: ['Block anyway', '仍然屏蔽'],
-  search_slow: ['This search takes too long. Ask for less: other words, one page or one status.', '搜索太慢。请换个词，或只看一个页面、一种状态。'],
   content_too_long: ['This is too long.', '内容太长了。'],
   email_invalid: ['Write the address as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
   nickname_invalid: ['Please choose another name: up to 64 letters, none of them hidden.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],

@@ -22,7 +22,6 @@ from inside import token_of
 from test_commands import run
 from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
-import commentd
 from commentd import ROUTES, SETTINGS, App, Config, World, make_app, masked
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -631,24 +630,6 @@ def many_comments(db: sqlite3.Connection) -> None:
         WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2000)
         SELECT 1, 'Ann', '', '', 'number ' || n, '', '', '', '', 'spam', 1 FROM number"""
     db.execute(sql)
-
-
-def test_a_search_that_takes_too_long_says_so_and_is_no_fault_of_the_database(
-    visitor: Visitor,
-    owner: Visitor,
-    db: sqlite3.Connection,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    visitor.say("a needle")
-    many_comments(db)
-    monkeypatch.setattr(commentd, "SEARCH_SECONDS", -1)
-    slow = {"error": "搜索太慢，请换一个词，或限定页面和状态", "code": "search_slow"}
-    assert queue(owner, 400, q="needle") == slow
-    assert caplog.records == []
-    assert ids(queue(owner, q="needle", status="visible")) == [1]
-    monkeypatch.undo()
-    assert ids(queue(owner, q="needle")) == [1]
 
 
 @NO_LIMITS

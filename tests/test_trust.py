@@ -2,9 +2,7 @@
 a former one is nobody, a stranger writes no emails of ours, and one reader holds up no other."""
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 from smtplib import SMTPResponseException
@@ -304,45 +302,6 @@ def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, te
 
 
 # One does not stop the others
-
-
-def test_a_search_stops_no_list_and_ends(
-    visitor: Visitor,
-    owner: Visitor,
-    app: App,
-    db: sqlite3.Connection,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    visitor.say("a" * 2000)
-    sql = """
-        INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-               location, shown, status, created_at)
-        WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-        SELECT 1, '', '', '', content, '', '', '', '', 0, 'spam', 1 FROM n, comment WHERE id = 1"""
-    db.execute(sql)
-    answers: list[Any] = []
-
-    class Clock:
-        """Each look at it is a second, in which another reads a list."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(time, name)
-
-        def monotonic(self) -> float:
-            self.seconds = vars(self).get("seconds", 0) + 1
-            if self.seconds == 2:
-                with ThreadPoolExecutor(1) as other:
-                    list_ = other.submit(plain(app).get, f"/comments?url={PAGE}")
-                    answers.append(list_.result(5).status_int)
-            return float(self.seconds)
-
-    monkeypatch.setattr(commentd, "time", Clock())
-    found = plain(app, owner).get("/admin/comments?q=%a_b", expect_errors=True)
-    assert answers == [200]
-    assert (found.status_int, found.json["code"]) == (400, "search_slow")
-    monkeypatch.undo()
-    assert len(queue(owner, q="aaa", limit=100)["comments"]) == 100
-    assert len(queue(owner, q="a" * 64, limit=5)["comments"]) == 5
 
 
 def test_views_are_counted_once_however_many_write_them(
