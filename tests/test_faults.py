@@ -1,25 +1,19 @@
-"""Every operation, killed or let down by the machine at its n-th step, until it passes.
+"""Every operation, with a fault of the machine at its n-th step, or killed there: it is done as a
+whole or not at all, and the same operation succeeds afterwards.
 
-The steps are counted where they leave the program: statements of SQL, what SQLite and the program
-ask of the file system, emails and calls over HTTP. At each of them the system says that the disk is
-full, or broken, or the file is held; or it kills the process; or the power goes, and with it any
-part of what was written and not synced. What is left is the database before the operation or after
-it. The same program goes on, and does the same operation now."""
+Steps are SQL statements, calls of the file system, emails and calls over HTTP."""
 
-import ctypes
 import errno
 import os
 import random
 import re
 import shutil
 import sqlite3
-from _sqlite3 import __file__ as sqlite_module
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -54,8 +48,7 @@ def sql_fault(code: int, kind: type[sqlite3.Error] = sqlite3.OperationalError) -
     return error
 
 
-# What may happen at a step: by what it is asked of.
-DIES: dict[str, Any] = {"kill": Dead, "power": Dead}
+# What may happen at a step of each kind.
 FAULTS: dict[str, dict[str, Any]] = {
     "sql": {
         "busy": lambda: sql_fault(sqlite3.SQLITE_BUSY),
@@ -66,26 +59,26 @@ FAULTS: dict[str, dict[str, Any]] = {
         "bug": Bug,
         "kill": Dead,
     },
-    "file": {"full": sqlite3.SQLITE_FULL, "input/output": sqlite3.SQLITE_IOERR, **DIES},
     "system": {
         "full": lambda: OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
         "input/output": lambda: OSError(errno.EIO, os.strerror(errno.EIO)),
-        **DIES,
+        "kill": Dead,
     },
     "world": {"refused": lambda: ConnectionRefusedError(111, "refused"), "bug": Bug, "kill": Dead},
-    "end": DIES,
+    "end": {"kill": Dead},
 }
 SYSTEM = ("fsync", "open", "replace", "link", "rename", "mkdir", "unlink")
 
 
 class Machine:
-    """Counts the steps that are asked of it while it is on, and fails at one of them."""
+    """Counts the steps while it is on, and fails at one of them."""
 
-    def __init__(self, at: int = -1, fault: str = "", seed: object = 0) -> None:
-        self.at, self.fault, self.chance = at, fault, random.Random(f"{seed}")
-        self.on, self.steps, self.files = False, list[tuple[str, str]](), None
-        self.each: Callable[[], object] = lambda: None
-        self.unsynced: dict[str, tuple[bytes, list[tuple[int, bytes | None]]]] = {}
+    def __init__(self, at: int = -1, fault: str = "") -> None:
+        self.at = at
+        self.fault = fault
+        self.on = False
+        self.steps: list[tuple[str, str]] = []
+        self.each: Callable[[], object] = lambda: None  # called after each transaction
 
     def __enter__(self) -> None:
         self.on = True
@@ -93,50 +86,19 @@ class Machine:
     def __exit__(self, *_: object) -> None:
         self.on = False
 
-    def asked(self, of: str, what: str = "") -> Any:
-        """One step: None, or what SQLite is told; an exception, or the end."""
+    def step(self, kind: str, what: str = "") -> None:
         if not self.on:
-            return None
+            return
         self.on = False  # whatever is done about it is no step
         if self.steps and self.steps[-1][1] in ("COMMIT", "replace", "link"):
             self.each()
-        self.steps.append((of, what))
+        self.steps.append((kind, what))
         fails = len(self.steps) - 1 == self.at
-        if fails and FAULTS[of][self.fault] is Dead:
-            if self.fault == "power":
-                self.lose_power()
+        if fails and FAULTS[kind][self.fault] is Dead:
             os.kill(os.getpid(), 9)
         self.on = True
-        if not fails:
-            return None
-        how = FAULTS[of][self.fault]
-        if callable(how):
-            raise how()
-        return how
-
-    def wrote(self, path: str, at: int, data: bytes | None) -> None:
-        """Before a write, or the cut of a file to so many bytes."""
-        if path not in self.unsynced:
-            self.unsynced[path] = Path(path).read_bytes(), []
-        self.unsynced[path][1].append((at, data))
-
-    def synced(self, path: str) -> None:
-        self.unsynced.pop(path, None)
-
-    def lose_power(self) -> None:
-        """Of what was not synced, some is on the disk, some is not, some is half."""
-        for path, (whole, writes) in self.unsynced.items():
-            image = bytearray(whole)
-            for at, data in writes:
-                fate = self.chance.choice(("done", "lost", "half"))
-                if data is None and fate == "done":
-                    del image[at:]
-                elif data is not None and fate != "lost":
-                    kept = data if fate == "done" else data[: self.chance.randrange(len(data) + 1)]
-                    image.extend(bytes(max(0, at - len(image))))
-                    image[at : at + len(kept)] = kept
-            if os.path.exists(path):
-                Path(path).write_bytes(image)
+        if fails:
+            raise FAULTS[kind][self.fault]()
 
 
 class Watched(sqlite3.Connection):
@@ -145,123 +107,35 @@ class Watched(sqlite3.Connection):
     machine: Machine
 
     def execute(self, *words: Any) -> sqlite3.Cursor:
-        self.machine.asked("sql", " ".join(words[0].split())[:60])
+        self.machine.step("sql", " ".join(words[0].split())[:60])
         return super().execute(*words)
 
     def __exit__(self, kind: Any, *how: Any) -> Any:
         try:
             if kind is None:
-                self.machine.asked("sql", "COMMIT")
+                self.machine.step("sql", "COMMIT")
         except BaseException as error:
             super().__exit__(type(error), error, None)
             raise
         return super().__exit__(kind, *how)
 
 
-# What SQLite asks of the system, at which offset of sqlite3_io_methods (sqlite.org/c3ref), and how
-# that fails.
-POINTER, INT, LONG = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
-OPEN = ctypes.CFUNCTYPE(INT, POINTER, POINTER, POINTER, INT, POINTER)
-DELETE = ctypes.CFUNCTYPE(INT, POINTER, POINTER, INT)
-WRITE = ctypes.CFUNCTYPE(INT, POINTER, POINTER, INT, LONG)
-TRUNCATE, SYNC = ctypes.CFUNCTYPE(INT, POINTER, LONG), ctypes.CFUNCTYPE(INT, POINTER, INT)
-IO: dict[str, tuple[int, Any, int]] = {
-    "write": (24, WRITE, sqlite3.SQLITE_IOERR_WRITE),
-    "truncate": (32, TRUNCATE, sqlite3.SQLITE_IOERR_TRUNCATE),
-    "sync": (40, SYNC, sqlite3.SQLITE_IOERR_FSYNC),
-}
-
-
-class Files:
-    """Between SQLite and the file system, for the rest of the life of a process."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine, self.paths, self.tables = machine, dict[int, str](), dict[int, Any]()
-        self.kept: list[Any] = []
-        library = ctypes.CDLL(sqlite_module)
-        library.sqlite3_vfs_find.restype = POINTER
-        system = library.sqlite3_vfs_find(None)
-        self.opens = self.put(system + 40, OPEN, self.open)
-        self.deletes = self.put(system + 48, DELETE, self.delete)
-
-    def put(self, place: int, kind: Any, ours: Callable[..., int]) -> Any:
-        """A function of ours at an address; what stood there."""
-        there, function = POINTER.from_address(place), kind(ours)
-        self.kept.append(function)
-        theirs = kind(there.value)
-        there.value = ctypes.cast(function, POINTER).value
-        return theirs
-
-    def open(self, system: int, name: int | None, file: int, flags: int, out: int) -> int:
-        result = self.opens(system, name, file, flags, out)
-        methods = POINTER.from_address(file)
-        if result == 0 and name and methods.value:
-            self.paths[file] = ctypes.string_at(name).decode()
-            methods.value = self.table(methods.value)
-        return int(result)
-
-    def delete(self, system: int, name: int, durably: int) -> int:
-        self.machine.synced(ctypes.string_at(name).decode())
-        return int(self.deletes(system, name, durably))
-
-    def table(self, there: int) -> int:
-        """What an open file can do, with ours in between."""
-        if there not in self.tables:
-            size = 8 + 18 * 8
-            self.tables[there] = ctypes.create_string_buffer(ctypes.string_at(there, size), size)
-            start = ctypes.addressof(self.tables[there])
-            for name, (offset, kind, _) in IO.items():
-                does = kind(POINTER.from_address(start + offset).value)
-                self.put(start + offset, kind, partial(getattr(self, name), does))
-        return ctypes.addressof(self.tables[there])
-
-    def step(self, name: str, does: Any, file: int, *words: int) -> int:
-        fault = self.machine.asked("file", f"{name} {Path(self.paths[file]).name}")
-        if fault:
-            return IO[name][2] if fault == sqlite3.SQLITE_IOERR else int(fault)
-        return int(does(file, *words))
-
-    def write(self, does: Any, file: int, data: int, size: int, at: int) -> int:
-        self.machine.wrote(self.paths[file], at, ctypes.string_at(data, size))
-        return self.step("write", does, file, data, size, at)
-
-    def truncate(self, does: Any, file: int, size: int) -> int:
-        self.machine.wrote(self.paths[file], size, None)
-        return self.step("truncate", does, file, size)
-
-    def sync(self, does: Any, file: int, flags: int) -> int:
-        code = self.step("sync", does, file, flags)
-        if not code:
-            self.machine.synced(self.paths[file])
-        return code
-
-
-def watch_system(machine: Machine) -> None:
-    """What the program itself asks of the file system."""
+def watch_all(machine: Machine) -> None:
+    """For good: this is a process that was made for it."""
 
     def watched(name: str) -> Callable[..., Any]:
         does = getattr(os, name)
 
-        def ask(*words: Any, **how: Any) -> Any:
-            machine.asked("system", name)
-            if name == "fsync":
-                machine.synced(os.readlink(f"/proc/self/fd/{words[0]}"))
-            if name in ("replace", "rename") and str(words[0]) in machine.unsynced:
-                machine.unsynced[str(words[1])] = machine.unsynced.pop(str(words[0]))
-            return does(*words, **how)
+        def call(*args: Any, **options: Any) -> Any:
+            machine.step("system", name)
+            return does(*args, **options)
 
-        return ask
+        return call
 
-    for name in SYSTEM:
-        setattr(os, name, watched(name))
-
-
-def watch_all(machine: Machine) -> None:
-    """For good: this is a process that was made for it."""
     Watched.machine = machine
     sqlite3.connect = partial(sqlite3.connect, factory=Watched)  # type: ignore[assignment]
-    machine.files = Files(machine)  # kept: SQLite holds its addresses
-    watch_system(machine)
+    for name in SYSTEM:
+        setattr(os, name, watched(name))
 
 
 # The town: a database with something of all
@@ -313,11 +187,11 @@ class Town:
     @property
     def world(self) -> World:
         def send(*email: str, **server: Any) -> None:
-            self.machine.asked("world", "send")
+            self.machine.step("world", "send")
             self.outside.send(*email)
 
         def fetch(*_: Any, **how: Any) -> tuple[int, bytes]:
-            self.machine.asked("world", "fetch")
+            self.machine.step("world", "fetch")
             return 200, b'{"success": true}'
 
         def chance(size: int) -> bytes:
@@ -473,19 +347,9 @@ A_MINUTE_LATER = {name for name in OPERATIONS if name.startswith("POST /auth/reg
 
 
 @pytest.fixture(scope="module")
-def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder, if possible one that needs no disk: its power is ours to cut."""
-    there = Path("/dev/shm")
-    where = there if os.access(there, os.W_OK) else tmp_path_factory.mktemp("memory")
-    with TemporaryDirectory(dir=where) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(scope="module")
-def town(memory: Path) -> Town:
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     """A database with something of all, closed cleanly, and what one has to know of it."""
-    home = memory / "town"
-    home.mkdir()
+    home = tmp_path_factory.mktemp("town")
     outside = Outside()
     facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1, "captcha": "first"}
     config = Config(
@@ -531,7 +395,7 @@ def town(memory: Path) -> Town:
         facts |= {"comment_id": said["comment"]["id"], "edit_token": said["edit_token"]}
         web.register("bob@example.com")
         app.deliver()
-        (number,) = [n for n, letter in enumerate(outside.letters) if "bob@" in letter.recipient]
+        (number,) = [n for n, email in enumerate(outside.letters) if "bob@" in email.recipient]
         facts["code"] = outside.code(number)
         outside.time = NOW - 61
         web.register("cid@example.com")
@@ -541,8 +405,8 @@ def town(memory: Path) -> Town:
         outside.time = NOW
         web.say("told to nobody yet", parent_id=1)
         owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
-        letters = owner.get("/admin/outbox").json["emails"]
-        (facts["message_id"],) = [letter["id"] for letter in letters if letter["can_retry"]]
+        emails = owner.get("/admin/outbox").json["emails"]
+        (facts["message_id"],) = [email["id"] for email in emails if email["can_retry"]]
     code, text, _ = run_here(home, "export")
     assert code == 0
     (home / "export.json").write_text(text)
@@ -620,7 +484,7 @@ def play(town: Town, name: str) -> Told:
     machine.each = lambda: None
     steps = machine.steps[:]
     with machine:
-        machine.asked("end")
+        machine.step("end")
     see()
     again = go_on(town, name, how) if machine.at >= 0 else ""
     files = {path.name for path in town.path.parent.rglob("*")}
@@ -645,9 +509,7 @@ def go_on(town: Town, name: str, how: str) -> str:
     return again
 
 
-def in_a_child(
-    town: Town, name: str, folder: Path, at: int = -1, fault: str = "", seed: object = 0
-) -> Told | None:
+def in_a_child(town: Town, name: str, folder: Path, at: int = -1, fault: str = "") -> Told | None:
     """Do it in a process of its own, on a copy or on what is there; None when it died."""
     path = folder / "commentd.db"
     config = replace(town.config, database_path=str(path), backup_folder=str(folder / "copies"))
@@ -657,7 +519,7 @@ def in_a_child(
         folder.mkdir()
         if name != "the first start":
             shutil.copy(town.path, path)
-    theirs = Town(config, Machine(at, fault, seed), town.facts)
+    theirs = Town(config, Machine(at, fault), town.facts)
     told: Told | None = forked(lambda: play(theirs, name))
     return told
 
@@ -677,7 +539,7 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
     """How it went."""
     after, which = usual.states[-1], f"{name}, {case[1]} at {case[0]}"
     which += f": {[*usual.steps, 'the end'][case[0]]}"
-    told = in_a_child(town, name, folder, *case, seed=case)
+    told = in_a_child(town, name, folder, *case)
     if told is None:  # it died
         config = replace(town.config, database_path=str(folder / "commentd.db"))
         make_app(config, replace(town.world, now=lambda: NOW), rounds=1).close()
@@ -700,14 +562,14 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_whatever_fails_an_operation_is_done_or_not_and_can_be_done_then(
-    town: Town, memory: Path, campaign: Campaign
+    town: Town, tmp_path: Path, campaign: Campaign
 ) -> None:
     usual, cases = dict[str, Told](), dict[str, list[Case]]()
     names = [*OPERATIONS]
     random.Random(campaign.seed).shuffle(names)
     for _ in campaign.rounds(len(names) // 4):
         turn, number = divmod(campaign.last, len(names))
-        name, folder = names[number], memory / "x"
+        name, folder = names[number], tmp_path / "x"
         shutil.rmtree(folder, ignore_errors=True)
         if name not in usual:
             usual[name] = told = in_a_child(town, name, folder)

@@ -13,7 +13,6 @@ import resource
 import select
 import signal
 import sqlite3
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -211,7 +210,7 @@ def test_an_email_is_sent_once_although_that_can_not_be_noted(
     assert len(outside.letters) <= 1
     visitor.served.deliver()
     assert 1 <= len(outside.letters) <= 2
-    assert len({letter.message for letter in outside.letters}) == 1
+    assert len({email.message for email in outside.letters}) == 1
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
@@ -522,98 +521,6 @@ def test_only_the_owner_can_read_the_files(config: Config) -> None:
         os.umask(umask)
     assert {"commentd.db", "commentd.db-wal", "commentd.db-shm"} <= set(modes)
     assert set(modes.values()) == {0o600}, modes
-
-
-# Damage by chance
-
-
-def left_behind(folder: Path) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The file of a service that was stopped, and those of one that went on and was killed."""
-    folder.mkdir()
-    path = folder / "commentd.db"
-    left: list[dict[str, bytes]] = []
-    for names in (["commentd.db"], ["commentd.db", "commentd.db-wal"]):
-        with closing(make_app(settled(path), deterministic(0, Outside()), rounds=1)) as app:
-            for text in ("one", "two " * 400, "three"):
-                body = {"content": f"{text} {names}", "page_url": f"/{text[:3]}/"}
-                stranger(app).post_json("/comments", {**COMMENT, **body})
-            killed = {name: (folder / name).read_bytes() for name in names}
-        left.append(killed if len(names) == 2 else {"commentd.db": path.read_bytes()})
-    return left[0], left[1]
-
-
-def damaged(chance: Random, data: bytes) -> bytes:
-    """Some bits are others, or a part of a page is that of another one, noise or nothing."""
-    spoilt, size = bytearray(data), chance.choice((4096, 2048, 512, 100))
-    if chance.random() < 0.5:
-        for _ in range(chance.choice((1, 1, 8, 100))):
-            spoilt[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-    else:
-        at, other = (chance.randrange(len(data) // 4096) * 4096 for _ in "ab")
-        part = chance.choice((data[other : other + size], chance.randbytes(size), bytes(size)))
-        spoilt[at : at + size] = part
-    return bytes(spoilt)
-
-
-SPOILS: list[Callable[[Random, bytes], bytes]] = [
-    damaged,
-    lambda chance, data: data[: chance.randrange(len(data))],
-    lambda chance, data: data + chance.randbytes(chance.randrange(1, 9000)),
-    lambda chance, data: chance.randbytes(100) + data[100:],
-]
-
-
-def started_on(path: Path, files: dict[str, bytes]) -> str:
-    """Refused in a sentence and left as it is; or there is a response to whatever is asked."""
-    for name, data in files.items():
-        path.with_name(name).write_bytes(data)
-    refusal, statuses = "", set[int]()
-    try:
-        app = make_app(settled(path), Outside().world, rounds=1)
-    except REFUSALS as error:
-        refusal = str(error)
-    if refusal:
-        assert re.fullmatch(f".*{re.escape(str(path))}.*", refusal)
-        assert {name: path.with_name(name).read_bytes() for name in files} == files
-        known = {f"{path.name}{suffix}" for suffix in ("", "-wal", "-shm", "-lock", "-turn")}
-        assert {each.name for each in path.parent.iterdir()} <= known
-        return "refused"
-    for url in ("/comments?url=/one/&view=threads", "/comments/latest", "/feed.atom", "/health"):
-        statuses.add(stranger(app).get(url, expect_errors=True).status_int)
-    for url in ("/comments", "/page/like", "/auth/login"):
-        body = {**COMMENT, **LOGIN}
-        statuses.add(stranger(app).post_json(url, body, expect_errors=True).status_int)
-    for work in (app.deliver, app.tick, app.back_up_if_due):
-        with suppress(*REFUSALS):  # its worker thread goes on
-            work()
-    app.close()
-    assert statuses <= {200, 401, 403, 404, 409, 503}
-    return "damage seen" if 503 in statuses else "served"
-
-
-def test_whatever_was_done_to_the_files_the_start_is_refused_or_serves(
-    tmp_path: Path, campaign: Campaign
-) -> None:
-    """In a process each, since damage may crash the library."""
-    stopped, killed = left_behind(tmp_path / "0")
-    for chance in campaign.rounds(8):
-        files = dict(chance.choice((stopped, killed)))
-        name = chance.choice([*files])
-        files[name] = chance.choice(SPOILS)(chance, files[name])
-        with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
-            path = Path(folder) / "commentd.db"
-            campaign.figures[forked(lambda: started_on(path, files))] += 1  # noqa: B023
-
-
-def test_a_page_that_was_cut_while_the_wal_was_emptied_is_in_the_wal(tmp_path: Path) -> None:
-    _, killed = left_behind(tmp_path / "0")
-    path = tmp_path / "commentd.db"
-    for name, data in killed.items():
-        path.with_name(name).write_bytes(data)
-    with path.open("ab") as file:
-        file.write(noise(1000))
-    make_app(settled(path), rounds=1).close()
-    assert_whole(str(path))
 
 
 # Migrations
