@@ -6196,7 +6196,6 @@ def confirm_password(context: RequestContext) -> None:
 # Comments and pages in responses
 
 PUBLIC_FIELDS = " ".join(comment_fields("public"))
-NO_PAGE = Page(0, "", "", *[0] * 7)  # a page that nobody has written on or seen
 
 
 def serialize(context: RequestContext, comment: Comment) -> Json:
@@ -6231,9 +6230,14 @@ def with_times(row: Any, **more: Any) -> Json:
     return {**values, **times, **more}
 
 
-def page_counts(services: Services, key: str, page: Page) -> Json:
+def page_named(store: Store, name: PageName) -> Page:
+    """The page; one with the id 0 if nobody has written on it or seen it."""
+    return store.page(name.key) or Page(0, name.key, name.page_url, *[0] * 7)
+
+
+def page_counts(services: Services, page: Page) -> Json:
     """`{total, views, page_likes}`, with the views that are not written yet."""
-    views = page.views + services.views.waiting(key)
+    views = page.views + services.views.waiting(page.key)
     return {"total": page.total, "views": views, "page_likes": page.page_likes}
 
 
@@ -6310,7 +6314,7 @@ def register(context: RequestContext) -> Json:
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
-    with retry_after_a_minute(), context.writing_mail():
+    with context.writing_mail():
         if may_send_code(context, registration, replaced):
             registration_id = context.store.add_registration(replaced, **registration)
             if not blocked:
@@ -6327,24 +6331,16 @@ def client_hash(context: RequestContext) -> str:
 
 
 def may_send_code(context: RequestContext, registration: Json, replaced: str) -> bool:
-    """Whether one more registration may wait for the address, and one more email may be sent."""
+    """Whether one more registration may wait for the email address, and one more email may be
+    sent."""
     email = registration["email"]
-    # Where no email may be sent, the response and its timing stay the same: something is written.
+    # Something is written in any case, so that the time of the response tells nothing.
     context.store.use_limit("quiet", "", context.now)
     client = registration["client"]
     if not context.store.may_register(email, client, replaced, context.now):
         return False
     uses = [("mail", keyed_hash(context.key, "mail", email), 1), ("mails", "", 1)]
     return not use_limits(context, context.now, *uses)
-
-
-@contextlib.contextmanager
-def retry_after_a_minute() -> Iterator[None]:
-    """If the machine fails, the client may try again when the limit that it has used allows it."""
-    try:
-        yield
-    except Unavailable as problem:
-        raise Unavailable(str(problem), problem.code, retry_after=MINUTE) from None
 
 
 @route("POST", "/auth/verify", permission=Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6356,8 +6352,8 @@ def verify(context: RequestContext) -> str:
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字")
 
-    # Whoever knows the request has the five tries of its code alone: otherwise strangers could use
-    # up the tries of an address.
+    # A client that knows the request id has five tries of its own. Without one, it shares the tries
+    # of the email address with strangers.
     guess = [] if request_id else [("guess", keyed_hash(context.key, "guess", email), 1)]
     with context.writing_mail():
         limit_client(context, "verify")
@@ -6418,7 +6414,7 @@ def logout(context: RequestContext) -> Json:
 
 @dataclass(frozen=True)
 class ListQuery:
-    """What a client asks of a page's list. `thread` and `around` are 0 if they are not given."""
+    """What a client wants of a page's list. `thread` and `around` are ids, 0 if missing."""
 
     view: str
     sort: str
@@ -6432,12 +6428,14 @@ def list_query(context: RequestContext) -> ListQuery:
     view = choice(query_text(context, "view", "flat"), "view", ("flat", "threads"))
     sort = choice(query_text(context, "sort", "newest"), "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
-    around = query_number(context, "around", 0, NO_END)
-    page = query_number(context, "page", 1, 1_000_000)
-    limit = query_number(context, "limit", context.config.comments_page_size, 100)
-    if thread:
-        return ListQuery("thread", "oldest", page, limit, thread, around)
-    return ListQuery(view, sort, page, limit, thread, around)
+    return ListQuery(
+        view="thread" if thread else view,
+        sort="oldest" if thread else sort,
+        page=query_number(context, "page", 1, 1_000_000),
+        limit=query_number(context, "limit", context.config.comments_page_size, 100),
+        thread=thread,
+        around=query_number(context, "around", 0, NO_END),
+    )
 
 
 @route("GET", "/comments", permission=Permission.ANYONE, public=True)
@@ -6445,7 +6443,7 @@ def get_comments(context: RequestContext) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
     name = query_page(context)
     query = list_query(context)
-    page = context.store.page(name.key) or NO_PAGE
+    page = page_named(context.store, name)
     if query.thread:
         check_thread(context.store, query.thread, page)
     number = page_around(context.store, query, page) if query.around else query.page
@@ -6454,26 +6452,24 @@ def get_comments(context: RequestContext) -> Json:
         if is_real_view(context.environ):
             count_view(context, context.client, name, context.now)
 
-    threads = query.view == "threads"
-    found = comments_of_list(context.store, query, page, number)
-    if threads:
-        shown = [with_replies(context, comment, query.limit) for comment in found]
-    else:
-        shown = [comment_or_tombstone(context, comment) for comment in found]
+    show = comment_or_tombstone
+    if query.view == "threads":
+        show = functools.partial(with_replies, limit=query.limit)
+    comments = comments_of_list(context.store, query, page, number)
     response = {
-        "comments": shown,
+        "comments": [show(context, comment) for comment in comments],
         "page": number,
-        **page_counts(context, name.key, page),
+        **page_counts(context, page),
         "max_comment_length": context.config.comments_max_length,
     }
-    if threads:
+    if query.view == "threads":
         response["threads"] = page.threads
-        response["settings"] = widget_settings(context.config, page, context.now)
+        response["settings"] = widget_settings(context, page)
     return response
 
 
 def check_thread(store: Store, thread_id: int, page: Page) -> None:
-    """`NotFound` if that is no top-level comment which readers see on the page."""
+    """`NotFound` if readers see no such top-level comment on the page."""
     root = store.comment(thread_id)
     if not root or root.page_id != page.id or root.parent_id or not root.shown:
         raise NotFound("评论不存在", "comment_gone")
@@ -6491,13 +6487,9 @@ def comments_of_list(store: Store, query: ListQuery, page: Page, number: int) ->
 
 
 def page_around(store: Store, query: ListQuery, page: Page) -> int:
-    """The number of the list's page that holds the comment; 1 if it is not in the list."""
+    """The number of the list's page that holds the comment; 1 if readers do not see it."""
     comment = store.comment(query.around)
     if not comment or comment.page_id != page.id or not comment.shown:
-        return 1
-    if query.view == "flat" and comment.status != "visible":
-        return 1
-    if query.view == "thread" and comment.thread_id != query.thread:
         return 1
     pinned: list[int] = []
     if query.view == "threads":
@@ -6510,8 +6502,8 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
 
 
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
-    """A top-level comment with its descendants in a flat list: the first hundred, or fewer, so
-    that the response has at most a thousand."""
+    """A top-level comment with its replies in a flat list: the first hundred, or fewer, so that
+    the response has at most a thousand."""
     most = min(100, 1000 // limit)
     replies = context.store.comments("thread", "oldest", 0, most + 1, root.id)
     more = context.store.count_replies(root.id) - most if len(replies) > most else 0
@@ -6524,15 +6516,16 @@ def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
     return show(context, comment)
 
 
-def widget_settings(config: Config, page: Page, now: int) -> Json:
+def widget_settings(context: RequestContext, page: Page) -> Json:
     """What the widget needs to know before it shows a form."""
+    config = context.config
     return {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
         "hold": config.moderation_hold,
-        "closed": is_closed(config, page, now),
+        "closed": is_closed(config, page, context.now),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
@@ -6547,8 +6540,8 @@ def get_pages(context: RequestContext) -> Json:
     pages = []
     for url in urls:
         name = page_field(context, {"url": url}, "url")
-        page = context.store.page(name.key) or NO_PAGE
-        pages.append({"page_url": name.page_url, **page_counts(context, name.key, page)})
+        page = page_named(context.store, name)
+        pages.append({"page_url": name.page_url, **page_counts(context, page)})
     return {"pages": pages}
 
 
@@ -6563,17 +6556,18 @@ def get_latest(context: RequestContext) -> Json:
 
 
 def author_fields(context: RequestContext) -> Json:
-    """`{user_id, nickname, email, website}`: the account, or what a guest says."""
+    """`{user_id, nickname, email, website}`. Only a guest's email address is kept."""
     caller = context.caller
     if caller is None and context.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
     nickname = nickname_field(context.form, optional=caller is not None)
     email = email_field(context.form, optional=True)
-    website = website_field(context.form)
-    if caller:
-        nickname = nickname or caller.nickname
-        return {"user_id": caller.id, "nickname": nickname, "email": "", "website": website}
-    return {"user_id": None, "nickname": nickname, "email": email, "website": website}
+    return {
+        "user_id": caller.id if caller else None,
+        "nickname": nickname or context.me.nickname,
+        "email": "" if caller else email,
+        "website": website_field(context.form),
+    }
 
 
 def content_field(context: RequestContext) -> str:
@@ -6582,7 +6576,7 @@ def content_field(context: RequestContext) -> str:
         raise BadRequest("评论内容过长", "content_too_long")
     if is_blank(text):
         raise BadRequest("请填写评论内容", "content_missing")
-    if any(unicodedata.category(c) == "Cc" for c in text if c not in "\n\t"):
+    if re.search(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", text):
         raise BadRequest("评论内容不能含有控制字符", "content_invalid")
     return text
 
@@ -6634,8 +6628,8 @@ def post_comment(context: RequestContext) -> Json:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a comment goes: the page (`NO_PAGE` if it is new), the comment that it replies to, and
-    the comment that this request made before."""
+    """Where a comment goes: the page, the comment that it replies to, and the comment that the same
+    request made before."""
 
     page: Page
     parent: Comment | None
@@ -6645,10 +6639,10 @@ class Place:
 def place_for(
     context: RequestContext, name: PageName, written: Json, captcha: Captcha | None
 ) -> Place:
-    """Refuses what cannot be written there. It is called before the costly work and again in the
-    transaction, so it writes nothing."""
+    """Refuses what cannot be written there. It writes nothing: it runs before the costly work, and
+    again in the transaction."""
     check_nickname(context, written["nickname"])
-    page = context.store.page(name.key) or NO_PAGE
+    page = page_named(context.store, name)
     parent = parent_on(context.store, written["parent_id"], page)
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
     if is_closed(context.config, page, context.now) and not earlier:
@@ -6657,7 +6651,7 @@ def place_for(
 
 
 def check_nickname(context: RequestContext, nickname: str) -> None:
-    """Nobody may look like an admin but an admin."""
+    """Only an admin may have a name like an admin's."""
     admins = [] if context.is_admin else context.store.admins()
     if any(looks_like(nickname, admin.nickname) for admin in admins):
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
@@ -6676,8 +6670,8 @@ def parent_on(store: Store, parent_id: int | None, page: Page) -> Comment | None
 def earlier_comment(
     context: RequestContext, written: Json, captcha: Captcha | None
 ) -> Comment | None:
-    """The comment that this request asks for once more: after a double click, or when the response
-    was lost. `Forbidden` if its captcha was spent on another one."""
+    """The comment that the same request made before: after a double click, or when the response
+    was lost. `Forbidden` if its captcha was spent on another comment."""
     store = context.store
     duplicate = None
     if context.config.limits_enabled:
@@ -6692,7 +6686,7 @@ def earlier_comment(
 
 
 def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
-    """What becomes of a text. An admin's is always shown."""
+    """The verdict on a text. An admin's is always visible."""
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
     text = NewText(
@@ -6779,9 +6773,8 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
 def posted(
     context: RequestContext, comment: Comment, captcha: Captcha | None, *, again: bool
 ) -> Json:
-    """The response to a comment, which may be one that was there (`again`). A guest who merely
-    repeats another's text gets no edit token. A retry does: its captcha was spent on the
-    comment."""
+    """The response to a new comment, or to one that was there (`again`). A guest who repeats
+    another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
     spent_on = context.store.comment_of_captcha(captcha.signature) if captcha else None
     is_own = not again or (spent_on is not None and spent_on.id == comment.id)
     response = as_author_sees(context, comment)
@@ -6791,14 +6784,15 @@ def posted(
 
 
 def as_author_sees(context: RequestContext, comment: Comment) -> Json:
-    """`{success, comment}`. The author sees `waiting` for spam too, so that they can't tell."""
+    """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
+    nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
     return {"success": True, "comment": {**serialize(context, comment), "status": status}}
 
 
 def edit_token(key: bytes, comment: Comment) -> str:
-    """It is made from the key, so that a backup without the key gives no right to edit. The time
-    is in it, since an id can be used again after `restore`."""
+    """The token depends on the key, so a backup without the key gives no right to edit. It also
+    depends on the time, since an id can be used again after `restore`."""
     return keyed_hash(key, "edit", comment.id, comment.created_at)[:32]
 
 
@@ -6829,8 +6823,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
 def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     """A comment that the caller may change; `NotFound` for all others."""
     token = text_field(context.form, "edit_token", 64, optional=True)
-    found = context.store.full_comment(comment_id)
-    comment = existing(found, "评论不存在", "comment_gone")
+    comment = existing(context.store.full_comment(comment_id), "评论不存在", "comment_gone")
     by_token = equal_in_constant_time(token, edit_token(context.key, comment))
     by_account = context.caller is not None and comment.user_id == context.caller.id
     may_change = by_account or (by_token and comment.user_id is None)
@@ -6860,7 +6853,7 @@ def change_text(
     verdict = within_limits(context, verdict)
     if comment.learnt == "ham":
         unteach(store, context.key, comment)
-    elif comment.learnt:  # what spam has taught stays: its author must not take it back
+    elif comment.learnt:  # the filter keeps what it has learnt from spam
         store.note_learnt(comment.id, "")
     store.edit_comment(comment.id, content, verdict.html, context.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
@@ -6868,7 +6861,7 @@ def change_text(
     if verdict.status == "visible":
         verdict = replace(verdict, status=comment.status, held=comment.held)
     store.set_status(comment.id, verdict.status, context.now, verdict.held)
-    if verdict.status == "waiting":  # a visible comment was announced when it was written
+    if verdict.status == "waiting":  # about a visible one, the owner had an email before
         store.notify(comment.id, ["owner"], context.now)
         add_webhook(context, comment.id, "created")
 
@@ -7009,7 +7002,7 @@ def change_me(context: RequestContext) -> Json:
         if answers is not None:
             subscriber = subscriber_of(context.key, me.email)
             store.subscribe(subscriber, 0, "yes" if answers else "no")
-        # Read inside the transaction: what was done must not be answered with a 503.
+        # Read inside the transaction, so that no error can follow the change.
         changed = existing(store.account(me.id), "用户不存在", "user_gone")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
@@ -7026,18 +7019,12 @@ def delete_me(context: RequestContext) -> Json:
     with context.writing():
         if [admin.id for admin in context.store.admins()] == [context.me.id]:
             raise Problem("至少要有一位站长", "last_admin", status=409)
-        counts: Counter[int] = Counter()
-        for comment in learnt_comments(context):
-            counts.update([0, *hashes_of(context.key, comment)])
-        context.store.unlearn("ham", counts)
+        for comment in context.store.comments_of(context.me.id):
+            if comment.learnt == "ham":
+                unteach(context.store, context.key, comment)
         subscriber = subscriber_of(context.key, context.me.email)
         context.store.erase_account(context.me, subscriber, comments=comments == "delete")
     return {"success": True}
-
-
-def learnt_comments(context: RequestContext) -> list[Comment]:
-    """The caller's comments from which the filter has learnt what is good."""
-    return [each for each in context.store.comments_of(context.me.id) if each.learnt == "ham"]
 
 
 @route("GET", "/me/export", permission=Permission.USER)
@@ -7061,12 +7048,7 @@ def export_me(context: RequestContext) -> Json:
 
 # The feed and the thread page
 
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def xml_text(text: str) -> str:
-    """Without the characters that XML 1.0 has no place for."""
-    return NOT_XML.sub("", text)
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
 
 
 @route("GET", "/feed.atom", permission=Permission.PUBLIC, public=True)
@@ -7076,29 +7058,27 @@ def get_feed(context: RequestContext) -> Response:
     title = config.blog_name
     url = f"{config.server_public_url}/feed.atom"
     if "url" in context.query:
-        name = query_page(context)
-        page = context.store.page(name.key)
-        page_url = page.page_url if page else name.page_url
-        comments = context.store.comments("flat", "newest", 0, 50, page.id if page else 0)
-        title += f" · {page_url}"
-        url += f"?{urllib.parse.urlencode({'url': page_url})}"
-        feed_id = lasting_id(context.key, "page", name.key)
-        link = own_link(page_url, config.site_origins)
+        page = page_named(context.store, query_page(context))
+        comments = context.store.comments("flat", "newest", 0, 50, page.id)
+        title += f" · {page.page_url}"
+        url += f"?{urllib.parse.urlencode({'url': page.page_url})}"
+        feed_id = lasting_id(context.key, "page", page.key)
+        link = own_link(page.page_url, config.site_origins)
     else:
         comments = context.store.latest_comments(50)
         feed_id = lasting_id(context.key, "site")
         link = "".join(config.site_origins[:1])
     newest = max((each.edited_at or each.created_at for each in comments), default=0)
     text = context.templates["feed.xml"].render(
-        title=xml_text(title),
+        title=title,
         id=feed_id,
-        self_url=xml_text(url),
-        link=xml_text(link),
+        self_url=url,
+        link=link,
         updated=rfc3339(newest),
         entries=[feed_entry(context, comment) for comment in comments],
     )
     content_type = "application/atom+xml; charset=utf-8"
-    return Response(text.encode(), content_type, max_age(5 * MINUTE))
+    return Response(NOT_XML.sub("", text).encode(), content_type, max_age(5 * MINUTE))
 
 
 def lasting_id(key: bytes, *parts: object) -> str:
@@ -7109,9 +7089,9 @@ def lasting_id(key: bytes, *parts: object) -> str:
 def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
     link = own_link(comment.page_url, context.config.site_origins)
     name = name_of(texts_in(comment.language), comment)
-    entry = {
+    return {
         "title": f"{name} · {comment.page_url}",
-        # The time is in it, since an id can be used again after `restore`.
+        # The time is part of the id, since a number can be used again after `restore`.
         "id": lasting_id(context.key, "comment", comment.id, comment.created_at),
         "link": comment_link(link, comment.id) if link else "",
         "name": name,
@@ -7119,7 +7099,6 @@ def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
         "updated": rfc3339(comment.edited_at or comment.created_at),
         "html": clean(comment.html),
     }
-    return {name: xml_text(text) for name, text in entry.items()}
 
 
 THREADS_ON_PAGE = 20  # of the thread page
@@ -7130,95 +7109,72 @@ REPLIES_ON_PAGE = 10  # of each thread
 def get_thread(context: RequestContext) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
-    name = query_page(context)
+    page = page_named(context.store, query_page(context))
     number = query_number(context, "page", 1, 1_000_000)
-    language = query_text(context, "lang")
-    page = context.store.page(name.key) or replace(NO_PAGE, page_url=name.page_url)
+    requested = query_text(context, "lang")
     offset = (number - 1) * THREADS_ON_PAGE
-    found = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
+    roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
+    has_next = len(roots) > THREADS_ON_PAGE
     pinned = context.store.pinned(page.id) if number == 1 else []
-    roots = pinned + found[:THREADS_ON_PAGE]
-    threads = [(root, first_replies(context.store, root)) for root in roots]
+    threads = [
+        (root, context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id))
+        for root in pinned + roots[:THREADS_ON_PAGE]
+    ]
     comments = [comment for root, replies in threads for comment in (root, *replies)]
-    shown_language = language_of(language, " ".join(each.content for each in comments))
-    texts = texts_in(shown_language)
+    language = language_of(requested, " ".join(each.content for each in comments))
+    texts = texts_in(language)
     link = own_link(page.page_url, context.config.site_origins)
     response = html_page(
         context,
         "thread.html",
-        lang=shown_language,
-        dir=direction_of(shown_language),
+        lang=language,
+        dir=direction_of(language),
         texts=texts,
+        name_of=name_of,
+        rfc3339=rfc3339,
+        beijing_time=beijing_time,
+        clean=clean,
         title=texts["thread_title"].format(page=page.page_url),
         back=link,
-        links=thread_links(context.config, page, number, language, len(found) > THREADS_ON_PAGE),
+        comment_link=comment_link,
+        links=thread_links(context, page, number, requested, has_next=has_next),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
-        total=page.total,  # without comments, anybody could have a page with a title of theirs
-        threads=[thread_variables(texts, link, *thread) for thread in threads],
+        total=page.total,  # a page without comments is not indexed: anybody can link to one
+        threads=threads,
+        replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
     )
     return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
 
 
-def first_replies(store: Store, root: Comment) -> list[Comment]:
-    """One more than the thread page shows, so that it knows whether there are more."""
-    return store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
-
-
-def thread_url(page: Page, number: int, language: str = "") -> str:
-    parameters = {"url": page.page_url, "page": number}
-    if language:
-        parameters["lang"] = language
-    return f"thread?{urllib.parse.urlencode(parameters)}"
-
-
 def thread_links(
-    config: Config, page: Page, number: int, language: str, has_next: bool
+    context: RequestContext, page: Page, number: int, language: str, *, has_next: bool
 ) -> dict[str, str]:
-    """URLs by relation: prev, next, and canonical. The last is the thread page itself, since its
-    content is not in the HTML of the blog's page."""
+    """URLs by relation. The canonical one is the thread page itself, since the HTML of the blog's
+    page does not hold the comments."""
+
+    def thread_url(number: int, **more: str) -> str:
+        query = {"url": page.page_url, "page": number, **more}
+        return f"thread?{urllib.parse.urlencode(query)}"
+
     links = {}
+    more = {"lang": language} if language else {}
     if number > 1:
-        links["prev"] = thread_url(page, number - 1, language)
+        links["prev"] = thread_url(number - 1, **more)
     if has_next:
-        links["next"] = thread_url(page, number + 1, language)
-    if config.server_public_url:
-        links["canonical"] = f"{config.server_public_url}/{thread_url(page, number)}"
+        links["next"] = thread_url(number + 1, **more)
+    if context.config.server_public_url:
+        links["canonical"] = f"{context.config.server_public_url}/{thread_url(number)}"
     return links
 
 
-def thread_variables(
-    texts: Mapping[str, str], link: str, root: Comment, replies: list[Comment]
-) -> tuple[Json, list[Json], str]:
-    """A thread as the template has it: the root, the first replies, and a link to more."""
-    more = comment_link(link, root.id) if len(replies) > REPLIES_ON_PAGE else ""
-    shown = [article_variables(texts, reply) for reply in replies[:REPLIES_ON_PAGE]]
-    return article_variables(texts, root), shown, more
-
-
-def article_variables(texts: Mapping[str, str], comment: Comment) -> Json:
-    return {
-        "id": comment.id,
-        "status": comment.status,
-        "name": name_of(texts, comment),
-        "is_admin": comment.role == "admin",
-        "pinned": comment.pinned,
-        "edited": comment.edited_at,
-        "time": rfc3339(comment.created_at),
-        "beijing_time": str(beijing_time(comment.created_at))[:16],
-        "html": clean(comment.html),
-    }
-
-
 def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
-    """The comments for programs: schema.org in JSON-LD. It holds no `<`, so nothing in it ends the
-    element."""
+    """The comments for search engines, as schema.org in JSON-LD."""
     url = link or page.page_url
-    base = "" if "#" in url else url
-    shown: list[Json] = [
+    shown = [
         {
             "@type": "Comment",
-            "@id": f"{base}#comment-{comment.id}",
+            "url": comment_link(url, comment.id),
             "text": comment.content,
             "datePublished": rfc3339(comment.created_at),
             "author": {"@type": "Person", "name": comment.nickname or "Anonymous"},
@@ -7227,8 +7183,16 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
         for comment in comments
         if comment.status == "visible"
     ]
-    data = {"@context": "https://schema.org", "@type": "WebPage", "@id": url, "url": url}
-    return json_in_html({**data, "commentCount": page.total, "comment": shown})
+    return json_in_html(
+        {
+            "@context": "https://schema.org",
+            "@type": "WebPage",
+            "@id": url,
+            "url": url,
+            "commentCount": page.total,
+            "comment": shown,
+        }
+    )
 
 
 # Other files
@@ -7242,20 +7206,18 @@ def get_metrics(context: RequestContext) -> Response:
     figures = context.store.figures(context.now)
     ham, spam = learnt_counts(context.store)
     counts = context.store.count_statuses()
-    families: dict[str, dict[str, int]] = {
-        "comments": {f'{{status="{status}"}}': counts[status] for status in STATUSES},
-        "comments_reported": {"": counts["reported"]},
-        "accounts": {"": figures.accounts},
-        "pages": {"": figures.pages},
-        "views": {"": int(figures.views)},
-        "outbox": {'{state="late"}': figures.late, '{state="failed"}': figures.failed},
-        "learnt": {'{kind="ham"}': ham, '{kind="spam"}': spam},
+    values = {
+        **{f'comments{{status="{status}"}}': counts[status] for status in STATUSES},
+        "comments_reported": counts["reported"],
+        "accounts": figures.accounts,
+        "pages": figures.pages,
+        "views": int(figures.views),
+        'outbox{state="late"}': figures.late,
+        'outbox{state="failed"}': figures.failed,
+        'learnt{kind="ham"}': ham,
+        'learnt{kind="spam"}': spam,
     }
-    lines = []
-    for family, values in families.items():
-        lines.append(f"# TYPE commentd_{family} gauge")
-        lines += [f"commentd_{family}{labels} {value}" for labels, value in values.items()]
-    text = "\n".join([*lines, ""])
+    text = "".join(f"commentd_{name} {value}\n" for name, value in values.items())
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -7276,11 +7238,11 @@ def get_security_txt(context: RequestContext) -> str:
 @route("GET", "/<name>", permission=Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
     """A file of `static/` that readers may have."""
-    found = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
-    if found is None or name.endswith((".html", "emails.json")):
+    asset = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
+    if asset is None or name.endswith((".html", "emails.json")):
         raise NotFound("没有这个网址")
-    headers = {"ETag": found.etag, **max_age(HOUR)}
-    return Response(found.body, found.content_type, headers, gzipped=found.gzipped())
+    headers = {"ETag": asset.etag, **max_age(HOUR)}
+    return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped())
 
 
 # -- Admins -------------------------------------------------------------------
@@ -7422,7 +7384,7 @@ def admin_comments(context: RequestContext) -> Json:
 def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     store = context.store
     origins = context.config.site_origins
-    page = store.page_by_id(comment.page_id) or NO_PAGE
+    page = existing(store.page_by_id(comment.page_id), "页面不存在", "page_gone")
     parent = store.comment(comment.parent_id or 0)
     opinion = None
     if comment.status in ("waiting", "spam"):
@@ -7612,7 +7574,7 @@ def parent_to_reply_to(context: RequestContext, parent_id: int) -> FullComment:
 @route("GET", "/comments/waiting", permission=Permission.MODERATOR)
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
-    page = context.store.page(query_page(context).key) or NO_PAGE
+    page = page_named(context.store, query_page(context))
     found = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
     comments = [
         {
@@ -7651,7 +7613,7 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
     return {
         **attributes(page, "id page_url"),
         "page_link": page_link(page.page_url, context.config.site_origins),
-        **page_counts(context, page.key, page),
+        **page_counts(context, page),
         "closed": closed,
         "closed_by_age": closed and not page.closed,
     }
