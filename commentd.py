@@ -726,11 +726,6 @@ def clean(markup: str) -> str:
     )
 
 
-def json_in_html(data: Json) -> str:
-    """JSON that can stand in a `<script>` element."""
-    return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
-
-
 # -- Settings -----------------------------------------------------------------
 
 # Parsers of settings. Each takes the text of a setting and returns its value, or raises
@@ -5838,6 +5833,11 @@ def html_page(services: Services, template: str, status: int = 200, **variables:
     return Response(text.encode(), "text/html; charset=utf-8", headers, status)
 
 
+def json_in_html(data: Json) -> str:
+    """JSON that can stand in a `<script>` element."""
+    return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
+
+
 # Forms and queries
 
 
@@ -8277,7 +8277,7 @@ def headers_for(config: Config, path: str, origin: str, authenticated: bool) -> 
 # -- Doctor -------------------------------------------------------------------
 
 RELEASED = 1_793_491_200  # 2026-11-01: a clock that says less is wrong
-# Older versions have known vulnerabilities. Python by its minor version.
+# Older versions have known vulnerabilities.
 LEAST_VERSIONS = {
     "bottle": "0.13.4",
     "waitress": "3.0.2",
@@ -8285,7 +8285,6 @@ LEAST_VERSIONS = {
     "mistune": "3.4",
     "nh3": "0.3.7",
 }
-LEAST_PYTHON = {11: 15, 12: 13, 13: 12, 14: 3}
 SMTP_HINTS = {  # what an error of a mail server probably means
     "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
     "unexpectedly closed: timed out": ": it may want [mail] security = tls",
@@ -8307,42 +8306,53 @@ def severity(finding: Finding) -> int:
 
 
 def check_settings(config: Config) -> Iterator[Finding]:
-    """What a service that the world sees should not leave as it is."""
+    """What a public service should not leave as it is."""
     public_url = config.server_public_url
     warn = "warn" if public_url else "note"
     if not config.mail_host:
-        yield Finding(warn, "mail", "set [mail] host: until then emails are printed")
+        text = "no mail server: emails are printed to the terminal; set [mail] host"
+        yield Finding(warn, "mail", text)
     if not config.site_origins:
-        yield Finding(warn, "origins", "set [site] origins: now any site may show and post here")
+        text = "any site can use this service; set [site] origins to your blog"
+        yield Finding(warn, "origins", text)
     if not public_url:
-        yield Finding("note", "public_url", "set [server] public_url when readers shall reach it")
+        yield Finding("note", "public_url", "set [server] public_url before going live")
     elif not public_url.startswith("https:"):
-        yield Finding("warn", "public_url", "it is not https: passwords travel in clear")
+        text = "public_url is not https: passwords are sent unencrypted"
+        yield Finding("warn", "public_url", text)
     local = ("127.", "localhost:", "[::1]:", "unix:")
     behind_proxy = public_url and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if listens_on_file(config) else "127.0.0.1"
-        text = f"set [server] trusted_proxy = {name}: else all readers look like one"
+        effect = "otherwise all readers appear to have the same IP address"
+        text = f"set [server] trusted_proxy = {name}: {effect}"
         yield Finding("warn", "unnamed_proxy", text)
-    if config.captcha_provider == "none":
-        yield Finding(warn, "captcha", "[captcha] provider = none lets every robot in")
-    elif config.captcha_secret in TEST_SECRETS:
-        yield Finding("warn", "captcha", "[captcha] secret is the public one for trials")
-    if config.captcha_verify_url.startswith("http:"):
-        yield Finding("warn", "captcha", "[captcha] verify_url is not https: secrets go in clear")
+    yield from check_captcha_settings(config, warn)
     webhook = urllib.parse.urlsplit(config.webhook_url)
     host = webhook.hostname or ""
-    if webhook.scheme == "http" or host == "localhost" or is_private(host):
-        text = f"[webhook] url leads to {host} ({webhook.scheme}): is that as you want it?"
+    if webhook.scheme == "http" or is_private(host):
+        text = f"[webhook] url is unencrypted or private ({webhook.scheme}://{host}): intended?"
         yield Finding("warn", "webhook", text)
     if not config.limits_enabled:
-        yield Finding(warn, "limits", "[limits] enabled = no lets anyone write without end")
+        yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
+
+
+def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
+    if config.captcha_provider == "none":
+        yield Finding(warn, "captcha", "[captcha] provider = none: no protection against bots")
+    elif config.captcha_secret in TEST_SECRETS:
+        yield Finding("warn", "captcha", "[captcha] secret is a public test key")
+    if config.captcha_verify_url.startswith("http:"):
+        text = "[captcha] verify_url is not https: secrets are sent unencrypted"
+        yield Finding("warn", "captcha", text)
 
 
 def is_private(host: str) -> bool:
-    """Whether a host is an IP address that is not on the open Internet."""
-    ip = plain_ip(host)
-    return bool(ip) and not ipaddress.ip_address(ip).is_global
+    """Whether a host is this machine, or an IP address that is not on the open Internet."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost"
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -8361,7 +8371,11 @@ def check_files(config: Config) -> Iterator[Finding]:
     elif reason := other_claim(path, folder):
         yield Finding("fail", "backup", reason)
     elif config.backup_every and not os.access(existing_folder, os.W_OK):
-        yield Finding("fail", "backup", f"{folder} can't be written: make the folder, or own it")
+        text = f"{folder} is not writable: create it or change its owner"
+        yield Finding("fail", "backup", text)
+    if config.geo_file and not os.access(config.geo_file, os.R_OK):
+        text = f"can't read {config.geo_file}: the bundled tables are used"
+        yield Finding("warn", "rights", text)
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
@@ -8372,9 +8386,9 @@ def check_disk(path: Path) -> Iterator[Finding]:
         level = "fail"
     elif free < max(64 * MEGA, 2 * size):
         level = "warn"
-    yield Finding(level, "disk", f"{free // MEGA} MB are free; the database has {size / MEGA:.1f}")
+    yield Finding(level, "disk", f"{free // MEGA} MB free; database {size / MEGA:.1f} MB")
     if not os.access(path.parent, os.W_OK):
-        yield Finding("fail", "rights", f"{path.parent} can't be written by this user")
+        yield Finding("fail", "rights", f"this user can't write to {path.parent}")
 
 
 def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
@@ -8382,14 +8396,14 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
     text = f"{config.database_path}: comments: {figures.comments}, accounts: {figures.accounts}"
     yield Finding("ok", "database", text)
     if not figures.admins:
-        text = "there is none: open the link that the start prints, or run commentd admin"
+        text = "no admin yet: open the link printed at start, or run `commentd admin EMAIL`"
         yield Finding("warn", "admin", text)
     yield from check_clock(figures, now)
     if figures.unnamed_proxy and not config.server_trusted_proxy:
-        text = "one that is not named passes requests on: set [server] trusted_proxy"
+        text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
     if figures.failed or figures.late:
-        text = f"emails that could not be delivered: {figures.failed}, that wait: {figures.late}"
+        text = f"emails that failed: {figures.failed}, delayed: {figures.late}"
         yield Finding("warn", "outbox", text)
     yield from check_backups(config, figures, now)
 
@@ -8397,18 +8411,19 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
 def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
     times = regular_backups(Path(config.database_path), Path(config.backup_folder)).values()
     if not config.backup_every:
-        yield Finding("note", "backup", "[backup] every = 0: the service makes no copies")
+        yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
     elif figures.comments and not times:
-        yield Finding("note", "backup", "there is none yet")
+        yield Finding("note", "backup", "no backup yet")
     elif figures.comments:
         hours = int((now - max(times)) // HOUR)
         level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
-        yield Finding(level, "backup", f"the last copy was made {hours} h ago")
+        yield Finding(level, "backup", f"last backup {hours} h ago")
 
 
 def check_clock(figures: Figures, now: float) -> Iterator[Finding]:
     if max(figures.newest or 0, RELEASED) > now + MINUTE:
-        yield Finding("fail", "clock", "it is behind what was written or released before")
+        text = "the system clock is wrong: it is behind the newest comment or this release"
+        yield Finding("fail", "clock", text)
 
 
 def check_versions() -> Iterator[Finding]:
@@ -8416,76 +8431,57 @@ def check_versions() -> Iterator[Finding]:
         with contextlib.suppress(ImportError):  # unknown, or not readable for the owner
             import importlib.metadata
 
-            found = importlib.metadata.version(name)
-            if version_numbers(found) < version_numbers(least):
-                text = f"{name} {found} has known holes: install {least}"
+            installed = importlib.metadata.version(name)
+            if version_numbers(installed) < version_numbers(least):
+                text = f"{name} {installed} has known vulnerabilities: upgrade to {least}"
                 yield Finding("warn", "versions", text)
-    minor, micro = sys.version_info[1:3]
-    if micro < LEAST_PYTHON.get(minor, 0):
-        least = f"3.{minor}.{LEAST_PYTHON[minor]}"
-        text = f"Python 3.{minor}.{micro} is older than {least}: fine if your system patches it"
-        yield Finding("note", "versions", text)
-    if sqlite3.sqlite_version_info < (3, 51, 3):
-        text = f"SQLite {sqlite3.sqlite_version}: fine as long as only commentd writes to its file"
-        yield Finding("note", "versions", text)
 
 
 def version_numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall("[0-9]+", version)]
 
 
-def check_database(config: Config, world: World) -> Iterator[Finding]:
+def check_database(config: Config, now: float) -> Iterator[Finding]:
     path = Path(config.database_path)
     try:
         check_database_file(path)
         if not size_of(path):
             yield Finding("note", "database", f"{path} is made by the first start")
             return
-        figures, wrong = figures_of(path, int(world.now()))
-        yield from check_figures(config, figures, world.now())
+        figures, wrong = figures_of(path, int(now))
+        yield from check_figures(config, figures, now)
         if wrong:
-            yield Finding("fail", "counters", f"wrong: {wrong}; run `commentd recount`")
+            text = f"{wrong} counters are wrong; run `commentd recount`"
+            yield Finding("fail", "counters", text)
     except OperatorError as error:
         yield Finding("fail", "database", str(error))
 
 
-def check_outside(config: Config, world: World, running: bool, address: str) -> Iterator[Finding]:
-    """What only a try can show: email (to that address, if any), captcha, public URL."""
+def check_outside(config: Config, world: World, running: bool, to: str) -> Iterator[Finding]:
+    """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
     if config.mail_host:
-        login = run_check(
-            "mail",
-            f"{config.mail_host} lets us in",
-            lambda: world.send("", "", **config.mail_server),
-        )
+        success = f"{config.mail_host} login ok"
+        login = run_check("mail", success, lambda: world.send("", "", **config.mail_server))
         yield login
         can_send = login.level == "ok"
-    if address and can_send:
-        success = f"{address} is sent an email" + ("" if config.mail_host else ", printed here")
-        yield run_check("mail", success, lambda: send_test_email(config, world, address))
-    if config.geo_file:
-        yield check_geo_file(config)
+    if to and can_send:
+        success = f"{to} is sent an email" + ("" if config.mail_host else ", printed here")
+        yield run_check("mail", success, lambda: send_test_email(config, world, to))
     if config.captcha_provider in SITEVERIFY:
-        success = f"{config.captcha_provider} takes the secret"
+        success = f"{config.captcha_provider} accepts the secret"
         yield run_check("captcha", success, lambda: siteverify(config, world, "check"))
     if not running:
-        yield Finding("note", "service", "it does not run now")
+        yield Finding("note", "service", "not running")
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
-        yield run_check("public_url", f"{url} answers", lambda: check_health_url(world, url))
+        success = f"{url} is reachable"
+        yield run_check("public_url", success, lambda: check_health_url(world, url))
 
 
-def check_geo_file(config: Config) -> Finding:
-    try:
-        with open_places(Path(config.geo_file)):
-            return Finding("ok", "places", f"{config.geo_file} can be read")
-    except ValueError as error:
-        return Finding("warn", "places", f"{error}; the tables that ship are used")
-
-
-def send_test_email(config: Config, world: World, address: str) -> None:
-    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send mail.\n"
-    row = compose(config, world, proper_email(address), "commentd", text, HOUR)
+def send_test_email(config: Config, world: World, to: str) -> None:
+    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send email.\n"
+    row = compose(config, world, to, "commentd", text, HOUR)
     world.send(row["recipient"], row["message"], **config.mail_server)
 
 
@@ -8494,10 +8490,10 @@ def check_health_url(world: World, url: str) -> None:
     status, body = world.fetch(url)
     if (status, body) != (200, b'{"ok":true}'):
         reasons = {
-            502: "the proxy does not reach this service",
-            503: "it can't write to its disk, or can't hash passwords; its log tells more",
+            502: "the proxy can't reach commentd",
+            503: "commentd can't write to its disk or hash passwords; see its log",
         }
-        raise OSError(f"the answer is {status}: {reasons.get(status, 'not as this does')}")
+        raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
 def run_check(topic: str, success: str, check: Callable[[], object]) -> Finding:
@@ -8508,7 +8504,7 @@ def run_check(topic: str, success: str, check: Callable[[], object]) -> Finding:
         detail = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
-        # What would steer a terminal is not shown.
+        # Control characters could steer the terminal.
         detail = "".join(c if c.isprintable() else " " for c in detail)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
         hint = next((hint for sign, hint in SMTP_HINTS.items() if sign in detail), "")
@@ -9980,21 +9976,21 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str], dry_run: b
 
 # -- Serving ------------------------------------------------------------------
 
-# Serving uses more of waitress than is documented: what the imports at the top name, what these
-# classes override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`,
-# `add_task`. Read what changed there before you write another digest. Else the stock server serves.
+# Serving builds on internals of waitress: what the imports at the top name, what these classes
+# override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`, `add_task`. A
+# waitress with another digest serves as it is. Read what changed before you write that digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
 
 CONNECTIONS = 1000
 PIPELINE = 8  # requests that one connection may send ahead
-REQUEST_SECONDS = 20  # for a whole request to come
+REQUEST_SECONDS = 20  # for a whole request to arrive
 RESPONSE_SECONDS = 60  # for a whole response to be read
-UNREAD_BYTES = 256 * MEGA  # of all responses: beyond it, those that wait longest are dropped
+UNREAD_BYTES = 256 * MEGA  # of all responses; above it, the connections that wait longest close
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
-# So long a turn, the event loop renews what was cached: with 128 connections, the way to a thread
-# and back takes longer than the work.
-NEAR_SECONDS = 0.05
+# The event loop itself renews cache entries for this long in each turn. With 128 connections, the
+# detour to a worker thread takes longer than making the response.
+LOOP_SECONDS = 0.05
 
 
 def is_waitress_known() -> bool:
@@ -10004,7 +10000,7 @@ def is_waitress_known() -> bool:
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses what a proxy could read as another request, or as two (RFC 9112, 3, 5.2, 6.1)."""
+    """Refuses requests that a proxy could read differently (RFC 9112, sections 3, 5.2 and 6.1)."""
 
     def parse_header(self, header_plus: bytes) -> None:
         first_line, *lines = header_plus.split(b"\r\n")
@@ -10016,18 +10012,19 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
             raise ParsingError("no request line, or a header on two lines")
         try:
             super().parse_header(header_plus)
-        except ValueError as error:  # of an odd URL, or a number too long
+        except ValueError as error:  # of an odd URL, or a number that is too long
             raise ParsingError("unreadable") from error
         finally:
-            # Bodies are small: a client that waits for a `100 Continue` sends them after a second.
+            # Bodies are small. A client that waits for `100 Continue` sends its own after a second.
             self.expect_continue = False
         hosts = names.count(b"host")
-        if names.count(b"content-length") > 1 or hosts > 1 or hosts < (self.version == "1.1"):
+        is_host_clear = hosts == 1 or (not hosts and self.version == "1.0")
+        if not is_host_clear or names.count(b"content-length") > 1:
             raise ParsingError("ambiguous")
 
 
 class RefusalTask(ErrorTask):  # type: ignore[misc]
-    """Sends what the parser refuses in our format."""
+    """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
         config = self.channel.server.application.services.config
@@ -10042,7 +10039,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
 
 
 class OneSendTask(WSGITask):  # type: ignore[misc]
-    """Sends head and body at once, which saves a packet. The cache keeps these bytes."""
+    """Sends head and body at once, which saves a packet, and caches these bytes."""
 
     def write(self, data: bytes) -> None:
         is_whole = self.content_length == len(data) if self.has_body else not data
@@ -10059,28 +10056,28 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             self.channel.server.response_cache.add(self.channel.cache_key, entry)
 
     def set_close_on_finish(self) -> None:
-        """waitress also closes after a 204 and a 304, which have no length (RFC 9110, 8.6). Then
-        each preflight would cost a connection."""
+        """Keeps the connection after a 204 and a 304, which have no length (RFC 9110, section 8.6).
+        waitress would close it, so each preflight would cost a connection."""
         connection = self.request.headers.get("CONNECTION", "").lower()
         if self.has_body or self.version == "1.0" or connection == "close":
             super().set_close_on_finish()
 
 
 class ResponseCache:
-    """Public responses as the bytes that were sent, until something is written or for ten seconds.
-    Only the number of views may be older than the last write."""
+    """Public responses as the bytes that were sent. Any write invalidates them, except that of
+    views. They expire after ten seconds, so counts of views may be that old."""
 
     def __init__(self, services: Services, adj: Any) -> None:
         self.services = services
         self.adj = adj
         self.entries: dict[bytes, CacheEntry] = {}
         self.size = 0
-        # Reading headers takes longer than all else, and most requests repeat those of another.
+        # Parsing headers takes the longest, and most requests repeat the headers of another.
         self.read_headers = functools.lru_cache(4096)(self.parse_headers)
 
     def parse_headers(self, block: bytes, ip: str) -> tuple[bytes, Client | None] | None:
-        """What of the headers a public response depends on, and the client if a person looks.
-        None if the response is for one client, or if there is more than one plain request."""
+        """The headers that a public response depends on, and the client if this is a view by a
+        person. None unless `block` ends one plain request that any client could send."""
         parser = StrictParser(self.adj)
         consumed = parser.received(b"GET /" + block)
         headers = parser.headers
@@ -10102,33 +10099,33 @@ class ResponseCache:
         now = self.services.world.now()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
             return entry
-        # This request makes it anew. Meanwhile the others, perhaps a hundred, get the old one.
+        # This request renews the entry. For another second, all others get the old one.
         entry.made_at = now - CACHE_SECONDS + 1
         return None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
         size = len(entry.response) + len(key) + 1000  # for the objects around it
         if self.size + size > CACHE_BYTES:
-            self.entries.clear()  # most of them expire within seconds anyway
+            self.entries.clear()  # most expire within seconds anyway
             self.size = 0
         self.size += size
         self.entries[key] = entry
 
 
 class FastChannel(HTTPChannel):  # type: ignore[misc]
-    """A connection. The event loop sends what is cached. Worker threads do the rest."""
+    """A connection. The event loop sends cached responses. Worker threads make the others."""
 
     parser_class = StrictParser
     error_task_class = RefusalTask
     task_class = OneSendTask
-    cache_key = b""
-    is_near = False  # whether the event loop makes the response
-    unfinished: Any = None  # the request that comes in or the response that goes out
-    since = 0.0
+    cache_key = b""  # of the response that is being made, if it can be cached
+    in_loop = False  # whether the event loop makes the response
+    unfinished: Any = None  # the request that arrives, or the buffer that is sent
+    since = 0.0  # when `sweep` first saw it
 
     def received(self, data: bytes) -> bool:
         self.cache_key = b""
-        self.is_near = False
+        self.in_loop = False
         is_closing = self.will_close or self.close_when_flushed
         if not (self.requests or self.request or is_closing) and self.send_cached(data):
             return True
@@ -10137,14 +10134,14 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             if len(self.requests) > PIPELINE:
                 del self.requests[PIPELINE:]
                 self.requests[-1].headers["CONNECTION"] = "close"
-        if self.is_near and self.requests:
+        if self.in_loop and self.requests:
             began = time.monotonic()
             self.service()
-            self.server.near_seconds += time.monotonic() - began
+            self.server.loop_seconds += time.monotonic() - began
         return received
 
     def send_cached(self, data: bytes) -> bool:
-        """False if this is not one plain GET whose response is cached."""
+        """False unless the data is one plain GET whose response is cached."""
         cache = self.server.response_cache
         start = data.find(b"\r\n") - len(b" HTTP/1.1")
         if start < 5 or not data.startswith(b"GET /") or len(data) - start > 2048:
@@ -10157,7 +10154,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         entry = cache.find(key)
         if entry is None:
             self.cache_key = key
-            self.is_near = key in cache.entries and self.server.near_seconds < NEAR_SECONDS
+            self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
             count_view(cache.services, client, entry.viewed, int(cache.services.world.now()))
@@ -10167,13 +10164,14 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
         return True
 
     def writable(self) -> bool:
-        """While a worker thread answers, it also sends. A loop that tried the same would spin, and
-        keep the interpreter's lock from the worker: with 128 connections, all stood still."""
+        """While a worker thread responds, it also sends. The event loop would spin over the same
+        connection and keep the interpreter lock from the worker: 128 connections stood still."""
         return bool(self.will_close if self.requests else super().writable())
 
 
 class FairQueue(deque[Any]):
-    """Requests that wait for threads: a client's second one comes after the first of any other."""
+    """Requests that wait for a thread. The second one of a client comes after the first ones of
+    all other clients."""
 
     def append(self, channel: Any) -> None:
         headers = channel.requests[0].headers
@@ -10185,7 +10183,7 @@ class FairQueue(deque[Any]):
 
 
 def accept_waiting(server: Any) -> None:
-    """waitress accepts one connection a turn. A crowd would keep others waiting at the door."""
+    """Accepts all waiting connections. waitress accepts one a turn, too slow for a crowd."""
     before = -1
     while before < len(server._map) < server.adj.connection_limit:
         before = len(server._map)
@@ -10193,11 +10191,11 @@ def accept_waiting(server: Any) -> None:
 
 
 def sweep(server: Any, now: float) -> None:
-    """Closes connections whose request or response does not end, and makes room for others.
-    waitress only sees silence: a client that drips, or never reads, would stay."""
+    """Closes connections whose request or response does not end, and the oldest if there are too
+    many. waitress only closes silent ones: a client that sends a byte now and then would stay."""
     channels = []
     for channel in server.active_channels.values():
-        # A download, which is in a file, may take its time.
+        # A download, which is a file, may take longer.
         if channel.requests or isinstance(channel.outbufs[0], ReadOnlyFileBasedBuffer):
             continue
         channels.append(channel)
@@ -10205,7 +10203,7 @@ def sweep(server: Any, now: float) -> None:
         if unfinished is not channel.unfinished:
             channel.unfinished = unfinished
             channel.since = now
-    channels.sort(key=lambda c: c.since if c.unfinished else c.last_activity)  # drips do not count
+    channels.sort(key=lambda c: c.since if c.unfinished else c.last_activity)
     excess = len(server.active_channels) - server.adj.connection_limit * 9 // 10
     excess_bytes = sum(channel.total_outbufs_len for channel in channels) - UNREAD_BYTES
     for channel in channels:
@@ -10219,7 +10217,7 @@ def sweep(server: Any, now: float) -> None:
 
 
 def refuse_if_taken(path: str) -> None:
-    """waitress replaces a socket file, also one where another program listens."""
+    """`OSError` if a program listens on this socket file, which waitress would replace."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(1)
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
@@ -10231,7 +10229,7 @@ WAITRESS_SETTINGS: Json = {
     "threads": 12,
     "asyncore_use_poll": True,
     "channel_request_lookahead": 0,  # CVE-2024-49768
-    "outbuf_high_watermark": 1 << 40,  # more than a pipeline's responses: no thread waits
+    "outbuf_high_watermark": 1 << 40,  # never reached: no thread waits for a slow client
     "max_request_header_size": 16 * 1024,
     "max_request_body_size": 2 * BODY_LIMIT,
     "clear_untrusted_proxy_headers": False,  # `Clients` reads them
@@ -10240,11 +10238,12 @@ WAITRESS_SETTINGS: Json = {
 
 
 def make_server(app: App, *, fast: bool) -> Any:
-    """A server that listens. If it is not `fast`, it is waitress with documented settings alone."""
+    """A server that listens; `OSError` if it cannot. Unless it is `fast`, it is the stock server of
+    waitress with documented settings."""
     config = app.services.config
     listen = config.server_listen
     files = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 4 * CONNECTIONS
-    # The rest is for the database, three a thread, and for responses on the disk.
+    # The other 400 are for the database (three a thread) and for responses on the disk.
     limit = max(64, min(CONNECTIONS, files - 400))
     settings = {**WAITRESS_SETTINGS, "connection_limit": limit}
     try:
@@ -10260,26 +10259,26 @@ def make_server(app: App, *, fast: bool) -> Any:
         server = waitress.create_server(app, **settings)
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else error
-        raise OperatorError(f"can't listen on {listen} ({cause}): change [server] listen") from None
+        raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
     if fast:
         server.channel_class = FastChannel
         server.response_cache = ResponseCache(app.services, server.adj)
         dispatcher = server.task_dispatcher
         dispatcher.queue = FairQueue()
         server.handle_accept = functools.partial(accept_waiting, server)
-        server.add_task = lambda channel: channel.is_near or dispatcher.add_task(channel)
+        server.add_task = lambda channel: channel.in_loop or dispatcher.add_task(channel)
     return server
 
 
 def serve_until_stopped(app: App, server: Any, greeting: Callable[[], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C. Then requests in flight are answered."""
+    """Serves until SIGTERM or Ctrl-C, and then completes the requests in flight."""
     is_fast = server.channel_class is FastChannel
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
         if not is_fast:
-            raise SystemExit  # waitress's loop ends by it
+            raise SystemExit  # ends the loop of waitress
         server.pull_trigger()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -10291,7 +10290,7 @@ def serve_until_stopped(app: App, server: Any, greeting: Callable[[], None]) -> 
 
 
 def run(server: Any, stopping: threading.Event) -> None:
-    sys.setswitchinterval(0.0005)  # in which a worker thread gives way to the loop
+    sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
     world = server.application.services.world
     swept_at = 0.0
     while not stopping.is_set():
@@ -10304,18 +10303,19 @@ def run(server: Any, stopping: threading.Event) -> None:
 
 
 def turn(server: Any, seconds: float) -> None:
-    server.near_seconds = 0
+    """Waits for events and handles them, once."""
+    server.loop_seconds = 0
     server.asyncore.loop(timeout=seconds, count=1, map=server._map, use_poll=True)
 
 
 def drain(server: Any, seconds: float = 10) -> None:
-    """Takes no new connections, answers what was sent, then closes."""
-    turn(server, 0)  # connections that wait are let in first
+    """Accepts no more connections, responds to what was sent, then closes."""
+    turn(server, 0)  # the connections that wait are accepted first
     server.del_channel(server._map)
     server.socket.close()
     ends_at = time.monotonic() + seconds
     quiet_turns = 0
-    # When a worker has just answered, its connection can hold one more request, not read yet.
+    # After a response, one more request may already have arrived on its connection.
     while quiet_turns < 3 and time.monotonic() < ends_at:
         turn(server, 0.02)
         channels = server.active_channels.values()
@@ -10328,124 +10328,128 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 
 def greet(app: App, server: Any) -> None:
-    """What the owner reads when the service has started."""
+    """Prints where the service runs and what the owner can do next."""
     config = app.services.config
     store = app.services.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
-    address = config.server_public_url or listen
+    url = config.server_public_url or listen
     lines = [f"commentd {__version__} serves {config.database_path} on {listen}"]
     if not config.server_public_url or config.site_demo:
-        lines.append(f"open {address}/ to see it work, and what is still to be set")
-    link = "" if store.admins() else f"#link={new_admin_link(store, app.services.world, '')}"
-    todo = "be its admin (once, within an hour)" if link else "moderate"
-    lines.append(f"open {address}/admin{link} to {todo}")
+        lines.append(f"Try it: {url}/")
+    if store.admins():
+        lines.append(f"Moderate: {url}/admin")
+    else:
+        link = new_admin_link(store, app.services.world, "")
+        lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host:
-        so = ", so that no reader can register" if config.server_public_url else ""
-        lines.append(f"no [mail] host: emails, with their codes, are printed here{so}")
+        effect = ", so readers can't register" if config.server_public_url else ""
+        lines.append(f"No mail server ([mail] host): emails are printed here{effect}")
     print("\n  ".join(lines), flush=True)
 
 
 def serve(config: Config, arguments: argparse.Namespace) -> int:
-    if config.server_fast and not is_waitress_known():
+    fast = config.server_fast and is_waitress_known()
+    if config.server_fast and not fast:
         log.warning(
             "this waitress is not the version that commentd was written for: it serves as with "
             "[server] fast = no, until there is a commentd that knows it"
         )
     with contextlib.closing(make_app(config)) as app:
-        server = make_server(app, fast=config.server_fast and is_waitress_known())
+        server = make_server(app, fast=fast)
         now = app.services.world.now()
         clock = check_clock(app.services.store.figures(int(now)), now)
         for finding in (*check_settings(config), *check_files(config), *clock):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
-        gc.freeze()  # what was loaded stays: looking through it for garbage stops all for 10 ms
+        # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
+        gc.freeze()
         serve_until_stopped(app, server, functools.partial(greet, app, server))
     log.info("stopped; every acknowledged write is saved")
     return 0
 
 
 def check(config: Config, arguments: argparse.Namespace) -> int:
-    """Settings and findings on the terminal; 1 when something does not work."""
-    world = World()
-    path = Path(config.database_path)
+    """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file, []), *environment_entries(os.environ)]
     sources = {(each.section, each.key): each.source.partition(": ")[0] for each in entries}
-    print(f"commentd {__version__} runs with these settings:\n")
+    print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
         key = each["key"]
-        value = each["value"]
         source = sources.get((section, key), "default")
-        print(f"  {f'[{section}] {key}':27} {value:35} {source}")
+        print(f"  {f'[{section}] {key}':27} {each['value']:35} {source}")
     print("\nChecks:\n")
-    found = [*check_settings(config), *check_files(config), *check_versions()]
-    found += check_database(config, world)
-    found += check_outside(config, world, is_running(path), arguments.mail)
-    for finding in sorted(found, key=severity):
+    world = World()
+    running = is_running(Path(config.database_path))
+    findings = [*check_settings(config), *check_files(config), *check_versions()]
+    findings += check_database(config, world.now())
+    findings += check_outside(config, world, running, arguments.mail)
+    for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
-    faults = sum(finding.level == "fail" for finding in found)
-    print(f"\nTo be mended: {faults}." if faults else "\nNothing was found that does not work.")
-    return 1 if faults else 0
+    counts = Counter(finding.level for finding in findings)
+    print(f"\nErrors: {counts['fail']}, warnings: {counts['warn']}.")
+    return 1 if counts["fail"] else 0
+
+
+def progress(done: str) -> Progress | None:
+    """A line on the terminal that counts up. None if there is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+
+    def show(left: int, total: int) -> None:
+        end = "" if left else "\n"
+        print(f"\r{100 * (total - left) // max(1, total)} % {done}", end=end, file=sys.stderr)
+
+    return show
 
 
 def backup(config: Config, arguments: argparse.Namespace) -> int:
     path = Path(config.database_path)
     now = World().now()
+    show = progress("copied")
     if not path.exists():
         raise OperatorError(f"{path.absolute()}: there is no such database")
     check_database_file(path)
     target = Path(arguments.what or config.backup_folder)
-    if arguments.what and not target.is_dir():
-        if target.exists():
-            raise OperatorError(f"{target} is there already: name another file")
-        back_up_to(path, target, progress=progress("copied"))
-    elif arguments.what:
-        target = back_up(path, target, now, progress=progress("copied"))
+    if not arguments.what:
+        target = back_up_regularly(path, target, now, progress=show)
+    elif target.is_dir():
+        target = back_up(path, target, now, progress=show)
+    elif target.exists():
+        raise OperatorError(f"{target} is there already: name another file")
     else:
-        target = back_up_regularly(path, target, now, progress=progress("copied"))
-    print(f"{target}: {size_of(target) / MEGA:.1f} MB, whole")
+        back_up_to(path, target, progress=show)
+    print(f"Backup written to {target} ({size_of(target) / MEGA:.1f} MB, verified)")
     return 0
-
-
-def progress(done: str) -> Progress | None:
-    """A line that counts up, where somebody sees it."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(left: int, pages: int) -> None:
-        end = "\n" if not left else ""
-        print(f"\r{100 * (pages - left) // max(1, pages)} % {done}", end=end, file=sys.stderr)
-
-    return show
 
 
 def restore_command(config: Config, arguments: argparse.Namespace) -> int:
-    path = Path(config.database_path)
-    kept = restore(path, Path(arguments.what), int(World().now()))
-    print(f"{path} is what {arguments.what} was; all sessions were ended")
-    if kept:
-        print(f"the replaced database is kept as {kept}")
+    replaced = restore(Path(config.database_path), Path(arguments.what), int(World().now()))
+    print(f"Restored {arguments.what}. All sessions were ended.")
+    if replaced:
+        print(f"The old database is kept as {replaced}")
     return 0
 
 
+def command_store(config: Config) -> contextlib.closing[Store]:
+    """The store for a command: the service may be running on the same file."""
+    return contextlib.closing(Store(Path(config.database_path), as_command=True))
+
+
 def admin(config: Config, arguments: argparse.Namespace) -> int:
-    try:
-        address = proper_email(arguments.what)
-    except ValueError as error:
-        raise SettingsError(f"{arguments.what}: {error}") from None
-    with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
-        link = new_admin_link(store, World(), address)
-    where = config.server_public_url or f"http://{config.server_listen}"
-    print(f"{address} becomes an admin, with a new password, within an hour and once at\n")
-    print(f"  {where}/admin#link={link}")
+    email = arguments.what
+    with command_store(config) as store:
+        link = new_admin_link(store, World(), email)
+    url = config.server_public_url or f"http://{config.server_listen}"
+    print(f"Open this link within an hour to make {email} an admin and set a password:\n")
+    print(f"  {url}/admin#link={link}\n\nIt works once.")
     return 0
 
 
 def recount(config: Config, arguments: argparse.Namespace) -> int:
-    store = Store(Path(config.database_path), as_command=True)
-    with contextlib.closing(store), store.writing():
+    with command_store(config) as store, store.writing():
         corrected = store.recount()
     print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
@@ -10460,9 +10464,8 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as resources:
         plain, broken = resources.enter_context(unpacked(source))
         name = arguments.format or product_of(plain, source)
-        places = resources.enter_context(
-            contextlib.closing(Places(static_folder(), config.geo_file))
-        )
+        places = Places(static_folder(), config.geo_file)
+        resources.callback(places.close)
         importer = Import(name, config, places.of, now, arguments.zone, broken)
         resources.callback(importer.db.close)
         importer.stage(plain, progress("read"))
@@ -10472,9 +10475,12 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
         importer.arrange(arguments.host or "")
         if arguments.dry_run and not size_of(path):
             path = Path(resources.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
-        with read_only(path) if size_of(path) else contextlib.nullcontext() as db:
-            made = db is not None and schema_version(db) > 0  # else its making was cut off
-        store = resources.enter_context(contextlib.closing(Store(path, as_command=made)))
+        # An empty file is left by a first start that was interrupted.
+        is_made = False
+        if size_of(path):
+            with read_only(path) as db:
+                is_made = schema_version(db) > 0
+        store = resources.enter_context(contextlib.closing(Store(path, as_command=is_made)))
         importer.bring_in(store, arguments.dry_run, progress("brought in"))
     print(importer.report(arguments.dry_run))
     return 1 if importer.broken else 0
@@ -10487,81 +10493,74 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
     export, lost = EXPORTERS[name]
     if name == "isso" and sys.stdout.isatty():
         raise SettingsError("this is a database: commentd export isso > comments.db")
-    with tempfile.TemporaryFile() as whole:
-        # Not straight to the reader: while that one stalls, the -wal could not be emptied.
-        with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
-            whole.writelines(encoded(export(store, config, arguments.emails)))
-        whole.seek(0)
+    # Not straight to the output: while its reader stalls, the -wal could not be emptied.
+    with tempfile.TemporaryFile() as exported:
+        with command_store(config) as store:
+            exported.writelines(encoded(export(store, config, arguments.emails)))
+        exported.seek(0)
         try:
-            shutil.copyfileobj(whole, sys.stdout.buffer)
+            shutil.copyfileobj(exported, sys.stdout.buffer)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read has enough
+        except BrokenPipeError:  # such as `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
-    lost += "" if arguments.emails else ", e-mails (--emails)"
-    print(f"not in this file: {lost}", file=sys.stderr)
+    if not arguments.emails:
+        lost += ", email addresses (--emails)"
+    print(f"Not exported: {lost}", file=sys.stderr)
     return 0
 
 
 def move(config: Config, arguments: argparse.Namespace) -> int:
-    own = {host_of(origin) for origin in config.site_origins}
-    with contextlib.closing(Store(Path(config.database_path), as_command=True)) as store:
-        lines = move_pages(store, arguments.what, arguments.new, own, arguments.dry_run)
-    print(
-        "\n".join(
-            [*lines, f"{len(lines)} pages " + ("would move" if arguments.dry_run else "moved")]
-        )
-    )
+    own_hosts = {host_of(origin) for origin in config.site_origins}
+    with command_store(config) as store:
+        lines = move_pages(store, arguments.what, arguments.new, own_hosts, arguments.dry_run)
+    for line in lines:
+        print(line)
+    print(f"{len(lines)} pages {'would move' if arguments.dry_run else 'moved'}")
     return 0
 
 
 def example(config: Config, arguments: argparse.Namespace) -> int:
     kind = arguments.what
-    words: dict[str, str] = {}
     if not kind:
         text = example_config()
     elif kind == "container":
         text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
-        text = template("commentd.service")
-        words = unit_words(config, arguments)
+        text = systemd_unit(config, arguments)
     elif kind in ("caddy", "nginx"):
-        text = template(f"{kind}-prefix.conf")
-        words = proxy_words(config, kind)
-        if not words["path"]:  # around it, a server of its own
-            inside = "".join(line for line in text.splitlines(True) if line[0] != "#").rstrip()
-            inside = textwrap.indent(inside, "\t" if kind == "caddy" else "    ")
-            text = template(f"{kind}.conf").replace("{{inside}}", inside)
-            text = text if words["ssl"] else re.sub(".* (ssl_|certonly).*\n", "", text)
+        text = proxy_settings(config, kind)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
-    command = own_command() + (
-        ["--config", str(arguments.file.absolute())] if arguments.file else []
-    )
-    for name, value in {**words, "program": shlex.join(command)}.items():
-        text = text.replace("{{" + name + "}}", value)
-    print(text, end="")
+    command = own_command()
+    if arguments.file:
+        command += ["--config", str(arguments.file.absolute())]
+    print(text.replace("{{program}}", shlex.join(command)), end="")
     return 0
 
 
 def own_command() -> list[str]:
-    """What starts this program again."""
+    """The command that starts this program again."""
     program = Path(sys.argv[0]).absolute()
     return [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
 
 
-def template(name: str) -> str:
-    return (static_folder() / name).read_text("utf-8")
+def template(name: str, **values: str) -> str:
+    text = (static_folder() / name).read_text("utf-8")
+    for key, value in values.items():
+        text = text.replace("{{" + key + "}}", value)
+    return text
 
 
-def proxy_words(config: Config, kind: str) -> dict[str, str]:
+def proxy_settings(config: Config, kind: str) -> str:
+    """Settings for Caddy or nginx: a block for a prefix, or a whole server."""
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
     tls = url.scheme == "https"
     listen = config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
-        upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen[5:]}"
-    return {
+        upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen.removeprefix('unix:')}"
+    values = {
         "address": f"{url.scheme}://{url.netloc}",  # that readers use
         "host": url.hostname or "",
         "path": url.path,
@@ -10570,40 +10569,51 @@ def proxy_words(config: Config, kind: str) -> dict[str, str]:
         "packages": "nginx certbot python3-certbot-nginx" if tls else "nginx",
         "upstream": upstream,
     }
+    block = template(f"{kind}-prefix.conf", **values)
+    if url.path:
+        return block
+    lines = [line for line in block.splitlines() if not line.startswith("#")]
+    inside = textwrap.indent("\n".join(lines), "\t" if kind == "caddy" else "    ")
+    text = template(f"{kind}.conf", inside=inside, **values)
+    return text if tls else re.sub(".* (ssl_|certonly).*\n", "", text)
 
 
-def unit_words(config: Config, arguments: argparse.Namespace) -> dict[str, str]:
-    """Where this program is, and the folder of its settings; of many blogs, a folder each."""
+def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
+    """A unit for the folder of the settings, or a template for many blogs with a folder each."""
     many = arguments.what == "systemd@"
-    program = Path(sys.argv[0]).absolute()
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
-    folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
-    if arguments.config and not many:
-        command += ["--config", str(arguments.config.absolute())]
-    used = (Path(config.database_path).parent, config.backup_folder)
-    written = [os.path.abspath(each) for each in used]
-    # "-": systemd starts the service although it is missing, so that the log can say so.
-    outside = [] if many else [f"-{w}" for w in written if not Path(w).is_relative_to(folder)]
-    places = (folder, program, sys.executable, sys.base_prefix)
-    homes = any(Path(each).parts[1:2] in (("home",), ("root",)) for each in places)
-    words = {
+    folder = "/srv/commentd/%i"
+    written = [folder]
+    if not many:
+        folder = str(arguments.file.absolute().parent)
+        used = (folder, Path(config.database_path).parent, config.backup_folder)
+        paths = dict.fromkeys(os.path.abspath(path) for path in used)
+        # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
+        outside = [f"-{path}" for path in paths if not Path(path).is_relative_to(folder)]
+        written = [folder, *outside]
+        if arguments.config:
+            command += ["--config", str(arguments.config.absolute())]
+    program = Path(sys.argv[0]).absolute()
+    needed = (folder, program, sys.executable, sys.base_prefix)
+    in_home = any(Path(path).parts[1:2] in (("home",), ("root",)) for path in needed)
+    values = {
         "folder": folder,
-        "written": " ".join(f'"{w}"' for w in dict.fromkeys([folder, *outside])),
+        "written": " ".join(f'"{path}"' for path in written),
         "command": shlex.join(command),
-    }
-    if not many:  # systemd reads % as the beginning of a word of its own
-        words = {name: text.replace("%", "%%") for name, text in words.items()}
-    start = "commentd@blog, where /srv/commentd/blog holds commentd.ini" if many else "commentd"
-    return words | {
+        "home": "read-only" if in_home else "yes",
         "kind": arguments.what,
-        "unit": "commentd@" if many else "commentd",
-        "start": start,
-        "title": "Comments of %i" if many else "Comments",
-        "runtime": "commentd/%i" if many else "commentd",
-        "home": "read-only" if homes else "yes",
+        "unit": "commentd@",
+        "start": "commentd@blog, where /srv/commentd/blog holds commentd.ini",
+        "title": "Comments of %i",
+        "runtime": "commentd/%i",
     }
+    if not many:
+        values |= dict.fromkeys(("unit", "start", "runtime"), "commentd") | {"title": "Comments"}
+        # systemd expands specifiers such as %i.
+        values = {name: text.replace("%", "%%") for name, text in values.items()}
+    return template("commentd.service", **values)
 
 
 # Each command with its function, its parameters and its help.
@@ -10625,64 +10635,25 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
 }
 
 
+def email_address(text: str) -> str:
+    try:
+        return proper_email(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+
+
 def not_empty(text: str) -> str:
     if not text:
         raise argparse.ArgumentTypeError("it is empty")
     return text
 
 
-def proper_zone(text: str) -> str:
+def time_zone(text: str) -> str:
     try:
         datetime.fromisoformat(f"2000-01-01T00:00{text}")
     except ValueError:
         raise argparse.ArgumentTypeError("write it as --zone=-05:00") from None
     return text
-
-
-# Each option with the commands that take it.
-OPTIONS: dict[str, tuple[tuple[str, ...], Json]] = {
-    "--mail": (("check",), {"metavar": "EMAIL", "help": "send a test email there"}),
-    "--dry-run": (
-        ("import", "move"),
-        {"action": "store_true", "help": "show what would happen, change nothing"},
-    ),
-    "--format": (
-        ("import",),
-        {
-            "choices": PRODUCTS,
-            "metavar": "PRODUCT",
-            "help": f"product that wrote the file: {', '.join(PRODUCTS)}",
-        },
-    ),
-    "--host": (("import",), {"metavar": "NAME", "help": "import only the pages of this site"}),
-    "--zone": (
-        ("import",),
-        {"type": proper_zone, "metavar": "+08:00", "help": "time zone of times that have none"},
-    ),
-    "--emails": (
-        ("export",),
-        {"action": "store_true", "help": "include the email addresses of authors"},
-    ),
-}
-
-
-def as_owner(path: Path) -> str:
-    """Root becomes who owns this file, or its folder if that is root's, and is told their name.
-    Else what it makes could not be opened by the service, and root would follow where they lead:
-    by a link in that folder, or by a path in their settings."""
-    places = [place for place in (path, path.absolute().parent) if os.path.lexists(place)]
-    owners = [owner for owner in map(os.lstat, places) if owner.st_uid]
-    if not owners or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return ""
-    import pwd  # which Windows has not
-
-    os.setgroups([])
-    os.setgid(owners[0].st_gid)
-    os.setuid(owners[0].st_uid)
-    try:
-        return pwd.getpwuid(owners[0].st_uid).pw_name
-    except KeyError:
-        return f"user {owners[0].st_uid}"
 
 
 def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -10698,24 +10669,62 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    parsers: dict[str, argparse.ArgumentParser] = {}
     for name, (_, parameters, help_text) in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
         for dest, parameter in zip(("what", "new"), parameters.split(), strict=False):
             nargs = "?" if parameter.startswith("[") else None
             metavar = parameter.strip("[]")
-            command.add_argument(dest, metavar=metavar, nargs=nargs, default=None, type=not_empty)
-        for option, (command_names, how) in OPTIONS.items():
-            if name in command_names:
-                command.add_argument(option, **how)
+            check_text = email_address if metavar == "EMAIL" else not_empty
+            command.add_argument(dest, metavar=metavar, nargs=nargs, type=check_text)
+        parsers[name] = command
+    add_options(parsers)
     arguments = parser.parse_args(argv)
     arguments.command = arguments.command or "serve"
     arguments.config = getattr(arguments, "config", None)
+    default = Path("commentd.ini")
+    arguments.file = arguments.config or (default if default.exists() else None)
     return arguments
 
 
+def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
+    help_text = "send a test email there"
+    parsers["check"].add_argument("--mail", type=email_address, metavar="EMAIL", help=help_text)
+    for name in ("import", "move"):
+        help_text = "show what would happen, change nothing"
+        parsers[name].add_argument("--dry-run", action="store_true", help=help_text)
+    command = parsers["import"]
+    help_text = f"product that wrote the file: {', '.join(PRODUCTS)}"
+    command.add_argument("--format", choices=PRODUCTS, metavar="PRODUCT", help=help_text)
+    command.add_argument("--host", metavar="NAME", help="import only the pages of this site")
+    help_text = "time zone of times that have none"
+    command.add_argument("--zone", type=time_zone, metavar="+08:00", help=help_text)
+    help_text = "include the email addresses of authors"
+    parsers["export"].add_argument("--emails", action="store_true", help=help_text)
+
+
+def as_owner(path: Path) -> str:
+    """Root takes the rights of the owner of a file, or of its folder if the file is root's. Returns
+    the name of that owner, or "" if nothing changed. Otherwise the service could not open what a
+    command makes, and a symbolic link there, or a path in the settings, could misuse root."""
+    places = [place for place in (path, path.absolute().parent) if os.path.lexists(place)]
+    owners = [owner for owner in map(os.lstat, places) if owner.st_uid]
+    if not owners or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return ""
+    import pwd  # not on Windows
+
+    os.setgroups([])
+    os.setgid(owners[0].st_gid)
+    os.setuid(owners[0].st_uid)
+    try:
+        return pwd.getpwuid(owners[0].st_uid).pw_name
+    except KeyError:
+        return f"user {owners[0].st_uid}"
+
+
 class OnceAMinute(logging.Filter):
-    """Writes a line that is repeated once a minute, with the number of the others: a stranger can
-    repeat a request that fails, and so fill the disk."""
+    """Writes a repeated line once a minute, with the number of those left out. Otherwise a client
+    that repeats a failing request could fill the disk."""
 
     MOST = 1000  # different lines that are remembered
 
@@ -10741,7 +10750,8 @@ class OnceAMinute(logging.Filter):
 
 
 class LogLine(logging.Formatter):
-    """One event, one line: what follows it, a trace, is indented, and nothing steers a terminal."""
+    """Indents the lines of a traceback, so that each event begins a line, and escapes control
+    characters, which could steer a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = "\n    ".join(super().format(record).splitlines())
@@ -10755,21 +10765,25 @@ def read_settings(file: Path | None) -> Config:
         raise SettingsError(str(error)) from None
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
-    arguments = parse_arguments(argv)
+def set_up_output() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # of terminals without UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
     handler = logging.StreamHandler()
     handler.addFilter(OnceAMinute())
     handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s", "%F %T%z"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
-    logging.getLogger("waitress").setLevel(logging.ERROR)  # else strangers could fill the log
-    arguments.file = arguments.config or next(filter(Path.exists, [Path("commentd.ini")]), None)
+    # Otherwise clients could fill the log.
+    logging.getLogger("waitress").setLevel(logging.ERROR)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    arguments = parse_arguments(argv)
+    set_up_output()
     owner = ""
     try:
         if arguments.command == "example" and not arguments.what:
-            return example(Config(), arguments)  # the way out of wrong settings
+            return example(Config(), arguments)  # also where the settings are wrong
         gives_up_root = arguments.command not in ("serve", "example")
         if gives_up_root and arguments.file:
             owner = as_owner(arguments.file)
@@ -10780,13 +10794,13 @@ def main(argv: list[str] | None = None) -> int:
     except (OperatorError, OSError, sqlite3.Error) as error:
         text = str(error)
         if owner and isinstance(error, PermissionError):
-            text += f": root does this with the rights of {owner} alone, who must have access to it"
+            text += f": root ran this with the rights of {owner}, who has no access to it"
         print(f"commentd: {text}".replace("\n", "\ncommentd: "), file=sys.stderr)
         return getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         print("commentd: interrupted; run an import again to continue it", file=sys.stderr)
         return 1
-    except Unavailable:  # the store has said why
+    except Unavailable:  # the store has logged why
         print("commentd: the database is busy or read-only: try again", file=sys.stderr)
         return 1
 

@@ -28,7 +28,7 @@
       clock: 'The clock of this machine is wrong.',
       outbox: 'Emails could not be delivered.',
       backup: 'There is no recent copy of the database.',
-      versions: 'Python, SQLite or a package is older than it should be.',
+      versions: 'A package is older than it should be.',
       done: 'Nothing: all is set.',
     },
     zh: {
@@ -54,7 +54,7 @@
       clock: '这台机器的时钟不对。',
       outbox: '有邮件没能送达。',
       backup: '数据库没有最近的备份。',
-      versions: 'Python、SQLite 或某个软件包的版本偏旧。',
+      versions: '某个软件包的版本偏旧。',
       done: '没有了，全部设置好了。',
     },
   }

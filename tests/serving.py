@@ -52,7 +52,7 @@ def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Tur
     """A server that does nothing until it is turned; `serves` responds in place of the app. If it
     is not `fast`, it finds nothing in its cache."""
     server = make_server(app, fast=True)
-    server.near_seconds = 0
+    server.loop_seconds = 0
     if not fast:
         server.response_cache.find = lambda key: None
     if serves:

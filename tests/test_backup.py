@@ -85,7 +85,7 @@ def put_back(path: Path, source: str = "new.db") -> Path | None:
     code, text, errors = run_here(path.parent, "restore", source)
     assert (code, errors) == (0, "")
     lines = text.splitlines()
-    assert lines[0] == f"{path.name} is what {source} was; all sessions were ended"
+    assert lines[0] == f"Restored {source}. All sessions were ended."
     return path.with_name(lines[1].rpartition(" ")[2]) if len(lines) > 1 else None
 
 
@@ -148,7 +148,7 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
             copies.append((before, tmp_path / f"{number}.db"))
             code, text, errors = run_here(tmp_path, "backup", f"{number}.db")
             assert (code, errors) == (0, "")
-            assert re.fullmatch(rf"{number}\.db: 0\.\d MB, whole\n", text)
+            assert re.fullmatch(rf"Backup written to {number}\.db \(0\.\d MB, verified\)\n", text)
             assert run_here(tmp_path, "recount") == (0, "all counters were correct\n", "")
             assert "damaged" not in run_here(tmp_path, "check")[1]
         service.stop(signal.SIGKILL)

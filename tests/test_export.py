@@ -511,7 +511,7 @@ AFTER: dict[str, tuple[Change, Change]] = {
     "closed pages": (lambda c: c, lambda p: p | {"closed": 0}),
     FLAT: (lambda c: c, lambda p: p),  # see `flat`
     "spam": (lambda c: c if c["status"] != "spam" else None, lambda p: p),
-    "e-mails (--emails)": (lambda c: c | {"email": ""}, lambda p: p),
+    "email addresses (--emails)": (lambda c: c | {"email": ""}, lambda p: p),
 }
 # No other format has these: why a comment is held, the language of letters about it, since when a
 # page is open; places are looked up again.
@@ -567,7 +567,7 @@ def flat(tree: dict[int, Row]) -> dict[int, Row]:
 
 
 def lost_of(errors: str) -> set[str]:
-    found = re.fullmatch(r"not in this file: (.*)\n", errors)
+    found = re.fullmatch(r"Not exported: (.*)\n", errors)
     assert found, errors
     return {*re.split(", (?![^(]*\\))", found[1])}
 
@@ -609,7 +609,7 @@ def test_what_the_command_says_is_lost_is_lost(tmp_path: Path, name: str) -> Non
     life[0][-1][1].update(pinned=1, edited_at=9)
     live(here, life)
     _, text, errors = here.do("export", name)
-    assert lost_of(errors) == LOST[name] | {"e-mails (--emails)"}
+    assert lost_of(errors) == LOST[name] | {"email addresses (--emails)"}
     there.take(text)
     for what in lost_of(errors):
         kept = lost_of(errors) - {what}
@@ -620,8 +620,8 @@ def test_our_own_says_what_it_does_not_hold(tmp_path: Path) -> None:
     home = Home(tmp_path)
     live(home, HERE)
     _, _, errors = home.do("export")
-    assert re.match("not in this file: accounts.*, e-mails", errors)
-    assert "e-mails" not in home.do("export", "--emails")[2]
+    assert re.match("Not exported: accounts.*, email addresses", errors)
+    assert "email addresses" not in home.do("export", "--emails")[2]
 
 
 def test_views_of_pages_without_comments_go_to_waline(tmp_path: Path) -> None:

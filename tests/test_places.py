@@ -287,7 +287,7 @@ def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) 
         assert found(file, public, "", *private) == [FRANCE, *[NOWHERE] * len(known)]
 
 
-def test_a_comment_tells_what_the_file_says_and_check_whether_it_can_be_read(
+def test_a_comment_has_the_place_of_the_file_and_check_warns_if_it_is_unreadable(
     tmp_path: Path, config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     for kind, place in (("good", FRANCE), ("half", US), ("missing", US), ("folder", US)):
@@ -298,8 +298,8 @@ def test_a_comment_tells_what_the_file_says_and_check_whether_it_can_be_read(
         assert (comment["country"], comment["location"]) == place, kind
         assert len(caplog.records) == (kind != "good"), kind
         code, text, _ = run_here(tmp_path, "check", COMMENTD_GEO_FILE=file.name)
-        told = re.findall(rf"^  warn +places +.*{file.name}", text, re.M)
-        assert (code, len(told)) == (0, int(kind != "good")), kind
+        told = re.findall(rf"^  warn +rights +.*{file.name}", text, re.M)
+        assert (code, len(told)) == (0, int(kind == "missing")), kind
 
 
 def test_the_path_is_relative_to_the_folder_of_the_settings(tmp_path: Path) -> None:
