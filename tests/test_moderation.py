@@ -1,6 +1,5 @@
 """What is held, blocked, closed, pinned and purged, and how little of it readers can tell."""
 
-import re
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -750,80 +749,89 @@ def test_a_thousand_are_purged_in_some_ticks(
     assert left == [251, 51, 1]
 
 
-# Poison
+# Rows that were spoilt
 
-JUNK = [
+NOT_UTF8, MARKUP = "CAST(x'61ffeda08062' AS TEXT)", "'<script>{}%s{{x}}' || char(0, 8238)"
+MOST = 2**63 - 1
+OUTBOX = "INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at) VALUES "
+SPOILT = [
     *(
         f"UPDATE comment SET {column} = {value} WHERE id = 2"
-        for column in ("nickname", "content", "html", "ip", "website", "email", "held")
-        for value in (
-            "CAST(x'61ffeda08062' AS TEXT)",
-            "'a' || char(0) || 'b'",
-            "'<script>{}%s{{x}}' || char(8238)",
-        )
+        for column in ("nickname", "content", "html", "ip", "website", "held")
+        for value in (NOT_UTF8, MARKUP)
     ),
-    "UPDATE comment SET ip = 'junk', country = '??', location = char(0), language = 'tlh'",
-    "UPDATE comment SET created_at = 9223372036854775807, edited_at = -1 WHERE id = 2",
-    "UPDATE comment SET created_at = -9223372036854775808 WHERE id = 2",
-    "UPDATE comment SET hidden_at = -9223372036854775808, status = 'spam' WHERE id = 2",
+    *(f"UPDATE comment SET {c} = {MOST} WHERE id = 2" for c in ("created_at", "edited_at")),
+    f"UPDATE comment SET created_at = {-MOST} WHERE id = 2",
+    f"UPDATE comment SET hidden_at = {-MOST}, status = 'spam' WHERE id = 2",
+    "UPDATE comment SET country = '??', location = char(0), language = 'tlh' WHERE id = 2",
     "UPDATE comment SET parent_id = 2, thread_id = 2 WHERE id = 2",
     "UPDATE comment SET parent_id = 3, thread_id = 3 WHERE id = 2",
-    "UPDATE comment SET likes = -9223372036854775808, replies = -5 WHERE id = 2",
+    f"UPDATE comment SET likes = {-MOST}, replies = -5 WHERE id = 2",
     "UPDATE comment SET content = '', nickname = '' WHERE id = 2",
-    "UPDATE page SET page_url = CAST(x'61ff62' AS TEXT) WHERE id = 2",
+    f"UPDATE page SET page_url = {NOT_UTF8} WHERE id = 2",
     "UPDATE page SET page_url = 'http://[', key = 'http://[' WHERE id = 2",
-    "UPDATE page SET page_url = 'https://a:b@c:99999/' WHERE id = 2",
-    "UPDATE page SET views = 9223372036854775807, total = -3, opened_at = -1 WHERE id = 2",
-    "UPDATE account SET nickname = CAST(x'61ff62' AS TEXT) WHERE id = 2",
-    "UPDATE account SET email = 'no address', created_at = 9223372036854775807 WHERE id = 2",
+    f"UPDATE page SET views = {MOST}, total = -3, opened_at = -1 WHERE id = 2",
+    f"UPDATE account SET nickname = {NOT_UTF8} WHERE id = 2",
+    f"UPDATE account SET email = 'no address', created_at = {MOST} WHERE id = 2",
     "INSERT INTO block VALUES (9, 'address', 'junk', '', 1, NULL)",
-    "INSERT INTO block VALUES (9, 'address', '', '', 9223372036854775807, NULL)",
-    "INSERT INTO block VALUES (9, 'word', CAST(x'61ff62' AS TEXT), '', 1, NULL)",
-    "INSERT INTO block VALUES (9, 'domain', '', '', 1, 9223372036854775807)",
-    "INSERT INTO audit VALUES (9, -9223372036854775808, CAST(x'ff' AS TEXT), '', '', char(0))",
-    "INSERT INTO audit VALUES (9, 9223372036854775807, 'x', 'nonsense', '', '<b>')",
-    "INSERT INTO day VALUES (9223372036854775807, 1, 1, 1)",
-    "INSERT OR REPLACE INTO day VALUES (20775, -1, -1, 9223372036854775807)",
-    """INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at)
-       VALUES (9, 'x', CAST(x'61ff62' AS TEXT), 3, 9223372036854775807, 9223372036854775807)""",
-    """INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at)
-       VALUES (9, '', 'Subject: =?utf-8?b?////?=' || char(10) || ' =?x?q?=FF?=', 3, -1, 1)""",
-    """INSERT INTO outbox (id, recipient, message, tries, due_at, expires_at)
-       VALUES (9, '', 'Subject: a' || char(13) || 'Bcc: b' || char(10, 10), 3, NULL, 1)""",
+    f"INSERT INTO block VALUES (9, 'word', {NOT_UTF8}, '', 1, NULL)",
+    f"INSERT INTO block VALUES (9, 'domain', '', '', 1, {MOST})",
+    f"INSERT INTO audit VALUES (9, {MOST}, CAST(x'ff' AS TEXT), 'nonsense', '', '<b>')",
+    f"INSERT INTO day VALUES ({MOST}, 1, 1, 1)",
+    f"INSERT OR REPLACE INTO day VALUES (20775, {MOST}, {MOST}, {MOST})",
+    f"{OUTBOX} (9, 'x', {NOT_UTF8}, 3, {MOST}, {MOST})",
+    f"{OUTBOX} (9, '', 'Subject: =?utf-8?b?////?=' || char(10) || ' =?x?q?=FF?=', 3, -1, 1)",
 ]
-LISTS = ["comments", "comments?status=visible", "comments?q=a", "pages", "pages?sort=views"]
-LISTS += ["users", "users?q=a", "blocks", "audit", "outbox", "settings", "figures"]
+ADMIN_LISTS = ["comments", "comments?status=visible", "comments?q=a", "pages", "pages?sort=views"]
+ADMIN_LISTS += ["users", "users?q=a", "blocks", "audit", "outbox", "settings", "figures"]
+PUBLIC = [
+    "/comments?url=",
+    "/comments?view=threads&url=",
+    "/comments?sort=likes&url=",
+    "/thread?url=",
+]
+PUBLIC += ["/feed.atom?url="]
 
 
-@pytest.mark.parametrize("sql", JUNK)
-def test_a_poisoned_row_hurts_only_itself(config: Config, outside: Outside, sql: str) -> None:
-    """By plain requests: the invariants themselves choke on some of these."""
+@pytest.mark.parametrize("sql", SPOILT)
+def test_a_poisoned_row_hurts_only_itself(
+    config: Config,
+    outside: Outside,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    sql: str,
+) -> None:
+    """With a plain client, since the checks of a visitor fail on some of these rows."""
+    monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
     config = replace(config, limits_enabled=False)
     with closing(make_app(config, outside.world, rounds=1)) as app:
         admin, _ = new_admin(app)
         new_admin(app, "second@example.com", "Second")
         client = webtest.TestApp(app)
         for url in (PAGE, "/other/", PAGE):
-            Judge(app).say(f"on {url}", page_url=url, parent_id=None)
-        with closing(sqlite3.connect(inside.database_path(app), isolation_level=None)) as db:
+            Judge(app).say(f"on {url}", page_url=url)
+        with closing(sqlite3.connect(config.database_path, isolation_level=None)) as db:
             db.execute(sql)
+        for path in PUBLIC:
+            assert f"on {PAGE}" in client.get(path + PAGE).text
+            client.get(f"{path}/other/")
+        for path in ("/comments/latest", "/feed.atom", f"/pages?url={PAGE}&url=/other/"):
+            client.get(path)
+        for name in ("commentd", "wordpress"):
+            assert main(["export", name, "--emails"]) == 0
+            assert f"on {PAGE}".encode() in capsysbinary.readouterr().out
         headers = {"Authorization": f"Bearer {admin}"}
-        failed = []
-        for path in LISTS:
-            answer = client.get(f"/admin/{path}", headers=headers, expect_errors=True)
-            if answer.status_int != 200:
-                failed.append(path)
-            elif path == "comments" and not {1, 3} <= {*ids(answer.json)}:
-                failed.append("the others are missing")
+        for path in ADMIN_LISTS:
+            response = client.get(f"/admin/{path}", headers=headers)
+            assert path != "comments" or {1, 3} <= {*ids(response.json)}
         body = {"page_url": PAGE, "nickname": "Lu", "content": "hi https://a.example"}
-        answer = client.post_json("/comments", {**body, "captcha_token": "x"}, expect_errors=True)
-        if answer.status_int != 200:
-            failed.append("posting")
+        client.post_json("/comments", {**body, "captcha_token": "x"})
+        client.post_json("/page/like", {"page_url": PAGE})
+        client.post_json("/comment/like", {"id": 1})
+        app.tick()
+        assert client.get(f"/pages?url={PAGE}").json["pages"][0]["views"] > 0
         form = {"ids": [1, 2, 3], "status": "deleted"}
-        answer = client.post_json("/admin/comments", form, headers=headers, expect_errors=True)
-        if answer.status_int != 200:
-            failed.append("judging")
-        assert failed == []
+        client.post_json("/admin/comments", form, headers=headers)
 
 
 # What readers see
@@ -910,69 +918,6 @@ def test_the_author_reads_waiting_of_his_own_whatever_it_is(
         assert edit(visitor, said, f"mine, {status}") == "waiting"
         assert visitor.say(f"mine, {status}")["comment"]["status"] == "waiting"
     assert CANARY not in str(said)
-
-
-# What was spoilt in the file
-
-EXPORTS = ["commentd", "wordpress", "artalk", "waline", "isso"]
-READ = ["/comments?url=", "/comments?view=threads&url=", "/comments?sort=likes&url=", "/pages?url="]
-READ += ["/thread?url=", "/feed.atom?url="]
-TIMES = [
-    f"UPDATE comment SET {column} = {seconds} WHERE id = 2"
-    for column in ("created_at", "edited_at", "hidden_at")
-    for seconds in (2**63 - 1, -(2**63), 300_000_000_000)
-]
-SUMS = [
-    "UPDATE page SET views = 9223372036854775807 WHERE id = 2",
-    "INSERT INTO day VALUES (20775, 0, 9223372036854775807, 0) ON CONFLICT DO UPDATE SET views = 1",
-    "UPDATE day SET likes = 9223372036854775807, comments = 9223372036854775807, views = 0",
-]
-
-
-PAGES = [sql for sql in JUNK if re.match("UPDATE (comment|page) ", sql) and "nickname =" not in sql]
-
-
-@pytest.mark.parametrize("sql", [*PAGES, *TIMES, *SUMS])
-def test_a_poisoned_row_spoils_no_list_no_feed_and_no_export(
-    config: Config,
-    outside: Outside,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
-    sql: str,
-) -> None:
-    monkeypatch.setenv("COMMENTD_DATABASE_PATH", config.database_path)
-    config = replace(config, limits_enabled=False)
-    with closing(make_app(config, outside.world, rounds=1)) as app:
-        client = webtest.TestApp(app)
-        for url in (PAGE, "/other/", PAGE):
-            Judge(app).say(f"on {url}", page_url=url)
-        with closing(sqlite3.connect(config.database_path, isolation_level=None)) as db:
-            db.execute(sql)
-        for path in [*READ, "/comments/latest?", "/feed.atom?"]:
-            for url in (PAGE, "/other/"):
-                told = client.get(path + url, expect_errors=True)
-                assert told.status_int == 200, path
-                whole = PAGE in path + url or "=" not in path
-                assert not whole or "/pages" in path or f"on {PAGE}" in told.text, path
-        for name in EXPORTS:
-            assert main(["export", name, "--emails"]) == 0
-            assert f"on {PAGE}".encode() in capsysbinary.readouterr().out
-        client.post_json("/page/like", {"page_url": PAGE})
-        client.post_json("/comment/like", {"id": 1})
-        app.tick()
-        assert client.get(f"/pages?url={PAGE}").json["pages"][0]["views"] > 0
-
-
-def test_a_page_with_absurd_views_does_not_keep_those_of_others(
-    app: App, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    visitor.say("one")
-    visitor.say("other", page_url="/other/")
-    db.execute("UPDATE page SET views = 9223372036854775807 WHERE id = 1")
-    for url in (PAGE, "/other/"):
-        visitor.listing(url=url)
-    app.tick()
-    assert db.execute("SELECT views FROM page WHERE id = 2").fetchone() == (1,)
 
 
 @settled(moderation_hold="all")
