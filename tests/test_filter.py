@@ -3,22 +3,17 @@ what it says and keeps of that."""
 
 import shutil
 import sqlite3
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
 import inside
-import mistune
 import pytest
 import test_admin
-import test_openapi
 import webtest
-from api import OPERATIONS
 from conftest import CANARY, PAGE, START, Outside, Visitor
 from hypothesis import HealthCheck, given
 from hypothesis import settings as how
@@ -27,12 +22,10 @@ from test_admin import OWNER, Judge, block, change, do, judge, new_admin, new_ow
 from test_comments import solved
 from test_import import Said, wordpress
 from test_moderation import edit, held, settled, shown
-from test_openapi import Town, fields, forms
 
-from commentd import App, Config, Places, main, make_app, safe_html
+from commentd import App, Config, main, make_app, safe_html
 
 owner, visitor = test_admin.owner, test_admin.visitor
-town, again = test_openapi.town, test_openapi.again
 MINUTE, DAY = 60, 86400
 SETTINGS = {"limits_enabled": False, "server_public_url": "https://comments.example"}
 WITH_CAPTCHA = pytest.mark.parametrize("settings", [{"captcha_provider": "altcha"}], ids=["limits"])
@@ -570,91 +563,7 @@ def test_it_keeps_the_words_that_were_learnt_last_and_how_many_comments_there_we
     assert figures(owner) == (70, 80, True)
 
 
-def test_the_longest_comment_is_looked_up_in_few_statements_however_much_was_learnt(
-    taught: None, app: App, visitor: Visitor, db: sqlite3.Connection
-) -> None:
-    letters = "".join(chr(0x4E00 + number) for number in range(2064))
-
-    def asked(more: str) -> list[str]:
-        with inside.statements(app) as found:
-            say(visitor, letters[64:-1] + more, nickname=letters[:64], website="https://x.example")
-        return found
-
-    before = asked("a")
-    questions = [sql for sql in before if "FROM term" in sql]
-    assert 1 <= len(questions) <= 3
-    assert {sql.split()[0] for sql in questions} == {"SELECT"}
-    plan = inside.sql(app, f"EXPLAIN QUERY PLAN {questions[0]}")
-    assert plan
-    assert not [step for *_, step in plan if "SCAN term" in step]
-    many = [(number, 1, 0, 100) for number in range(1, 20_001)]
-    db.execute("BEGIN")
-    db.executemany("INSERT INTO term VALUES (?, ?, ?, ?)", many)
-    db.execute("COMMIT")
-    assert len(asked("b")) == len(before)
-
-
-# What takes long is done while others can write
-
-READING: dict[CodeType, str] = {
-    mistune.Markdown.parse.__code__: "Markdown",
-    Places.of.__code__: "places",
-}
-
-
-@contextmanager
-def watched(app: App) -> Iterator[set[str]]:
-    """What ran of what takes long, as the interpreter saw it; meanwhile others can write."""
-    ran: set[str] = set()
-    with closing(
-        sqlite3.connect(inside.database_path(app), isolation_level=None, timeout=0)
-    ) as other:
-
-        def see(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call" and (name := READING.get(frame.f_code)):
-                ran.add(name)
-                other.execute("BEGIN IMMEDIATE")
-                other.execute("ROLLBACK")
-
-        sys.setprofile(see)
-        try:
-            yield ran
-        finally:
-            sys.setprofile(None)
-
-
-def test_no_route_keeps_others_from_writing_while_it_reads_a_text(
-    town: Town, again: Callable[[], object], app: App
-) -> None:
-    ran = set[str]()
-    for label, operation in OPERATIONS.items():
-        if not label.startswith("GET "):
-            again()
-            form = next(iter(forms(operation)), {"properties": {}})
-            good = town.values(label, fields(form, whole=True))
-            with watched(app) as seen:
-                assert town.ask(label, {}, good).status_int == 200, label
-            ran |= seen
-    again()
-    link = inside.moderation_link(app, 1, "spam", OWNER)
-    with watched(app):
-        Judge(app).post(link)
-    assert ran == {*READING.values()}
-
-
-@WITH_CAPTCHA
-def test_for_who_is_beyond_a_limit_no_text_is_read(app: App) -> None:
-    guest = Judge(app)
-    tokens = [solved(guest) for _ in range(5)]
-    said = [guest.say(f"number {n}", captcha_token=token) for n, token in enumerate(tokens)]
-    spare = solved(guest)
-    with watched(app) as seen:
-        guest.say("six", captcha_token=spare, status=429)
-        form = {"content": "other", "edit_token": said[0]["edit_token"]}
-        guest.patch_json("/comments/1", form, status=429)
-        # A retry is not beyond it, but was read before.
-        assert guest.say("number 0", captcha_token=tokens[0]) == said[0]
-    assert seen == set()
+# What changes while a comment is made ready
 
 
 def late_client(app: App, act: Callable[[], object]) -> webtest.TestApp:

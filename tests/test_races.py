@@ -169,16 +169,6 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
 
 
 @race
-def of_a_client_that_registers_again_and_again_one_waits(site: Site, chance: Random) -> None:
-    forms = [account(nickname=f"N{n}") for n in range(site.many)]
-    said = together([site.call("/auth/register", 7, **form) for form in forms])
-    assert statuses(said) == {200: site.many}
-    assert len(site.rows("SELECT * FROM registration")) == 1
-    site.app.deliver()
-    assert len(site.outside.letters) == 1
-
-
-@race
 def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     many = site.many
     site.say()
@@ -234,16 +224,6 @@ def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
 
 
 @race
-def all_that_is_written_at_once_is_there(site: Site, chance: Random) -> None:
-    many, texts = site.many, {f"text {n}" for n in range(site.many)}
-    said = site.each("/comments", [body(content=text) for text in texts])
-    assert statuses(said) == {200: many}
-    assert sorted(answer["comment"]["id"] for _, answer in said) == [*range(1, many + 1)]
-    assert {*site.rows("SELECT content FROM comment")} == texts
-    assert site.rows("SELECT key, total, threads FROM page") == [("/2026/hello", many, many)]
-
-
-@race
 def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     link = inside.admin_link(site.app, chance.choice(["", OWNER]))
     names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
@@ -262,19 +242,6 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
     assert site.rows("SELECT action FROM audit") == [status]
     learnt = site.rows("SELECT ham, spam FROM term WHERE hash = 0")
     assert learnt == ([(0, 1)] if status == "spam" else [])
-
-
-@race
-def a_guest_confirms_an_address_once(site: Site, chance: Random) -> None:
-    mine = site.say(email=GUEST, lang="en")["comment"]["id"]
-    site.say("answer", parent_id=mine)
-    assert statuses(site.all(site.link("confirm", GUEST))) == {200: site.many}
-    assert site.rows("SELECT state FROM subscription") == ["yes"]
-    site.outside.letters.clear()
-    site.outside.time += 3600
-    for _ in range(3):
-        site.app.deliver()
-    assert [x.recipient for x in site.outside.letters if x.recipient == GUEST] == [GUEST]
 
 
 @race
@@ -321,15 +288,6 @@ def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     assert site.rows("SELECT * FROM account") == []
     assert site.rows("SELECT id FROM comment WHERE user_id IS NOT NULL OR nickname <> ''") == []
     site.visitor.authorization = None
-
-
-@race
-def of_reports_of_one_visitor_one_counts(site: Site, chance: Random) -> None:
-    site.say()
-    path = "/comments/1/report"
-    said = together([site.call(path, n % 4, reason="rude") for n in range(site.many)])
-    assert statuses(said) == {200: site.many}
-    assert site.rows("SELECT count(*) FROM report") == [4]
 
 
 @race

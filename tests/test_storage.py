@@ -26,7 +26,7 @@ import pytest
 import webtest
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole, cut_off
 from inside import REFUSALS, add_account, database_path, token_of, writer
-from test_commands import run, run_here
+from test_commands import run_here
 from test_server import COMMENT, LOGIN, Service, answer_on, request, services, until
 
 from commentd import MIGRATIONS, App, Config, World, make_app, migrate
@@ -335,41 +335,6 @@ def test_each_connection_heeds_keys_and_trusts_no_schema(
                 kept = db.execute("PRAGMA cache_size").fetchone()[0]
                 assert kept == -256 or not reads_only[-1]  # KiB: each thread has a reader
         assert sorted(reads_only) == [0, 1]
-
-
-CIRCLED = """
-    UPDATE comment SET parent_id = 3, thread_id = 1 WHERE id = 1;
-    UPDATE comment SET status = 'deleted', shown = 1 - (id = 3) WHERE id <= 3;
-    UPDATE page SET threads = 0, total = 1;"""
-
-
-@pytest.mark.slow
-def test_a_circle_in_the_file_hangs_nothing(tmp_path: Path) -> None:
-    """Replies in a circle hang no list and no command: each is waited for, for 20 seconds."""
-    with closing(make_app(settled(tmp_path / "commentd.db"), rounds=1)) as app:
-        add_account(app, "owner@example.com", "Owner", CANARY, "admin")
-        token = token_of(app, "owner@example.com", "admin")
-        for number in range(4):
-            body = {**COMMENT, "content": str(number), "parent_id": number % 3 or None}
-            stranger(app).post_json("/comments", body)
-    with closing(sqlite3.connect(tmp_path / "commentd.db")) as db:
-        db.executescript(CIRCLED)
-    with services(tmp_path) as start:
-        service = start()
-        for query in ("view=flat", "view=threads", "thread=1", "thread=2", "around=1"):
-            assert service.ask("GET", f"/comments?url={PAGE}&{query}").status in (200, 404)
-        service.ask("GET", f"/comments?url={PAGE}&view=threads&around=3")
-        service.ask("GET", f"/thread?url={PAGE}")
-        for status in ("visible", "spam"):
-            for number in (1, 2, 3):
-                form = {"ids": [number], "status": status}
-                bearer = f"Authorization: Bearer {token}"
-                moderated = service.ask("POST", "/admin/comments", bearer, body=form)
-                assert moderated.status == 200
-        for command in ("recount", "export"):
-            assert run(tmp_path, command)[0] == 0
-        until(lambda: service.ask("GET", f"/comments?url={PAGE}").json["total"] == 1)
-        service.stop(signal.SIGKILL)
 
 
 # Damage

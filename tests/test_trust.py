@@ -2,8 +2,8 @@
 a former one is nobody, a stranger writes no emails of ours, and one reader holds up no other."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from smtplib import SMTPResponseException
 from typing import Any
@@ -12,13 +12,9 @@ import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
-from inside import REFUSALS, admin_link, database_path, just_before_it_writes, token_of, writer
-from serving import Ground, limit, turned
+from inside import admin_link, database_path, just_before_it_writes, token_of, writer
 from test_admin import Judge, block, change, do, drop, ids, new_admin, queue
-from test_comments import at_once
 from test_notifications import link_to
-from test_peers import with_comments
-from test_server import request
 
 import commentd
 from commentd import App, Config, main, make_app
@@ -304,24 +300,6 @@ def test_a_word_is_found_as_readers_read_it(visitor: Visitor, owner: Visitor, te
 # One does not stop the others
 
 
-def test_views_are_counted_once_however_many_write_them(
-    visitor: Visitor, owner: Visitor, app: App
-) -> None:
-    visitor.say()
-    viewer = plain(app)
-    for closed in (True, False) * 10:
-        for _ in range(3):
-            viewer.get(f"/comments?url={PAGE}")
-        patches = [plain(app, owner) for _ in range(2)]
-        calls: list[Callable[[], Any]] = [
-            lambda p=p, c=closed: p.patch_json("/admin/pages/1", {"closed": c})  # type: ignore[misc]
-            for p in patches
-        ]
-        at_once([*calls, *[app.tick] * 3])
-    (page,) = owner.get("/admin/pages").json["pages"]
-    assert page["views"] == 60
-
-
 def test_one_copy_is_made_at_a_time_and_nothing_is_left(
     owner: Visitor, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,43 +338,6 @@ def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
     (tmp_path / names.pop()).write_bytes(b"left")
     owner.post_json("/admin/backup", {"password": CANARY})
     assert {*tmp_path.iterdir()} == before
-
-
-@pytest.fixture
-def ground(app: App, outside: Outside) -> Iterator[Ground]:
-    """The server in this process, with five megabytes to download."""
-    with_comments(database_path(app), 50_000)
-    ground = Ground(*turned(app, fast=True), outside)
-    yield ground
-    ground.close()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("settings", [{**USUAL, "server_listen": "127.0.0.1:0"}])
-def test_a_download_that_is_taken_slowly_arrives_whole(
-    ground: Ground, app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit(monkeypatch, untaken=1 << 20)
-    token, _ = new_admin(app)
-    head = f"Authorization: Bearer {token}"
-    peer = ground.come(request("POST", "/admin/backup", head, body={"password": CANARY}))
-    taken, copy, now = b"", tmp_path / "copy.db", 1000.0
-    peer.setblocking(False)
-    assert ground.untaken(peer) > 1 << 20
-    while ground.untaken(peer):
-        now += commentd.REPLY_TIME / 4
-        assert ground.sweep(now) == [True], len(taken)
-        ground.turn(0.001)
-        with suppress(BlockingIOError):
-            taken += peer.recv(1 << 18)
-    assert now > 1000 + 2 * commentd.REPLY_TIME
-    peer.setblocking(True)
-    headers, _, body = taken.partition(b"\r\n\r\n")
-    size = int(headers.lower().partition(b"content-length: ")[2].split()[0])
-    while len(body) < size:
-        body += peer.recv(1 << 18) or pytest.fail("cut off")
-    copy.write_bytes(body)
-    assert_whole(str(copy))
 
 
 def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
@@ -456,37 +397,6 @@ def test_a_sign_in_that_fails_is_in_the_log(
     assert [record.getMessage() for record in caplog.records] == [
         "a sign-in at /admin failed, from 192.0.2.0"
     ]
-
-
-@pytest.mark.parametrize("tries", [2**63 - 1, -1, -(10**12)])
-def test_a_letter_with_absurd_tries_stops_nobody(
-    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection, tries: int
-) -> None:
-    visitor.register()
-    db.execute("UPDATE outbox SET tries = ?", (tries,))
-    outside.mail_fails_with = REFUSED
-    app.deliver()
-    (due_at,) = db.execute("SELECT due_at FROM outbox").fetchone()
-    assert outside.time < due_at <= outside.time + HOUR
-    outside.mail_fails_with = None
-    visitor.register(LU)
-    app.deliver()
-    assert [letter.recipient for letter in outside.letters] == [LU]
-
-
-def test_damage_that_the_postman_sees_ends_all_writing(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def spoilt(*_: Any) -> None:
-        error = sqlite3.DatabaseError("malformed")
-        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise error
-
-    monkeypatch.setattr(commentd.Store, "due_message", spoilt)
-    with pytest.raises(REFUSALS):
-        app.deliver()
-    body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x"}
-    assert plain(app).post_json("/comments", body, status=503).json["code"] == "storage"
 
 
 # What is known of an address
