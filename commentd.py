@@ -3506,6 +3506,15 @@ class Store:
     def days(self, first: int) -> list[Day]:
         return self.all(Day, "SELECT * FROM day WHERE day >= ? ORDER BY day", first)
 
+    def open_backup(self) -> IO[bytes]:
+        """A backup as an open file without a name, which is gone when it is closed. One at a time:
+        the file always has the same name at first, so that a crash leaves no more than one."""
+        path = Path(self.path)
+        backup = back_up_to(path, path.with_name(f".{path.name}.download"))
+        file = backup.open("rb")
+        backup.unlink()
+        return file
+
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
 
@@ -5512,8 +5521,8 @@ class Services(MailServices):
     place_of: Callable[[str], tuple[str, str]]  # country and location of an IP address
     assets: Mapping[str, Asset]
     templates: Mapping[str, bottle.SimpleTemplate]
-    rounds: int  # of the password hash
     clients: Clients
+    rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     captcha_provider: CaptchaProvider = field(default_factory=CaptchaProvider)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
@@ -5880,6 +5889,17 @@ def website_field(form: Json) -> str:
     return proper_field(form, "website", 2048, proper_website, optional=True)
 
 
+def content_field(context: RequestContext) -> str:
+    text = text_field(context.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
+    if len(text) > context.config.comments_max_length:
+        raise BadRequest("评论内容过长", "content_too_long")
+    if is_blank(text):
+        raise BadRequest("请填写评论内容", "content_missing")
+    if re.search(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", text):
+        raise BadRequest("评论内容不能含有控制字符", "content_invalid")
+    return text
+
+
 def id_field(form: Json, name: str) -> int:
     value = form.get(name)
     if value is None:
@@ -6102,6 +6122,19 @@ def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | No
     return Captcha(signature, context.now + HOUR)
 
 
+def proof_of_work(context: RequestContext) -> Json:
+    limit_client(context, "challenge")
+    challenge = new_challenge(context.key, context.now, context.world.random_bytes)
+    return {"provider": "altcha", **challenge}
+
+
+def location_fields(context: RequestContext) -> Json:
+    country = location = ""
+    if context.config.privacy_show_location:
+        country, location = context.place_of(context.client.ip)
+    return {"country": country, "location": location}
+
+
 def visitor_of(context: RequestContext) -> Json:
     """Who likes or reports, as `{visitor, liked_at}`: an account or, for a time, whoever uses this
     network and browser."""
@@ -6274,12 +6307,6 @@ def get_captcha(context: RequestContext) -> Json:
     return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
 
 
-def proof_of_work(context: RequestContext) -> Json:
-    limit_client(context, "challenge")
-    challenge = new_challenge(context.key, context.now, context.world.random_bytes)
-    return {"provider": "altcha", **challenge}
-
-
 # Registering and logging in
 
 
@@ -6402,6 +6429,7 @@ def login(context: RequestContext) -> Json:
 
 
 @route("POST", "/auth/logout", permission=Permission.USER)
+@route("POST", "/admin/logout", permission=Permission.ADMIN)
 def logout(context: RequestContext) -> Json:
     """Revokes every token of the account, on all devices."""
     with context.writing():
@@ -6570,17 +6598,6 @@ def author_fields(context: RequestContext) -> Json:
     }
 
 
-def content_field(context: RequestContext) -> str:
-    text = text_field(context.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
-    if len(text) > context.config.comments_max_length:
-        raise BadRequest("评论内容过长", "content_too_long")
-    if is_blank(text):
-        raise BadRequest("请填写评论内容", "content_missing")
-    if re.search(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", text):
-        raise BadRequest("评论内容不能含有控制字符", "content_invalid")
-    return text
-
-
 def language_field(context: RequestContext, text: str) -> str:
     """The language that the widget names, else that of the text."""
     return language_of(text_field(context.form, "lang", 64, optional=True), text)
@@ -6707,13 +6724,6 @@ def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
     )
-
-
-def location_fields(context: RequestContext) -> Json:
-    country = location = ""
-    if context.config.privacy_show_location:
-        country, location = context.place_of(context.client.ip)
-    return {"country": country, "location": location}
 
 
 def page_for(context: RequestContext, name: PageName) -> Page:
@@ -7337,9 +7347,6 @@ def claim(context: RequestContext) -> Json:
     return admin_session(context, account)
 
 
-route("POST", "/admin/logout", permission=Permission.ADMIN)(logout)
-
-
 # Lists
 
 
@@ -7418,9 +7425,7 @@ def moderate_comments(context: RequestContext) -> Json:
     was: dict[int, str | bool | None] = {}
     changed = []
     if "pinned" in context.form:
-        pinned = flag_field(context.form, "pinned")
-        with context.writing():
-            was = {comment_id: set_pin(context, comment_id, pinned) for comment_id in versions}
+        was.update(pin_comments(context, versions))
     else:
         status = status_field(context.form)
         # One transaction each: all in one would keep others from writing for too long.
@@ -7452,8 +7457,8 @@ def status_field(form: Json) -> str:
 def give_status(
     context: RequestContext, comment_id: int, status: str, version: object
 ) -> str | None:
-    """As `set_status`, in a transaction of its own. `TextChanged` if what would be approved is not
-    the `version` that was read."""
+    """As `set_status`, in a transaction of its own. `TextChanged` if a comment would be approved
+    whose text is not the `version` that was read."""
     with context.writing_mail():
         comment = context.store.comment(comment_id)
         if comment and version and status == "visible":
@@ -7485,17 +7490,24 @@ def set_status(context: RequestContext, comment_id: int, status: str) -> str | N
     return comment.status
 
 
+def pin_comments(context: RequestContext, comment_ids: Iterable[int]) -> dict[int, bool | None]:
+    """Pins or unpins all or none. Returns what each was; None for one that was erased."""
+    pinned = flag_field(context.form, "pinned")
+    with context.writing():
+        return {comment_id: set_pin(context, comment_id, pinned) for comment_id in comment_ids}
+
+
 def set_pin(context: RequestContext, comment_id: int, pinned: bool) -> bool | None:
-    """Pins or unpins a comment. Returns what it was; None if the comment was erased."""
     comment = context.store.comment(comment_id)
     if comment is None or not comment.content:
         return None
-    if pinned != bool(comment.pinned):
+    was = bool(comment.pinned)
+    if pinned != was:
         if comment.parent_id or comment.status != "visible":
             raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
         context.store.pin(comment.id, pinned)
         audit(context, "pin" if pinned else "unpin", comment.id)
-    return bool(comment.pinned)
+    return was
 
 
 def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
@@ -7538,30 +7550,42 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
 @route("POST", "/admin/reply", permission=Permission.ADMIN)
 def reply_as_owner(context: RequestContext) -> Json:
     """`{parent_id, content, version?}` to `{success, comment}`. A waiting parent is approved."""
+    store = context.store
     content = content_field(context)
+    markup = safe_html(content)
     parent_id = id_field(context.form, "parent_id")
-    parent = parent_to_reply_to(context, parent_id)
-    written = {
-        **author_fields(context),
-        **location_fields(context),
-        "content": content,
-        "ip": context.client.ip,
-        "page_id": parent.page_id,
-        "parent_id": parent.id,
-        "language": parent.language,
-    }
-    if not earlier_comment(context, written, None):
-        check_limits(context, "comment")
-    verdict = judged(context, written)
+    location = location_fields(context)
     with context.writing_mail():
         parent = parent_to_reply_to(context, parent_id)
-        written["page_id"] = parent.page_id  # its page may have been merged into another
         set_status(context, parent.id, "visible")
-        earlier = earlier_comment(context, written, None)
-        comment = earlier or add_comment(context, written, parent, verdict, None)
-        audit(context, "reply", parent.id)
-        reply = moderated_comment(context, comment.id)
-        return {"success": True, "comment": comment_for_admin(context, reply)}
+        written = {
+            **location,
+            "page_id": parent.page_id,
+            "parent_id": parent.id,
+            "user_id": context.me.id,
+            "nickname": context.me.nickname,
+            "email": "",
+            "website": "",
+            "content": content,
+            "ip": context.client.ip,
+            "language": parent.language,
+        }
+        # After a double click, the reply is there already.
+        reply = store.same_comment(context.now - MINUTE, context.now, **written)
+        if reply is None:
+            reply = store.add_comment(
+                "visible",
+                context.now,
+                **written,
+                html=markup,
+                held="",
+                thread_id=parent.thread_id or parent.id,
+                created_at=context.now,
+            )
+            store.notify(reply.id, ["follower", "owner", "author"], context.now)
+            audit(context, "reply", parent.id)
+        shown = comment_for_admin(context, moderated_comment(context, reply.id))
+        return {"success": True, "comment": shown}
 
 
 def parent_to_reply_to(context: RequestContext, parent_id: int) -> FullComment:
@@ -7591,16 +7615,13 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    pinned = flag_field(context.form, "pinned") if "pinned" in context.form else None
-    status = status_field(context.form) if pinned is None else ""
     was: str | bool | None
-    with context.writing_mail():
-        comment = unchanged_comment(context, comment_id)
-        if pinned is None:
-            was = set_status(context, comment.id, status)
-        else:
-            was = set_pin(context, comment.id, pinned)
-        comment = moderated_comment(context, comment_id)
+    if "pinned" in context.form:
+        was = pin_comments(context, [comment_id])[comment_id]
+    else:
+        version = text_field(context.form, "version", 64, optional=True)
+        was = give_status(context, comment_id, status_field(context.form), version)
+    comment = moderated_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
 
@@ -7784,25 +7805,18 @@ def change_message(context: RequestContext, message_id: int) -> Json:
 def download_backup(context: RequestContext) -> Response:
     """`{password}`, the caller's own, to a backup of the database, which holds all keys."""
     confirm_password(context)
-    path = Path(context.config.database_path)
-    late = Unavailable("暂时无法备份，请稍后再试", "storage")
+    busy = Unavailable("暂时无法备份，请稍后再试", "storage")
     try:
-        # One at a time, under one name: a crash leaves no more than one behind.
-        with holding(context.download_lock, 0, late):
-            backup = back_up_to(path, path.with_name(f".{path.name}.download"))
-            body = backup.open("rb")
-            backup.unlink()
+        with holding(context.download_lock, 0, busy):
+            backup = context.store.open_backup()
     except (OperatorError, OSError) as error:
-        log.error("no copy to download: %s", error)
-        raise late from None
+        log.error("no backup to download: %s", error)
+        raise busy from None
     with context.writing():
         audit(context, "backup")
-    stamp = datetime.fromtimestamp(context.now, UTC)
-    headers = {
-        "Content-Disposition": f'attachment; filename="commentd-{stamp:{STAMP}}.db"',
-        "Cache-Control": "no-store",
-    }
-    return Response(body, "application/vnd.sqlite3", headers)
+    name = f"commentd-{datetime.fromtimestamp(context.now, UTC):%Y%m%d-%H%M%S}.db"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    return Response(backup, "application/vnd.sqlite3", headers)
 
 
 @route("GET", "/admin/figures", permission=Permission.ADMIN)
@@ -7811,17 +7825,17 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    known = {day.day: day for day in context.store.days(first)}
-    days = [known.get(number) or Day(number, 0, 0, 0) for number in range(first, today + 1)]
-    most = {
-        sort: [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
-        for sort in ("views", "comments")
-    }
+    stored = {day.day: day for day in context.store.days(first)}
+    days = [stored.get(number) or Day(number, 0, 0, 0) for number in range(first, today + 1)]
     return {
         "days": [day_for_admin(day) for day in days],
-        "by_views": most["views"],
-        "by_comments": most["comments"],
+        "by_views": top_pages(context, "views"),
+        "by_comments": top_pages(context, "comments"),
     }
+
+
+def top_pages(context: RequestContext, sort: str) -> list[Json]:
+    return [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
 
 
 def day_for_admin(day: Day) -> Json:
@@ -7845,58 +7859,50 @@ def follow_link(context: RequestContext) -> Response:
     that page, or from the one click of a mail program (RFC 8058)."""
     params = {name: " ".join(values) for name, values in context.query.items()}
     signature = params.pop("mac", "")
-    texts = texts_in(params.get("lang", ""))
-    genuine = equal_in_constant_time(signature, link_signature(context.key, params))
-    if not genuine or context.now >= int(params.get("until", context.now + 1)):
-        return link_page(context, texts["bad"], status=403)
+    is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
+    if not is_genuine or context.now >= int(params.get("until", context.now + 1)):
+        return link_page(context, "bad", status=403)
     confirmed = context.method == "POST"
-    if params["do"] in STATUSES:
-        try:
-            return moderation_page(context, params, confirmed=confirmed)
-        except TextChanged:  # at this moment: the page shows the text as it is now
-            return replace(moderation_page(context, params, confirmed=False), status=409)
-    return subscription_page(context, params, confirmed=confirmed)
-
-
-@dataclass(frozen=True)
-class Button:
-    """A button that does what `params` say. `undoes`: it is the quiet one that undoes it."""
-
-    params: Params
-    undoes: bool = False
+    if params["do"] not in STATUSES:
+        return subscription_page(context, params, confirmed=confirmed)
+    try:
+        return moderation_page(context, params, confirmed=confirmed)
+    except TextChanged:  # at this moment: the page shows the text as it is now
+        return replace(moderation_page(context, params, confirmed=False), status=409)
 
 
 def link_page(
     context: RequestContext,
     title: str,
-    *buttons: Button,
+    params: Params | None = None,
+    *,
+    undoes: bool = False,
     comment: Comment | None = None,
-    ways: Iterable[tuple[str, str]] = (),
+    link: tuple[str, str] = ("", ""),
     status: int = 200,
 ) -> Response:
-    """The page that a signed link opens. `ways` are links to follow: URL and label."""
-    requested = context.query.get("lang", [])
-    language = next((each for each in requested if each in LANGUAGES), "en")
+    """The page that a signed link opens. `title` names its text. With `params` it has a button
+    that does what they say, or `undoes` what was done. `link` has a URL and names its text."""
+    language = context.query.get("lang", [""])[0]
+    if language not in LANGUAGES:
+        language = "en"
     texts = texts_in(language)
-    shown_buttons = []
-    for button in buttons:
-        action = f"?{signed_query(context.key, button.params)}"
-        label = texts["undo" if button.undoes else f"button_{button.params['do']}"]
-        shown_buttons.append((action, label, button.undoes))
-    shown = None
-    if comment:
-        names = (comment.nickname, comment.page_url, comment.website)
-        shown = {"names": [name for name in names if name], "content": comment.content}
+    button = ""
+    if params:
+        button = texts["undo" if undoes else f"button_{params['do']}"]
     return html_page(
         context,
         "link.html",
         status,
         lang=language,
         dir=direction_of(language),
-        title=title,
-        comment=shown,
-        buttons=shown_buttons,
-        ways=[way for way in ways if way[0]],
+        title=texts[title].format(site=context.config.blog_name),
+        comment=comment,
+        action=f"?{signed_query(context.key, params or {})}",
+        button=button,
+        undoes=undoes,
+        url=link[0],
+        link_text=texts.get(link[1]),
     )
 
 
@@ -7904,49 +7910,42 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     store = context.store
-    texts = texts_in(params["lang"])
     comment = store.comment(int(params["id"]))
     if comment is None or not comment.content:
-        return link_page(context, texts["gone"], status=404)
-    recipients = owner_recipients(context, comment.page_url)
-    if context.config.webhook_url:
-        recipients = [*recipients, WEBHOOK]
+        return link_page(context, "gone", status=404)
+    recipients = [WEBHOOK] if context.config.webhook_url else []
+    recipients += owner_recipients(context, comment.page_url)
     if params["who"] not in [subscriber_of(context.key, each) for each in recipients]:
-        return link_page(context, texts["bad"], status=403)
+        return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
-        status = 409 if confirmed else 200
-        return link_page(context, texts["changed"], Button(fresh), comment=comment, status=status)
-    status_wanted = params["do"]
-    is_done = comment.status == status_wanted and not store.reports(comment.id)
+        code = 409 if confirmed else 200
+        return link_page(context, "changed", fresh, comment=comment, status=code)
+    status = params["do"]
+    is_done = comment.status == status and not store.reports(comment.id)
     if not confirmed and not is_done:
-        title = texts[f"page_{status_wanted}"]
-        return link_page(context, title, Button(params), comment=comment)
-    if confirmed and give_status(context, comment.id, status_wanted, params["version"]) is None:
-        return link_page(context, texts["gone"], status=404)
-    back = Button({**params, "do": params["was"], "was": status_wanted}, undoes=True)
-    title = texts[f"done_{status_wanted}"]
-    ways = [("admin", texts["more"])]
-    return link_page(context, title, back, comment=comment, ways=ways)
+        return link_page(context, f"page_{status}", params, comment=comment)
+    if confirmed and give_status(context, comment.id, status, params["version"]) is None:
+        return link_page(context, "gone", status=404)
+    back = {**params, "do": params["was"], "was": status}
+    link = ("admin", "more")
+    return link_page(context, f"done_{status}", back, undoes=True, comment=comment, link=link)
 
 
 def subscription_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
-    texts = texts_in(params["lang"])
     if params["do"] == "stop" and not context.store.comment(int(params["id"])):
         params = {**params, "do": "stop_all"}  # nobody knows its page any more
     action = params["do"]
     if not confirmed:
-        title = texts[f"page_{action}"].format(site=context.config.blog_name)
-        return link_page(context, title, Button(params))
+        return link_page(context, f"page_{action}", params)
     with context.writing_mail():
         comment = apply_subscription(context, params)
     opposite = action.replace("stop", "start").replace("unfollow", "follow")
-    undo = [Button({**params, "do": opposite}, undoes=True)] if opposite != action else []
-    link = own_link(comment.page_url, context.config.site_origins) if comment else ""
-    ways = [(link, texts["page"])]
-    return link_page(context, texts[f"done_{action}"], *undo, ways=ways)
+    back = {**params, "do": opposite} if opposite != action else None
+    url = own_link(comment.page_url, context.config.site_origins) if comment else ""
+    return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
 
 
 def apply_subscription(context: RequestContext, params: Params) -> FullComment | None:
@@ -7955,36 +7954,36 @@ def apply_subscription(context: RequestContext, params: Params) -> FullComment |
     store = context.store
     action = params["do"]
     subscriber = params["who"]
-    own = store.full_comment(int(params["id"]))
+    comment = store.full_comment(int(params["id"]))
     if action in ("follow", "unfollow"):
-        change_follow(context, params, own.page_id if own else int(params["page"]))
-        return own
-    own_subscriber = subscriber_of(context.key, own.email) if own else ""
-    is_theirs = own is not None and equal_in_constant_time(own_subscriber, subscriber)
-    was_asked = store.subscriptions(subscriber).get(0) == "asked"
-    if own and is_theirs and was_asked and action == "confirm":
-        store.notify_again(own.email, context.now - LINK_LIFE)
-    page_id = own.page_id if own and action in ("stop", "start") else 0
+        change_follow(context, params, comment.page_id if comment else int(params["page"]))
+        return comment
+    page_id = comment.page_id if comment and action in ("stop", "start") else 0
     stops = action.startswith("stop")
-    account = store.account_with_email(own.email) if own and is_theirs else None
-    if account and stops:  # whoever wants no emails wants none about new comments either
-        store.unfollow(account.id, page_id)
+    author = subscriber_of(context.key, comment.email) if comment else ""
+    is_own = comment is not None and equal_in_constant_time(author, subscriber)
+    if comment and is_own:
+        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
+            store.notify_again(comment.email, context.now - LINK_LIFE)
+        account = store.account_with_email(comment.email)
+        if account and stops:  # they want no emails about new comments either
+            store.unfollow(account.id, page_id)
     store.subscribe(subscriber, page_id, "no" if stops else "yes")
-    return own if is_theirs else None
+    return comment if is_own else None
 
 
 def change_follow(context: RequestContext, params: Params, page_id: int) -> None:
     """Follows or unfollows a page, if the account in the link is still the recipient's."""
-    user_id = int(params["user"])
-    account = context.store.account(user_id)
+    account = context.store.account(int(params["user"]))
     if account is None:
         return
-    if not equal_in_constant_time(subscriber_of(context.key, account.email), params["who"]):
+    subscriber = subscriber_of(context.key, account.email)
+    if not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
-        context.store.unfollow(user_id, page_id)
+        context.store.unfollow(account.id, page_id)
     elif context.store.page_by_id(page_id):
-        context.store.follow(user_id, page_id, params["lang"])
+        context.store.follow(account.id, page_id, params["lang"])
 
 
 # -- Application --------------------------------------------------------------
@@ -8001,7 +8000,6 @@ class App:
         self.services = services
         self.places = places
         self.wsgi = wsgi
-        self.stopping = False
         self.has_more_to_forget = False  # than one transaction should do
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -8011,7 +8009,6 @@ class App:
         """Writes views, and once a minute drops what has expired."""
         services = self.services
         store = services.store
-        config = services.config
         now = int(services.world.now())
         flush_views(services, now)
         with store.writing():
@@ -8019,16 +8016,20 @@ class App:
             if minute_passed:
                 store.purge(now)
             if minute_passed or self.has_more_to_forget:
-                masked_before = now - max(HOUR, config.privacy_keep_ip_days * DAY)
-                erased_before = now - config.moderation_keep_days * DAY
-                more_to_mask = store.forget(masked_before)
-                more_to_erase = store.erase_hidden(erased_before)
-                self.has_more_to_forget = more_to_mask or more_to_erase
+                self.forget(now)
             if services.clients.unnamed_proxy:
                 store.use_limit("unnamed_proxy", "", now)  # for `check` to see
         if minute_passed and store.has_erased:
             store.empty_wal()
         return 1
+
+    def forget(self, now: int) -> None:
+        """Masks IP addresses and erases hidden comments that are as old as the settings say."""
+        config = self.services.config
+        store = self.services.store
+        more_to_mask = store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
+        more_to_erase = store.erase_hidden(now - config.moderation_keep_days * DAY)
+        self.has_more_to_forget = more_to_mask or more_to_erase
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
@@ -8041,26 +8042,22 @@ class App:
         now = self.services.world.now()
         path = Path(config.database_path)
         folder = Path(config.backup_folder)
-        times = regular_backups(path, folder).values()
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
-        last = max((time for time in times if time <= now), default=0.0)
-        is_due = bool(config.backup_every) and now - last >= config.backup_every * HOUR
+        times = [time for time in regular_backups(path, folder).values() if time <= now]
+        if not config.backup_every or now - max(times, default=0) < config.backup_every * HOUR:
+            return MINUTE
         with self.services.store.machine_faults():
-            has_comments = is_due and self.services.store.figures(int(now)).comments
+            has_comments = self.services.store.figures(int(now)).comments > 0
+        # Backups of a database that was lost and begun anew would drive out those of the old one.
         if has_comments:
             try:
                 part = f".{path.name}.part"  # always the same: a crash leaves no more than one
-                back_up_regularly(path, folder, now, progress=self.stop_early, part=part)
+                back_up_regularly(path, folder, now, part=part)
             except OperatorError as error:
                 log.error("no backup: %s", error)
                 return 10 * MINUTE
             delete_old_backups(path, folder, config.backup_keep, now)
         return MINUTE
-
-    def stop_early(self, left: int, pages: int) -> None:
-        """Ends a backup when the service stops."""
-        if self.stopping:
-            raise OperatorError("the service stops")
 
     def close(self) -> None:
         """Writes what is in memory and closes all files. Calling it twice is fine."""
@@ -8100,34 +8097,36 @@ def repeat(work: Callable[[], float], wake: threading.Event, stopping: threading
 @contextlib.contextmanager
 def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
     """Threads do the regular work of the app meanwhile."""
-    works = {app.deliver: app.services.mail_added}
-    works |= {work: threading.Event() for work in (app.tick, app.back_up_if_due)}
-    threads = []
-    for work, wake in works.items():
-        arguments = (work, wake, stopping)
-        threads.append(threading.Thread(target=repeat, args=arguments, daemon=True))
+    wakes = {
+        app.deliver: app.services.mail_added,
+        app.tick: threading.Event(),
+        app.back_up_if_due: threading.Event(),
+    }
+    threads = [
+        threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
+        for work, wake in wakes.items()
+    ]
     try:
         for thread in threads:
             thread.start()
         yield
     finally:
-        app.stopping = True
         stopping.set()
-        for wake in works.values():
+        for wake in wakes.values():
             wake.set()
         for thread in threads:
             thread.join(2)
 
 
-def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS) -> App:
-    """The whole service as a WSGI application. `rounds` of the password hash are fewer in tests.
+def make_app(config: Config, world: World | None = None, **options: Any) -> App:
+    """The whole service as a WSGI application. `options` are values of `Services`, for tests.
     `OperatorError` if the database cannot be served."""
     world = world or World()
     path = Path(config.database_path)
     folder = Path(config.backup_folder)
     store = Store(path, lambda label: back_up(path, folder, world.now(), label))
     try:
-        return app_on(store, config, world, rounds)
+        return app_on(store, config, world, options)
     except BaseException as error:
         store.close()  # else its lock would refuse the next start
         if isinstance(error, Unavailable):
@@ -8135,12 +8134,12 @@ def make_app(config: Config, world: World | None = None, *, rounds: int = ROUNDS
         raise
 
 
-def app_on(store: Store, config: Config, world: World, rounds: int) -> App:
+def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
     path = Path(config.database_path)
-    key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
     for leftover in (f".{path.name}.download", f"..{path.name}.download.part"):  # of a crash
         path.with_name(leftover).unlink(missing_ok=True)
+    key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
     static = static_folder()
     places = Places(static, config.geo_file)
     services = Services(
@@ -8151,8 +8150,8 @@ def app_on(store: Store, config: Config, world: World, rounds: int) -> App:
         place_of=places.of,
         assets=assets_in(static),
         templates=templates_in(static),
-        rounds=rounds,
         clients=Clients(config),
+        **options,
     )
     site = bottle.Bottle()
     site.default_error_handler = bottle_refusal

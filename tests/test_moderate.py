@@ -11,7 +11,6 @@ import test_access as access
 import test_writing as writing
 from bench_widget import WATCH
 from blog import POST, say
-from conftest import Visitor
 from inside import sql
 from playwright.sync_api import Locator, Page, expect
 from test_access import DESK, PHONE
@@ -32,7 +31,7 @@ from test_writing import (
 )
 from webtest import TestApp
 
-from commentd import ROUTES, App
+from commentd import App
 
 office, outside = writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config
@@ -201,47 +200,6 @@ def test_a_reader_who_poses_as_an_admin_gets_nothing(ground: Ground) -> None:
     assert readers_see(ground) == ["Seen."]
 
 
-def test_the_token_of_the_widget_opens_nothing_under_admin(app: App) -> None:
-    """Each route that refuses a stranger refuses the admin's login at the widget too."""
-    refused = 0
-    for route in (each for each in ROUTES if each.path.startswith("/admin")):
-        path = re.sub(r"<\w+>", "1", route.path)
-        answers = []
-        for headers in ({}, {"Authorization": f"Bearer {inside.token_of(app, MAIL)}"}):
-            client = Visitor(app)
-            if route.method == "GET":
-                answers.append(client.get(path, headers=headers, expect_errors=True))
-            else:
-                send = getattr(client, f"{route.method.lower()}_json")
-                answers.append(send(path, {}, headers=headers, expect_errors=True))
-        refused += answers[0].status_int == 401
-        statuses = [each.status_int for each in answers]
-        assert statuses[0] == statuses[1], (route.method, path, statuses)
-    assert refused >= 15
-
-
-def test_scripts_of_the_blog_get_no_answer_of_the_admin_page(ground: Ground) -> None:
-    ground.expected += ["blocked by CORS policy", UNREACHED, REFUSED]
-    seen(ground.app)
-    page = admin(ground)
-    got = page.evaluate(
-        """async address => {
-          const kept = Object.entries(localStorage).find(([key]) => key.endsWith('/me'))
-          const headers = {Authorization: 'Bearer ' + JSON.parse(kept[1]).token}
-          const told = []
-          for (const path of ['', '/comments', '/settings', '/users', '/captcha']) {
-            for (const how of [{}, {headers}]) {
-              const asked = fetch(address + '/admin' + path, how)
-              told.push(await asked.then(r => r.status, e => e.name))
-            }
-          }
-          return [...new Set(told)]
-        }""",
-        ground.service,
-    )
-    assert got == ["TypeError"]
-
-
 def test_what_waits_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> None:
     author = ground.open()
     writing.write(author, "Patience.")
@@ -388,27 +346,6 @@ def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(ground: G
     expect(menu(page, "Waits.")).to_be_visible()
     expect(page.locator(".moderate")).to_have_count(11)
     expect(article(page, "Waits.")).to_have_count(1)
-
-
-def test_two_threads_of_a_page_have_each_their_own(ground: Ground) -> None:
-    for name in ("first", "second"):
-        say(ground.app, f"Of the {name}.", page=f"/{name}/")
-    threads = "".join(
-        f"<commentd-thread page=/{n}/></commentd-thread>" for n in ("first", "second")
-    )
-    page = signed_in(ground, MAIL)
-    script = f'<script src="{ground.service}/embed.js" async></script>'
-    text = f"<!doctype html><html lang=en><title>Two</title><body>{threads}{script}"
-    ground.pages["/two/"] = ({}, text)
-    ground.expected.append("404")  # the icon of a page that names none
-    page.goto(f"{ground.address}/two/")
-    for name in ("first", "second"):
-        thread = page.locator(f"[page='/{name}/']")
-        expect(thread.locator("article .body")).to_have_text(f"Of the {name}.")
-        thread.locator(".moderate").click()
-        button(thread, "Approve").click()
-        expect(thread.get_by_text("1 comment", exact=True)).to_be_visible()
-    assert set(states(ground.app).values()) == {"visible"}
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
