@@ -478,17 +478,6 @@ def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
     Visitor(app, "::ffff:203.0.113.7").say("a mapped address is the same client", status=429)
 
 
-def test_a_client_begins_twenty_pages_an_hour(visitor: Visitor, outside: Outside) -> None:
-    for i in range(20):
-        visitor.say(str(i), page_url=f"/{i}")
-        outside.time += 60
-    r = visitor.post_json("/comments", BODY | {"page_url": "/21"}, status=429)
-    assert r.headers["Retry-After"] == str(3600 - 20 * 60)
-    visitor.post_json("/page/like", {"page_url": "/21"}, status=429)
-    visitor.say("on a known page", page_url="/1")
-    Visitor(visitor.served, "203.0.113.8").say(page_url="/21")
-
-
 # At once
 
 

@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urljoin, urlsplit
 
@@ -277,18 +276,6 @@ def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler) -> None:
             assert "sandbox" in plain.headers["Content-Security-Policy"]
 
 
-def test_who_reads_elsewhere_is_no_view(app: App, visitor: Crawler, outside: Outside) -> None:
-    said(visitor, "hi")
-    app.tick()
-    before = dump(inside.database_path(app))
-    for path in (*PATHS, "/feed.atom?url=/new/", "/thread?url=/new/"):
-        visitor.get(path)
-        visitor.head(path)
-    outside.time += MINUTE
-    app.tick()
-    assert dump(inside.database_path(app)) == before
-
-
 def test_what_names_no_page_is_refused(visitor: Crawler) -> None:
     queries = ["url=", "url=/a&url=/b", "url=%00", f"url=/{'x' * 2048}", "url=%FF", "url=%E2%80%A8"]
     codes = ("url_missing", "url_invalid", "url_too_long", "query_invalid")
@@ -339,29 +326,6 @@ def test_a_page_that_is_not_the_blogs_has_a_feed_without_addresses(visitor: Craw
         assert "alternate" not in found.links
         assert found.title.endswith(url)
         assert dict(parse_qsl(urlsplit(str(found.links["self"])).query)) == {"url": url}
-
-
-def test_names_in_a_feed_stay_when_the_service_moves_and_differ_from_anothers(
-    config: Config, outside: Outside, tmp_path: Path
-) -> None:
-    names = []
-    for public, file in ((SERVICE, "a"), ("", "a"), ("https://h.example:84/c", "a"), ("", "b")):
-        there = {"server_public_url": public, "database_path": str(tmp_path / file)}
-        changed = replace(config, limits_enabled=False, **there)  # no [site] origins
-        with closing(make_app(changed, outside.world, rounds=1)) as app:
-            visitor = Crawler(app)
-            said(visitor, "hi")
-            found = feed(visitor, url=PAGE)
-            names.append((found.id, found.entries[-1]["id"]))
-            assert {*map(bool, (re.fullmatch(LASTING, name) for name in names[-1]))} == {True}
-            assert found.entries[0]["link"] == ""
-            assert str(found.links["self"]).startswith(f"{public}/feed.atom")
-            assert feed(visitor, url="/nobody/").entries == []
-            page = thread(visitor)
-            assert page.hrefs == []
-            assert {*page.links} - {"canonical"} == {"icon", "stylesheet", "alternate"}
-    assert len({*names[:3]}) == 1
-    assert not {*names[0]} & {*names[3]}
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "198.51.100.9"])

@@ -140,15 +140,6 @@ def test_a_visitor_likes_ten_times_a_minute(visitor: Visitor, app: App, outside:
     like(visitor)
 
 
-def test_a_visitor_likes_a_hundred_times_an_hour(visitor: Visitor, outside: Outside) -> None:
-    for i in range(100):
-        like(visitor, "page", undo=i % 2 == 1)
-        outside.time += 60 * (i % 10 == 9)
-    assert refusal(visitor, "page") == (TOO_MANY, 3600 - 600)
-    outside.time = START + 3600
-    like(visitor, "page")
-
-
 def test_one_ip_address_likes_a_comment_twenty_times(visitor: Visitor, outside: Outside) -> None:
     visitor.say()
     visitor.say("two")

@@ -1,11 +1,10 @@
 """GET /comments, /comments/latest and /pages: what is listed, in which order, how much work it is,
-who looked. At the end the text strings in each language, which are files."""
+and who looked."""
 
 import itertools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import inside
@@ -15,7 +14,6 @@ from conftest import PAGE, START, Campaign, Outside, Visitor
 from inside import moderate, sql
 from test_origins import visiting
 
-import commentd
 from commentd import App, Config
 
 NO_LIMITS = pytest.mark.parametrize("settings", [{"limits_enabled": False}])
@@ -70,16 +68,6 @@ def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
 
 
 # The flat list
-
-
-@pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
-def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
-    assert visitor.listing() == {
-        "comments": [], "total": 0, "max_comment_length": 500, "views": 1, "page_likes": 0,
-        "page": 1,
-    }  # fmt: skip
-    grow(app, [None] * 5)
-    assert ids(visitor.listing(page=2)) == [3, 2]
 
 
 def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
@@ -149,19 +137,6 @@ def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) 
         with visiting(config, outside, **settings) as visitor:
             assert visitor.listing(view="threads")["settings"] == SETTINGS | told
             assert "settings" not in visitor.listing()
-
-
-def test_replies_nest_as_deep_as_they_were_sent(visitor: Visitor, app: App) -> None:
-    last = 150
-    grow(app, [None, *range(1, last)])
-    (root,) = visitor.listing(view="threads")["comments"]
-    assert [reply["id"] for reply in root["replies"]] == [*range(2, 102)]
-    assert root["more_replies"] == last - 101
-    hide(app, *range(1, last))
-    listing = visitor.listing(thread=1, page=2, limit=100)
-    assert (listing["total"], ids(listing)[-1]) == (1, last)
-    hide(app, last)
-    assert visitor.listing(view="threads")["comments"] == []
 
 
 def test_a_thread_carries_a_hundred_replies_and_tells_of_more(visitor: Visitor, app: App) -> None:
@@ -414,19 +389,6 @@ def test_counts_come_in_the_order_asked_and_make_no_pages(
     assert rows == [("/liked",), ("/one",), ("/seen",)]
 
 
-def test_counts_are_asked_for_up_to_a_hundred_pages(visitor: Visitor) -> None:
-    query = [("url", f"/{i}") for i in range(101)]
-    pages = visitor.get("/pages", query[:100]).json["pages"]
-    assert [page["page_url"] for page in pages] == [url for _, url in query[:100]]
-    assert visitor.get("/pages", query, status=400).json["code"] == "url_invalid"
-
-
-def test_lists_and_counts_are_not_limited(app: App) -> None:
-    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
-    for path in ["/comments", "/pages"] * 130:
-        client.get(path, {"url": PAGE}, status=200)
-
-
 # All of it against a simple model
 
 ORDERS: dict[str, Callable[[Any], Any]] = {
@@ -530,22 +492,3 @@ def test_the_latest_are_of_the_owners_pages_alone(visitor: Visitor, app: App) ->
     grow(app, [None], "/b/")
     grow(app, [None] * 40, "https://evil.example/c/")
     assert latest(visitor, limit=30) == latest(visitor) == [2, 1]
-
-
-# The text strings
-
-
-def test_the_text_strings_of_each_language_are_served_once(visitor: Visitor) -> None:
-    names = sorted(p.name for p in Path(commentd.__file__).parent.glob("static/words/*.json"))
-    assert len(names) == 11
-    tags = set()
-    for name in names:
-        reply = visitor.get(f"/words/{name}")
-        assert reply.content_type in ("application/json", "text/json")
-        assert reply.charset.lower() == "utf-8"
-        assert reply.json["close"]
-        assert "max-age" in reply.headers["Cache-Control"]
-        known = {"If-None-Match": reply.headers["ETag"]}
-        assert visitor.get(f"/words/{name}", headers=known, status=304).body == b""
-        tags.add(reply.headers["ETag"])
-    assert len(tags) == len(names)

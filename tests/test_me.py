@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -350,29 +350,6 @@ def test_a_follower_is_told_what_is_new(here: Here, ann: Reader) -> None:
     assert len(here.arrived()) == 1
 
 
-def test_to_follow_begins_a_page_and_to_end_it_does_not(here: Here, ann: Reader) -> None:
-    assert follow(ann, "/new/", undo=True)["following"] is False
-    assert here.sql("SELECT * FROM page") == []
-    follow(ann, "/new/")
-    follow(ann, "/other/")
-    follow(ann, "/other/", undo=True)
-    assert ann.listing(url="/new/")["total"] == 0
-    here.served.tick()  # which writes the view
-    here.outside.time += 91 * DAY
-    here.served.tick()
-    assert here.sql("SELECT key FROM page") == [("/new",)]
-    assert followers(here) == {(ANN, "/new")}
-
-
-@LIMITS
-def test_thirty_pages_an_hour_can_be_followed(here: Here, ann: Reader) -> None:
-    for number in range(30):
-        follow(ann, f"/{number % 20}/", undo=number >= 20)
-    assert follow(ann, "/0/", 429)["code"] == "too_many"
-    here.outside.time += HOUR
-    follow(ann, "/0/")
-
-
 def test_emails_to_a_follower_and_their_links_speak_the_language_that_was_chosen(
     here: Here, ann: Reader
 ) -> None:
@@ -415,35 +392,6 @@ def test_a_follower_has_one_email_of_a_reply_and_none_when_blocked(
     assert len(here.arrived()) == 1
 
 
-@pytest.mark.parametrize("settings", [mail.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
-def test_the_owner_who_follows_has_one_email(
-    here: Here, owner: Reader, settings: dict[str, Any]
-) -> None:
-    follow(signed_in(here.served, OWNER))
-    here.said()
-    here.deliver()
-    assert here.told(OWNER) == [["hi"]]
-    can_moderate = "spam" in {words_of(link)["do"] for link in links_in(here.texts()[0])}
-    assert can_moderate == ("notify_owner" in settings)
-
-
-def test_what_comes_soon_after_is_one_email_to_each_follower(here: Here, ann: Reader) -> None:
-    bea = here.newcomer(BEA, "Bea")
-    for reader in (ann, bea):
-        follow(reader)
-    for content in ("one", "two", "three"):
-        here.said(content)
-        here.later(0)
-        here.outside.time += MINUTE
-    bea.said("of Bea", nickname="Bea")
-    here.later(MINUTE, times=20)
-    assert here.told(ANN) == [["one"], ["two", "three", "of Bea"]]
-    assert here.told(BEA) == [["one"], ["two", "three"]]
-    message, text = here.arrived(ANN)[1], here.texts(ANN)[1]
-    assert message["Subject"] == f"blog.example: 3 new comments on {PAGE}"
-    assert links_in(text)[0] in message["List-Unsubscribe"]
-
-
 def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(here: Here, ann: Reader) -> None:
     pages = [f"/{number}/" for number in range(12)]
     for page in pages:
@@ -484,48 +432,6 @@ def test_followers_are_told_of_what_waits_when_it_is_approved(
         moderate(owner, number, "visible")
     here.later()
     assert here.told() == [["good"], ["kept waiting"]]
-
-
-@pytest.mark.parametrize("how", ["spam", "deleted by its author"])
-def test_a_follower_hears_of_the_rest_when_one_comment_of_an_email_was_hidden(
-    here: Here, ann: Reader, owner: Reader, how: str
-) -> None:
-    follow(ann)
-    made = here.say("to be hidden", lang="en")
-    here.said("to be told")
-    here.fail_mail()
-    here.deliver()
-    if how == "spam":
-        moderate(owner, 1, "spam")
-    else:
-        here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
-    here.fail_mail(False)
-    here.later(times=3)
-    assert here.told(ANN) == [["to be told"]]
-
-
-@pytest.mark.slow
-def test_many_followers_are_told_in_short_transactions(here: Here) -> None:
-    here.said("a root")
-    here.deliver()
-    here.sql(
-        """WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 250)
-           INSERT INTO account (email, nickname, password, created_at)
-           SELECT 'f' || n || '@example.com', 'F' || n, '', 0 FROM n"""
-    )
-    here.sql("INSERT INTO follow (user_id, page_id, language) SELECT id, 1, 'en' FROM account")
-    with inside.statements(here.served) as asked:
-        here.said("news")
-    assert len([statement for statement in asked if "INSERT" in statement]) < 10
-    with inside.statements(here.served) as asked:
-        here.deliver()
-    begun = [number for number, statement in enumerate(asked) if statement.startswith("BEGIN")]
-    turns = pairwise([*begun, len(asked)])
-    rows = [sum("INSERT INTO outbox" in each for each in asked[a:b]) for a, b in turns]
-    assert (max(rows), sum(rows)) == (10, 250)
-    assert len({*here.recipients()}) == len(here.recipients()) == 250
-    assert here.told("f7@example.com") == [["news"]]
-    assert here.sql("SELECT * FROM notification") == []
 
 
 @pytest.mark.parametrize("settings", [{**TO_NOBODY, "server_public_url": ""}])
@@ -606,22 +512,6 @@ def test_a_link_that_ends_it_is_good_for_its_page_and_person_alone(
     here.sql("UPDATE account SET id = 1 WHERE email = ?", LU)
     here.press(undo)
     assert {who for who, _ in followers(here)} == {BEA}
-
-
-def test_a_link_works_when_its_page_was_moved_and_its_comment_is_gone(
-    here: Here, owner: Reader, link: str
-) -> None:
-    moved(owner, PAGE, page_url="/moved/")
-    moderate(owner, 1, "deleted")
-    here.press(here.press(link).action)
-    assert here.press(link).button == "Undo"
-    assert followers(here) == {(ANN, "/two"), (BEA, "/moved"), (BEA, "/two")}
-    here.later(40 * DAY)
-    for _ in range(2):
-        here.served.tick()
-    assert here.sql("SELECT * FROM comment") == []
-    here.press(here.press(link).action)
-    assert len(followers(here)) == 4
 
 
 def test_a_page_that_is_moved_keeps_its_followers(here: Here, owner: Reader, ann: Reader) -> None:
@@ -753,28 +643,6 @@ def test_the_owner_is_told_of_a_report_with_the_reasons(here: Here, ann: Reader)
     # Another email of the same thread: none that a mail program takes for the first.
     assert second["Message-ID"] != first["Message-ID"] == second["In-Reply-To"]
     assert len(here.arrived(ANN)) == 1  # readers are told nothing of it
-
-
-@named
-def test_reports_that_come_soon_after_are_one_email_that_begins_with_what_it_asks(
-    here: Here,
-) -> None:
-    for number in range(1, 23):
-        here.said(f"number {number}")
-    here.deliver()
-    here.forget()
-    for number, client, reason in ((22, 1, "ugly"), (2, 2, "bad"), (22, 3, "rude")):
-        report(Reader(here.served, f"203.0.113.{client}"), number, reason)
-        here.deliver()
-        here.outside.time += 1
-    here.said("number 23")
-    report(here, here.said("number 24"), "loud")
-    assert here.arrived() == []
-    here.later()
-    asks = ["number 2", "bad", "number 22", "ugly", "rude", "number 24", "loud"]
-    assert here.told(OWNER) == [[*asks, "number 23"]]
-    counts = re.findall(r"Reported by readers \((\d)\):", here.texts(OWNER)[0])
-    assert counts == ["1", "2", "1"]
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "privacy_keep_ip_days": days} for days in (0, 30)])

@@ -8,24 +8,19 @@ from typing import Any
 
 import pytest
 import test_widget as widget
-from bench_widget import WATCH
 from blog import POST, Json, answering, say
 from inside import moderate, sql
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 from test_widget import (
     TAG,
-    TWO,
-    TYPES,
     Site,
     altering,
     comment,
     fill,
-    hold,
     idle,
     jump,
     lists,
     nested,
-    strict,
     texts,
     write_comment,
 )
@@ -43,7 +38,6 @@ page, view = widget.page, widget.view
 
 View = Callable[..., Page]
 LANGUAGES = sorted(FILES)
-HELD = {"server_listen": "127.0.0.1:0", "limits_enabled": False, "moderation_hold": "all"}
 
 
 def words(language: str, key: str, n: int | None = None, form: str = "other") -> str:
@@ -167,14 +161,6 @@ def test_who_stays_is_told_after_a_minute_how_many_wrote_meanwhile(
         assert texts(page) == ["No. 1."]
 
 
-def test_who_touches_nothing_is_told_too(app: App, stay: View) -> None:
-    fill(app, 1)
-    page = stay(touched=False)
-    say(app, "New.", hours=0)
-    pass_time(page, 601)
-    expect(fresh(page)).to_have_text("1 条新评论")
-
-
 def test_what_is_new_is_shown_in_its_place(app: App, stay: View, asked: list[str]) -> None:
     ids = fill(app, 12)
     page = stay()
@@ -232,21 +218,6 @@ def test_nothing_is_asked_while_nobody_sees_the_page(app: App, stay: View) -> No
     assert pass_time(page, 61) == 2
 
 
-def test_each_look_in_vain_makes_the_next_one_half_as_late_again(app: App, stay: View) -> None:
-    fill(app, 1)
-    page = stay()
-    assert pass_time(page, 61) == 1
-    pauses = [90, 135, 202.5, 303.75, 455.625, 600, 600]
-    for number, pause in enumerate(pauses, 1):
-        assert pass_time(page, pause - 0.1) == number
-        assert pass_time(page, 0.1) == number + 1
-    say(app, "New.", hours=0)
-    pass_time(page, 600)
-    expect(fresh(page)).to_have_text("1 条新评论")
-    assert pass_time(page, 59.9) == len(pauses) + 2
-    assert pass_time(page, 0.1) == len(pauses) + 3
-
-
 def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: View) -> None:
     ids = fill(app, 3)
     page = stay()
@@ -273,102 +244,23 @@ def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: Vi
     expect(fresh(page)).to_have_count(0)
 
 
-def test_an_element_tells_what_is_new_once_and_not_when_taken_away(app: App, stay: View) -> None:
-    fill(app, 1)
-    page = stay()
-    say(app, "New.", hours=0)
-    pass_time(page, 61)
-    expect(fresh(page)).to_have_count(1)
-    page.evaluate("document.body.append(document.querySelector('commentd-thread'))")
-    page.locator(".head").click(position={"x": 1, "y": 1})
-    while pass_time(page, 61) < 3:
-        pass  # the look after the move begins when its script is there
-    expect(fresh(page)).to_have_count(1)
-    page.locator("commentd-thread").evaluate("it => it.remove()")
-    made = pass_time(page, 0)
-    for _ in range(3):
-        assert pass_time(page, 700) == made
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    assert pass_time(page, 0) == made
-
-
 def test_a_look_that_fails_says_nothing(app: App, stay: View, faults: list[str]) -> None:
     fill(app, 1)
     page = stay()
-    page.context.set_offline(True)
-    pass_time(page, 61)
-    page.context.set_offline(False)
-    for body in (b"<h1>Sign in to the hotel</h1>", b"null", b"{}", b'{"pages": []}'):
+    for body in (b"<h1>Sign in to the hotel</h1>", b"{}"):
         with answering(app, lambda environ, status, head, old, body=body: (status, head, body)):
             pass_time(page, 601)
         expect(page.locator(".fresh")).to_have_text("")
         expect(page.get_by_role("alert")).to_have_count(0)
     say(app, "New.", hours=0)
     pass_time(page, 601)
-    expect(fresh(page)).to_have_text("1 条新评论")
     page.context.set_offline(True)
-    pass_time(page, 61)
-    expect(fresh(page)).to_be_visible()
     fresh(page).click()
     expect(page.get_by_role("alert")).to_contain_text("暂时连不上评论服务")
     page.context.set_offline(False)
     fresh(page).click()
     expect(comment(page, "New.")).to_be_focused()
     expect(page.get_by_role("alert")).to_have_count(0)
-    unreached(faults)
-
-
-def test_each_of_several_threads_tells_of_the_page_that_it_shows(app: App, stay: View) -> None:
-    say(app, "Of the first.", page="/first/")
-    say(app, "Of the second.", page="/second/")
-    fill(app, 4, "/third/")
-    page = stay(TWO)
-    say(app, "New.", page="/second/", hours=0)
-    assert pass_time(page, 61) == 2
-    expect(page.locator("[page='/second/'] .fresh button")).to_be_visible()
-    expect(page.locator("[page='/first/'] .fresh button")).to_have_count(0)
-    fresh(page).click()
-    expect(comment(page, "New.")).to_be_focused()
-    assert texts(page, "[page='/first/']") == ["Of the first."]
-    assert texts(page, "[page='/second/']") == ["New.", "Of the second."]
-    page.locator("[page='/first/']").evaluate("it => it.setAttribute('page', '/third/')")
-    page.clock.fast_forward(0)
-    expect(page.locator("[page='/third/'] article")).to_have_count(4)
-    pass_time(page, 601)
-    expect(fresh(page)).to_have_count(0)
-    urls = page.evaluate("asks.slice(-2).map(ask => decodeURIComponent(ask.url.split('=')[1]))")
-    assert sorted(urls) == ["/second/", "/third/"]
-
-
-@pytest.mark.parametrize("settings", [HELD])
-def test_on_a_closed_page_news_is_told_and_has_no_reply_button(app: App, stay: View) -> None:
-    shown, held = fill(app, 2)
-    moderate(app, shown, "visible")
-    sql(app, "UPDATE page SET closed = 1")
-    page = stay()
-    expect(page.locator("article")).to_have_count(1)
-    moderate(app, held, "visible")
-    pass_time(page, 61)
-    fresh(page).click()
-    expect(comment(page, "No. 2.")).to_be_focused()
-    expect(page.locator(".reply")).to_have_count(0)
-    expect(page.locator(".head")).to_contain_text("评论已关闭。")
-
-
-def test_without_more_js_none_is_told(app: App, page: Page, view: View, faults: list[str]) -> None:
-    fill(app, 1)
-    page.clock.install()
-    page.add_init_script(WATCHED)
-    page.route(re.compile("more.js"), lambda route: route.abort())
-    view()
-    expect(page.locator("article")).to_have_count(1)
-    stop_clock(page)
-    with page.expect_event("requestfailed", lambda request: "more.js" in request.url):
-        page.clock.fast_forward(60_000)
-    for _ in range(3):  # the clock stands still, so what is said stays
-        page.evaluate("() => fetch(location).then(reply => reply.text())")
-        assert page.locator("[role=status]:not(:empty), [role=alert]").count() == 0
-        assert pass_time(page, 600) == 0
     unreached(faults)
 
 
@@ -511,32 +403,6 @@ def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View
     expect(quote(page)).to_have_count(0)
 
 
-@pytest.mark.parametrize("settings", [HELD])
-@pytest.mark.parametrize("options", [{"viewport": {"width": 390, "height": 800}}])
-def test_what_waits_or_is_closed_is_not_to_be_quoted(app: App, touch: View) -> None:
-    moderate(app, say(app, "Shown."), "visible")
-    page = touch(lang="en")
-    quoting = page.get_by_role("button", name="Quote")
-    page.get_by_label("Write a comment…").fill("Held.")
-    page.get_by_label("Name").fill("林深")
-    page.get_by_role("button", name="Post for approval").click()
-    expect(comment(page, "Held.")).to_be_focused()
-    select(page, "Held.")
-    expect(quoting).to_have_count(0)
-    select(page, "Shown.")
-    expect(quoting).to_be_visible()
-    sql(app, "UPDATE page SET closed = 1")
-    touch(lang="en")
-    expect(page.get_by_text("Comments are closed.")).to_be_visible()
-    count, order = box_of(page.locator(".head b")), box_of(page.locator(".head .like"))
-    assert order["y"] < count["y"] + count["height"]
-    select(page, "Shown.")
-    expect(quoting).to_have_count(0)
-    comment(page, "Shown.").focus()
-    press(page, "rc")
-    expect(comment(page, "Shown.")).to_be_focused()
-
-
 QUOTED = [  # what is said, from where to where it is selected, and the quote
     ("A1.\n\nA2.\n\nA3.", "A1.", "A3.", "> A1.\n> A2.\n> A3."),
     ("B1.\nB2.", "B1.", "B2.", "> B1.\n> B2."),
@@ -640,13 +506,10 @@ def here(page: Page) -> str:
     return where
 
 
-@pytest.mark.parametrize("old", [False, True])
-def test_keys_move_through_what_is_seen(app: App, page: Page, touch: View, old: bool) -> None:
+def test_keys_move_through_what_is_seen(app: App, touch: View) -> None:
     nested(app, 3)
     fill(app, 1)
-    if old:  # Safari 17.3 can't say what is visible
-        page.add_init_script("delete Element.prototype.checkVisibility")
-    touch()
+    page = touch()
     order = texts(page)
     assert order == ["Depth 0.", "Depth 1.", "Depth 2.", "No. 1."]
     comment(page, "Depth 0.").focus()
@@ -825,13 +688,6 @@ def test_numbers_of_several_pages_take_one_request(app: App, view: View, asked: 
 
 
 def test_without_numbers_what_stands_there_stays(page: Page, view: View, faults: list[str]) -> None:
-    page.route(re.compile("/pages"), lambda route: route.abort())
-    with page.expect_event("requestfailed", lambda request: "/pages" in request.url):
-        view(ANYWHERE + TAG)
-    expect(page.locator("commentd-thread .none")).to_be_visible()
-    idle(page)
-    expect(page.locator("i")).to_have_text(["many", "", "", "", "", "none"])
-    page.unroute_all()
     page.route(re.compile("/pages"), lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
     with page.expect_response(re.compile("/pages")) as told:
         view(ANYWHERE + TAG)
@@ -904,49 +760,18 @@ def test_a_broken_item_is_not_listed_and_spoils_no_other(app: App, view: View, s
         assert (link.get_attribute("href") or "").startswith(site.address + POST + "#comment-")
 
 
-def test_a_list_that_is_added_later_is_filled_once(app: App, view: View, asked: list[str]) -> None:
-    fill(app, 2)
-    page = view("<main>A post.</main>", head=TAG)
-    page.wait_for_function("() => !!customElements.get('commentd-thread')")
-    add = "document.querySelector('main').insertAdjacentHTML('beforeend', '{}')"
-    page.evaluate(add.format("<ul data-commentd-latest=1></ul>"))
-    expect(latest(page)).to_have_count(1)
-    page.evaluate(add.format("<hr>"))
-    idle(page)
-    assert ends(asked, "latest") == ["latest?limit=1"]
-
-
-def test_an_empty_list_stays_as_it_is(app: App, view: View, page: Page, faults: list[str]) -> None:
-    say(app, "Hello.")
-    foreign = TestApp(app).get("/comments/latest").body.replace(POST.encode(), b"https://e.example")
-    for status, body in (("200 OK", b'{"comments": []}'), ("200 OK", foreign), ("200 OK", b"{}"),
-                         ("502 Bad Gateway", b"{}")):  # fmt: skip
-
-        def change(
-            environ: Json, old: str, head: dict[str, str], was: bytes, new: Any = (status, body)
-        ) -> Any:
-            ours = environ["PATH_INFO"] == "/comments/latest"
-            return (new[0], head, new[1]) if ours else (old, head, was)
-
-        with answering(app, change), page.expect_response(re.compile("/latest")) as told:
+def test_an_empty_list_stays_as_it_is(view: View, page: Page, faults: list[str]) -> None:
+    headers = {"Access-Control-Allow-Origin": "*"}
+    answers: list[Json] = [{"body": '{"comments": []}'}, {"body": "{}", "status": 502}]
+    page.route(re.compile("/latest"), lambda route: route.fulfill(headers=headers, **answers[0]))
+    while answers:
+        with page.expect_response(re.compile("/latest")) as told:
             view("<ul data-commentd-latest><li>Be the first.</ul>", head=TAG)
         told.value.finished()
         idle(page)
         expect(latest(page)).to_have_text(["Be the first."])
+        answers.pop(0)
     unreached(faults)
-
-
-def test_a_strict_policy_lets_both_in(app: App, site: Site, page: Page, faults: list[str]) -> None:
-    say(app, "Hello.")
-    policy = widget.POLICY + "; worker-src blob:" + TYPES
-    body = "<i data-commentd-count=/2026/lines/></i><ul data-commentd-latest></ul>" + TAG
-    strict(site, body, policy)
-    page.goto(site.address + POST)
-    expect(latest(page)).to_have_count(1)
-    expect(page.locator("i")).to_have_text("1")
-    expect(comment(page, "Hello.")).to_be_visible()
-    assert [fault for fault in faults if "TrustedScriptURL" not in fault] == []
-    faults.clear()
 
 
 # Where pages change without loading
@@ -1034,24 +859,6 @@ def test_an_element_that_stays_follows_the_address(view: View, asked: list[str])
     expect_shown(page, "second")
     widget.settled(page)
     assert urls(asked) == ["/first/", "/second/", "/third/", "/first/", "/second/"]
-    asked.clear()
-    view("<commentd-thread page=/third/></commentd-thread>" + TAG, "/first/")
-    expect_shown(page, "third")
-    page.evaluate("history.pushState(null, '', '/second/')")
-    idle(page)
-    assert urls(asked) == ["/third/"]
-
-
-def test_a_lazy_thread_far_away_looks_for_nothing(page: Page, view: View, asked: list[str]) -> None:
-    page.clock.install()
-    view(LAZY + TAG)
-    expect(page.locator("commentd-thread:defined")).to_have_count(1)
-    with page.expect_response("**/words/**"):
-        page.clock.fast_forward(60_000)
-    for _ in range(2):
-        idle(page)
-        page.clock.fast_forward(180_000)
-    assert ends(asked, "/pages") == []
 
 
 # The ground
@@ -1175,97 +982,11 @@ def test_colours_of_the_page_win_and_a_faint_link_is_mixed(dressed: View) -> Non
     expect(page.locator(".body a")).to_have_css("color", "rgb(0, 102, 204)")
 
 
-# A dozen threads on one page, whose links go round the wheel of colours; what is too faint.
-WHEEL = """async ({ground, text, lightness}) => {
-  for (const [name, value] of Object.entries({ground, text, lightness})) {
-    document.documentElement.style.setProperty('--' + name, value)
-  }
-  await new Promise(go => requestAnimationFrame(go))
-  await Promise.all(document.getAnimations().map(each => each.finished.catch(() => 0)))
-  await new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))
-  return [...document.querySelectorAll('commentd-thread')].flatMap((thread, number) => {
-    bench.thread = thread
-    return [...bench.texts().filter(([, ratio]) => ratio < 4.5),
-      ...bench.edges().filter(([, ratio]) => ratio < 3)].map(low => [number * 30, ...low])
-  })
-}"""
-PALETTES = [  # a ground and its texts; the first are in the test command
-    ("#ffffff", ["#333333", "#999999", "#49b1f5"]),
-    ("#0d1b2a", ["#e0e1dd", "#415a77"]),
-    ("#ffffff", ["#000000", "#555555", "#707070"]),
-    ("#f4ecd8", ["#433422", "#8a7a5c", "#f4ecd8"]),
-    ("#808080", ["#111111", "#eeeeee"]),
-    ("#4a4a4a", ["#bbbbbb", "#777777"]),
-    ("#000000", ["#ffffff", "#888888", "#222222"]),
-]
-
-
-@pytest.mark.parametrize(
-    "palettes", [PALETTES[:2], pytest.param(PALETTES[2:], marks=pytest.mark.long)]
-)
-def test_all_can_be_read_in_all_colours(app: App, view: View, palettes: Any) -> None:
-    say(app, "See [there](https://a.example/).")
-    thread = "<commentd-thread></commentd-thread>"
-    threads = [f"<div style='--hue: {hue}'>{thread}</div>" for hue in range(0, 360, 30)]
-    style = """<style>
-        html { color-scheme: light dark }
-        body { background: var(--ground, #fff); color: var(--text, #222) }
-        a { color: hsl(var(--hue) 85% var(--lightness, 50%)) }</style>"""
-    page = view("".join(threads) + TAG, head=style)
-    page.evaluate(WATCH)
-    expect(page.locator("article")).to_have_count(12)
-    for each in page.locator("commentd-thread").all():
-        each.locator(".form .button").evaluate("e => e.form.requestSubmit()")
-    expect(page.locator(".error")).to_have_count(12)
-    for each in page.locator("article").all():
-        each.evaluate("it => it.setAttribute('data-target', '')")
-    low = [
-        [text, lightness, *each]
-        for ground, texts in palettes
-        for text in texts
-        for lightness in ("20%", "40%", "60%", "80%")
-        for each in page.evaluate(WHEEL, {"ground": ground, "text": text, "lightness": lightness})
-    ]
-    assert low == []
-
-
 def test_no_colour_is_mixed_from_that_of_the_element_itself() -> None:
     # Safari 16.4 and 16.5 crash at that (WebKit bug 256171).
     for script in ("embed.js", "more.js", "account.js"):
         text = (widget.STATIC / script).read_text("utf-8")
         assert re.findall(r"(?:--_\w+|color-mix\()[^;{]*currentColor", text) == []
-
-
-REST = "() => new Promise(go => setTimeout(go, 150))"
-COUNTED = """<script>ends = 0
-addEventListener('transitionend', () => ends++, true)</script>"""
-
-
-@pytest.mark.parametrize("options", [{"locale": "zh-CN", "color_scheme": "dark"}])
-def test_changing_faint_colours_comes_to_an_end(dressed: View) -> None:
-    for style in (
-        "html { color-scheme: dark } body { background: #fff }",
-        "a { color: currentColor } body { background: #111; color: #111 }",
-        "commentd-thread a { color: inherit } body { background: #111 }",
-        "a { color: light-dark(#00f, #8cf) } html { color-scheme: dark } body { background: #fff }",
-        "* { transition: all .02s }",
-    ):
-        page = dressed(style, head=COUNTED)
-        for most in (8, 16):
-            page.evaluate(REST)
-            before = page.evaluate("ends")
-            page.evaluate(REST)
-            assert page.evaluate("ends") == before < most, style
-            page.evaluate("document.documentElement.style.setProperty('color-scheme', 'light')")
-
-
-def test_in_an_element_of_the_page_the_ground_is_that_of_the_element(app: App, view: View) -> None:
-    say(app, "Hello.")
-    make = """<style>body { background: #111; color: #eee }</style><div id=frame></div><script>
-        frame.attachShadow({mode: 'open'}).append(document.createElement('commentd-thread'))
-        </script>"""
-    page = view(make, head=TAG)
-    expect(page.locator(".head b")).to_have_css("color", "rgb(238, 238, 238)")
 
 
 # Names and languages
@@ -1312,48 +1033,19 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
     assert sorted(ends(asked, "/words/")) == wanted
 
 
-def test_words_come_beside_the_comments(app: App, page: Page, view: View, asked: list[str]) -> None:
-    fill(app, 1)
-    held = hold(page, r"/comments\?")
-    with page.expect_response(re.compile("/words/de")):
-        view(TWO.replace("></c", " lang=de></c"), lang="de")
-    expect(page.get_by_label(words("de", "write")).first).to_be_visible()
-    assert len(held) == 2
-    for route in held:
-        route.continue_()
-    expect(page.locator(".none")).to_have_count(2)
-    assert ends(asked, "/words/") == ["de.json"]
-
-
 def test_words_may_be_missing(app: App, page: Page, view: View, faults: list[str]) -> None:
     fill(app, 3)
-    answers: list[Json] = [{}, {"status": 503, "body": "{}"}, {"body": "<h1>Hotel</h1>"}]
-
-    def fulfil(route: Route) -> None:
-        headers = {"Access-Control-Allow-Origin": "*"}
-        route.fulfill(headers=headers, **answers[0]) if answers[0] else route.abort()
-
-    page.route(re.compile("/words/"), fulfil)
-    for lang in ("ar", "de", "ru"):
-        view(lang=lang)
-        section = page.locator("commentd-thread section")
-        expect(page.locator("article")).to_have_count(3)
-        expect(page.get_by_label("Write a comment…")).to_be_visible()
-        expect(section.locator(".head b")).to_have_text("3 comments")
-        expect(section.get_by_role("button", name="Reply")).to_have_count(3)
-        expect(section).to_have_attribute("lang", "en")
-        expect(section).to_have_css("direction", "ltr")
-        assert "undefined" not in section.inner_text()
-        comment(page, "No. 1.").click()
-        idle(page)
-        select(page, "No. 1.")
-        comment(page, "No. 1.").focus()
-        page.keyboard.press("?")
-        for shown in page.locator("commentd-thread button:visible").all():
-            assert shown.text_content() or shown.get_attribute("aria-label")
-        expect(page.locator("dialog")).to_have_count(0)
-        unreached(faults)
-        answers.pop(0)
+    page.route(re.compile("/words/"), lambda route: route.abort())
+    view(lang="ar")
+    section = page.locator("commentd-thread section")
+    expect(page.locator("article")).to_have_count(3)
+    expect(page.get_by_label("Write a comment…")).to_be_visible()
+    expect(section.locator(".head b")).to_have_text("3 comments")
+    expect(section.get_by_role("button", name="Reply")).to_have_count(3)
+    expect(section).to_have_attribute("lang", "en")
+    expect(section).to_have_css("direction", "ltr")
+    assert "undefined" not in section.inner_text()
+    unreached(faults)
 
 
 # Folded texts
