@@ -16,7 +16,7 @@ import pytest
 from conftest import Outside
 
 import commentd
-from commentd import App, World, drain, make_app, make_server
+from commentd import App, drain, make_server
 
 T = TypeVar("T")
 Turn = Callable[[float], object]
@@ -66,25 +66,6 @@ def stop(server: Any) -> None:
     for channel in [*server.active_channels.values()]:
         channel.handle_close()
     server.trigger.close()
-
-
-def instead_of_serving(
-    patch: pytest.MonkeyPatch, world: World, use: Callable[[App], object]
-) -> None:
-    """`commentd` starts its service, lets it be used, and ends."""
-
-    def serve(app: App, server: Any, greeting: Callable[[], None]) -> None:
-        greeting()
-        try:
-            use(app)
-        finally:
-            server.close()
-            server.trigger.close()
-            server.task_dispatcher.shutdown(timeout=5)
-
-    made = functools.partial(make_app, world=world, rounds=1)
-    patch.setattr(commentd, "make_app", made)
-    patch.setattr(commentd, "serve_until_stopped", serve)
 
 
 def gone(peer: socket.socket) -> bool:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import runpy
 import socket
 import sqlite3
 import subprocess
@@ -152,21 +151,6 @@ def test_the_commands_of_the_readme_are_one_line_of_sound_shell_each() -> None:
     assert script.read_text("utf-8").splitlines()[-1] in SHELL
 
 
-@pytest.mark.slow
-def test_each_tier_of_the_readme_finds_its_tests() -> None:
-    found = []
-    for words in ("pytest --fast", "pytest --seconds 60 --seed 7"):
-        assert f"`.venv/bin/{words}`" in README
-        collect = ["-n", "0", "--co", "-q", "tests/test_storage.py"]
-        command = [sys.executable, "-m", *words.split(), *collect]
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        not_collected = re.findall("^ERROR (.*)", listed.stdout, re.M)
-        assert (listed.returncode, not_collected) == (0, []), listed.stdout + listed.stderr
-        found.append({line for line in listed.stdout.splitlines() if "::" in line})
-    assert found[0] - found[1]
-    assert found[1] - found[0]
-
-
 def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"commentd": "commentd:main"}
@@ -177,19 +161,6 @@ def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> 
         assert words[0] in (*COMMANDS, *options)
     for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|\w+\.py|pyproject\.toml)`", README):
         assert (ROOT / path).exists()
-
-
-def test_the_bench_has_the_tables_that_the_readme_names() -> None:
-    speed = README.partition("\n## Speed\n")[2].partition("\n## ")[0]
-    (command,), (rest,) = re.findall(r"python (.*)", speed), re.findall(r"same with (.*) in", speed)
-    words, told = command.split(), io.StringIO()
-    argv = mock.patch.object(sys, "argv", [words[0], "--help"])
-    with argv, contextlib.redirect_stdout(told), pytest.raises(SystemExit):
-        runpy.run_path(str(ROOT / words[0]), run_name="__main__")
-    tables = [words[1], *re.findall(r"`(.*?)`", rest), "flood"]
-    assert f"{{{','.join(tables)}}}" in told.getvalue()
-    assert "`flood`" in speed
-    assert f"{words[2]} FOLDER" in told.getvalue()
 
 
 def test_every_setting_that_the_readme_names_exists(tmp_path: Path) -> None:

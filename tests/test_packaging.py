@@ -171,14 +171,6 @@ def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
         done(*bare, file, "--version", SHIV_ROOT=unpacked)
 
 
-def test_nothing_that_is_built_here_is_kept_in_git() -> None:
-    if not (ROOT / ".git").exists() or shutil.which("git") is None:
-        pytest.skip("this is no git checkout, or there is no git to ask")
-    names = ["dist/commentd.pyz", f"dist/{NAME}.tar.gz", ".mypy_cache/x", "commentd.db-turn"]
-    command = ["git", "-c", "safe.directory=*", "check-ignore", *names]
-    assert done(*command, cwd=ROOT).split() == names
-
-
 # systemd
 
 Unit = Callable[..., str]

@@ -8,11 +8,10 @@ import sqlite3
 import ssl
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 import test_server
@@ -428,86 +427,8 @@ def test_where_descriptors_are_few_a_newcomer_is_served(start: Start, most: int)
     service.end()  # by a stop it would wait for those who do not read
 
 
-# All of them at once, by chance
-
-ASKING = head(ASK, CL)
-LONGER = head(b"Content-Length: %d" % (len(LIKE) + 99)) + LIKE
-SHORTER = head(b"Content-Length: %d" % (len(LIKE) - 9)) + LIKE
-
-
-@dataclass
-class Peer:
-    """Sends a piece and takes a bite at each step."""
-
-    line: socket.socket
-    pieces: list[bytes]
-    bite: int
-    leaves: Callable[[socket.socket], object] | None
-
-    def step(self, chance: Random) -> None:
-        with contextlib.suppress(OSError):
-            if self.pieces:
-                self.line.send(self.pieces.pop(0))
-            if self.bite:
-                self.line.recv(self.bite)
-            if self.leaves and chance.random() < 0.1:
-                self.leaves(self.line)
-
-
 def in_bites(raw: bytes, size: int = 1) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
-
-
-def hostile(service: Service, chance: Random) -> Peer:
-    pieces = chance.choice(
-        [
-            *([], in_bites(chance.choice([LIST, LIKED, hello()])), [LONGER], [SHORTER], [ASKING]),
-            *([LIST * 4], [LIKED + LIST[:9]], [HEALTH] * 40, in_bites(LIST * 9, 9)),
-            [head(TE)] + [b"1\r\nx\r\n"] * 99,
-            *([ASKING, *in_bites(LIKE * 2)], [chance.choice(AMBIGUOUS) + HEALTH]),
-        ]
-    )
-    way_out = chance.choice([None, None, reset, socket.socket.close, half_close])
-    line = service.connect()
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, chance.choice([2048, 1 << 16]))
-    line.setblocking(False)
-    return Peer(line, list(pieces), chance.choice([0, 0, 1, 1, 1 << 16]), way_out)
-
-
-def half_close(peer: socket.socket) -> None:
-    peer.shutdown(socket.SHUT_WR)
-
-
-@pytest.mark.usefixtures("many")
-def test_an_honest_reader_is_answered_amid_all_of_them(start: Start, campaign: Campaign) -> None:
-    service = start(program=IMPATIENT)
-    before = held_at_rest(service)
-    with_comments(service.path, 200)
-    used, taken = 0, list[float]()
-    for chance in campaign.rounds(1):
-        peers = [
-            hostile(service, chance)
-            for _ in range(chance.choice([50, 100, 300] if campaign.seconds else [100]))
-        ]
-        for _ in range(10):
-            for peer in chance.sample(peers, len(peers) // 2):
-                peer.step(chance)
-            begun_at = time.monotonic()
-            answer = service.raw(chance.choice([LIST, LIKED, HEALTH]))
-            taken.append(time.monotonic() - begun_at)
-            assert answer.status == 200
-        left = [peer.line for peer in peers if peer.line.fileno() >= 0]
-        until(lambda: poke(left) or held(service) == before)  # noqa: B023
-        for peer in peers:
-            peer.line.close()
-        service.opened.clear()
-        used = used or memory(service)
-        campaign.figures["peers"] += len(peers)
-        campaign.figures["MiB more"] = memory(service) - used
-        campaign.figures["ms at the 99th percentile"] = at_99(taken)
-    assert campaign.figures["MiB more"] <= 20
-    assert "Traceback" not in service.said
-    assert service.said.count("\n") < 50, service.said
 
 
 def at_99(seconds: list[float]) -> int:

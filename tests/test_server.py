@@ -25,11 +25,11 @@ from typing import Any
 
 import pytest
 import waitress
-from conftest import PAGE, Campaign, Outside, Visitor, assert_whole
+from conftest import PAGE, Campaign, Outside, assert_whole
 from serving import PIPELINE, Front, Queue, until
 
 import commentd
-from commentd import BODY_LIMIT, LINE_LIMIT, App, Config, main, make_app
+from commentd import BODY_LIMIT, LINE_LIMIT, Config, main, make_app
 
 pytestmark = pytest.mark.slow
 
@@ -542,42 +542,6 @@ def test_a_stop_answers_what_was_sent_before_it(start: Start) -> None:
     assert service.process.wait(PATIENCE) == 0
 
 
-# Programs that get the signal at the worst moment: while a request is worked for, and when the
-# greeting was printed.
-ENDED = """
-import os, signal, sys, commentd
-def ended():
-    os.kill(os.getpid(), signal.SIGTERM)
-{0}
-sys.exit(commentd.main())
-"""
-AMID_A_REQUEST = ENDED.format("""
-call = commentd.App.__call__
-commentd.App.__call__ = lambda *asked: ended() or call(*asked)
-""")
-AFTER_THE_GREETING = ENDED.format("""
-class Terminal:
-    def __init__(self, stream):
-        self.stream = stream
-    def __getattr__(self, name):
-        return getattr(self.stream, name)
-    def write(self, text):
-        self.stream.write(text)
-        if " serves " in text:
-            ended()
-sys.stdout, sys.stderr = Terminal(sys.stdout), Terminal(sys.stderr)
-""")
-
-
-def test_a_stop_at_the_worst_moment_loses_nothing(start: Start, tmp_path: Path) -> None:
-    service = start(program=AMID_A_REQUEST)
-    assert service.ask("POST", "/comments", body=COMMENT).status == 200
-    assert service.process.wait(PATIENCE) == 0
-    service = start(tmp_path / "second", program=AFTER_THE_GREETING)
-    assert service.process.wait(PATIENCE) == 0
-    assert left_behind(service) == 0
-
-
 # How it starts
 
 
@@ -674,20 +638,6 @@ def test_a_waitress_that_is_another_inside_serves_as_it_is(
 def test_the_waitress_that_is_here_is_known(quiet: Service) -> None:
     # Else read again what changed, and what the program takes from it; write the digests there.
     assert "WARNING this waitress" not in quiet.said
-
-
-def test_commands_need_nothing_of_the_inside_of_waitress(app: App, tmp_path: Path) -> None:
-    Visitor(app).say()
-    program = other_waitress(tmp_path / "other", "HTTPChannel", "Channel")
-    words = [["export"], ["check"], ["admin", "ann@example.com"], ["backup"]]
-    program = program.replace("sys.exit", f"sys.exit(any(map(commentd.main, {words}))) #")
-    environ = {name: text for name, text in os.environ.items() if name[:9] != "COMMENTD_"}
-    environ |= {"COMMENTD_DATABASE_PATH": str(tmp_path / "commentd.db")}
-    environ |= {"COMMENTD_BACKUP_FOLDER": str(tmp_path), "COMMENTD_CAPTCHA_PROVIDER": "none"}
-    how = [sys.executable, "-c", program]
-    home = Path(commentd.__file__).parent
-    ended = subprocess.run(how, cwd=home, env=environ, capture_output=True, text=True)
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), ended.stderr
 
 
 # Who is served when
