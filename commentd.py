@@ -70,7 +70,7 @@ import unicodedata
 import urllib.parse
 import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -2331,9 +2331,6 @@ Row = TypeVar("Row")
 # protocol, not a database.
 MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
 DAMAGE = {11, 26}
-# SQLITE_FULL, and SQLITE_IOERR, which some file systems give instead.
-DISK_FULL = {13, 10}
-ROOM = 64 * 1024  # bytes that a write may need: as long as a request can be
 NO_END = 2**63 - 1  # an id above all others
 
 
@@ -2368,7 +2365,6 @@ class Store:
         self.as_command = as_command
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
-        self.disk_was_full = False  # whether a write was refused for that reason
         self.lock = threading.Lock()
         self.local = threading.local()
         self.seats = threading.Semaphore(8)
@@ -2484,7 +2480,6 @@ class Store:
             if code in DAMAGE and not self.damaged:
                 self.damaged = True
                 log.critical("the database is damaged, so nothing is written any more: %s", error)
-            self.disk_was_full = self.disk_was_full or code in DISK_FULL
             log.error("the database failed: %s", error)
             raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
 
@@ -2520,8 +2515,8 @@ class Store:
             self.has_erased = bool(busy)
 
     def run(self, sql: str, /, *values: Any, **named: Any) -> sqlite3.Cursor:
-        """Runs a statement. Short ones take their values in order (`?`), longer ones by name. A
-        list or dict is passed as JSON, for `json_each`."""
+        """Runs a statement. Up to four values stand in order (`?`), others by name. A list or dict
+        is passed as JSON, for `json_each`."""
         if named:
             return self.db.execute(sql, {name: bound(value) for name, value in named.items()})
         return self.db.execute(sql, [bound(value) for value in values])
@@ -2540,20 +2535,6 @@ class Store:
     def value(self, sql: str, /, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
-
-    def check_room(self) -> None:
-        """After the disk was full: `Unavailable` until a long comment could be written. Smaller
-        writes, and those in place, still succeed on a full disk."""
-        if not self.disk_was_full:
-            return
-        with self.writing():
-            sql = """
-                INSERT OR REPLACE INTO rate_limit (name, subject, used, ends_at)
-                VALUES ('room', hex(zeroblob(? / 2)), 0, 0)"""
-            self.run(sql, ROOM)
-        with self.writing():
-            self.run("DELETE FROM rate_limit WHERE name = 'room'")
-        self.disk_was_full = False
 
     # Secrets, rate limits, captchas
 
@@ -2617,9 +2598,9 @@ class Store:
     def spend_captcha(self, signature: str, expires_at: int) -> bool:
         """False if it was spent before."""
         sql = """
-            INSERT INTO spent_captcha (signature, expires_at) VALUES (:signature, :expires_at)
+            INSERT INTO spent_captcha (signature, expires_at) VALUES (?, ?)
                 ON CONFLICT (signature) DO NOTHING"""
-        return self.run(sql, signature=signature, expires_at=expires_at).rowcount == 1
+        return self.run(sql, signature, expires_at).rowcount == 1
 
     def is_spent(self, signature: str) -> bool:
         return bool(self.value("SELECT 1 FROM spent_captcha WHERE signature = ?", signature))
@@ -2661,9 +2642,9 @@ class Store:
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
         """`revoke` also makes tokens and one-time links void, so that lost rights can't be used."""
         sql = """
-            UPDATE account SET role = :role, blocked = :blocked, version = version + :revoke
-             WHERE id = :id"""
-        self.run(sql, role=role, blocked=int(blocked), revoke=int(revoke), id=user_id)
+            UPDATE account SET role = ?, blocked = ?, version = version + ?
+             WHERE id = ?"""
+        self.run(sql, role, int(blocked), int(revoke), user_id)
         if role == "admin":
             self.unclaim_comments(user_id)
         if revoke:
@@ -2683,9 +2664,9 @@ class Store:
         any address ends when there is an admin."""
         sql = """
             SELECT email FROM admin_link
-             WHERE hash = :hash AND expires_at > :now
+             WHERE hash = ? AND expires_at > ?
                AND (email <> '' OR NOT EXISTS (SELECT 1 FROM account WHERE role = 'admin'))"""
-        email: str | None = self.value(sql, hash=hash, now=now)
+        email: str | None = self.value(sql, hash, now)
         return email
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
@@ -2695,14 +2676,12 @@ class Store:
         self.run("DELETE FROM admin_link WHERE email IN ('', ?)", email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
-            VALUES (:email, :nickname, :password, 'admin', :now)
+            VALUES (?, ?, ?, 'admin', ?)
                 ON CONFLICT (email) DO UPDATE
                SET password = excluded.password, role = 'admin', blocked = 0,
                    version = a.version + 1
             RETURNING *"""
-        [account] = self.all(
-            Account, sql, email=email, nickname=nickname, password=password, now=now
-        )
+        [account] = self.all(Account, sql, email, nickname, password, now)
         self.unclaim_comments(account.id)
         return account
 
@@ -2734,8 +2713,8 @@ class Store:
         """Replaces what the client has waiting there, and the request with the id `replaced`."""
         sql = """
             DELETE FROM registration
-             WHERE email = :email AND (client = :client OR request_id = :replaced)"""
-        self.run(sql, email=values["email"], client=values["client"], replaced=replaced)
+             WHERE email = ? AND (client = ? OR request_id = ?)"""
+        self.run(sql, values["email"], values["client"], replaced)
         sql = """
             INSERT INTO registration
                    (request_id, email, nickname, password, code, client, created_at, expires_at)
@@ -2749,12 +2728,9 @@ class Store:
     ) -> bool:
         """Changes what a waiting registration will make; its code stays. False if none waits."""
         sql = """
-            UPDATE registration SET nickname = :nickname, password = :password
-             WHERE email = :email AND request_id = :request_id"""
-        cursor = self.run(
-            sql, email=email, request_id=request_id, nickname=nickname, password=password
-        )
-        return cursor.rowcount == 1
+            UPDATE registration SET nickname = ?, password = ?
+             WHERE email = ? AND request_id = ?"""
+        return self.run(sql, nickname, password, email, request_id).rowcount == 1
 
     def use_up_try(self, email: str, request_id: str, now: int) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
@@ -2902,10 +2878,10 @@ class Store:
             UPDATE page SET seen_at = :now, views = views
                    + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
              WHERE key = :key"""
-        found = self.run(sql, key=key, views=views, now=now).rowcount == 1
-        if found:
+        is_known = self.run(sql, key=key, views=views, now=now).rowcount == 1
+        if is_known:
             self.run(COUNT_DAY["views"], more=views, now=now)
-        return found
+        return is_known
 
     # Comments
 
@@ -2919,8 +2895,8 @@ class Store:
     def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
         """Those that exist, by id."""
         sql = SELECT_FULL_COMMENT + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
-        found = self.all(FullComment, sql, ids=[*ids])
-        return {comment.id: comment for comment in found}
+        comments = self.all(FullComment, sql, ids=[*ids])
+        return {comment.id: comment for comment in comments}
 
     def comments(self, view: str, sort: str, offset: int, limit: int, parent: int) -> list[Comment]:
         """A part of a list: `flat` or `threads` of the page with the id `parent`, or the replies
@@ -3103,7 +3079,7 @@ class Store:
             self.run(sql, id=comment_id)
         return len(ids) == 200
 
-    def update_shown(self, ids: Iterable[int]) -> None:
+    def update_shown(self, ids: Collection[int]) -> None:
         """Recomputes `shown` and the counts that depend on it, for some comments and the comments
         above them, up to where nothing changes."""
         flip = """
@@ -3111,23 +3087,15 @@ class Store:
              WHERE id IN (SELECT value FROM json_each(:ids))
                AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
-        while ids and (flipped := self.run(flip, ids=[*ids]).fetchall()):
-            threads: Counter[int] = Counter()
-            replies: Counter[int] = Counter()
+        while ids:
+            flipped = self.run(flip, ids=[*ids]).fetchall()
             for page_id, parent_id, more in flipped:
                 if parent_id:
-                    replies[parent_id] += more
+                    sql = "UPDATE comment SET replies = replies + ? WHERE id = ?"
+                    self.run(sql, more, parent_id)
                 else:
-                    threads[page_id] += more
-            sql = """
-                UPDATE page SET threads = threads + more.value FROM json_each(?) AS more
-                 WHERE page.id = CAST(more.key AS INTEGER)"""
-            self.run(sql, threads)
-            sql = """
-                UPDATE comment SET replies = replies + more.value FROM json_each(?) AS more
-                 WHERE comment.id = CAST(more.key AS INTEGER)"""
-            self.run(sql, replies)
-            ids = [*replies]
+                    self.run("UPDATE page SET threads = threads + ? WHERE id = ?", more, page_id)
+            ids = {parent_id for _, parent_id, _ in flipped if parent_id}
 
     # Likes
 
@@ -3183,10 +3151,9 @@ class Store:
     def begin_try(self, message: Message, due_at: int, tries: int) -> bool:
         """Stores when the next try is due. False if the message is gone or has changed."""
         sql = """
-            UPDATE outbox SET tries = :tries, due_at = :due_at
-             WHERE id = :id AND tries = :before AND due_at IS NOT NULL"""
-        cursor = self.run(sql, id=message.id, before=message.tries, tries=tries, due_at=due_at)
-        return cursor.rowcount == 1
+            UPDATE outbox SET tries = ?, due_at = ?
+             WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
+        return self.run(sql, tries, due_at, message.id, message.tries).rowcount == 1
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
         """The message was sent. The notifications that it carried are done, also those that were
@@ -3211,10 +3178,10 @@ class Store:
         """The message stays until `expires_at`, and the owner may try it again. The text of a code
         goes, since it is of no use any more."""
         sql = """
-            UPDATE outbox SET due_at = NULL, failure = :failure, expires_at = :expires_at,
+            UPDATE outbox SET due_at = NULL, failure = ?, expires_at = ?,
                    message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
-             WHERE id = :id AND tries = :tries"""
-        self.run(sql, failure=failure, expires_at=expires_at, id=message_id, tries=tries)
+             WHERE id = ? AND tries = ?"""
+        self.run(sql, failure, expires_at, message_id, tries)
 
     def stuck_messages(self) -> list[StuckMessage]:
         sql = """
@@ -3228,9 +3195,9 @@ class Store:
     def retry_message(self, message_id: int, now: int) -> bool:
         """False if the message is not there, was not tried yet, or is a code."""
         sql = """
-            UPDATE outbox SET due_at = :now, tries = 0, failure = '', expires_at = :expires_at
-             WHERE id = :id AND tries > 0 AND registration_id IS NULL"""
-        return self.run(sql, id=message_id, now=now, expires_at=now + DAY).rowcount == 1
+            UPDATE outbox SET due_at = ?, tries = 0, failure = '', expires_at = ?
+             WHERE id = ? AND tries > 0 AND registration_id IS NULL"""
+        return self.run(sql, now, now + DAY, message_id).rowcount == 1
 
     def drop_message(self, message_id: int) -> bool:
         """Drops a message that was tried in vain, with the notifications that it carries."""
@@ -3319,16 +3286,16 @@ class Store:
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
-            UPDATE notification SET due_at = :due_at
-             WHERE id IN (SELECT value FROM json_each(:ids))"""
-        self.run(sql, ids=[*ids], due_at=due_at)
+            UPDATE notification SET due_at = ?
+             WHERE id IN (SELECT value FROM json_each(?))"""
+        self.run(sql, due_at, [*ids])
 
     def carry(self, ids: Iterable[int], message_id: int) -> None:
         """An email in the outbox carries these notifications."""
         sql = """
-            UPDATE notification SET outbox_id = :message_id
-             WHERE id IN (SELECT value FROM json_each(:ids))"""
-        self.run(sql, ids=[*ids], message_id=message_id)
+            UPDATE notification SET outbox_id = ?
+             WHERE id IN (SELECT value FROM json_each(?))"""
+        self.run(sql, message_id, [*ids])
 
     def carried(self, message_id: int) -> list[int]:
         return self.values("SELECT id FROM notification WHERE outbox_id = ?", message_id)
@@ -3379,15 +3346,15 @@ class Store:
     def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
         sql = """
             INSERT INTO subscription (subscriber, page_id, state)
-            VALUES (:subscriber, :page_id, :state)
+            VALUES (?, ?, ?)
                 ON CONFLICT (subscriber, page_id) DO UPDATE SET state = excluded.state"""
-        self.run(sql, subscriber=subscriber, page_id=page_id, state=state)
+        self.run(sql, subscriber, page_id, state)
 
     def follow(self, user_id: int, page_id: int, language: str) -> None:
         sql = """
-            INSERT INTO follow (user_id, page_id, language) VALUES (:user_id, :page_id, :language)
+            INSERT INTO follow (user_id, page_id, language) VALUES (?, ?, ?)
                 ON CONFLICT (user_id, page_id) DO UPDATE SET language = excluded.language"""
-        self.run(sql, user_id=user_id, page_id=page_id, language=language)
+        self.run(sql, user_id, page_id, language)
 
     def unfollow(self, user_id: int, page_id: int) -> None:
         """`page_id` 0 stands for all pages."""
@@ -3430,9 +3397,8 @@ class Store:
         """False if this visitor has reported the comment before."""
         sql = """
             INSERT INTO report (comment_id, visitor, reason, reported_at)
-            VALUES (:comment_id, :visitor, :reason, :now) ON CONFLICT DO NOTHING"""
-        cursor = self.run(sql, comment_id=comment_id, visitor=visitor, reason=reason, now=now)
-        return cursor.rowcount == 1
+            VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+        return self.run(sql, comment_id, visitor, reason, now).rowcount == 1
 
     def reports(self, comment_id: int) -> list[Report]:
         """The last twenty, the oldest first."""
@@ -3525,8 +3491,8 @@ class Store:
         sql = """
             SELECT comment.id, comment.page_id, coalesce(comment.thread_id, comment.id) AS thread_id
               FROM import LEFT JOIN comment ON comment.id = import.comment_id
-             WHERE product = :product AND product_id = :product_id"""
-        return self.one(Imported, sql, product=product, product_id=product_id)
+             WHERE product = ? AND product_id = ?"""
+        return self.one(Imported, sql, product, product_id)
 
     def duplicates(self, **values: Any) -> list[int]:
         """The ids of comments that are this one: the same id and time, whatever its status; else
@@ -3546,8 +3512,8 @@ class Store:
     def note_import(self, product: str, product_id: str, comment_id: int) -> None:
         sql = """
             INSERT INTO import (product, product_id, comment_id)
-            VALUES (:product, :product_id, :comment_id) ON CONFLICT DO NOTHING"""
-        self.run(sql, product=product, product_id=product_id, comment_id=comment_id)
+            VALUES (?, ?, ?) ON CONFLICT DO NOTHING"""
+        self.run(sql, product, product_id, comment_id)
 
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
         """Gives a page the counts that it had elsewhere; views and likes never fall."""
@@ -4084,16 +4050,21 @@ BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 def terms_in(nickname: str, website: str, markup: str) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    text = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
-    text = folded(html.unescape(re.sub(r"<[^>]*>", " ", text)))
-    text = re.sub(r"https?://\S+", " ", text)  # their hosts are terms of their own
-    text = re.sub(BETWEEN, "", text)
     hosts = hosts_in(html.unescape(markup), website)
     domains = {".".join(host.split(".")[-2:]) for host in hosts}
-    links = [f"link:{folded(host)[:80]}" for host in sorted(hosts | domains)]
     count = min(5, markup.count("<a ") + bool(website))
-    names = [f"name:{word}" for word in words_in(folded(nickname))]
-    return [*dict.fromkeys([*words_in(text), *names, *links, f"links:{count}"])]
+    terms = [*words_in(plain_text(markup))]
+    terms += [f"name:{word}" for word in words_in(folded(nickname))]
+    terms += [f"link:{folded(host)[:80]}" for host in sorted(hosts | domains)]
+    return [*dict.fromkeys([*terms, f"links:{count}"])]
+
+
+def plain_text(markup: str) -> str:
+    """HTML as the filter reads it: without tags and URLs, whose hosts are terms of their own."""
+    text = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
+    text = folded(html.unescape(re.sub(r"<[^>]*>", " ", text)))
+    text = re.sub(r"https?://\S+", " ", text)
+    return re.sub(BETWEEN, "", text)
 
 
 def words_in(text: str) -> Iterator[str]:
@@ -4161,42 +4132,79 @@ def filter_opinion(
         return None
     terms = {term_hash(key, term): term for term in terms_in(nickname, website, markup)}
     counts = store.term_counts([*terms])
-    clues = [(badness(counts[hash], totals), terms[hash]) for hash in counts]
-    clues = [clue for clue in clues if abs(clue[0] - UNKNOWN) >= LEAST_DISTANCE]
-    clues.sort(key=lambda clue: (-abs(clue[0] - UNKNOWN), clue[1]))
-    score = spam_score(clue for clue, _ in clues[:MOST_CLUES])
-    strongest = [{"token": term, "score": round(clue, 2)} for clue, term in clues[:10]]
+    scores = {terms[hash]: badness(counts[hash], totals) for hash in counts}
+    clues = [term for term, score in scores.items() if abs(score - UNKNOWN) >= LEAST_DISTANCE]
+    clues.sort(key=lambda term: (-abs(scores[term] - UNKNOWN), term))
+    score = spam_score(scores[term] for term in clues[:MOST_CLUES])
+    strongest = [{"token": term, "score": round(scores[term], 2)} for term in clues[:10]]
     return {"score": round(score, 2), "tokens": strongest}
 
 
 def opinion_summary(opinion: Json) -> str:
     """The score and the terms that speak most for spam."""
-    bad = [each["token"] for each in opinion["tokens"] if each["score"] > UNKNOWN]
-    words = dict.fromkeys(term.rpartition(":")[2] for term in bad if not term.startswith("links:"))
+    words: dict[str, None] = {}
+    for clue in opinion["tokens"]:
+        kind, _, word = clue["token"].rpartition(":")
+        if clue["score"] > UNKNOWN and kind != "links":
+            words[word] = None
     return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
 
 
 # Blocks
 
 
-def matches(block: Block, ip: str, email: str, text: str, hosts: set[str]) -> bool:
-    """Whether a block is about a comment. `text` is folded; `hosts` are those it links to."""
+@dataclass(frozen=True)
+class NewText:
+    """A text that somebody wants to publish. `id` is that of the comment, 0 for a new one."""
+
+    id: int
+    nickname: str
+    website: str
+    content: str
+    email: str
+    ip: str
+    user_id: int | None
+    too_fast: bool = False  # whether it came sooner than a person types
+    captcha_down: bool = False  # whether the captcha could not be checked
+
+
+@dataclass(frozen=True)
+class Target:
+    """What blocks are compared with. `text` is folded; `hosts` are those it links to."""
+
+    ip: str = ""
+    email: str = ""
+    text: str = ""
+    hosts: Collection[str] = ()
+
+
+def target_of(written: NewText | FullComment, markup: str) -> Target:
+    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
+    text = folded(" ".join([written.nickname, written.website, written.content, shown]))
+    hosts = hosts_in(written.email, written.website, markup)
+    return Target(written.ip, written.email, text, hosts)
+
+
+def matches(block: Block, target: Target) -> bool:
     if block.kind == "address":
         with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            return ipaddress.ip_address(ip) in ipaddress.ip_network(block.value)
+            return ipaddress.ip_address(target.ip) in ipaddress.ip_network(block.value)
         return False
     if block.kind == "domain":
-        return any(f".{host}".endswith(f".{block.value}") for host in hosts)
+        return any(f".{host}".endswith(f".{block.value}") for host in target.hosts)
     if block.kind == "email":
-        return email == block.value
-    return (folded(block.value) or "\0") in text  # an empty term is in no comment
+        return target.email == block.value
+    term = folded(block.value)
+    return bool(term) and term in target.text
 
 
 def block_summary(block: Block) -> str:
     """A block as the comment that it matched keeps it: neither an IP nor an email address."""
     if block.kind == "address":
         return masked(block.value.partition("/")[0])
-    return block.value.rpartition("@")[2] if block.kind == "email" else block.value
+    if block.kind == "email":
+        return block.value.rpartition("@")[2]
+    return block.value
 
 
 def proper_block(kind: str, text: str) -> str:
@@ -4206,7 +4214,7 @@ def proper_block(kind: str, text: str) -> str:
         first = network.network_address
         if getattr(first, "ipv4_mapped", None) or "%" in str(network):
             raise ValueError
-        return str(first if network.num_addresses == 1 else network)
+        return str(network) if network.num_addresses > 1 else str(first)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
@@ -4229,13 +4237,8 @@ def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
     block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    return sum(would_match(block, comment) for comment in latest), len(latest)
-
-
-def would_match(block: Block, comment: FullComment) -> bool:
-    text = searchable_text(comment.nickname, comment.website, comment.content, comment.html)
-    hosts = hosts_in(comment.email, comment.website, comment.html)
-    return matches(block, comment.ip, comment.email, text, hosts)
+    count = sum(matches(block, target_of(comment, comment.html)) for comment in latest)
+    return count, len(latest)
 
 
 def is_wide(kind: str, value: str, count: int, total: int) -> bool:
@@ -4253,33 +4256,17 @@ def is_wide(kind: str, value: str, count: int, total: int) -> bool:
 def is_blocked_email(store: Store, email: str, now: int) -> bool:
     """Whether an email address has a blocked account, or is blocked itself or by its domain."""
     account = store.account_with_email(email)
-    hosts = hosts_in(email)
-    blocks = [block for block in store.blocks(now) if block.kind in ("email", "domain")]
-    blocked_account = account is not None and bool(account.blocked)
-    return blocked_account or any(matches(block, "", email, "", hosts) for block in blocks)
+    if account and account.blocked:
+        return True
+    target = Target(email=email, hosts=hosts_in(email))
+    return any(matches(block, target) for block in store.blocks(now))
 
 
 def is_blocked_ip(store: Store, ip: str, now: int) -> bool:
-    blocks = [block for block in store.blocks(now) if block.kind == "address"]
-    return any(matches(block, ip, "", "", set()) for block in blocks)
+    return any(matches(block, Target(ip=ip)) for block in store.blocks(now))
 
 
 # The status of a new text
-
-
-@dataclass(frozen=True)
-class NewText:
-    """A text that somebody wants to publish. `comment_id` is 0 for a new comment."""
-
-    comment_id: int
-    nickname: str
-    website: str
-    content: str
-    email: str
-    ip: str
-    user_id: int | None
-    too_fast: bool = False  # whether it came sooner than a person types
-    captcha_down: bool = False  # whether the captcha could not be checked
 
 
 @dataclass(frozen=True)
@@ -4291,16 +4278,10 @@ class Verdict:
     held: str
 
 
-def searchable_text(nickname: str, website: str, content: str, markup: str) -> str:
-    """The text in which blocked terms are looked for, folded."""
-    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    return folded(" ".join([nickname, website, content, shown]))
-
-
-def count_known(store: Store, text: NewText) -> int:
-    """How many other visible comments the author has, up to a hundred."""
+def count_known(store: Store, author: NewText | FullComment) -> int:
+    """How many other visible comments an author has, up to a hundred."""
     return store.count_known(
-        text.comment_id, masked(text.ip), user_id=text.user_id, nickname=text.nickname, ip=text.ip
+        author.id, masked(author.ip), user_id=author.user_id, nickname=author.nickname, ip=author.ip
     )
 
 
@@ -4311,15 +4292,14 @@ def judge_text(
     dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
     what the owner has set."""
     markup = safe_html(text.content)
-    searchable = searchable_text(text.nickname, text.website, text.content, markup)
-    hosts = hosts_in(text.email, text.website, markup)
+    target = target_of(text, markup)
     for block in store.blocks(now):
-        if matches(block, text.ip, text.email, searchable, hosts):
+        if matches(block, target):
             return Verdict(markup, "spam", f"block: {block_summary(block)}")
     if hold == "all":
         return Verdict(markup, "waiting", "all")
     for term in held_terms:
-        if folded(term) in searchable:
+        if folded(term) in target.text:
             return Verdict(markup, "waiting", f"word: {term}")
     held = suspicion(store, key, text, markup, hold)
     return Verdict(markup, "waiting" if held else "visible", held)
@@ -6289,7 +6269,6 @@ def health(context: RequestContext) -> Json:
     seconds."""
     with context.writing():
         hashing_is_due = not context.store.use_limit("health", "", context.now)
-    context.store.check_room()
     if hashing_is_due:
         context.hasher.check()
     return {"ok": True}
@@ -6707,7 +6686,7 @@ def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
     text = NewText(
-        comment_id=written.get("id", 0),
+        id=written.get("id", 0),
         nickname=written["nickname"],
         website=written["website"],
         content=written["content"],
@@ -7398,14 +7377,13 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         opinion = filter_opinion(
             store, context.key, comment.nickname, comment.website, comment.html
         )
-    known = store.count_known(comment.id, masked(comment.ip), **vars(comment))
     return {
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt"),
         "spam": opinion,
         "reports": [with_times(report) for report in store.reports(comment.id)],
         "version": comment.version,
-        "known": known,
+        "known": count_known(store, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": is_closed(context.config, page, context.now),

@@ -8,7 +8,6 @@ import logging
 import os
 import pickle
 import random
-import re
 import resource
 import select
 import signal
@@ -243,12 +242,6 @@ def test_a_disk_that_fills_up_refuses_writes_until_there_is_room(tmp_path: Path)
             kept += 1
         assert (answer.status, answer.json["code"]) == (503, "storage")
         assert int(answer.headers["Retry-After"]) > 0
-        # The last free bytes take a short write, which is then written over again and again.
-        until(lambda: service.ask("GET", "/health").status == 503)
-        for _ in range(3):
-            assert service.ask("POST", "/comments", body=body).status == 503
-            assert service.ask("GET", "/health").status == 503
-        assert len(re.findall("the database failed: ", service.said)) == 1
         assert service.ask("GET", f"/comments?url={PAGE}").json["total"] == kept
         endless = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, endless)
