@@ -7335,18 +7335,15 @@ def search_pattern(context: RequestContext) -> str:
     return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
 
 
-Rows = TypeVar("Rows")
-
-
-def slice_before(
-    context: RequestContext, find: Callable[[int, int], list[Rows]]
-) -> tuple[list[Rows], bool]:
+def rows_before(
+    context: RequestContext, find: Callable[[int, int], list[Row]]
+) -> tuple[list[Row], bool]:
     """`?before=&limit=`: rows with an id below `before`, and whether there are more. `find` takes
     these two numbers."""
     before = query_number(context, "before", NO_END, NO_END)
     limit = query_number(context, "limit", 30, 100)
-    found = find(before, limit + 1)
-    return found[:limit], len(found) > limit
+    rows = find(before, limit + 1)
+    return rows[:limit], len(rows) > limit
 
 
 @route("GET", "/admin/comments", permission=Permission.ADMIN)
@@ -7357,10 +7354,10 @@ def admin_comments(context: RequestContext) -> Json:
     page_id = query_number(context, "page", 0, NO_END)
     pattern = search_pattern(context)
     find = functools.partial(store.search_comments, status, pattern, page_id)
-    found, more = slice_before(context, find)
+    comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
     return {
-        "comments": [comment_for_admin(context, comment) for comment in found],
+        "comments": [comment_for_admin(context, comment) for comment in comments],
         "more": more,
         "counts": store.count_statuses(),
         "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
@@ -7379,10 +7376,9 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         )
     return {
         **serialize(context, comment),
-        **attributes(comment, "location country status held email page_id learnt"),
+        **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
         "reports": [with_times(report) for report in store.reports(comment.id)],
-        "version": comment.version,
         "known": count_known(store, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
@@ -7400,10 +7396,14 @@ def moderate_comments(context: RequestContext) -> Json:
     holds what each was before: posting that again undoes it. A comment that was edited since its
     `version` was read is `changed`, and not approved."""
     versions = versions_by_id(context.form)
-    was: dict[int, str | bool | None] = {}
+    was: dict[int, str | bool] = {}
     changed = []
     if "pinned" in context.form:
-        was.update(pin_comments(context, versions))
+        pinned = flag_field(context.form, "pinned")
+        with context.writing():
+            for comment_id in versions:
+                with contextlib.suppress(NotFound):
+                    was[comment_id] = set_pin(context, comment_id, pinned)
     else:
         status = status_field(context.form)
         # One transaction each: all in one would keep others from writing for too long.
@@ -7412,7 +7412,9 @@ def moderate_comments(context: RequestContext) -> Json:
                 was[comment_id] = give_status(context, comment_id, status, version)
             except TextChanged:
                 changed.append(comment_id)
-    done = [{"id": comment_id, "was": old} for comment_id, old in was.items() if old is not None]
+            except NotFound:
+                pass
+    done = [{"id": comment_id, "was": old} for comment_id, old in was.items()]
     return {"success": True, "comments": done, "changed": changed}
 
 
@@ -7432,16 +7434,15 @@ def status_field(form: Json) -> str:
     return choice(text_field(form, "status", 16), "status", STATUSES)
 
 
-def give_status(
-    context: RequestContext, comment_id: int, status: str, version: object
-) -> str | None:
-    """As `set_status`, in a transaction of its own. `TextChanged` if a comment would be approved
-    whose text is not the `version` that was read."""
+def give_status(context: RequestContext, comment_id: int, status: str, version: object) -> str:
+    """Gives a comment a status, in a transaction of its own. Returns the old status. `TextChanged`
+    if a comment would be approved whose text is not the `version` that was read."""
     with context.writing_mail():
-        comment = context.store.comment(comment_id)
-        if comment and version and status == "visible":
+        comment = moderated_comment(context, comment_id)
+        if version and status == "visible":
             check_version(comment, version)
-        return set_status(context, comment_id, status)
+        set_status(context, comment, status)
+    return comment.status
 
 
 def check_version(comment: Comment, version: object) -> None:
@@ -7450,13 +7451,9 @@ def check_version(comment: Comment, version: object) -> None:
         raise TextChanged("评论内容改过，请再看一遍")
 
 
-def set_status(context: RequestContext, comment_id: int, status: str) -> str | None:
-    """Gives a comment a status and teaches the filter. Returns the old status; None if the comment
-    was erased."""
+def set_status(context: RequestContext, comment: Comment, status: str) -> None:
+    """Gives a comment a status and teaches the filter."""
     store = context.store
-    comment = store.comment(comment_id)
-    if comment is None or not comment.content:
-        return None
     if status == comment.status and store.reports(comment.id):
         audit(context, "keep", comment.id)
     store.end_reports(comment.id)
@@ -7465,20 +7462,11 @@ def set_status(context: RequestContext, comment_id: int, status: str) -> str | N
         store.set_status(comment.id, status, context.now)
         store.end_owner_notifications(comment.id)
         audit(context, status, comment.id)
-    return comment.status
 
 
-def pin_comments(context: RequestContext, comment_ids: Iterable[int]) -> dict[int, bool | None]:
-    """Pins or unpins all or none. Returns what each was; None for one that was erased."""
-    pinned = flag_field(context.form, "pinned")
-    with context.writing():
-        return {comment_id: set_pin(context, comment_id, pinned) for comment_id in comment_ids}
-
-
-def set_pin(context: RequestContext, comment_id: int, pinned: bool) -> bool | None:
-    comment = context.store.comment(comment_id)
-    if comment is None or not comment.content:
-        return None
+def set_pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
+    """Pins or unpins a comment. Returns whether it was pinned."""
+    comment = moderated_comment(context, comment_id)
     was = bool(comment.pinned)
     if pinned != was:
         if comment.parent_id or comment.status != "visible":
@@ -7535,15 +7523,13 @@ def reply_as_owner(context: RequestContext) -> Json:
     location = location_fields(context)
     with context.writing_mail():
         parent = parent_to_reply_to(context, parent_id)
-        set_status(context, parent.id, "visible")
+        set_status(context, parent, "visible")
         written = {
             **location,
             "page_id": parent.page_id,
             "parent_id": parent.id,
             "user_id": context.me.id,
             "nickname": context.me.nickname,
-            "email": "",
-            "website": "",
             "content": content,
             "ip": context.client.ip,
             "language": parent.language,
@@ -7556,7 +7542,6 @@ def reply_as_owner(context: RequestContext) -> Json:
                 context.now,
                 **written,
                 html=markup,
-                held="",
                 thread_id=parent.thread_id or parent.id,
                 created_at=context.now,
             )
@@ -7579,11 +7564,7 @@ def waiting_comments(context: RequestContext) -> Json:
     page = page_named(context.store, query_page(context))
     found = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
     comments = [
-        {
-            **serialize(context, comment),
-            **attributes(comment, "status held"),
-            "version": comment.version,
-        }
+        {**serialize(context, comment), **attributes(comment, "status held version")}
         for comment in reversed(found)
     ]
     return {"comments": comments}
@@ -7593,9 +7574,11 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    was: str | bool | None
+    was: str | bool
     if "pinned" in context.form:
-        was = pin_comments(context, [comment_id])[comment_id]
+        pinned = flag_field(context.form, "pinned")
+        with context.writing():
+            was = set_pin(context, comment_id, pinned)
     else:
         version = text_field(context.form, "version", 64, optional=True)
         was = give_status(context, comment_id, status_field(context.form), version)
@@ -7625,9 +7608,9 @@ def admin_pages(context: RequestContext) -> Json:
     pattern = search_pattern(context)
     offset = query_number(context, "skip", 0, 1_000_000, least=0)
     limit = query_number(context, "limit", 30, 100)
-    found = context.store.pages(sort, pattern, offset, limit + 1)
-    shown = [page_for_admin(context, page) for page in found[:limit]]
-    return {"pages": shown, "more": len(found) > limit}
+    pages = context.store.pages(sort, pattern, offset, limit + 1)
+    shown = [page_for_admin(context, page) for page in pages[:limit]]
+    return {"pages": shown, "more": len(pages) > limit}
 
 
 @route("PATCH", "/admin/pages/<page_id>", permission=Permission.ADMIN)
@@ -7666,9 +7649,10 @@ def rename_page(context: RequestContext, page: Page) -> Page:
 def admin_users(context: RequestContext) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(context.store.accounts, search_pattern(context))
-    found, more = slice_before(context, find)
+    accounts, more = rows_before(context, find)
     users = [
-        with_times(user, blocked=bool(user.blocked), you=user.id == context.me.id) for user in found
+        with_times(account, blocked=bool(account.blocked), you=account.id == context.me.id)
+        for account in accounts
     ]
     return {"users": users, "more": more}
 
@@ -7683,7 +7667,8 @@ def change_user(context: RequestContext, user_id: int) -> Json:
         user = existing(store.account(user_id), "用户不存在", "user_gone")
         role = text_field(context.form, "role", 8, optional=True) or user.role
         choice(role, "role", ("user", "admin"))
-        blocked = bool(user.blocked)
+        was_blocked = bool(user.blocked)
+        blocked = was_blocked
         if "blocked" in context.form:
             blocked = flag_field(context.form, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
@@ -7691,9 +7676,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
-        revoke = loses_admin or (blocked and not user.blocked)
+        revoke = loses_admin or (blocked and not was_blocked)
         store.set_rights(user.id, role, blocked, revoke=revoke)
-        if blocked != bool(user.blocked):
+        if blocked != was_blocked:
             audit(context, "block_user" if blocked else "unblock_user", user.id)
         if role != user.role:
             audit(context, "role", user.id, role)
@@ -7746,8 +7731,8 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 @route("GET", "/admin/audit", permission=Permission.ADMIN)
 def admin_audit(context: RequestContext) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
-    found, more = slice_before(context, context.store.audit)
-    return {"audit": [with_times(entry) for entry in found], "more": more}
+    entries, more = rows_before(context, context.store.audit)
+    return {"audit": [with_times(entry) for entry in entries], "more": more}
 
 
 @route("GET", "/admin/outbox", permission=Permission.ADMIN)
@@ -7845,6 +7830,8 @@ def follow_link(context: RequestContext) -> Response:
         return subscription_page(context, params, confirmed=confirmed)
     try:
         return moderation_page(context, params, confirmed=confirmed)
+    except NotFound:
+        return link_page(context, "gone", status=404)
     except TextChanged:  # at this moment: the page shows the text as it is now
         return replace(moderation_page(context, params, confirmed=False), status=409)
 
@@ -7887,10 +7874,7 @@ def link_page(
 def moderation_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
-    store = context.store
-    comment = store.comment(int(params["id"]))
-    if comment is None or not comment.content:
-        return link_page(context, "gone", status=404)
+    comment = moderated_comment(context, int(params["id"]))
     recipients = [WEBHOOK] if context.config.webhook_url else []
     recipients += owner_recipients(context, comment.page_url)
     if params["who"] not in [subscriber_of(context.key, each) for each in recipients]:
@@ -7900,11 +7884,11 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
         code = 409 if confirmed else 200
         return link_page(context, "changed", fresh, comment=comment, status=code)
     status = params["do"]
-    is_done = comment.status == status and not store.reports(comment.id)
+    is_done = comment.status == status and not context.store.reports(comment.id)
     if not confirmed and not is_done:
         return link_page(context, f"page_{status}", params, comment=comment)
-    if confirmed and give_status(context, comment.id, status, params["version"]) is None:
-        return link_page(context, "gone", status=404)
+    if confirmed:
+        give_status(context, comment.id, status, params["version"])
     back = {**params, "do": params["was"], "was": status}
     link = ("admin", "more")
     return link_page(context, f"done_{status}", back, undoes=True, comment=comment, link=link)
@@ -8208,8 +8192,7 @@ def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Itera
         added = headers_for(config, path, environ.get("HTTP_ORIGIN", ""), authenticated)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            present = {name.title() for name, _ in headers}
-            missing = [(name, value) for name, value in added.items() if name not in present]
+            missing = [header for header in added.items() if header[0] not in dict(headers)]
             return start_response(status, headers + missing, exc_info)
 
         if environ["REQUEST_METHOD"] == "OPTIONS":
