@@ -211,32 +211,24 @@ class CaptchaDown(Unavailable):
 
 def strict_json(body: bytes) -> Json:
     """The JSON object in a body. `ValueError` for what parsers read in different ways (a name
-    twice, NaN, lone surrogates) and for what is too deep or too long to be a request of ours."""
-    text = body.decode("utf-8")
-    # Without strings and spaces. Nobody sends more than a hundred ids.
-    structure = "".join(re.sub(r'(?s)"(?:[^"\\]|\\.)*+"?', "", text).split())
-    if len(structure) > 8192 or nesting(structure) > 16:
-        raise ValueError
-    value = json.loads(text, object_pairs_hook=unique_names)
-    # Python reads NaN and lone surrogates, but they cannot be written again.
-    json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    twice, NaN, lone surrogates) and for what is nested too deep."""
+    try:
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=unique_names)
+        # Python reads NaN and lone surrogates, but they cannot be written again.
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
-        raise ValueError
+        raise ValueError("not an object")
     return value
 
 
-def nesting(structure: str) -> int:
-    """The depth of the brackets. They are counted before parsing, since the parser recurses."""
-    brackets = re.findall(r"[\[{\]}]", structure)
-    steps = (1 if bracket in "[{" else -1 for bracket in brackets)
-    return max(itertools.accumulate(steps), default=0)
-
-
 def unique_names(pairs: list[tuple[str, Any]]) -> Json:
-    """The members of a JSON object; `ValueError` if a name stands twice or there are too many."""
-    if len(pairs) > 64 or len(dict(pairs)) < len(pairs):
-        raise ValueError
-    return dict(pairs)
+    """The members of a JSON object; `ValueError` if a name stands twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice")
+    return members
 
 
 def parse_query(query_string: str) -> dict[str, list[str]]:
@@ -281,8 +273,6 @@ def days_since_1970(seconds: int) -> int:
 # Characters that show nothing and are not control characters: fillers, variation selectors.
 INVISIBLE = {*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"}
 INVISIBLE |= {chr(n) for n in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
-ZERO_WIDTH_JOINER = "\u200d"
-EMOJI_SELECTOR = "\ufe0f"
 
 # Scripts without spaces between words: Han, kana, Hangul, Thai, Lao, Khmer, Burmese.
 UNSPACED = (
@@ -362,23 +352,25 @@ def direction_of(language: str) -> str:
 # Names
 
 
+# What an emoji may hold though it is invisible: a selector after a symbol or before a keycap, and a
+# joiner between two emoji.
+EMOJI_PARTS = re.compile(
+    r"(?<=[^\w\s])\ufe0f|\ufe0f(?=\u20e3)"
+    r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
+)
+RADICAL = re.compile(r"[\u2e80-\u2eff]")  # looks like a Han character; nobody types it in a name
+
+
 def proper_nickname(text: str) -> str:
-    """Composed (NFC) and trimmed. `ValueError` for control, bidi and invisible characters (in an
-    emoji, joiners are fine), for four marks in a row, and for what is empty or too long."""
+    """Composed (NFC) and trimmed. `ValueError` for control, bidi and invisible characters, for four
+    marks in a row, and for what is empty or too long."""
     name = unicodedata.normalize("NFC", text).strip()
-    # In an emoji, a selector follows a symbol and a joiner stands between two.
-    bare = re.sub(f"(?<=[^\\w\\s]){EMOJI_SELECTOR}|{EMOJI_SELECTOR}(?=\u20e3)", "", name)
-    categories = [unicodedata.category(c) for c in bare]
-    for i, category in enumerate(categories):
-        between = bare[i] == ZERO_WIDTH_JOINER and 0 < i < len(bare) - 1
-        if between and categories[i - 1] in ("So", "Sk") and categories[i + 1] == "So":
-            continue
-        is_radical = "\u2e80" <= bare[i] <= "\u2eff"  # nobody types these look-alikes in a name
-        hidden = category[0] == "C" or category in ("Zl", "Zp") or bare[i] in INVISIBLE
-        if hidden or is_radical:
-            raise ValueError("hidden")
-        if i > 2 and all(c[0] == "M" for c in categories[i - 3 : i + 1]):
-            raise ValueError("marks")
+    bare = EMOJI_PARTS.sub("", name)
+    kinds = "".join(unicodedata.category(character)[0] for character in bare)
+    if "C" in kinds or has_controls(bare) or INVISIBLE & {*bare} or RADICAL.search(bare):
+        raise ValueError("hidden")
+    if "MMMM" in kinds:
+        raise ValueError("marks")
     if len(name) > 64 or len(name.encode()) > 256 or is_blank(name):
         raise ValueError("size")
     return name
@@ -389,7 +381,7 @@ LOOK_LATIN = str.maketrans(
     "АВЕЅІЈКМНОРСТУХҮѴӀавеѕіјкмнопрстухүѵӏһԁԛԝьΑΒΕΖΗΙΚΜΝΟΡΤΥΧαβγεηικνορςτυχω01|",
     "ABESIJKMHOPCTYXYVIabesijkmhonpctyxyvlhdqwbABEZHIKMNOPTYXabyenikvopctuxwoll",
 )
-LATIN_LETTER = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
+LATIN_NAME = re.compile(r".*LATIN .*(?:LETTER|CAPITAL) ([A-Z])(?: WITH .*)?")
 # Scripts with so many Latin shapes that a whole name can be forged in them.
 FORGEABLE = {"LATIN", "CHEROKEE", "COPTIC", "LISU", "CANADIAN", "DESERET", "OSAGE"}
 # Scripts that stand beside Latin in many honest names.
@@ -401,6 +393,13 @@ def script_of(character: str) -> str:
     return re.split("[ -]", unicodedata.name(character, ""))[0]
 
 
+def has_shape(character: str) -> bool:
+    """Whether a character looks like a letter or a digit."""
+    if character in INVISIBLE or script_of(character) == "MODIFIER":
+        return False
+    return character.isalnum() or bool(LATIN_NAME.fullmatch(unicodedata.name(character, "")))
+
+
 def latin_shape(character: str, *, mixed: bool) -> str:
     """The Latin character that a character looks like, `ANY_SHAPE`, or the character itself.
 
@@ -409,7 +408,7 @@ def latin_shape(character: str, *, mixed: bool) -> str:
     script = script_of(character)
     if shape.isascii() or script in BESIDE_LATIN:
         return shape
-    if latin := LATIN_LETTER.fullmatch(unicodedata.name(character, "")):
+    if latin := LATIN_NAME.fullmatch(unicodedata.name(character, "")):
         return latin[1].lower()
     return ANY_SHAPE if mixed or script in FORGEABLE else shape
 
@@ -417,15 +416,10 @@ def latin_shape(character: str, *, mixed: bool) -> str:
 def skeleton(nickname: str) -> str:
     """How a nickname looks when each character is replaced by its Latin look-alike. In a name that
     mixes scripts, an unknown character matches any: a list of all look-alikes would be endless."""
-    characters = [
-        c
-        for c in unicodedata.normalize("NFKD", nickname).replace("|", "l")
-        if (c.isalnum() or LATIN_LETTER.fullmatch(unicodedata.name(c, "")))
-        and c not in INVISIBLE
-        and script_of(c) != "MODIFIER"
-    ]
-    mixed = len({script_of(c) for c in characters} - BESIDE_LATIN) > 1
-    shapes = "".join(latin_shape(c, mixed=mixed) for c in characters)
+    decomposed = unicodedata.normalize("NFKD", nickname).replace("|", "l")
+    characters = [*filter(has_shape, decomposed)]
+    mixed = len({*map(script_of, characters)} - BESIDE_LATIN) > 1
+    shapes = "".join(latin_shape(character, mixed=mixed) for character in characters)
     return shapes.replace("rn", "m").replace("l", "i") or nickname.strip()
 
 
@@ -439,14 +433,10 @@ IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」
 def looks_like(nickname: str, admin: str) -> bool:
     """Whether readers could take a nickname for an admin's, alone or with a title: `Boss 博主`.
     What stands in brackets is ignored: `Boss (Berlin)` looks like `Boss` too."""
-    names = skeletons(admin)
-    titled = {name + title for name in names for title in TITLE_SKELETONS}
-    titled |= {title + name for name in names for title in TITLE_SKELETONS}
-    return any(
-        len(mine) == len(theirs) and all(map(could_be, mine, theirs))
-        for mine in skeletons(nickname)
-        for theirs in names | titled
-    )
+    protected = skeletons(admin)
+    for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
+        protected |= {name + title, title + name}
+    return any(itertools.starmap(are_alike, itertools.product(skeletons(nickname), protected)))
 
 
 def skeletons(name: str) -> set[str]:
@@ -455,8 +445,10 @@ def skeletons(name: str) -> set[str]:
     return {skeleton(text) for text in (name, bare) if text.strip()}
 
 
-def could_be(shape: str, other: str) -> bool:
-    return shape == other or (shape == ANY_SHAPE and other.isascii())
+def are_alike(shapes: str, admin_shapes: str) -> bool:
+    pairs = zip(shapes, admin_shapes, strict=False)
+    same = all(one == other or (one == ANY_SHAPE and other.isascii()) for one, other in pairs)
+    return same and len(shapes) == len(admin_shapes)
 
 
 # Email addresses, hosts and IP addresses
@@ -472,7 +464,7 @@ def proper_email(text: str) -> str:
     address = text.strip(" ").lower()
     # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
     if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
-        raise ValueError("must be an address, such as ann@example.com")
+        raise ValueError("must be an email address, such as ann@example.com")
     return address
 
 
@@ -535,12 +527,10 @@ def plain_ip(text: str) -> str:
 
 
 def masked(ip: str) -> str:
-    """The network of an IP address: `203.0.113.0`, `2001:db8:12::`; "" if invalid."""
-    if not re.fullmatch(r"(\d{1,3}\.){3}\d{1,3}", ip):  # plain_ip() took a third of a list's time
-        ip = plain_ip(ip)
+    """The network of an IP address in its plain spelling: `203.0.113.0`, `2001:db8:12::`."""
     if ":" in ip:
         return network_of(ip, 48).partition("/")[0]
-    return ip and ip.rpartition(".")[0] + ".0"
+    return re.sub(r"\d+$", "0", ip)
 
 
 def network_of(ip: str, prefix: int) -> str:
@@ -584,29 +574,34 @@ def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
 
 def without_tracking(url: str) -> str:
     """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`)."""
-    base, mark, fragment = url.partition("#")
-    path, _, query = base.partition("?")
+    base, _, fragment = url.partition("#")
+    url, _, query = base.partition("?")
     parameters = [text for text in query.split("&") if text and not TRACKING.match(text)]
-    base = path + ("?" + "&".join(parameters) if parameters else "")
-    return base + mark + fragment if fragment[:1] in ("/", "!") and mark else base
+    if parameters:
+        url += "?" + "&".join(parameters)
+    if fragment.startswith(("/", "!")):
+        url += "#" + fragment
+    return url
 
 
 def unquoted(text: str) -> str:
     """Percent-decoded where that gives UTF-8. Reserved and control characters stay encoded. A `%`
     that encodes nothing becomes `%25`: otherwise it could encode with what follows it."""
 
-    def decoded(match: re.Match[str]) -> str:
+    def decode(match: re.Match[str]) -> str:
         if match[0] == "%":
             return "%25"
         try:
-            run = bytes.fromhex(match[0].replace("%", "")).decode()
+            return "".join(map(encode_reserved, urllib.parse.unquote(match[0], errors="strict")))
         except UnicodeDecodeError:
             return match[0].upper()
-        return "".join(
-            urllib.parse.quote(c, safe="") if c in RESERVED or has_controls(c) else c for c in run
-        )
 
-    return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decoded, text)
+    return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decode, text)
+
+
+def encode_reserved(character: str) -> str:
+    is_safe = character not in RESERVED and not has_controls(character)
+    return character if is_safe else urllib.parse.quote(character, safe="")
 
 
 def quoted_url(page_url: str) -> str:
@@ -625,9 +620,8 @@ def without_index(key: str) -> str:
 
 def split_path(url: str) -> tuple[str, str]:
     """The path, and the query and fragment with their marks."""
-    marks = (i for i in (url.find("?"), url.find("#")) if i >= 0)
-    cut = min(marks, default=len(url))
-    return url[:cut], url[cut:]
+    path = re.split(r"[?#]", url, maxsplit=1)[0]
+    return path, url[len(path) :]
 
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
@@ -751,49 +745,58 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def yes_or_no(text: str) -> bool:
-    values = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
-    if text.lower() not in values:
+    states = configparser.ConfigParser.BOOLEAN_STATES
+    if text.lower() not in states:
         raise ValueError("must be yes or no")
-    return values[text.lower()]
+    return states[text.lower()]
+
+
+def split_items(text: str) -> list[str]:
+    return text.replace(",", " ").split()
 
 
 def origins(text: str) -> tuple[str, ...]:
     """Where blogs live, as a browser names it in the header Origin: `https://blog.example`."""
-    parsed = []
-    for item in text.replace(",", " ").split():
-        if not re.fullmatch(r"(?ai)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/?", item):
-            raise ValueError(f"{item}: write it as https://blog.example, without a path")
-        scheme = item.lower().partition(":")[0]
-        parsed.append(f"{scheme}://{host_of(item)}")
-    return tuple(parsed)
+    return tuple(map(origin, split_items(text)))
+
+
+def origin(text: str) -> str:
+    if not re.fullmatch(r"(?ai)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/?", text):
+        raise ValueError(f"{text}: write it as https://blog.example, without a path")
+    scheme = text.lower().partition(":")[0]
+    return f"{scheme}://{host_of(text)}"
 
 
 def base_url(text: str) -> str:
     if not re.fullmatch(r"(?a)(https?://[\w.:\[\]-]+(/[\w.~%-]*)*)?", text):
-        raise ValueError("must be a web address such as https://comments.example")
+        raise ValueError("must be a URL such as https://comments.example")
     return web_page(text).rstrip("/")
 
 
 def web_page(text: str) -> str:
-    with contextlib.suppress(ValueError):  # raised for an odd port or host
+    error = ValueError("must be a URL such as https://blog.example/privacy/")
+    if not re.fullmatch(r"(https?://[^\s/?#@]+([/?#][!-~]*)?)?", text):
+        raise error
+    try:
         url = urllib.parse.urlsplit(text)
         url.port  # noqa: B018
         (url.hostname or "").encode("idna")
-        if re.fullmatch(r"(https?://[^\s/?#@]+([/?#][!-~]*)?)?", text):
-            return text
-    raise ValueError("must be a web address such as https://blog.example/privacy/")
+    except ValueError:  # an odd port or host
+        raise error from None
+    return text
 
 
 def networks(text: str) -> tuple[str, ...]:
     """IP addresses, networks, or `unix` for whatever connects through the socket file."""
-    parsed = []
-    for item in text.replace(",", " ").split():
-        try:
-            parsed.append(item if item == "unix" else str(ipaddress.ip_network(item)))
-        except ValueError:
-            allowed = "an address (127.0.0.1), a network (10.0.0.0/8), or unix"
-            raise ValueError(f"{item}: write {allowed}") from None
-    return tuple(parsed)
+    return tuple(map(network, split_items(text)))
+
+
+def network(text: str) -> str:
+    try:
+        return text if text == "unix" else str(ipaddress.ip_network(text))
+    except ValueError:
+        choices = "an IP address (127.0.0.1), a network (10.0.0.0/8), or unix"
+        raise ValueError(f"{text}: write {choices}") from None
 
 
 def listening(text: str) -> str:
@@ -820,7 +823,7 @@ def mailbox(text: str) -> str:
     """`comments@example.com`, or `Name <comments@example.com>`."""
     text = one_line(text)
     if text and not MAILBOX.fullmatch(text):
-        raise ValueError("must be an address, such as comments@example.com")
+        raise ValueError("must be an email address, such as comments@example.com")
     return text
 
 
@@ -836,13 +839,12 @@ def contact(text: str) -> str:
         return web_page(text)
     with contextlib.suppress(ValueError):
         return "mailto:" + proper_email(text.removeprefix("mailto:"))
-    raise ValueError("must be an address such as ann@example.com, or a page such as https://…")
+    raise ValueError("must be an email address, or a page such as https://blog.example/security/")
 
 
 def recipients(text: str) -> tuple[str, ...]:
     """Email addresses, or `nobody`."""
-    items = text.replace(",", " ").split()
-    return tuple(item if item == "nobody" else proper_email(item) for item in items)
+    return tuple(item if item == "nobody" else proper_email(item) for item in split_items(text))
 
 
 def page_rules(text: str) -> tuple[str, ...]:
@@ -901,13 +903,13 @@ class Config:
         "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
     )
     server_public_url: str = setting(
-        "The address under which readers reach this service, such as https://comments.example.\n"
+        "The URL under which readers reach this service, such as https://comments.example.\n"
         "When it is set, the page at / is off (see demo).",
         base_url,
     )
     server_trusted_proxy: tuple[str, ...] = setting(
-        "The proxy in front, whose X-Forwarded-For is believed: its address as this service sees\n"
-        "it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
+        "The proxy in front, whose X-Forwarded-For is believed: its IP address as this service\n"
+        "sees it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         networks,
     )
     server_fast: bool = setting(
@@ -916,22 +918,22 @@ class Config:
         yes_or_no,
         "yes",
     )
-    server_metrics: bool = setting("Show sums at /metrics, for Prometheus.", yes_or_no, "no")
+    server_metrics: bool = setting("Show counts at /metrics, for Prometheus.", yes_or_no, "no")
     database_path: str = setting(
-        "The one file that keeps all; relative to this file's folder.", default="commentd.db"
+        "The database file; relative to this file's folder.", default="commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
         "The blogs that may embed comments, one a line: https://blog.example. Empty: any.", origins
     )
-    site_name: str = setting("The name of the blog, for emails. Empty: its address.", one_line)
+    site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     site_contact: str = setting(
-        "Whom to tell of a hole, in /.well-known/security.txt: an address, or an https page.",
+        "The security contact in /.well-known/security.txt: an email address or an https page.",
         contact,
     )
     token_key: str = setting(
         "The key that signs logins, 32 bytes or more. Empty: made at the first start and kept in\n"
-        "the database. Set here, it is in no copy of the database; each service needs its own.",
+        "the database. Set here, it is in no backup; each service needs its own.",
         signing_key,
         secret=True,
     )
@@ -940,15 +942,17 @@ class Config:
         "Its port. 0: 587; 465 for tls; 25 for none.", whole_number(0, 65535), "0"
     )
     mail_security: str = setting(
-        "How the connection is protected: starttls, tls or none. It never falls back to clear.",
+        "How the connection is protected: starttls, tls or none. Never falls back to plain text.",
         one_of("starttls", "tls", "none"),
         "starttls",
     )
     mail_user: str = setting("The user name at the mail server. Empty: no login.")
     mail_password: str = setting("The password there.", secret=True)
-    mail_sender: str = setting("Who sends: an address or Name <address>. Empty: the user.", mailbox)
+    mail_sender: str = setting(
+        "The sender: an email address, or Name <address>. Empty: the user.", mailbox
+    )
     captcha_provider: str = setting(
-        "What keeps robots out: altcha (a proof of work that this service checks by itself);\n"
+        "The captcha: altcha (a proof of work that this service checks by itself);\n"
         "turnstile, hcaptcha or recaptcha (v2 and v3; readers and this service then talk to that\n"
         "company); or none (any non-empty token passes).",
         one_of("altcha", *SITEVERIFY, "none"),
@@ -957,7 +961,7 @@ class Config:
     captcha_site_key: str = setting("The site key that the captcha's provider gave you.")
     captcha_secret: str = setting("The secret key that belongs to it.", secret=True)
     captcha_verify_url: str = setting(
-        "Where tokens are checked. Empty: the provider's usual address. In China, reCAPTCHA is at\n"
+        "Where tokens are checked. Empty: the provider's usual URL. In China, reCAPTCHA is at\n"
         "https://www.recaptcha.net/recaptcha/api/siteverify.",
         web_page,
     )
@@ -969,7 +973,7 @@ class Config:
     )
     comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
     comments_edit_minutes: int = setting(
-        "Minutes in which authors may edit what they wrote. 0: never.",
+        "Minutes in which authors may edit their comments. 0: never.",
         whole_number(0, 525_600),
         "15",
     )
@@ -980,16 +984,17 @@ class Config:
         "0",
     )
     moderation_hold: str = setting(
-        "What waits for your approval: none; links (comments that have some); first (the first of\n"
-        "each author); all.",
+        "Which comments wait for your approval: none; links (with a link, or from an author who\n"
+        "gave a website); first (the first of each author); all.",
         one_of("none", "links", "first", "all"),
         "none",
     )
     moderation_words: tuple[str, ...] = setting(
-        "Comments with one of these words or phrases wait; parted by commas or lines.", term_list
+        "Comments with one of these words or phrases wait; separated by commas or newlines.",
+        term_list,
     )
     moderation_keep_days: int = setting(
-        "Days for which spam, and what you deleted, is kept to be looked at again.",
+        "Days for which spam and deleted comments are kept, so that you can restore them.",
         whole_number(1, 36_500),
         "30",
     )
@@ -1000,33 +1005,34 @@ class Config:
         "comment",
     )
     notify_owner: tuple[str, ...] = setting(
-        "Who gets an email about new comments: addresses, or nobody. Empty: all admins.", recipients
+        "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
+        recipients,
     )
     notify_pages: tuple[str, ...] = setting(
-        "Who gets them instead for some pages, a line each; the first that fits:\n"
+        "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
         page_rules,
     )
     webhook_url: str = setting(
-        "Where each new comment, and each report of one, is sent at once. Of Slack, Discord and\n"
-        "Feishu, the address that they give you for a webhook; of Telegram, it is\n"
+        "The URL that gets each new comment, and each report of one, at once. Slack, Discord and\n"
+        "Feishu give you one for a webhook. For Telegram, it is\n"
         "https://api.telegram.org/botTOKEN/sendMessage?chat_id=NUMBER with your bot's token.",
         web_page,
         secret=True,
     )
     webhook_kind: str = setting(
-        "What it understands: json (for programs of your own), slack, discord, telegram or feishu.",
+        "The format: json (for programs of your own), slack, discord, telegram or feishu.",
         one_of("json", *CHATS),
         "json",
     )
     webhook_secret: str = setting(
-        "The key that signs it, for feishu, and for json, where Standard Webhooks wants it as\n"
-        "`echo whsec_$(openssl rand -base64 32)` makes one. Empty: no signature.",
+        "The key that signs it, for feishu and json. For json, make one as Standard Webhooks\n"
+        "wants it: `echo whsec_$(openssl rand -base64 32)`. Empty: no signature.",
         webhook_secret,
         secret=True,
     )
     privacy_show_ip: str = setting(
-        "What readers see of an author's address: masked, full or none. Admins see all of it.",
+        "What readers see of an author's IP address: masked, full or none. Admins see all of it.",
         one_of("masked", "full", "none"),
         "masked",
     )
@@ -1034,32 +1040,34 @@ class Config:
         "Look up and show the place of an author (country; in China the city).", yes_or_no, "yes"
     )
     privacy_keep_ip_days: int = setting(
-        "Days after which addresses are masked in the database too, and likes forget whose they\n"
-        "are. 0: after an hour.",
+        "Days after which IP addresses are masked in the database too, and likes are anonymised.\n"
+        "0: after an hour.",
         whole_number(0, 36_500),
         "30",
     )
     privacy_policy_url: str = setting(
-        "The address of your privacy policy, shown where comments are written.", web_page
+        "The URL of your privacy policy, shown where comments are written.", web_page
     )
     geo_file: str = setting(
-        "A file of your own that knows places better, in MaxMind's format (.mmdb). It needs\n"
+        "A file of your own with better location data, in MaxMind's format (.mmdb). It needs\n"
         "`pip install maxminddb`."
     )
     limits_enabled: bool = setting(
-        "Limit how often a client may write, and answer a double with the first.", yes_or_no, "yes"
+        "Limit how often a client may write, and treat a repeated comment as the same one.",
+        yes_or_no,
+        "yes",
     )
     backup_folder: str = setting(
-        "Where copies are kept; relative to this file's folder. Each blog needs its own.",
+        "Where backups are kept; relative to this file's folder. Each blog needs its own.",
         default="backups",
     )
     backup_every: int = setting(
-        "Hours between two copies that the service makes by itself. 0: none.",
+        "Hours between two backups that the service makes by itself. 0: none.",
         whole_number(0, 8760),
         "24",
     )
     backup_keep: int = setting(
-        "How many are kept; the oldest go first.", whole_number(1, 1000), "7"
+        "How many are kept; the oldest are deleted first.", whole_number(1, 1000), "7"
     )
 
     @property
@@ -1100,13 +1108,9 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     errors: list[str] = []
     values: Json = {}
     written = [*file_entries(path, errors)]
-    if path and any(is_secret(entry) for entry in written) and path.stat().st_mode & 0o077:
-        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     for entry in [*written, *environment_entries(environ)]:
         try:
-            parse = SETTINGS[entry.section, entry.key].metadata["parse"]
-            refuse_controls(entry.text, lines=parse is not str)
-            values[f"{entry.section}_{entry.key}"] = parse(entry.text)
+            values[f"{entry.section}_{entry.key}"] = parse_entry(entry)
         except KeyError:
             nearest = nearest_setting(entry.section, entry.key)
             errors.append(f"{entry.source}: there is no such setting{nearest}")
@@ -1116,6 +1120,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     errors += contradictions(config)
     if errors:
         raise ValueError("\n".join(errors))
+    if path and path.stat().st_mode & 0o077 and any(map(is_secret, written)):
+        log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
     located: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
@@ -1123,15 +1129,20 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def is_secret(entry: Entry) -> bool:
-    setting_field = SETTINGS.get((entry.section, entry.key))
-    return setting_field is not None and bool(setting_field.metadata["secret"])
+    return bool(SETTINGS[entry.section, entry.key].metadata["secret"])
 
 
-def refuse_controls(text: str, *, lines: bool) -> None:
-    """`ValueError` for control characters: they would steer the terminal of `check`, and add lines
-    to what `example systemd` prints, which root runs in part. `lines`: more than one is fine."""
-    if any(unicodedata.category(c) == "Cc" and not (lines and c in "\n\t") for c in text):
-        raise ValueError("must be one line" if "\n" in text else "holds a control character")
+def parse_entry(entry: Entry) -> Any:
+    """The value of a setting; `KeyError` if there is no such setting, `ValueError` if the text is
+    wrong. Control characters would steer the terminal of `check`, and add lines to what
+    `example systemd` prints, which root runs in part."""
+    parse = SETTINGS[entry.section, entry.key].metadata["parse"]
+    text = entry.text if parse is str else re.sub(r"[\n\t]", " ", entry.text)
+    if "\n" in text:
+        raise ValueError("must be one line")
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        raise ValueError("holds a control character")
+    return parse(entry.text)
 
 
 def file_entries(path: Path | None, errors: list[str]) -> Iterator[Entry]:
@@ -1583,7 +1594,7 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
         if size % db.execute("PRAGMA page_size").fetchone()[0]:
             raise sqlite3.DatabaseError("its last page is cut")
         if schema_version(db) > len(MIGRATIONS):
-            remedy = "install that one, or restore the copy that it kept"
+            remedy = "install that one, or restore the backup that it made"
             raise SchemaError(f"{path} was made by a newer commentd: {remedy}")
         result = db.execute(sql).fetchone()[0]
         if result != "ok":
@@ -1674,7 +1685,7 @@ def take_write_lock(path: Path) -> sqlite3.Connection:
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
-        raise SchemaError(f"a command writes to {path} now: wait for its end") from None
+        raise SchemaError(f"a command is writing to {path}: wait until it ends") from None
     return db
 
 
@@ -1682,7 +1693,6 @@ def take_write_lock(path: Path) -> sqlite3.Connection:
 
 Progress = Callable[[int, int], None]  # called with what is left, and with the total
 STAMP = "%Y%m%d-%H%M%S"
-STAMP_PATTERN = f"{'[0-9]' * 8}-{'[0-9]' * 6}"  # for glob
 
 
 def copy_database(
@@ -1693,7 +1703,7 @@ def copy_database(
     aside = target.with_name(part or f".{target.name}.part")
     try:
         if not schema_version(db):
-            raise OperatorError(f"{target} is not made: there is nothing to copy")
+            raise OperatorError(f"{target} was not written: the database is empty")
         aside.unlink(missing_ok=True)
         os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
@@ -1710,7 +1720,7 @@ def copy_database(
         aside.replace(target)
         sync(target.parent)
     except SchemaError:
-        raise OperatorError(f"{target} is not made: what it copies is damaged") from None
+        raise OperatorError(f"{target} was not written: the database is damaged") from None
     except (OSError, sqlite3.Error) as error:
         raise OperatorError(f"{target} could not be written: {error}") from None
     finally:
@@ -1760,15 +1770,15 @@ def back_up_regularly(path: Path, folder: Path, now: float, **options: Any) -> P
 
 
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
-    """The backups in the folder and their times, the oldest first. Backups that were made before a
-    migration are not among them: the owner deletes those. None if another database claims it."""
+    """The backups in the folder and their times, the oldest first; none if another database claims
+    the folder. Backups that were made before a migration are left out: the owner deletes those."""
     times: dict[Path, float] = {}
     if other_claim(path, folder):
         return times
-    for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{STAMP_PATTERN}.db")):
+    for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
         with contextlib.suppress(ValueError):
-            day, time_of_day = backup.stem.split("-")[-2:]
-            times[backup] = datetime.fromisoformat(f"{day}T{time_of_day}Z").timestamp()
+            made_at = backup.stem[-15:].replace("-", "T") + "Z"
+            times[backup] = datetime.fromisoformat(made_at).timestamp()
     return times
 
 
@@ -1786,7 +1796,7 @@ def other_claim(path: Path, folder: Path) -> str:
         return ""
     if claimed_by == path.resolve() or not claimed_by.exists():
         return ""
-    return f"{folder} keeps the copies of {claimed_by}: name another [backup] folder"
+    return f"{folder} holds the backups of {claimed_by}: name another [backup] folder"
 
 
 def delete_old_backups(path: Path, folder: Path, keep: int, now: float) -> None:
@@ -1842,19 +1852,16 @@ def revoke_everything(db: sqlite3.Connection, now: int) -> None:
 
 
 def set_aside(path: Path, new_name: Path) -> None:
-    """Gives a database a second name. Nobody else may have it open: a command would go on writing
-    to the old file, and SQLite would write its -wal into the new one."""
+    """Keeps a database under a second name. Nobody else may have it open: a command would go on
+    writing to the old file, and SQLite would write its -wal into the new one."""
     if path.exists():
         leave_wal_mode(path)
-        try:
-            new_name.hardlink_to(path)
-        except OSError:  # some file systems, such as exFAT, have no hard links
-            part = new_name.with_name(f".{new_name.name}.part")
-            part.unlink(missing_ok=True)
-            part.touch(0o600, exist_ok=False)
-            shutil.copyfile(path, part)
-            sync(part)
-            part.replace(new_name)
+        part = new_name.with_name(f".{new_name.name}.part")
+        part.unlink(missing_ok=True)
+        part.touch(0o600, exist_ok=False)
+        shutil.copyfile(path, part)
+        sync(part)
+        part.replace(new_name)
     for suffix in ("-wal", "-shm"):  # still there when the file is damaged or missing
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{new_name}{suffix}")
@@ -3629,45 +3636,19 @@ def figures_of(path: Path, now: int) -> tuple[Figures, int]:
 
 # -- Places -------------------------------------------------------------------
 
-# What the owner's file knows of an IP address: country (ISO 3166) and its Chinese name, of which
-# one may be missing; then province and city in Chinese.
-FileRecord = tuple[str, str, list[str]]
-LookUp = Callable[[str], FileRecord | None]
 
+def open_places(file: Path) -> Any:
+    """A reader of the owner's own file of locations, as MaxMind, DB-IP and IPinfo write them
+    (.mmdb); `ValueError` if it cannot be read."""
+    try:
+        import maxminddb
 
-@contextlib.contextmanager
-def open_places(file: Path) -> Iterator[LookUp]:
-    """The owner's own file of locations, as MaxMind, DB-IP and IPinfo write them (.mmdb);
-    `ValueError` if it cannot be read."""
-    with contextlib.ExitStack() as stack:
-        try:
-            import maxminddb
-
-            # Not mapped into memory: a file that is replaced in place would kill the process.
-            reader = stack.enter_context(maxminddb.open_database(file, maxminddb.MODE_FILE))
-            look_up = functools.partial(look_up_record, reader)
-            for byte in range(1, 224, 4):  # a damaged file fails for some of these
-                look_up(f"{byte}.1.1.1")
-                look_up(f"2{byte:03x}::1")
-        except ModuleNotFoundError:
-            reason = "[geo] file needs maxminddb: pip install maxminddb"
-            raise ValueError(reason) from None
-        except Exception as error:
-            raise ValueError(f"[geo] file {file} can't be read ({error})") from None
-        yield look_up
-
-
-def look_up_record(reader: Any, ip: str) -> FileRecord | None:
-    only_ipv4 = reader.metadata().ip_version == 4
-    record: Any = None if only_ipv4 and ":" in ip else reader.get(ip)
-    country = record and record.get("country")
-    if not country:
-        return None
-    if isinstance(country, str):  # the records of IPinfo are flat
-        return record.get("country_code", country), country, []
-    parts = [country, *record.get("subdivisions", [])[:1], record.get("city", {})]
-    names = [part.get("names", {}).get("zh-CN", "") for part in parts]
-    return country.get("iso_code", ""), names[0], names[1:]
+        # Not mapped into memory: a file that is replaced in place would kill the process.
+        return maxminddb.open_database(file, maxminddb.MODE_FILE)
+    except ModuleNotFoundError:
+        raise ValueError("[geo] file needs maxminddb: pip install maxminddb") from None
+    except Exception as error:
+        raise ValueError(f"[geo] file {file} can't be read ({error})") from None
 
 
 # Endings of Chinese names that the shipped tables leave out too.
@@ -3676,6 +3657,28 @@ ENDING = re.compile(f"(?<=..)(省|市|地区|盟|特别行政区|(({PEOPLES})族
 MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 # Regions that some files name as provinces of China, with their own country codes.
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
+
+
+def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
+    """Country code (ISO 3166) and, in China, the location that the owner's file names. Both are ""
+    if they are unknown."""
+    if ":" in ip and reader.metadata().ip_version == 4:
+        return "", ""
+    record: Json = reader.get(ip) or {}
+    entry: Any = record.get("country", {})
+    if isinstance(entry, str):  # the records of IPinfo are flat
+        country: str = record.get("country_code", entry)
+    else:
+        country = entry.get("iso_code", "")
+    if not re.fullmatch("[A-Z]{2}", country):
+        return "", ""
+    parts = [*record.get("subdivisions", [])[:1], record.get("city", {})]
+    chinese = [part.get("names", {}).get("zh-CN", "") for part in parts]
+    names = [ENDING.sub("", name) for name in chinese if name]
+    province = names[0] if names else ""
+    if country != "CN" or province in REGIONS:
+        return REGIONS.get(province, country), ""
+    return country, province if province in MUNICIPALITIES else " ".join(names)
 
 
 class Places:
@@ -3688,12 +3691,12 @@ class Places:
         self.lock = threading.Lock()
         self.opened = contextlib.ExitStack()
         self.tables: dict[int, sqlite3.Connection | None] = {}  # by IP version
-        self.own: LookUp | None = None
+        self.own: Any = None
         if file:
             try:
                 self.own = self.opened.enter_context(open_places(Path(file)))
             except ValueError as error:
-                log.warning("%s; the tables that ship are used", error)
+                log.warning("%s; using the bundled tables", error)
         self.of("192.0.2.1")  # so that a table that cannot be read is logged at the start
         self.of("2001:db8::")
 
@@ -3702,12 +3705,12 @@ class Places:
         "" if they are unknown."""
         if not ip:
             return "", ""
+        address = ipaddress.ip_address(ip)
         with self.lock:
-            address = ipaddress.ip_address(ip)
             if address.is_global and not address.is_multicast:
-                from_file = self.from_own_file(ip)
-                if from_file:
-                    return from_file
+                country, location = self.from_own_file(ip)
+                if country:
+                    return country, location
             # The table of IPv6 has the upper half, moved into the range of a signed number.
             start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
             sql = """
@@ -3715,35 +3718,20 @@ class Places:
                  WHERE start <= ? ORDER BY start DESC LIMIT 1"""
             return self.query(address.version, sql, start) or ("", "")
 
-    def from_own_file(self, ip: str) -> tuple[str, str] | None:
-        """What the owner's file says, with the names of the bundled tables."""
+    def from_own_file(self, ip: str) -> tuple[str, str]:
+        """What the owner's file says, with the country names of the bundled tables."""
         if self.own is None:
-            return None
+            return "", ""
         try:
-            record = self.own(ip)
+            country, location = place_in_file(self.own, ip)
         except Exception as error:
-            log.warning("[geo] file fails (%s); the tables that ship are used", error)
+            log.warning("[geo] file fails (%s); using the bundled tables", error)
             self.own = None
-            return None
-        if record is None:
-            return None
-        code, name, parts = record
-        texts = (code, name, *parts)
-        if not all(isinstance(t, str) and t.isprintable() and len(t) < 50 for t in texts):
-            return None
-        sql = "SELECT country FROM place WHERE location = ?"
-        country = (self.query(4, sql, name or code) or (code,))[0]
-        if not re.fullmatch("[A-Z]{2}", country):
-            return None
-        parts = [ENDING.sub("", part) for part in parts if part]
-        province = parts[0] if parts else ""
-        if country == "CN" and province not in REGIONS:
-            whole = " ".join(parts) or "中国"
-            return country, province if province in MUNICIPALITIES else whole
-        if country == "CN":
-            country = REGIONS[province]
-        sql = "SELECT location FROM place WHERE country = ?"
-        return country, (self.query(4, sql, country) or (name,))[0]
+            return "", ""
+        if country and not location:
+            row = self.query(6, "SELECT location FROM place WHERE country = ?", country)
+            location = row[0] if row else ""
+        return country, location
 
     def query(self, version: int, sql: str, value: int | str) -> Any:
         """A row of the bundled table for that IP version; None if there is none."""
@@ -3756,7 +3744,7 @@ class Places:
             table = self.tables[version]
             return table and table.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
-            log.warning("addresses have no place, since %s can't be read: %s", file.name, error)
+            log.warning("can't read %s, so locations are missing: %s", file.name, error)
             self.tables[version] = None
             return None
 
@@ -3824,8 +3812,6 @@ def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
 
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
-    if len(token) > 4096 or not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}", token):
-        return None
     try:
         # The times are compared below, with the clock that tests can set.
         options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
@@ -3943,9 +3929,9 @@ SMTP_SECONDS = 10  # for each step
 def fetch(
     url: str, form: Mapping[str, str] | None = None, message: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
-    """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and
-    body; `OSError` for everything else. No redirect and no proxy of the environment is followed;
-    TLS is verified. The header `a_b` is sent as a-b."""
+    """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and the
+    start of the body; `OSError` for everything else. No redirect and no proxy of the environment is
+    followed; TLS is verified. The header `a_b` is sent as a-b."""
     parts = urllib.parse.urlsplit(url)
     target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -3959,7 +3945,7 @@ def fetch(
     connection: type[http.client.HTTPConnection] = http.client.HTTPConnection
     if parts.scheme == "https":
         connection = http.client.HTTPSConnection
-    response_body = bytearray(RESPONSE_LIMIT + 1)
+    response_body = bytearray(RESPONSE_LIMIT)
     with contextlib.closing(connection(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request("GET" if body is None else "POST", target, body, sent)
@@ -3968,8 +3954,6 @@ def fetch(
                 size = response.readinto(response_body)
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
-    if size > RESPONSE_LIMIT and message is None:  # of a webhook, only the status counts
-        raise OSError("the answer is too long")
     return response.status, bytes(response_body[:size])
 
 

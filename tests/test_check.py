@@ -407,7 +407,7 @@ def test_a_clock_that_is_behind_and_a_folder_of_copies_that_is_none_are_told_at_
     other, copies = tmp_path_factory.mktemp("other"), str(kept / "backups")
     live(other / "commentd.db", "other", 1)
     assert run_here(other, "backup", COMMENTD_BACKUP_FOLDER=copies)[0] == 0
-    said = f"backups keeps the copies of {other}/commentd.db: name another"
+    said = f"backups holds the backups of {other}/commentd.db: name another"
     report = check(kept)
     assert (report.code, said in report.words("backup")) == (1, True)
     assert said in run_here(kept, "backup")[2]

@@ -876,7 +876,7 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
         assert (address.display_name, address.addr_spec) == (name, sender)
         assert message["Message-ID"].endswith(sender.partition("@")[2] + ">")
     for none in ("a@例子.example", "名@blog.example", "a"):
-        with pytest.raises(ValueError, match="must be an address"):
+        with pytest.raises(ValueError, match="must be an email address"):
             load_config(None, {"COMMENTD_MAIL_SENDER": none})
 
 

@@ -89,7 +89,7 @@ BAD = [
     ("site_origins", "https://blog.example", "https://b#x|https://[|https://博客.example"),
     ("site_origins", "b", "https://ok.example b"),
     ("site_origins", "https://b/x", "https://ok.example https://b/x"),
-    ("site_demo", "yes or no", "|1|maybe"),
+    ("site_demo", "yes or no", "|2|maybe"),
     ("token_key", "32 bytes", "k" * 31),
     ("mail_port", "from 0 to 65535", "|-1|65536|2_5|２５|999999999"),
     ("mail_security", "starttls, tls, none", "ssl"),
@@ -223,6 +223,7 @@ def test_the_database_lies_beside_the_file_that_names_it(path: Path) -> None:
     assert load(path, "").database_path == str(path.parent / "commentd.db")
     assert load(path, "[database]\npath = a/b.db").database_path == str(path.parent / "a/b.db")
     assert load(path, "[database]\npath = /srv/b.db").database_path == "/srv/b.db"
+    assert load(path, "[geo]\nfile = a.mmdb").geo_file == str(path.parent / "a.mmdb")
     assert load_config(None, {}) == Config(database_path="commentd.db") == Config()
 
 
