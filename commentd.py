@@ -1420,18 +1420,16 @@ MIGRATIONS = [
     CREATE INDEX outbox_registration ON outbox (registration_id);
     CREATE INDEX outbox_comment ON outbox (comment_id) WHERE comment_id IS NOT NULL;
 
-    -- A notification tells one recipient of one comment. A row without a recipient means that
-    -- nobody has looked up the recipients yet. Followers whose account is at most `last_user_id`
-    -- have rows of their own. `outbox_id` is the email that carries the notification until it is
+    -- News of one comment for one recipient. A row without a recipient stands for all of its kind
+    -- until they are looked up. `outbox_id` is the email that carries the notification until it is
     -- sent.
     CREATE TABLE notification (
-        id           INTEGER PRIMARY KEY AUTOINCREMENT,
-        comment_id   INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
-        kind         TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
-        recipient    TEXT NOT NULL,
-        due_at       INTEGER NOT NULL,
-        last_user_id INTEGER NOT NULL DEFAULT 0,
-        outbox_id    INTEGER REFERENCES outbox (id) ON DELETE CASCADE
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        comment_id INTEGER NOT NULL REFERENCES comment (id) ON DELETE CASCADE,
+        kind       TEXT NOT NULL CHECK (kind IN ('owner', 'author', 'follower')),
+        recipient  TEXT NOT NULL,
+        due_at     INTEGER NOT NULL,
+        outbox_id  INTEGER REFERENCES outbox (id) ON DELETE CASCADE
     ) STRICT;
     CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
         WHERE outbox_id IS NULL;
@@ -2088,14 +2086,13 @@ class StuckMessage:
 
 @dataclass(frozen=True)
 class Notification:
-    """A recipient is to be told of a comment. "" means that nobody looked up the recipients yet."""
+    """News of a comment for a recipient; "" until the recipients are looked up."""
 
     id: int
     comment_id: int
     kind: str  # owner, author (of the comment above), or follower of the page
     recipient: str
     due_at: int
-    last_user_id: int
     outbox_id: int | None
 
 
@@ -2130,7 +2127,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Figures:
-    """Numbers about the whole database, for `check` and /metrics; none of them tells of a person.
+    """Numbers about the whole database, for `check` and /metrics; none of them is about a person.
     `newest`: the time of the newest comment. `late` and `failed`: messages of the outbox."""
 
     comments: int
@@ -3024,8 +3021,8 @@ class Store:
         self.run("UPDATE comment SET pinned = ? WHERE id = ?", int(pinned), comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
-        """Shows or hides a comment. The counts of its page and its parents follow. Emails that
-        tell of a hidden comment are withdrawn. Spam and deleted comments are erased later."""
+        """Shows or hides a comment. The counts of its page and its parents follow. Emails
+        about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
         old = self.comment(comment_id)
         if old is None:
             return
@@ -3231,14 +3228,14 @@ class Store:
                 ON CONFLICT DO NOTHING"""
         self.run(sql, email=email, since=since)
 
-    def unaddressed(self, now: int) -> Notification | None:
-        """The next notification whose recipients nobody has looked up."""
+    def without_recipient(self, now: int) -> Notification | None:
+        """The next notification whose recipients are not looked up yet."""
         sql = """
             SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
              WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
         return self.one(Notification, sql + IS_DUE + " LIMIT 1", now=now)
 
-    def address(self, news: Notification, recipients: Iterable[str]) -> None:
+    def set_recipients(self, news: Notification, recipients: Iterable[str]) -> None:
         """Replaces a notification without a recipient by one for each recipient."""
         if self.run("DELETE FROM notification WHERE id = ?", news.id).rowcount:
             sql = """
@@ -3246,28 +3243,6 @@ class Store:
                 SELECT :comment_id, :kind, value, :due_at FROM json_each(:recipients)
                  WHERE true ON CONFLICT DO NOTHING"""
             self.run(sql, **{**vars(news), "recipients": [*recipients]})
-
-    def address_followers(self, news: Notification, page_id: int, most: int) -> None:
-        """Adds a notification for each of the next followers of the page, `most` of them."""
-        sql = """
-            SELECT max(user_id) FROM (
-                SELECT user_id FROM follow
-                 WHERE page_id = :page_id AND user_id > :last_user_id
-                 ORDER BY user_id LIMIT :most)"""
-        values = {**vars(news), "page_id": page_id}
-        last = self.value(sql, **values, most=most)
-        if last is None:
-            self.drop_notifications([news.id])
-            return
-        sql = "UPDATE notification SET last_user_id = ? WHERE id = ?"
-        if self.run(sql, last, news.id).rowcount:
-            sql = """
-                INSERT INTO notification (comment_id, kind, recipient, due_at)
-                SELECT :comment_id, 'follower', account.email, :due_at
-                  FROM follow JOIN account ON account.id = follow.user_id
-                 WHERE page_id = :page_id AND user_id > :last_user_id AND user_id <= :last
-                    ON CONFLICT DO NOTHING"""
-            self.run(sql, **values, last=last)
 
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
         sql = """
@@ -3319,7 +3294,7 @@ class Store:
         self.run(sql, comment_id)
 
     def withdraw(self, ids: Iterable[int], *, from_owners: bool = True) -> None:
-        """Takes emails that tell of some comments, or quote them above a reply, out of the outbox.
+        """Takes emails about some comments, or that quote them above a reply, out of the outbox.
         Their notifications wait again."""
         sql = """
             SELECT outbox_id FROM notification
@@ -3374,6 +3349,13 @@ class Store:
             SELECT page.* FROM follow JOIN page ON page.id = follow.page_id
              WHERE follow.user_id = ? ORDER BY page.key"""
         return self.all(Page, sql, user_id)
+
+    def followers(self, page_id: int) -> list[str]:
+        """The email addresses of the followers of a page."""
+        sql = """
+            SELECT account.email FROM follow JOIN account ON account.id = follow.user_id
+             WHERE page_id = ?"""
+        return self.values(sql, page_id)
 
     def follow_language(self, user_id: int, page_id: int) -> str | None:
         """The language of the emails that a follower of a page gets; None for others."""
@@ -3560,8 +3542,8 @@ class Store:
     def purge(self, now: int) -> None:
         """Deletes what has expired."""
         for sql in (
-            # A code is wiped when it expires. The registration stays for a day, so that a login
-            # with its password is told to verify.
+            # A code is wiped when it expires. The registration stays for a day: until then, a
+            # login with its password says that the email address is not confirmed yet.
             """UPDATE registration SET code = '', expires_at = 0
                 WHERE expires_at BETWEEN 1 AND :now""",
             "DELETE FROM registration WHERE created_at < :now - 86400",
@@ -4062,7 +4044,7 @@ def words_in(text: str) -> Iterator[str]:
 
 
 def term_hash(key: bytes, term: str) -> int:
-    """What stands for a term in the database, which so holds no words: a signed 64-bit number."""
+    """The signed 64-bit number that stands for a term in the database, which holds no words."""
     digest = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64]).digest()
     return int.from_bytes(digest, signed=True)
 
@@ -4344,7 +4326,6 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 # -- Mail ---------------------------------------------------------------------
 
 BATCH = 10  # emails that one transaction adds: other writers wait some milliseconds
-FOLLOWERS_BATCH = 200  # followers of a page that one transaction looks up
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
@@ -5063,10 +5044,10 @@ def is_told_anyway(services: MailServices, reader: Account, comment: FullComment
 
 @dataclass(frozen=True)
 class NotificationKind:
-    """`recipients` gives the email addresses for a comment; None: the followers of the page, in
-    batches. `drafts` makes the emails of one recipient."""
+    """`recipients` gives the email addresses for a comment. `drafts` makes the emails of one
+    recipient."""
 
-    recipients: Callable[[MailServices, FullComment], list[str]] | None
+    recipients: Callable[[MailServices, FullComment], list[str]]
     drafts: Callable[[MailServices, str, int], Iterator[Draft]]
 
 
@@ -5075,24 +5056,22 @@ NOTIFICATION_KINDS = {
         lambda services, comment: owner_recipients(services, comment.page_url), owner_drafts
     ),
     "author": NotificationKind(author_recipients, author_drafts),
-    "follower": NotificationKind(None, follower_drafts),
+    "follower": NotificationKind(
+        lambda services, comment: services.store.followers(comment.page_id), follower_drafts
+    ),
 }
 
 
 def address_next(services: MailServices) -> bool:
     """Looks up the recipients of the next notification; False if there is none."""
     store = services.store
-    news = store.unaddressed(int(services.world.now()))
+    news = store.without_recipient(int(services.world.now()))
     comment = store.full_comment(news.comment_id) if news else None
     if news is None or comment is None:
         return False
-    look_up = NOTIFICATION_KINDS[news.kind].recipients
-    recipients = look_up(services, comment) if look_up else []
     with store.writing():
-        if look_up:
-            store.address(news, recipients)
-        else:
-            store.address_followers(news, comment.page_id, FOLLOWERS_BATCH)
+        recipients = NOTIFICATION_KINDS[news.kind].recipients(services, comment)
+        store.set_recipients(news, recipients)
     return True
 
 
