@@ -23,8 +23,6 @@ from test_writing import (
     button,
     end_logins,
     held,
-    keyboard,
-    reach,
     requests_of,
     said,
     signed_in,
@@ -472,20 +470,3 @@ def test_the_open_menus_shut_nobody_out(ground: Ground, lang: str, how: Any, lea
           .filter(([, {left, right}]) => left < -.5 || right > innerWidth + .5)"""
     )
     assert wide == []
-
-
-def test_by_keyboard_alone_from_signing_in_to_an_undone_spam(ground: Ground) -> None:
-    say(ground.app, "Waits.")
-    page = ground.open()
-    writing.open_account(page, keyboard)
-    sign_in(page, keyboard)
-    choose(page, "Waits.", "Spam", keyboard)
-    expect(button(page, "Undo")).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(menu(page, "Waits.")).to_be_focused()
-    page.keyboard.press("Space")
-    page.keyboard.press("Tab")
-    expect(button(article(page, "Waits."), "Approve")).to_be_focused()
-    page.keyboard.press("Space")
-    expect(page.get_by_text("1 comment", exact=True)).to_be_visible()
-    reach(page.get_by_role("button", name="Like 0").last)

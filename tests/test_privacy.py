@@ -126,15 +126,6 @@ def test_readers_see_the_same_before_and_after_and_admins_what_is_left(
     assert (seen(reader), seen(ann)) == (short, short)
 
 
-@pytest.mark.parametrize("settings", [{"privacy_keep_ip_days": 0}])
-def test_with_no_days_a_double_is_still_known(app: App, outside: Outside) -> None:
-    visitor = Visitor(app, ip="45.33.32.156")
-    first = visitor.say()["comment"]["id"]
-    age(app, outside, 59)
-    assert visitor.say()["comment"]["id"] == first
-    assert Visitor(app, ip="45.33.32.157").say()["comment"]["id"] != first
-
-
 def test_what_does_not_look_like_an_address_stops_nothing(
     app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
