@@ -8086,8 +8086,8 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
 
 
 MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
-# Comments and indentation would be an eighth of what readers load.
-COMMENTS = re.compile(rb"(?m)^ *(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +| +// .*$")
+# Comments, blank lines and indentation would be an eighth of what readers load.
+COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
 
 def assets_in(folder: Path) -> dict[str, Asset]:

@@ -1,7 +1,9 @@
-// The account of a reader, in place: sign in, register, the code, a new password, sign out; then what is kept
-// of it: name, emails, followed pages, a copy of all, its end. `embed.js` loads this when somebody asks for
-// it or is signed in. Drafts stay, since they are kept elsewhere.
-// In order: Style, Password, Service, Account.
+// The account of a reader, beside the form: sign in, register, enter the code, set a new password, sign out;
+// then name, emails, followed pages, download and deletion. `embed.js` loads this on demand, and for readers
+// who are signed in. Drafts are kept elsewhere, so they stay.
+// In order: Style, Account, Steps, Signing in, Profile.
+
+import {digest} from './hash.js'
 
 // -- Style --------------------------------------------------------------------
 
@@ -34,90 +36,63 @@ legend { padding: 0; margin-bottom: .5em }
 }
 `)
 
-// -- Password -----------------------------------------------------------------
-
-/** The SHA-256 of a text, in hex: passwords leave the browser as this only. */
-export function digest(text, {H, hex, sha256}) {
-  const bytes = new TextEncoder().encode(text), blocks = Math.ceil((bytes.length + 9) / 64)
-  const padded = new DataView(new ArrayBuffer(64 * blocks))
-  bytes.forEach((byte, i) => padded.setUint8(i, byte))
-  padded.setUint8(bytes.length, 0x80)
-  padded.setUint32(64 * blocks - 4, 8 * bytes.length)
-  let state = H.slice(0, 8)
-  for (let i = 0; i < blocks; i++) {
-    state = sha256(state, Array.from({length: 16}, (_, word) => padded.getInt32(64 * i + 4 * word)))
-  }
-  return hex(state)
-}
+// -- Account ------------------------------------------------------------------
 
 /** The claims of a token (RFC 7519). */
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
-// -- Service ------------------------------------------------------------------
-
-/** What a reader alone may read; the rest of the widget reads without a token. */
-async function read(path, token) {
-  const headers = {Authorization: 'Bearer ' + token}, signal = AbortSignal.timeout(20000)
-  let reply, said
-  try {
-    reply = await fetch(new URL(path, import.meta.url), {headers, signal, credentials: 'omit'})
-    said = await reply.json()
-  } catch {
-    throw {code: 'offline'}
-  }
-  if (reply.ok) return said
-  throw {code: 'failed', ...said, retry: reply.headers.get('Retry-After')}
-}
-
-// -- Account ------------------------------------------------------------------
-
-export function account(thread, kit, form, refusal) {
-  const {ask, button, h, keep, me, recall, local} = kit
-  const say = (key, n) => thread.say(key, n), {adoptedStyleSheets: sheets} = thread.shadowRoot
+/** Opens the account beside a form: after an error, when the reader asks for it ('open'), or to show who is signed in. */
+export function account(thread, kit, form, reason) {
+  const {ask, button, h, keep, me, recall} = kit
+  const {adoptedStyleSheets: sheets} = thread.shadowRoot
+  const say = (key, n) => thread.say(key, n)
   if (!sheets.includes(sheet)) sheets.push(sheet)
 
   const forms = () => [...thread.shadowRoot.querySelectorAll('form.form')]
 
-  /** The form that this began in, or what was put in its place; the main one where it is gone. */
-  const here = () => forms().find(({what}) => what === form.what) ?? thread.$('form')
+  /** The form in which this began, or its replacement; otherwise the main form. */
+  const currentForm = () => forms().find(({subject}) => subject === form.subject) ?? thread.$('form')
 
-  /** A captcha token, which is used up. */
-  const captcha = async () => {
-    const token = await thread.token(true)
-    thread.spent()
+  const read = path => ask(path, undefined, 'GET', me().token)
+
+  const takeCaptchaToken = async () => {
+    const token = await thread.captchaToken(true)
+    thread.dropCaptchaToken()
     return token
   }
 
-  function signed(person) {
-    if (!person.token && me().role === 'admin') thread.load({}) // what waits is for an admin's eyes
+  function setReader(reader) {
+    if (!reader.token && me().role === 'admin') thread.load({}) // only an admin sees what waits
     thread.$('.panel')?.remove()
-    keep('me', {...me(), token: undefined, id: undefined, role: undefined, ...person})
-    for (const each of forms()) each.replaceWith(thread.writer(each.what))
+    keep('me', {...me(), token: undefined, id: undefined, role: undefined, ...reader})
+    for (const each of forms()) each.replaceWith(thread.makeForm(each.subject))
     thread.use('more.js', 'own')
   }
 
-  function leave() {
+  function signOut() {
     ask('auth/logout', {}).catch(() => {})
-    signed({})
-    thread.tell(say('out'))
-    here().content.focus()
+    setReader({})
+    thread.announce(say('out'))
+    currentForm().content.focus()
   }
 
-  /** Who is signed in, where a guest would write his name. */
+  /** Shows who is signed in, where a guest would write a name. */
   function greet(form) {
     const guest = form.querySelector('.guest')
-    guest.hidden = !!form.what.old
+    guest.hidden = !!form.subject.old
     guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), h('span', {class: 'signed'},
-      button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'}), button(say('signout'), leave))))
+      button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'}), button(say('signout'), signOut))))
   }
 
-  if (refusal?.code === 'token_invalid') {
-    signed({})
-    form = here()
-    thread.use('more.js', 'fault', form, {code: 'ended'})
-  } else if (me().token && refusal !== 'open') return greet(form)
+  if (reason?.code === 'token_invalid') {
+    setReader({})
+    form = currentForm()
+    thread.use('more.js', 'showError', form, {code: 'ended'})
+  } else if (me().token && reason !== 'open') return greet(form)
 
-  // What is typed on the way stays in the fields of the next step.
+  // -- Steps ------------------------------------------------------------------
+
+  // What is typed in a step stands in the fields of the next one.
   const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
   let secret = ''
 
@@ -127,36 +102,38 @@ export function account(thread, kit, form, refusal) {
   const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = (autocomplete, word = 'password', name = 'password') => field(name, word, {type: 'password', autocomplete, value: ''})
   const small = (text, props) => h('p', {class: 'small', ...props}, text)
+  const newAccount = () => [field('nickname', 'name', {autocomplete: 'nickname'}), email(), password('new-password'), small(say('advice'))]
+  const currentPassword = () => [username(), password('current-password', 'current')]
+  const goTo = (word, step) => button(say(word), () => go(step))
+  const cancel = () => button(say('cancel'), close)
+  const back = step => button(say('back'), () => go('me', step))
 
   const STEPS = {
-    in: () => [
-      'signin', [email(), password('current-password')], 'signin', signIn,
-      button(say('register'), () => go('up')), button(say('forgot'), () => go('renew')), cancel(),
-    ],
-    up: () => [
-      'register', [field('nickname', 'name', {autocomplete: 'nickname'}), email(), password('new-password'), small(say('advice'))],
-      'send', register, back('in'), cancel(),
-    ],
-    renew: () => ['renew', [small(say('renewing')), ...STEPS.up()[1]], ...STEPS.up().slice(2)],
-    code: () => [
-      'code', [small(say('sent', typed.email), {id: 'sent'}), code()],
-      'confirm', verify, button(say('again'), () => secret ? act(register) : go('renew')), back('in'), cancel(),
-    ],
-    me: () => ['account', [small('…')], '', rename, button(say('close'), close)], // see `profile`
-    change: () => [
-      'change', [address(), password('current-password', 'current'), password('new-password', 'newone', 'fresh'), small(say('advice'))],
-      'save', change, back('me', 'change'),
-    ],
-    erase: () => [
-      'erase', [h('fieldset', {}, h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go')),
-        address(), password('current-password', 'current')],
-      'erase', erase, back('me', 'erase'),
-    ],
+    in: () => ({
+      title: 'signin', fields: [email(), password('current-password')],
+      submit: 'signin', act: signIn, others: [goTo('register', 'up'), goTo('forgot', 'renew'), cancel()],
+    }),
+    up: () => ({
+      title: 'register', fields: newAccount(),
+      submit: 'send', act: register, others: [goTo('back', 'in'), cancel()],
+    }),
+    renew: () => ({...STEPS.up(), title: 'renew', fields: [small(say('renewing')), ...newAccount()]}),
+    code: () => ({
+      title: 'code', fields: [small(say('sent', typed.email), {id: 'sent'}), code()],
+      submit: 'confirm', act: verify, others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
+    }),
+    me: () => ({title: 'account', fields: [small('…')], act: rename, others: [button(say('close'), close)]}), // see `showProfile`
+    change: () => ({
+      title: 'change', fields: [...currentPassword(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
+      submit: 'save', act: changePassword, others: [back('change')],
+    }),
+    erase: () => ({
+      title: 'erase', fields: [h('fieldset', {}, h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go')), ...currentPassword()],
+      submit: 'erase', act: erase, others: [back('erase')],
+    }),
   }
-  const cancel = () => button(say('cancel'), close)
-  const back = (step, from) => button(say('back'), () => go(step, from))
 
-  /** Takes six digits however they are pasted, and goes on by itself. */
+  /** Takes six digits however they are pasted, and sends them when they are complete. */
   const code = () => field('token', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
@@ -165,26 +142,29 @@ export function account(thread, kit, form, refusal) {
     },
   })
 
-  /** Whose password it is, for those who keep passwords. */
-  const address = () => h('input', {type: 'email', autocomplete: 'username', value: whose, hidden: true})
+  /** Says to password managers whose password it is. */
+  const username = () => h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
   const choice = (value, word, checked) =>
     h('label', {class: 'choice'}, h('input', {type: 'radio', name: 'comments', value, checked}), h('span', {}, say(word)))
 
   const panel = h('form', {noValidate: true, class: 'aside panel open', tabIndex: -1})
 
-  /** Shows a step; the focus goes to the first field that is empty, or where one came from. */
+  /** Shows a step. The focus goes to the first empty field or, in the profile, to the button of the step before. */
   function go(step, from) {
-    const [title, fields, word, work, ...others] = STEPS[step]()
-    panel.onsubmit = event => { event.preventDefault(); act(work) }
+    const {title, fields, submit, act: work, others} = STEPS[step]()
+    panel.onsubmit = event => {
+      event.preventDefault()
+      act(work)
+    }
     panel.ariaLabel = say(title)
     panel.replaceChildren(h('b', {}, say(title)), ...fields, h('div', {class: 'row'},
-      word && h('button', {class: 'button'}, say(word)), ...others))
+      submit && h('button', {class: 'button'}, say(submit)), ...others))
     if (step === 'me') {
       panel.focus()
-      return profile(from).catch(refusal => {
+      return showProfile(from).catch(error => {
         panel.querySelector('.small').remove()
-        panel.querySelector('.row').prepend(button(say('retry'), () => go('me')))
-        failed(refusal)
+        panel.querySelector('.row').prepend(goTo('retry', 'me'))
+        showError(error)
       })
     }
     const inputs = [...panel.querySelectorAll('label input')]
@@ -194,103 +174,120 @@ export function account(thread, kit, form, refusal) {
   function close() {
     panel.remove()
     keep('account', undefined, 'sessionStorage')
-    ;(here().querySelector('.account') ?? here().content).focus()
+    const target = currentForm().querySelector('.account') ?? currentForm().content
+    target.focus()
   }
 
+  /** Does the work of a step or switch, once at a time. */
   async function act(work, near) {
     if (panel.ariaBusy === 'true') return
-    panel.dispatchEvent(new Event('input')) // what was said of the try before is past
+    panel.dispatchEvent(new Event('input')) // removes the error of the try before
     panel.ariaBusy = true
     try {
       await work()
-    } catch (refusal) {
-      failed(refusal, near)
+    } catch (error) {
+      showError(error, near)
     }
     panel.ariaBusy = false
   }
 
-  function failed(refusal, near) {
-    if (!refusal.code) throw refusal
-    thread.use('more.js', 'fault', panel, refusal, near)
+  function showError(error, near) {
+    if (!error.code) throw error
+    thread.use('more.js', 'showError', panel, error, near)
   }
 
-  /** What is typed into the fields that are there. */
-  function filled(...names) {
+  // -- Signing in -------------------------------------------------------------
+
+  /** Throws unless these fields are filled in. Hashes the password. */
+  function checkFields(...names) {
     for (const name of names) {
       if (!panel[name].value.trim()) throw {code: name + '_missing'}
     }
-    if (panel.password) secret = digest(panel.password.value, local)
+    if (panel.password) secret = digest(panel.password.value)
   }
 
   async function register() {
-    if (panel.password) filled('nickname', 'email', 'password')
+    if (panel.password) checkFields('nickname', 'email', 'password')
     const {nickname, email, request_id} = typed
-    const reply = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token: await captcha()})
-    typed.request_id = reply.request_id
-    keep('account', {nickname, email, request_id: reply.request_id}, 'sessionStorage')
+    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token: await takeCaptchaToken()})
+    typed.request_id = response.request_id
+    keep('account', {nickname, email, request_id: response.request_id}, 'sessionStorage')
     go('code')
+  }
+
+  function sendAgain() {
+    if (secret) act(register)
+    else go('renew')
   }
 
   async function verify() {
     const {email, request_id} = typed
-    await ask('auth/verify', {email, request_id, token: panel.token.value}).catch(refusal => {
-      const code = {400: 'token_wrong', 429: 'too_many'}[refusal.status] ?? refusal.code
-      throw {...refusal, code}
+    await ask('auth/verify', {email, request_id, token: panel.token.value}).catch(error => {
+      const code = {400: 'token_wrong', 429: 'too_many'}[error.status] ?? error.code
+      throw {...error, code}
     })
     keep('account', undefined, 'sessionStorage')
-    if (secret) return enter()
+    if (secret) return logIn()
     go('in')
-    thread.tell(say('verified'))
+    thread.announce(say('verified'))
   }
 
   async function signIn() {
-    filled('email', 'password')
-    await enter()
+    checkFields('email', 'password')
+    await logIn()
   }
 
-  async function enter() {
+  async function logIn() {
     const {email} = typed
-    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token: await captcha()})
-    signed({token, nickname, role, id: claims(token).id})
-    thread.tell(say('here'))
-    here().content.focus()
+    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token: await takeCaptchaToken()})
+    setReader({token, nickname, role, id: claims(token).id})
+    thread.announce(say('here'))
+    currentForm().content.focus()
   }
 
-  // What is kept of who is signed in
+  // -- Profile ----------------------------------------------------------------
 
-  let whose = ''
+  let accountEmail = ''
 
-  const load = () => read('me?' + new URLSearchParams({url: thread.url}), me().token)
+  const loadProfile = () => read('me?' + new URLSearchParams({url: thread.url}))
 
-  /** All of it, in the panel; the focus goes to what led away from it before. */
-  async function profile(from) {
-    const wait = panel.querySelector('.small'), row = panel.querySelector('.row')
-    const told = await load(), {box, list} = followed(told)
-    whose = told.email
-    if (told.nickname !== me().nickname) named(told.nickname) // changed elsewhere
-    const word = (key, act) => button(say(key), act, {name: key})
+  async function showProfile(from) {
+    const wait = panel.querySelector('.small')
+    const row = panel.querySelector('.row')
+    const profile = await loadProfile()
+    const {box, list} = followedPages(profile)
+    accountEmail = profile.email
+    if (profile.nickname !== me().nickname) setNickname(profile.nickname) // changed elsewhere
+    const word = (key, onclick) => button(say(key), onclick, {name: key})
     wait.replaceWith(
-      h('p', {class: 'small'}, h('bdi', {}, whose), ' · ' + say('count', told.comments)),
-      h('div', {class: 'rename'}, field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto', value: told.nickname}), h('button', {class: 'more'}, say('save'))),
-      toggle('answers', told.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
-    row.prepend(word('change', () => go('change')), word('export', () => act(save)), word('erase', () => go('erase')))
+      h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
+      h('div', {class: 'rename'}, field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto', value: profile.nickname}), h('button', {class: 'more'}, say('save'))),
+      toggle('answers', profile.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
+    row.prepend(word('change', () => go('change')), word('export', () => act(download)), word('erase', () => go('erase')))
     if (from) panel[from].focus()
   }
 
-  /** A switch: what it says is sent at once, and the last word holds. */
+  /** A switch. Pressed again while it is sent, the last state is sent too. */
   function toggle(word, on, send) {
     const box = h('input', {
       type: 'checkbox', role: 'switch', class: 'switch', checked: on,
-      onkeydown: event => event.key === 'Enter' && (event.preventDefault() ?? box.click()),
+      onkeydown: event => {
+        if (event.key !== 'Enter') return
+        event.preventDefault()
+        box.click()
+      },
       onchange: async () => {
         if (box.ariaBusy) return
-        let told
+        let sent
         box.ariaBusy = true
         try {
-          while (told !== box.checked) await send(told = box.checked)
-        } catch (refusal) {
-          box.checked = !told
-          failed(refusal, box.parentNode)
+          while (sent !== box.checked) {
+            sent = box.checked
+            await send(sent)
+          }
+        } catch (error) {
+          box.checked = !sent
+          showError(error, box.parentNode)
         }
         box.ariaBusy = null
       },
@@ -298,75 +295,79 @@ export function account(thread, kit, form, refusal) {
     return h('label', {class: 'choice'}, box, h('span', {}, say(word)))
   }
 
-  /** Whether this page is followed, and the list of all that are: what is ended there can be taken up again. */
-  function followed(told) {
-    const presses = new Map(), summary = h('summary'), items = h('ol', {class: 'pages', role: 'list'})
+  /** The switch for this page, and the list of the followed pages. A page that is unfollowed stays, so it can be followed again. */
+  function followedPages(profile) {
+    const buttons = new Map()
+    const summary = h('summary')
+    const items = h('ol', {class: 'pages', role: 'list'})
     const list = h('details', {}, summary, items)
-    const box = toggle('emails', told.following, on => follow(thread.url, on))
+    const box = toggle('emails', profile.following, on => follow(thread.url, on))
 
     async function follow(page_url, on) {
       await ask('page/follow', {page_url, undo: !on, lang: thread.language})
-      show(await load())
+      show(await loadProfile())
     }
 
     function add({page_url, page_link}) {
-      const href = /^\/(?!\/)/.test(page_url) ? location.origin + page_url : page_link, name = h('bdi', {}, spelt(page_url))
+      const href = /^\/(?!\/)/.test(page_url) ? location.origin + page_url : page_link
+      const name = h('bdi', {}, readable(page_url))
       const press = button('', () => act(() => follow(page_url, !press.on), list))
       items.append(h('li', {}, /^https?:/.test(href) ? h('a', {href}, name) : name, press))
-      presses.set(page_url, press)
+      buttons.set(page_url, press)
     }
 
     function show({follows, following}) {
-      for (const page of follows) if (!presses.has(page.page_url)) add(page)
-      for (const [url, press] of presses) {
+      for (const page of follows) if (!buttons.has(page.page_url)) add(page)
+      for (const [url, press] of buttons) {
         press.on = follows.some(({page_url}) => page_url === url)
         press.textContent = say(press.on ? 'unfollow' : 'follow')
-        press.ariaLabel = `${press.textContent}: ${spelt(url)}`
+        press.ariaLabel = `${press.textContent}: ${readable(url)}`
       }
       summary.textContent = say('follows', follows.length)
-      list.hidden = !presses.size
+      list.hidden = !buttons.size
       if (!box.firstChild.ariaBusy) box.firstChild.checked = following
     }
 
-    show(told)
+    show(profile)
     return {box, list}
   }
 
   async function rename() {
-    filled('nickname')
+    checkFields('nickname')
     const {nickname} = await ask('me', {nickname: panel.nickname.value.trim()}, 'PATCH')
-    named(nickname)
+    setNickname(nickname)
     panel.nickname.value = nickname
-    thread.tell(say('saved'))
+    thread.announce(say('saved'))
   }
 
-  function named(nickname) {
+  function setNickname(nickname) {
     keep('me', {...me(), nickname})
     forms().forEach(greet)
   }
 
-  async function change() {
-    filled('password', 'fresh')
-    const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value, local)})
+  async function changePassword() {
+    checkFields('password', 'fresh')
+    const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value)})
     keep('me', {...me(), token})
-    thread.tell(say('changed'))
+    thread.announce(say('changed'))
     go('me', 'change')
   }
 
-  /** A file with all that is kept, which leaves no address with a token behind. */
-  async function save() {
-    const text = JSON.stringify(await read('me/export', me().token), null, 2)
+  /** Saves all data as a file. No URL has the token in it. */
+  async function download() {
+    const text = JSON.stringify(await read('me/export'), null, 2)
     const href = URL.createObjectURL(new Blob([text], {type: 'application/json'}))
     h('a', {href, download: 'comments.json'}).click()
     setTimeout(() => URL.revokeObjectURL(href), 60000)
   }
 
-  /** The first press asks, the second one ends the account. */
+  /** The first press asks, the second one deletes the account. */
   async function erase() {
-    filled('password')
-    const press = panel.querySelector('.button'), {id} = me()
+    checkFields('password')
+    const press = panel.querySelector('.button')
+    const {id} = me()
     if (!press.dataset.sure) {
-      // It keeps its width, so that no button beside it moves from under the pointer.
+      // It keeps its width, so that no other button moves under the pointer.
       press.style.minWidth = `${press.offsetWidth}px`
       press.dataset.sure = press.textContent = say('sure')
       press.addEventListener('blur', () => {
@@ -379,24 +380,25 @@ export function account(thread, kit, form, refusal) {
     keep('me')
     keep('account', undefined, 'sessionStorage')
     keep('own', Object.fromEntries(Object.entries(recall('own', {})).filter(([, entry]) => entry?.comment?.user_id !== id)))
-    signed({})
+    setReader({})
     thread.load({})
-    thread.tell(say('erased'))
-    here().content.focus()
+    thread.announce(say('erased'))
+    currentForm().content.focus()
   }
 
-  /** Asks for what needs the password. */
-  const confirmed = (method, what) => ask('me', {...what, password: secret}, method).catch(refusal => {
-    throw {...refusal, code: refusal.code === 'wrong_password' ? 'password_wrong' : refusal.code}
+  /** Sends a request that needs the password. */
+  const confirmed = (method, body) => ask('me', {...body, password: secret}, method).catch(error => {
+    throw {...error, code: error.code === 'wrong_password' ? 'password_wrong' : error.code}
   })
 
   thread.$('.panel')?.remove()
   form.after(panel)
-  go(me().token ? 'me' : recall('account', {}, 'sessionStorage').request_id ? 'code' : 'in')
+  if (me().token) go('me')
+  else go(recall('account', {}, 'sessionStorage').request_id ? 'code' : 'in')
 }
 
-/** A page's address as a person would write it. */
-function spelt(url) {
+/** A page's URL as a person would write it. */
+function readable(url) {
   try {
     return decodeURI(url)
   } catch {

@@ -1,10 +1,10 @@
-// The owner's page at /admin: what waits for him, one after the other, and all that he looks after.
-// In order: Words, Elements, Service, Forms, Doors, Frame, Lists, Moving, Comments, Views, Figures,
+// The admin page at /admin: the queue of comments that wait for approval, and all lists and settings.
+// In order: Words, Elements, Service, Forms, Sign-in, Frame, Lists, Moderation, Comments, Views, Figures,
 // Settings, Keys, Start.
 
-import {digest} from './account.js'
+import {digest, solve} from './hash.js'
 
-let h, button, formatted, keep, recall, local // of embed.js, which hands them to `meet`
+const {h, button, formatted, keep, recall} = customElements.get('commentd-thread').kit
 
 // -- Words --------------------------------------------------------------------
 
@@ -17,21 +17,21 @@ const PHRASES = {
 
   signin: ['Sign in', '登录'], signout: ['Sign out', '退出登录'],
   signedout: ['You are signed out, on all devices.', '已在所有设备上退出登录。'],
-  signedhere: ['You are signed out here. The service could not be asked to end it elsewhere: sign in and out once more.',
+  signedhere: ['You’re signed out on this device only: the server couldn’t be reached. Sign in and out again to end all sessions.',
     '已在这里退出登录，但没能通知服务在其他设备上退出：请稍后登录再退出一次。'],
-  again: ['Please sign in again', '请重新登录'], email: ['E-mail', '邮箱'], password: ['Password', '密码'],
+  again: ['Please sign in again', '请重新登录'], email: ['Email', '邮箱'], password: ['Password', '密码'],
   own_password: ['Your password', '你的密码'],
-  advice: ['At least 8 characters are wise.', '建议至少 8 个字符。'],
+  advice: ['Use at least 8 characters.', '建议至少 8 个字符。'],
   nickname: ['Name', '昵称'],
-  forgot: ['No account yet, or the password is lost? On the server, “commentd admin E-MAIL” prints a link.', '还没有账号，或忘了密码？在服务器上运行 commentd admin 邮箱，会打印一个链接。'],
-  claim: ['Make this service yours', '成为站长'], renew: ['Set a new password', '设置新密码'],
-  claim_lead: ['With this account you look after the comments, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
+  forgot: ['No account yet, or forgot your password? Run “commentd admin EMAIL” on the server to get a sign-in link.', '还没有账号，或忘了密码？在服务器上运行 commentd admin 邮箱，会打印一个链接。'],
+  claim: ['Create the admin account', '成为站长'], renew: ['Set a new password', '设置新密码'],
+  claim_lead: ['You’ll use it to moderate, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
   renew_lead: ['For {n}.', '账号：{n}。'], begin: ['Begin', '开始'],
   renewed: ['Your new password is set. Other devices are signed out.', '新密码已生效，其他设备已退出登录。'],
-  link_used: ['This link is of no use any more', '这个链接已经失效'],
-  link_advice: ['It opens once, within an hour. For a new one restart the service, or run “commentd admin E-MAIL” on the server.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
+  link_used: ['This link no longer works', '这个链接已经失效'],
+  link_advice: ['Links work once, within an hour. Restart the service or run “commentd admin EMAIL” on the server for a new one.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
   welcome: ['You are the admin', '你已是站长'],
-  welcome_lead: ['Comments that wait for your approval will be in the queue.', '需要审核的评论会出现在待审列表里。'],
+  welcome_lead: ['Comments awaiting approval will show up in the queue.', '需要审核的评论会出现在待审列表里。'],
   toqueue: ['Go to the queue', '去看待审评论'],
 
   loading: ['One moment…', '稍等…'], more: ['Show more', '显示更多'], retry: ['Try again', '重试'],
@@ -40,24 +40,24 @@ const PHRASES = {
   unreadable: ['One entry can’t be shown.', '有一项无法显示。'],
   offline: ['The service can’t be reached. What you have written is kept.', '暂时连不上服务，你写的内容不会丢。'],
   failed: ['That did not work. Please try again.', '没有成功，请再试一次。'],
-  404: ['This is gone: somebody has removed it meanwhile.', '已经不在了，可能刚被删除。'],
+  404: ['This no longer exists. Someone may have removed it.', '已经不在了，可能刚被删除。'],
   429: ['Too fast: please wait {n} seconds.', '太快了，请等 {n} 秒。'],
   503: ['The service is busy. Please try again in a moment.', '服务正忙，请稍后再试。'],
-  link_invalid: ['This link is of no use any more.', '这个链接已经失效。'],
-  wrong_credentials: ['E-mail or password is wrong, or the account is no admin’s.', '邮箱或密码不对，或者不是站长账号。'],
-  wrong_password: ['This is not your password.', '密码不对。'],
-  not_admin: ['This account is no admin’s.', '这个账号不是站长。'],
+  link_invalid: ['This link no longer works.', '这个链接已经失效。'],
+  wrong_credentials: ['Wrong email or password, or not an admin account.', '邮箱或密码不对，或者不是站长账号。'],
+  wrong_password: ['Wrong password.', '密码不对。'],
+  not_admin: ['This is not an admin account.', '这个账号不是站长。'],
   token_invalid: ['Please sign in again.', '请重新登录。'],
-  text_changed: ['The text was edited meanwhile. Please look again.', '内容刚刚改过，请再看一遍。'],
-  is_admin: ['An admin can’t be blocked: make it a user first.', '不能屏蔽站长，请先改为用户。'],
-  last_admin: ['This is the only admin: make another one first.', '这是唯一的站长，请先指定另一位。'],
-  value_invalid: ['This can’t be blocked: please look at how it is written.', '无法屏蔽，请检查写法。'],
-  block_wide: ['Of the latest {m} comments, {n} would be met by this, and so would many readers. Press again to block them all.', '最近 {m} 条评论中有 {n} 条会命中，很多读者会受影响。再按一次就屏蔽。'],
+  text_changed: ['The text was edited in the meantime. Please read it again.', '内容刚刚改过，请再看一遍。'],
+  is_admin: ['Admins can’t be blocked. Make this account a user first.', '不能屏蔽站长，请先改为用户。'],
+  last_admin: ['This is the only admin. Make someone else an admin first.', '这是唯一的站长，请先指定另一位。'],
+  value_invalid: ['This can’t be blocked. Please check the spelling.', '无法屏蔽，请检查写法。'],
+  block_wide: ['This would block {n} of the latest {m} comments, and many readers. Press again to block them all.', '最近 {m} 条评论中有 {n} 条会命中，很多读者会受影响。再按一次就屏蔽。'],
   block_sure: ['Block anyway', '仍然屏蔽'],
   content_too_long: ['This is too long.', '内容太长了。'],
-  email_invalid: ['Write the address as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
-  nickname_invalid: ['Please choose another name: up to 64 letters, none of them hidden.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],
-  website_invalid: ['Write the website as https://example.com, or leave it empty.', '网站请写成 https://example.com 的样子，或者留空。'],
+  email_invalid: ['Write it as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
+  nickname_invalid: ['Please choose another name: up to 64 characters, no invisible ones.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],
+  website_invalid: ['Write it as https://example.com, or leave it empty.', '网站请写成 https://example.com 的样子，或者留空。'],
 
   waiting: ['Waiting', '待审'], visible: ['Visible', '已显示'], spam: ['Spam', '垃圾'],
   deleted: ['Deleted', '已删除'], all: ['All', '全部'], to_visible: ['Approve', '通过'],
@@ -76,89 +76,89 @@ const PHRASES = {
   did_reply: ['Replied.', '已回复。'], did_edit: ['Saved.', '已保存。'],
   did_block: ['Blocked: {n}.', '已屏蔽：{n}。'],
   did_unblock: ['No longer blocked: {n}.', '已取消屏蔽：{n}。'],
-  did_retry: ['It is tried again.', '正在重新发送。'], did_drop: ['Dropped.', '已丢弃。'],
+  did_retry: ['Sending again.', '正在重新发送。'], did_drop: ['Discarded.', '已丢弃。'],
   select: ['Select', '选择'], picked: ['{n} selected', '已选 {n} 条'],
   everything: ['Select all', '全选'], nothing: ['Clear', '取消选择'],
-  none_waiting: ['Nothing waits. Have a good day.', '没有待审的评论，去忙别的吧。'],
+  none_waiting: ['All done. Nothing is waiting.', '没有待审的评论，去忙别的吧。'],
   none_spam: ['No spam.', '没有垃圾评论。'],
-  none_reported: ['No reader reports anything.', '没有读者举报。'],
-  none_deleted: ['Nothing was deleted lately. What is deleted stays here until it is purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
+  none_reported: ['No open reports.', '没有读者举报。'],
+  none_deleted: ['Nothing deleted recently. Deleted comments stay here until they are purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
   none: ['Nothing here.', '这里还没有内容。'],
-  none_found: ['No comment was found.', '没有找到评论。'],
+  none_found: ['No comments found.', '没有找到评论。'],
   none_mail: ['All emails were delivered.', '邮件都已送达。'],
-  none_blocks: ['Nobody and nothing is blocked.', '没有屏蔽任何人或词。'],
+  none_blocks: ['Nothing is blocked.', '没有屏蔽任何人或词。'],
   by: ['Comment by {n}', '{n} 的评论'], anonymous: ['(no name)', '（没有昵称）'],
   answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '站长'], user: ['User', '用户'],
-  pinned: ['Pinned', '置顶'], edited: ['edited', '已修改'], unfold: ['Read on', '展开全文'],
-  held: ['Why it waits', '待审原因'], page: ['Page', '页面'], known: ['Author', '作者'],
-  place: ['Place', '地区'], ip: ['Address', 'IP 地址'], website: ['Website', '网站'],
-  text: ['Text', '内容'], foreign: ['foreign site', '外站'], closed: ['closed', '已关闭'],
-  byage: ['closed by its age', '因发布已久而关闭'], first: ['first comment', '首次评论'],
+  pinned: ['Pinned', '置顶'], edited: ['edited', '已修改'], unfold: ['Read more', '展开全文'],
+  held: ['Held because', '待审原因'], page: ['Page', '页面'], known: ['Author', '作者'],
+  place: ['Place', '地区'], ip: ['IP address', 'IP 地址'], website: ['Website', '网站'],
+  text: ['Text', '内容'], foreign: ['other site', '外站'], closed: ['closed', '已关闭'],
+  byage: ['closed automatically (age)', '因发布已久而关闭'], first: ['first comment', '首次评论'],
   n_comments: ['{n} comments', '{n} 条评论', '1 comment'],
   n_views: ['{n} views', '{n} 次阅读', '1 view'], n_likes: ['{n} likes', '{n} 个赞', '1 like'],
   held_all: ['Every comment waits', '所有评论都需审核'], held_first: ['First comment', '首次评论'],
   held_links: ['Many links', '链接太多'],
-  held_flood: ['Many comments at once', '短时间内评论太多'],
-  held_fast: ['Written faster than a person writes', '写得比人快'],
+  held_flood: ['Too many comments at once', '短时间内评论太多'],
+  held_fast: ['Typed faster than a person could', '写得比人快'],
   held_captcha_down: ['The captcha could not be checked', '人机验证服务不可用'],
   held_word: ['Word: {n}', '含屏蔽词：{n}'], held_block: ['Blocked: {n}', '命中屏蔽：{n}'],
-  held_learnt: ['Like spam that you marked', '与你标过的垃圾评论相似'],
+  held_learnt: ['Looks like spam you marked', '与你标过的垃圾评论相似'],
 
   score: ['Spam filter', '垃圾过滤'], score_spam: ['Looks like spam, {n}', '像垃圾评论，{n}'],
   score_ham: ['Doesn’t look like spam, {n}', '不像垃圾评论，{n}'],
   score_open: ['Could be either, {n}', '拿不准，{n}'],
   but: ['; good', '；正常'], n_links: ['{n} links', '{n} 个链接', '1 link'], no_links: ['no link', '没有链接'],
-  learnt_spam: ['The spam filter has learnt {n} spam,', '垃圾过滤已从你的操作中学习：垃圾 {n} 条，'],
-  learnt_ham: ['{n} good.', '正常 {n} 条。'],
-  learning: ['{n} good; it starts at 20 with 5 of each.', '正常 {n} 条；满 20 条且每类至少 5 条时启用。'],
+  learnt_spam: ['Spam filter: trained on {n} spam and', '垃圾过滤已从你的操作中学习：垃圾 {n} 条，'],
+  learnt_ham: ['{n} good comments.', '正常 {n} 条。'],
+  learning: ['{n} good comments. It starts at 20, with at least 5 of each.', '正常 {n} 条；满 20 条且每类至少 5 条时启用。'],
 
   sort: ['Order', '排序'], status: ['Status', '状态'], latest: ['Latest', '最近评论'],
   views: ['Views', '阅读'], likes: ['Likes', '赞'],
   onepage: ['Of one page only. Show all', '只看一个页面。显示全部'],
   close: ['Close', '关闭评论'], reopen: ['Reopen', '重新开放'], rename: ['Rename', '改地址'],
-  address: ['Address', '地址'],
+  page_url: ['URL', '网址'], address: ['IP address', 'IP 地址'],
   page_exists: ['That page has comments already. Press again to merge both; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
   merge: ['Merge', '合并'], you: ['you', '你'], since: ['since', '注册于'],
   blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为站长'],
-  demote: ['Make user', '取消站长'], kind: ['What', '类型'], domain: ['Domain', '域名'],
-  word: ['Word', '词'], value: ['Value', '内容'], days: ['For how long', '时长'], 7: ['7 days', '7 天'],
-  30: ['30 days', '30 天'], 365: ['a year', '一年'], forever: ['for ever', '永久'],
+  demote: ['Make user', '取消站长'], kind: ['Type', '类型'], domain: ['Domain', '域名'],
+  word: ['Word', '词'], value: ['Value', '内容'], days: ['Duration', '时长'], 7: ['7 days', '7 天'],
+  30: ['30 days', '30 天'], 365: ['a year', '一年'], forever: ['forever', '永久'],
   note: ['Note', '备注'], ends: ['ends', '到期：'],
-  blocks_lead: ['What meets one of these is kept as spam.', '命中的评论会直接归为垃圾。'],
+  blocks_lead: ['Comments that match one of these go to spam.', '命中的评论会直接归为垃圾。'],
   tries: ['{n} tries', '已试 {n} 次', '1 try'], next: ['next', '下次'], given_up: ['given up', '已放弃'],
-  drop: ['Drop', '丢弃'],
-  drop_sure: ['Drop this email for good?', '彻底丢弃这封邮件？'],
+  drop: ['Discard', '丢弃'],
+  drop_sure: ['Discard this email for good?', '彻底丢弃这封邮件？'],
   webhook: ['Webhook', 'Webhook'], hooked: ['Message about a comment', '评论通知'],
-  drop_hook: ['Drop this message for good?', '彻底丢弃这条通知？'],
+  drop_hook: ['Discard this message for good?', '彻底丢弃这条通知？'],
   by_mail: ['By a link in an email', '邮件链接'], by_command: ['On the server', '服务器命令'],
 
   last_days: ['The last {n} days', '最近 {n} 天'],
   sum: ['{n}, at most {m} a day', '共 {n}，单日最多 {m}'],
   as_table: ['Show as table', '用表格显示'], day: ['Day', '日期'], by_views: ['Most read', '阅读最多'],
-  by_comments: ['Most commented', '评论最多'], findings: ['What is still to be set', '还需要设置什么'],
-  no_findings: ['Nothing: all is set.', '没有了，全部设置好了。'],
-  level_fail: ['Broken', '故障'], level_warn: ['To be mended', '待处理'],
+  by_comments: ['Most commented', '评论最多'], findings: ['Setup checklist', '还需要设置什么'],
+  no_findings: ['All set.', '没有了，全部设置好了。'],
+  level_fail: ['Error', '故障'], level_warn: ['Warning', '待处理'],
   tag: ['Put it on your blog', '放进你的博客'],
-  paste: ['Paste this line where the comments shall appear:', '把这一行贴到要显示评论的地方：'],
+  paste: ['Paste this line where you want the comments:', '把这一行贴到要显示评论的地方：'],
   copy: ['Copy', '复制'], copied: ['Copied.', '已复制。'],
-  mark: ['Selected: press Ctrl+C or ⌘C.', '已选中，按 Ctrl+C 或 ⌘C 复制。'],
+  mark: ['Selected. Press Ctrl+C or ⌘C to copy.', '已选中，按 Ctrl+C 或 ⌘C 复制。'],
   backup: ['Backup', '备份'],
-  backup_lead: ['All that the service knows, in one SQLite file. Keep it safe: addresses are in it.', '全部数据，一个 SQLite 文件。里面有邮箱和 IP，请妥善保管。'],
+  backup_lead: ['All data in one SQLite file. Keep it safe: it contains email and IP addresses.', '全部数据，一个 SQLite 文件。里面有邮箱和 IP，请妥善保管。'],
   download: ['Download', '下载'], changed: ['changed', '已改'], setting: ['Setting', '设置项'],
-  in_force: ['Settings in force', '当前设置'],
-  in_file: ['They are changed in commentd.ini, and count after a restart.', '在 commentd.ini 里修改，重启后生效。'],
+  in_force: ['Current settings', '当前设置'],
+  in_file: ['Change them in commentd.ini and restart the service.', '在 commentd.ini 里修改，重启后生效。'],
 
-  keys: ['Keys', '快捷键'], keys_on: ['Use these keys', '启用快捷键'], key_j: ['Next comment', '下一条'],
+  keys: ['Keyboard shortcuts', '快捷键'], keys_on: ['Use these keys', '启用快捷键'], key_j: ['Next comment', '下一条'],
   key_k: ['Previous comment', '上一条'],
-  key_x: ['Select, then a s d act on all selected', '选择；a s d 作用于所选'],
+  key_x: ['Select; a, s and d then apply to the selection', '选择；a s d 作用于所选'],
   key_help: ['This list', '显示本表'], done: ['Done', '完成'],
 }
 
-// What the log may tell of.
-const DEEDS = {
+// Actions in the log.
+const LOG_TEXTS = {
   sign_in: ['signed in', '登录'], claim: ['became admin', '成为站长'],
   visible: ['approved comment', '通过评论'], waiting: ['held comment', '转为待审：评论'],
-  keep: ['kept reported comment', '保留被举报的评论'], spam: ['marked as spam comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
+  keep: ['kept reported comment', '保留被举报的评论'], spam: ['marked as spam: comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
   pin: ['pinned comment', '置顶评论'], unpin: ['unpinned comment', '取消置顶评论'],
   edit: ['edited comment', '修改评论'], reply: ['replied to comment', '回复评论'],
   close: ['closed', '关闭页面'], reopen: ['reopened', '重新开放页面'], rename: ['renamed', '更改页面地址'],
@@ -171,17 +171,17 @@ const DEEDS = {
 const TAGS = {en: 'en', zh: 'zh-CN'}
 let lang
 
-/** The words for a key; without any the key, since the service may know more than this page. */
+/** The text of a key; the key itself where there is none, since the service may be newer than this page. */
 function say(key, n, words = PHRASES) {
   const [en, zh, one] = Object.hasOwn(words, key) ? words[key] : [text(key), text(key)]
-  // A name within a sentence is isolated: it may run from right to left.
+  // A name in a sentence is isolated, since it may run from right to left.
   const shown = typeof n === 'string' ? `\u2068${n}\u2069` : number(n)
   return (lang === 'zh' ? zh : (n === 1 && one) || en).replace('{n}', () => shown)
 }
 
 // -- Elements -----------------------------------------------------------------
 
-// What the service holds was written by anybody, and may be of any kind.
+// Anybody may have written what the service returns, so no type is taken for granted.
 const text = value => typeof value === 'object' ? '' : String(value ?? '')
 const listOf = value => Array.isArray(value) ? value.filter(each => each && typeof each === 'object') : []
 
@@ -197,11 +197,11 @@ const badge = word => h('span', {class: 'badge'}, say(word))
 const link = (href, ...shown) => h('a', {href}, ...shown)
 const dots = (...parts) => h('div', {class: 'small dots'}, ...parts.filter(part => part).map(part => span(part)))
 
-/** A link out of here, where it is one. */
+/** A link to another site, if it is a web URL. */
 const out = (href, shown) => /^https?:\/\//i.test(href)
   ? h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown)) : bdi(shown)
 
-/** A button that a key presses too, see Keys. */
+/** A button with a key, see Keys. */
 const keyed = (key, word, act, props) => button(say(word), act, {'aria-keyshortcuts': key, ...props})
 
 const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60]]
@@ -210,14 +210,15 @@ const moment = written => new Date(text(written).replace(' ', 'T') + '+08:00')
 function when(written) {
   const then = moment(written)
   if (isNaN(then)) return ''
-  const ahead = (then - Date.now()) / 1000, far = Math.abs(ahead)
+  const ahead = (then - Date.now()) / 1000
+  const far = Math.abs(ahead)
   const [unit, size] = UNITS.find(([, size]) => far >= size) ?? UNITS[2]
   const shown = far > 2592e3 ? then.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
     : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(ahead > 0 ? Math.round(ahead / size) : Math.ceil(ahead / size), unit)
   return h('time', {dateTime: then.toISOString(), title: then.toLocaleString(TAGS[lang])}, shown)
 }
 
-/** A table; the first cell of a row is its heading, and columns of numbers stand to the right. */
+/** A table. The first cell of a row is its heading, and numbers are aligned to the right. */
 function table(caption, heads, rows) {
   const cell = (tag, like, shown, props) => h(tag, {class: typeof like, ...props}, shown?.nodeType ? shown : number(shown))
   return h('table', {}, h('caption', {}, caption),
@@ -231,50 +232,48 @@ function table(caption, heads, rows) {
 const ME = 'commentd admin'
 const me = () => recall(ME, {})
 
-/** The JSON of an answer, or the file; throws {code, error, status, retry}. */
+/** The JSON of a response, or the file. Throws {code, error, status, retry}. */
 async function ask(method, path, body) {
-  const {token} = me(), file = path === 'backup'
+  const {token} = me()
+  const file = path === 'backup'
   const headers = {...body && {'Content-Type': 'application/json'}, ...token && {Authorization: 'Bearer ' + token}}
   const signal = AbortSignal.timeout(file ? 3600e3 : 20e3)
-  let reply, answer
+  let response
+  let result
   try {
-    reply = await fetch('admin/' + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
-    answer = await (file && reply.ok ? reply.blob() : reply.json())
+    response = await fetch('admin/' + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
+    result = await (file && response.ok ? response.blob() : response.json())
   } catch {
-    throw {code: 'offline'} // what speaks no JSON is a proxy
+    throw {code: 'offline'} // a response without JSON comes from a proxy
   }
-  if (reply.ok) return answer
-  throw {code: 'failed', ...answer, status: reply.status, retry: Number(reply.headers.get('Retry-After')) || 60}
+  if (response.ok) return result
+  throw {code: 'failed', ...result, status: response.status, retry: Number(response.headers.get('Retry-After')) || 60}
 }
 
-/** The same for somebody who is signed in: where that has ended, he may do it again on the spot. */
+/** The same for an admin who is signed in. Where the session has ended, a dialog asks them to sign in again. */
 async function call(method, path, body) {
   try {
     return await ask(method, path, body)
-  } catch (refusal) {
-    if (refusal.status !== 401 && refusal.code !== 'not_admin') throw refusal
-    await signedAgain(refusal)
+  } catch (error) {
+    if (error.status !== 401 && error.code !== 'not_admin') throw error
+    await signInAgain(error)
     return ask(method, path, body)
   }
 }
 
-/** Words for a refusal; the service's own are Chinese. What is none is a fault of this script. */
-function why(refusal) {
-  const {code, error, status, retry} = refusal
-  if (!code) console.error(refusal)
+/** The text of an error. The service's own texts are Chinese. Without a code it is a bug of this script. */
+function errorText(failure) {
+  const {code, error, status, retry} = failure
+  if (!code) console.error(failure)
   const key = [code, status].find(key => key !== 'failed' && Object.hasOwn(PHRASES, key))
-  if (key === 'block_wide') return say(key, refusal.count).replace('{m}', number(refusal.total))
+  if (key === 'block_wide') return say(key, failure.count).replace('{m}', number(failure.total))
   return key ? say(key, retry) : (lang === 'zh' && text(error)) || say('failed')
 }
 
-async function proof() {
-  const {parameters, signature} = await ask('GET', 'captcha')
-  for (let from = 0; parameters; from += 4000) {
-    const solution = local.search(parameters, from, from + 4000)
-    if (solution) return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
-    await new Promise(go => setTimeout(go)) // the page stays alive meanwhile
-  }
-  return 'none'
+/** Admins prove with our own proof of work that they are no robot, whatever readers use. */
+async function captchaToken() {
+  const challenge = await ask('GET', 'captcha')
+  return challenge.parameters ? solve(challenge) : 'none'
 }
 
 // -- Forms --------------------------------------------------------------------
@@ -285,7 +284,7 @@ const area = (name, label, props) => labelled(label, h('textarea', {name, dir: '
 const select = (name, values, chosen, props) => h('select', {name, ...props},
   ...values.map(value => h('option', {value, selected: value === chosen}, say(value))))
 
-/** A new password for an account, or the one that it has; its name is for the browser's memory. */
+/** A field for a new or the current password. The account is for password managers. */
 const password = (autocomplete, account, word = 'password') => h('div', {},
   account ? h('input', {hidden: true, autocomplete: 'username', value: account}) : '',
   field('password', word, {type: 'password', required: true, autocomplete, ...autocomplete === 'new-password' && {minLength: 8}}))
@@ -294,7 +293,7 @@ const ownPassword = () => password('current-password', me().email, 'own_password
 const choice = (name, word, pairs) => h('fieldset', {}, h('legend', {}, say(word)), ...pairs.map(([value, shown], i) =>
   h('label', {class: 'option'}, h('input', {type: 'radio', name, value, checked: i === 0}), span(shown))))
 
-/** A form that does its work with what is filled in, or says in itself why not. */
+/** A form that calls `work` with its values and shows the error if that fails. */
 function panel(word, fields, work, cancel) {
   const fault = h('p', {class: 'alarm', role: 'alert'})
   const form = h('form', {
@@ -305,11 +304,11 @@ function panel(word, fields, work, cancel) {
       form.ariaBusy = 'true'
       fault.textContent = ''
       const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, name === 'password' ? value : value.trim()]))
-      if (values.password) values.password = digest(values.password, local)
+      if (values.password) values.password = digest(values.password)
       try {
         await work(values, form)
-      } catch (refusal) {
-        fault.textContent = why(refusal)
+      } catch (error) {
+        fault.textContent = errorText(error)
       } finally {
         form.ariaBusy = 'false'
       }
@@ -318,12 +317,12 @@ function panel(word, fields, work, cancel) {
   return form
 }
 
-/** A form above the page, which its work closes. */
+/** A form in a dialog, which closes when the work is done. */
 function dialog(title, word, fields, work) {
   const box = h('dialog', {'aria-label': title, onclose: () => box.remove()}, h('h2', {}, title),
     panel(word, fields, async (...filled) => {
       const next = await work?.(...filled)
-      box.close('done') // which gives the focus back to what may be gone
+      box.close('done') // gives the focus back to an element that may be gone
       next?.focus()
     }, work && (() => box.close())))
   document.body.append(box)
@@ -331,10 +330,10 @@ function dialog(title, word, fields, work) {
   return box
 }
 
-/** A button whose work may fail. */
-const doing = (word, work) => button(say(word), () => work().catch(refusal => tell(why(refusal))))
+/** A button whose work may fail; the error is announced. */
+const workButton = (word, work) => button(say(word), () => work().catch(error => announce(errorText(error))))
 
-// -- Doors --------------------------------------------------------------------
+// -- Sign-in ------------------------------------------------------------------
 
 const credentials = () => [
   field('email', 'email', {type: 'email', required: true, autocomplete: 'username', value: me().email ?? ''}),
@@ -343,88 +342,92 @@ const credentials = () => [
 
 async function signIn({email, password}) {
   keep(ME, {email})
-  keep(ME, await ask('POST', 'login', {email, password, captcha_token: await proof()}))
+  keep(ME, await ask('POST', 'login', {email, password, captcha_token: await captchaToken()}))
 }
 
-let asking // one box is enough for all that was refused at once
+let signInDialog // one for all requests that fail at the same time
 
-/** Resolves when somebody has signed in above what he was doing. */
-const signedAgain = refusal => asking ??= new Promise((go, refuse) => {
+/** Resolves when the admin has signed in again, in a dialog above the page. */
+const signInAgain = error => signInDialog ??= new Promise((resolve, reject) => {
   const box = dialog(say('again'), 'signin', credentials(), signIn)
   box.addEventListener('close', () => {
-    asking = undefined
-    if (box.returnValue) return go()
-    leave()
-    refuse(refusal)
+    signInDialog = undefined
+    if (box.returnValue) return resolve()
+    showSignIn()
+    reject(error)
   })
 })
 
-function leave(word) {
+function showSignIn(word) {
   keep(ME, {email: me().email})
-  claimed = undefined
-  frame()
-  if (word) tell(say(word))
-  door('signin', panel('signin', credentials(), async filled => {
+  oneTimeLink = undefined
+  drawFrame()
+  if (word) announce(say(word))
+  showDoor('signin', panel('signin', credentials(), async filled => {
     await signIn(filled)
     enter()
   }), h('p', {class: 'small'}, say('forgot')))
 }
 
-function door(title, ...children) {
+function showDoor(title, ...children) {
   document.title = say(title)
   main.replaceChildren(h('h1', {}, say(title)), h('div', {class: 'door'}, ...children))
   const fields = [...main.querySelectorAll('input')]
   ;(fields.find(({value}) => !value) ?? fields[0])?.focus()
 }
 
-let claimed
+let oneTimeLink
 
-/** Takes a one-time link out of the address at once, since it would stay in the history. */
+/** Takes a one-time link out of the URL at once, so that it does not stay in the history. */
 function takeLink() {
   const [, link] = /^#link=(.*)/.exec(location.hash) ?? []
   if (link === undefined) return
-  claimed = link
+  oneTimeLink = link
   history.replaceState(null, '', location.pathname)
 }
 
 takeLink()
 
 async function claim() {
-  frame()
+  drawFrame()
   main.replaceChildren(h('p', {class: 'small'}, say('loading')))
   try {
-    const {email, known, admin} = await ask('POST', 'link', {link: claimed})
+    const {email, known, admin} = await ask('POST', 'link', {link: oneTimeLink})
     const fields = [
       !email && field('email', 'email', {type: 'email', required: true, autocomplete: 'username'}),
       !known && field('nickname', 'nickname', {required: true, autocomplete: 'nickname', maxLength: 64}),
       h('div', {}, password('new-password', email), h('p', {class: 'small'}, say('advice'))),
     ]
     const form = panel(admin ? 'save' : 'begin', fields, async filled => {
-      keep(ME, await ask('POST', 'claim', {link: claimed, ...filled}))
-      claimed = undefined
+      keep(ME, await ask('POST', 'claim', {link: oneTimeLink, ...filled}))
+      oneTimeLink = undefined
       enter(admin ? 'queue' : 'welcome')
-      if (admin) tell(say('renewed'))
+      if (admin) announce(say('renewed'))
     })
-    door(admin ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
-  } catch (refusal) {
-    const worth = refusal.code !== 'link_invalid' && refusal.status !== 400
-    door(worth ? 'claim' : 'link_used', h('p', {}, worth ? why(refusal) : say('link_advice')),
-      h('p', {}, button(say(worth ? 'retry' : 'signin'), () => worth ? claim() : leave(), {class: 'main'})))
+    showDoor(admin ? 'renew' : 'claim', h('p', {}, known ? say('renew_lead', email) : say('claim_lead')), form)
+  } catch (error) {
+    const retry = error.code !== 'link_invalid' && error.status !== 400
+    showDoor(retry ? 'claim' : 'link_used', h('p', {}, retry ? errorText(error) : say('link_advice')),
+      h('p', {}, button(say(retry ? 'retry' : 'signin'), () => retry ? claim() : showSignIn(), {class: 'main'})))
   }
 }
 
 // -- Frame --------------------------------------------------------------------
 
-let main, told, bulk, heard
+let main
+let notice
+let selectionBar
+let listStatus
 let counts = {}
 
-/** The page around the views, for somebody who is signed in or not. */
-function frame() {
-  const signed = !!me().token, [other, name] = lang === 'zh' ? ['en', 'English'] : ['zh', '中文']
+/** Draws the page around the views. */
+function drawFrame() {
+  const signed = !!me().token
+  const [other, name] = lang === 'zh' ? ['en', 'English'] : ['zh', '中文']
   main = h('main', {tabIndex: -1})
-  bulk = h('section', {class: 'bar', ariaLabel: say('select')})
-  told = h('div', {class: 'bar', role: 'status'})
-  heard = h('p', {class: 'sr', role: 'status'})
+  selectionBar = h('section', {class: 'bar', ariaLabel: say('select')})
+  notice = h('div', {class: 'bar', role: 'status'})
+  listStatus = h('p', {class: 'sr', role: 'status'})
   document.documentElement.lang = TAGS[lang]
   const speak = () => {
     keep('lang', lang = other)
@@ -445,18 +448,18 @@ function frame() {
       button(name, speak, {lang: TAGS[other]}),
       signed && keyed('?', 'keys', help, {class: 'keys'}),
       signed && button(say('signout'), signOut))),
-    h('div', {class: 'bars'}, bulk, told), heard)
+    h('div', {class: 'bars'}, selectionBar, notice), listStatus)
 }
 
 const menu = () => h('ul', {}, ...Object.keys(VIEWS).filter(name => name !== 'welcome').map(name =>
   h('li', {}, h('a', {href: '#' + name, onclick: stay}, say(name), name === 'queue' && h('span', {'data-count': 'waiting'})))))
 
-/** The place where one is already is no news to the address. */
+/** A link to the current view draws it anew, since the hash does not change. */
 const stay = ({currentTarget}) => currentTarget.hash === location.hash && show()
 
 async function signOut() {
-  const ended = await ask('POST', 'logout', {}).catch(refusal => refusal.status === 401)
-  leave(ended ? 'signedout' : 'signedhere')
+  const ended = await ask('POST', 'logout', {}).catch(error => error.status === 401)
+  showSignIn(ended ? 'signedout' : 'signedhere')
 }
 
 function place() {
@@ -464,25 +467,27 @@ function place() {
   return [Object.hasOwn(VIEWS, name) ? name : 'queue', new URLSearchParams(query)]
 }
 
-/** Draws what the address names; gives its heading. */
+/** Draws the view that the URL names. Returns its heading. */
 function show() {
   if (!me().token) return
-  const [name, params] = place(), heading = h('h1', {tabIndex: -1}, say(name))
+  const [name, params] = place()
+  const heading = h('h1', {tabIndex: -1}, say(name))
   const searching = document.activeElement?.closest('[role=search]')
   main.replaceChildren(heading)
-  bulk.replaceChildren()
+  selectionBar.replaceChildren()
   for (const each of document.querySelectorAll('header a')) each.ariaCurrent = each.hash === '#' + name ? 'page' : null
   document.querySelector('header [aria-current]')?.scrollIntoView({block: 'nearest', inline: 'center'})
   VIEWS[name](params)
-  tally()
+  showCounts()
   if (document.activeElement === document.body) (searching && main.querySelector('[type=search]') || heading).focus()
   return heading
 }
 
-/** Shows how many there are of each status. */
-function tally(fresh) {
-  counts = fresh ?? counts
-  const {waiting, reported = 0} = counts, open = waiting + reported // what wants him, in the menu and the title
+/** Shows the number of comments of each status. */
+function showCounts(changed) {
+  counts = changed ?? counts
+  const {waiting, reported = 0} = counts
+  const open = waiting + reported // shown in the menu and the title
   for (const node of document.querySelectorAll('[data-count]')) {
     const n = node.closest('header') ? open : counts[node.dataset.count]
     node.textContent = n > 0 ? number(n) : ''
@@ -490,46 +495,47 @@ function tally(fresh) {
   document.title = `${open > 0 ? `(${number(open)}) ` : ''}${say(place()[0])} · commentd`
 }
 
-let undo, timer
+let undo
+let timer
 
-/** Says what was done, for ten seconds; it may have a way back. */
-function tell(said, back) {
+/** Shows a text for ten seconds, with a button to undo what it says. */
+function announce(message, back) {
   undo = back
-  told.replaceChildren(span(said), back ? keyed('u', 'undo', takeBack) : '')
+  notice.replaceChildren(span(message), back ? keyed('u', 'undo', takeBack) : '')
   clearTimeout(timer)
   timer = setTimeout(function away() {
-    if (told.matches(':hover, :focus-within')) timer = setTimeout(away, 3000)
-    else told.replaceChildren()
+    if (notice.matches(':hover, :focus-within')) timer = setTimeout(away, 3000)
+    else notice.replaceChildren()
   }, 10000)
 }
 
 async function takeBack() {
   const back = undo
-  tell(say('loading'))
+  announce(say('loading'))
   try {
     await back()
-    tell(say('undone'))
-  } catch (refusal) {
-    tell(why(refusal))
+    announce(say('undone'))
+  } catch (error) {
+    announce(errorText(error))
   }
 }
 
 // -- Lists --------------------------------------------------------------------
 
-/** Asks, and draws the answer into a node; where it fails, that stands there, with a way to go on. */
+/** Loads something and draws it into a node. On failure the error stands there, with a button to try again. */
 async function load(node, path, draw) {
   const wait = h(node.matches('ol') ? 'li' : 'div', {class: 'wait'})
   node.append(wait)
   node.ariaBusy = 'true'
   try {
-    const reply = await call('GET', path)
+    const response = await call('GET', path)
     if (!wait.isConnected) return // another view is shown
-    draw(reply)
+    draw(response)
     wait.remove()
-  } catch (refusal) {
+  } catch (error) {
     if (!wait.isConnected) return
     wait.className = ''
-    wait.append(h('p', {role: 'alert'}, why(refusal)), button(say('retry'), () => {
+    wait.append(h('p', {role: 'alert'}, errorText(error)), button(say('retry'), () => {
       wait.remove()
       load(node, path, draw)
     }, {class: 'main'}))
@@ -537,7 +543,7 @@ async function load(node, path, draw) {
   node.ariaBusy = 'false'
 }
 
-/** A row that can't be drawn spoils no other. */
+/** Draws a row. A broken one leaves the others. */
 function drawn(draw, row) {
   try {
     return draw(row)
@@ -546,7 +552,7 @@ function drawn(draw, row) {
   }
 }
 
-/** A list of the service, a page after the other; the next comes before the last row, or after so many. */
+/** A list that loads page by page: rows before the last id or, with `skips`, after so many rows. */
 function listing({path, key = path, query = {}, draw, none = 'none', skips, then}) {
   const list = h('ol', {class: 'list', role: 'list'}, h('li', {class: 'none', tabIndex: -1}, say(none)))
   let seen = 0
@@ -562,7 +568,7 @@ function listing({path, key = path, query = {}, draw, none = 'none', skips, then
       }))
       list.append(more)
     }
-    heard.textContent = seen ? say('found', seen) : say(none)
+    listStatus.textContent = seen ? say('found', seen) : say(none)
     if (next) items[0].querySelector('article, button, a')?.focus()
     then?.(reply)
   })
@@ -571,18 +577,18 @@ function listing({path, key = path, query = {}, draw, none = 'none', skips, then
 }
 
 function line(head, notes, ...acts) {
-  // The buttons are the same in each row.
+  // The buttons have the same names in each row.
   for (const act of acts.filter(each => each)) act.setAttribute('aria-description', head.textContent)
   return h('li', {class: 'line'}, h('div', {class: 'what'}, head, notes), h('div', {class: 'acts row'}, ...acts))
 }
 
-/** Puts a row in the place of an old one; gives what has the focus then. */
-function swap(item, fresh) {
+/** Replaces a row. Returns the element that gets the focus. */
+function replaceRow(item, fresh) {
   item.replaceWith(fresh)
   return focused(fresh)
 }
 
-function dropRow(item) {
+function removeRow(item) {
   const next = item.nextElementSibling ?? item.previousElementSibling
   item.remove()
   return focused(next)
@@ -594,86 +600,90 @@ function focused(item) {
   return node
 }
 
-/** A search whose words become the address, so that going back works. */
+/** A search form. The URL gets its values, so that going back works. */
 function finder(name, params, selects = {}) {
   const go = () => {
     location.hash = `${name}?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`
   }
-  const form = h('form', {role: 'search', class: 'finder', onsubmit: event => event.preventDefault() ?? go()},
+  const form = h('form', {role: 'search', class: 'finder', onsubmit: event => { event.preventDefault(); go() }},
     h('input', {type: 'search', name: 'q', ariaLabel: say('search'), placeholder: say('search'), value: params.get('q') ?? '', 'aria-keyshortcuts': '/'}),
     params.has('page') && h('input', {type: 'hidden', name: 'page', value: params.get('page')}),
     ...Object.entries(selects).map(([name, values]) => select(name, values, params.get(name), {ariaLabel: say(name), onchange: go})))
   return form
 }
 
-// -- Moving -------------------------------------------------------------------
+// -- Moderation ---------------------------------------------------------------
 
-const MOVES = {visible: 'a', spam: 's', deleted: 'd'}
+const STATUS_KEYS = {visible: 'a', spam: 's', deleted: 'd'}
 
 const APPROVALS = {spam: 'putback', deleted: 'putback', reported: 'keep'}
 
-/** The buttons that put what has this status into another; what is reported can stay, too. */
-const moves = (status, act) => Object.entries(MOVES).filter(([to]) => to !== status).map(([to, key]) =>
+/** The buttons that give a comment another status. A reported one can be kept. */
+const statusButtons = (status, act) => Object.entries(STATUS_KEYS).filter(([to]) => to !== status).map(([to, key]) =>
   keyed(key, to === 'visible' && APPROVALS[status] || 'to_' + to, () => act(to)))
 
 const rows = () => [...main.querySelectorAll('.comment')]
-const picked = () => rows().filter(item => item.querySelector('.pick input').checked)
+const selectedItems = () => rows().filter(item => item.querySelector('.pick input').checked)
 const current = () => main.querySelector('article[aria-current]')?.parentNode
 
-function mark(item) {
+function setCurrent(item) {
   for (const each of main.querySelectorAll('article[aria-current]')) each.removeAttribute('aria-current')
   item?.querySelector('article')?.setAttribute('aria-current', 'true')
 }
 
-function focus(item) {
+function focusItem(item) {
   const node = item?.isConnected ? item.firstChild : main.querySelector('.none')
   node?.focus()
   node?.scrollIntoView({block: 'nearest'})
 }
 
 function step(by) {
-  const all = rows(), at = all.indexOf(current())
-  focus(main.querySelector('article:focus-within') ? all[at + by] ?? all[at] : all[at] ?? all[0])
+  const all = rows()
+  const at = all.indexOf(current())
+  focusItem(main.querySelector('article:focus-within') ? all[at + by] ?? all[at] : all[at] ?? all[0])
 }
 
-/** Shows what is selected, and what can be done with it. */
-function chosen(status) {
-  const n = picked().length
+/** Shows how many comments are selected, with the buttons for them. */
+function updateSelection(status) {
+  const n = selectedItems().length
   const set = on => () => {
     for (const item of rows()) item.querySelector('.pick input').checked = on
-    chosen(status)
+    updateSelection(status)
   }
-  if (!n) return bulk.replaceChildren()
-  if (!bulk.firstChild) {
-    bulk.append(span(), ...moves(status, to => move(picked(), to)), button(say('everything'), set(true)), button(say('nothing'), set(false)))
+  if (!n) return selectionBar.replaceChildren()
+  if (!selectionBar.firstChild) {
+    selectionBar.append(span(), ...statusButtons(status, to => moderate(selectedItems(), to)), button(say('everything'), set(true)), button(say('nothing'), set(false)))
   }
-  bulk.firstChild.textContent = say('picked', n)
+  selectionBar.firstChild.textContent = say('picked', n)
 }
 
-/** Gives comments another status; tells what each had before, which is what undoes it. */
-async function post(items, status) {
+/** Gives comments another status. Returns what each had before, to undo it. */
+async function setStatus(items, status) {
   const moved = []
   let edited
   for (let i = 0; i < items.length; i += 100) {
     const some = items.slice(i, i + 100).map(({comment}) => comment)
-    const ids = some.map(({id}) => id), versions = some.map(({version}) => version ?? null)
+    const ids = some.map(({id}) => id)
+    const versions = some.map(({version}) => version ?? null)
     const {comments, changed} = await call('POST', 'comments', {ids, status, versions})
     moved.push(...comments)
     edited ||= changed?.length
   }
-  if (edited) { // what was read is not what would be shown
+  if (edited) { // the admin has not read the new text
     setTimeout(show)
     throw {code: 'text_changed'}
   }
   for (const {was} of moved) counts = {...counts, [was]: counts[was] - 1}
-  tally({...counts, [status]: counts[status] + moved.length})
+  showCounts({...counts, [status]: counts[status] + moved.length})
   return moved
 }
 
-/** Shows items as they are now, mostly by taking them away, and goes on to the next; gives the way back. The service
- * drops the reports of what it moderates: they come back only where it refused. */
-function settle(items, status) {
-  const all = rows(), left = all.filter(item => !items.includes(item)), at = all.indexOf(items.at(-1))
+/** Shows items with their new status, or removes them from the list, and goes on to the next. Returns a function
+ * that puts them back. Moderating drops the reports, so these come back only where the service refused it. */
+function showMoved(items, status) {
+  const all = rows()
+  const left = all.filter(item => !items.includes(item))
+  const at = all.indexOf(items.at(-1))
   const next = left.find(item => all.indexOf(item) > at) ?? left.at(-1)
   const before = items.map(item => ({item, list: item.parentNode, after: item.nextSibling, was: item.comment}))
   for (const item of items) {
@@ -681,79 +691,80 @@ function settle(items, status) {
     if (!['all', status].includes(item.listed)) item.remove()
   }
   if (!rows().length) main.querySelector('.more button')?.click()
-  focus(next ?? items[0])
-  chosen(items[0].listed)
+  focusItem(next ?? items[0])
+  updateSelection(items[0].listed)
   return ({refused}) => {
     for (const {item, list, after, was} of before.reverse()) {
       redraw(item, {status: was.status, reports: refused ? was.reports : []})
       if (!item.isConnected) list.insertBefore(item, after?.parentNode === list ? after : null)
     }
-    if (items[0].isConnected) focus(items[0])
-    else show() // the list is another one by now
+    if (items[0].isConnected) focusItem(items[0])
+    else show() // another list is shown
   }
 }
 
-/** At once, as if nothing could go wrong; where the service refuses, they come back. */
-async function move(items, status) {
+/** Shows the new status at once. Where the service refuses, the comments come back. */
+async function moderate(items, status) {
   const stayed = items.every(({comment}) => comment.status === status)
   const reported = items.filter(({comment}) => listOf(comment.reports).length).length
-  const restore = settle(items, status)
-  const moved = post(items, status)
-  if (stayed) tell(say('did_keep', items.length))
-  else tell(say('did_' + status, items.length), async () => {
+  const restore = showMoved(items, status)
+  const moved = setStatus(items, status)
+  if (stayed) announce(say('did_keep', items.length))
+  else announce(say('did_' + status, items.length), async () => {
     await putBack(items, await moved)
     restore({refused: false})
   })
   try {
     await moved
-    if (reported) tally({...counts, reported: counts.reported - reported}) // for good: they are answered
-  } catch (refusal) {
+    if (reported) showCounts({...counts, reported: counts.reported - reported}) // undoing brings no reports back
+  } catch (error) {
     restore({refused: true})
-    tell(why(refusal))
+    announce(errorText(error))
   }
 }
 
 async function putBack(items, moved) {
   for (const status of new Set(moved.map(({was}) => was))) {
     const ids = moved.filter(({was}) => was === status).map(({id}) => id)
-    await post(items.filter(({comment}) => ids.includes(comment.id)), status)
+    await setStatus(items.filter(({comment}) => ids.includes(comment.id)), status)
   }
 }
 
 async function pin(item, pinned) {
   await call('POST', 'comments', {ids: [item.comment.id], pinned})
   redraw(item, {pinned})
-  focus(item)
+  focusItem(item)
 }
 
 // -- Comments -----------------------------------------------------------------
 
 const HELD = /^(word|block|learnt): (.*)/s
 
-function held(reason) {
+function holdReason(reason) {
   const [, kind, what] = HELD.exec(reason) ?? []
   return say('held_' + (kind ?? reason), what)
 }
 
 const percent = share => Math.min(Math.max(share, .01), .99).toLocaleString(TAGS[lang], {style: 'percent'})
 
-/** What the spam filter thinks, and the words that made it think so. */
+/** The score of the spam filter, and the terms that decided it. */
 function score({spam, content, nickname}) {
   if (!Number.isFinite(spam?.score)) return
-  const said = `${text(nickname)} ${text(content)}`.toLowerCase(), [colon, comma] = lang === 'zh' ? ['：', '、'] : [': ', ', ']
+  const written = `${text(nickname)} ${text(content)}`.toLowerCase()
+  const [colon, comma] = lang === 'zh' ? ['：', '、'] : [': ', ', ']
   const side = spam.score >= .9 ? 'spam' : spam.score < .5 ? 'ham' : 'open'
-  const words = (before, of) => joined(listOf(spam.tokens).filter(({score}) => of === (score > .5 ? 'spam' : 'ham')).map(({token}) => text(token)), said)
+  const words = (before, of) => joined(listOf(spam.tokens).filter(({score}) => of === (score > .5 ? 'spam' : 'ham')).map(({token}) => text(token)), written)
     .flatMap((word, i) => [i ? comma : before + colon, clue(word)])
   return span(say('score_' + side, percent(spam.score)), ...words('', side === 'ham' ? side : 'spam'), ...side === 'open' ? words(say('but'), 'ham') : [])
 }
 
-/** The filter knows scripts without blanks by pairs of letters: those that stand together make a word. */
-function joined(tokens, said) {
+/** In scripts without spaces the terms of the filter are pairs of characters. Overlapping ones are joined to words. */
+function joined(tokens, written) {
   const words = []
   for (const token of tokens) {
     const [first, last] = /^[\u0e00-\uffff]{2}$/.test(token) ? token : []
-    const before = words.findIndex(word => first && word.endsWith(first) && said.includes(word + last))
-    const after = words.findIndex(word => first && word.startsWith(last) && said.includes(first + word))
+    const before = words.findIndex(word => first && word.endsWith(first) && written.includes(word + last))
+    const after = words.findIndex(word => first && word.startsWith(last) && written.includes(first + word))
     if (before >= 0) words[before] += last
     else if (after >= 0) words[after] = first + words[after]
     else words.push(token)
@@ -769,9 +780,9 @@ function clue(token) {
 const regions = code => new Intl.DisplayNames(TAGS[lang], {type: 'region'}).of(code)
 const findable = what => text(what) && link('#comments?' + new URLSearchParams({q: what}), bdi(what))
 
-// What decides, beside the comment: the word for it, and what to show.
+// The facts beside a comment: the text for each, and what to show.
 const FACTS = {
-  held: ({held: reason, status}) => text(reason) && status !== 'visible' && held(reason),
+  held: ({held: reason, status}) => text(reason) && status !== 'visible' && holdReason(reason),
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
   page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, page_url),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
@@ -783,14 +794,15 @@ const FACTS = {
 }
 
 function facts(comment) {
-  const known = Object.entries(FACTS).map(([word, show]) => [word, show(comment)]).filter(([, shown]) => shown)
-  return h('dl', {class: 'facts'}, ...known.map(([word, shown]) =>
-    h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, shown))))
+  const shown = Object.entries(FACTS).map(([word, show]) => [word, show(comment)]).filter(([, value]) => value)
+  return h('dl', {class: 'facts'}, ...shown.map(([word, value]) =>
+    h('div', {class: word}, h('dt', {class: 'sr'}, say(word)), h('dd', {}, value))))
 }
 
 /** How many readers reported a comment, and why. */
 function reportsOf({reports}) {
-  const all = listOf(reports), times = new Map()
+  const all = listOf(reports)
+  const times = new Map()
   for (const reason of all.map(each => text(each.reason)).filter(each => each)) times.set(reason, (times.get(reason) ?? 0) + 1)
   const reasons = [...times].sort(([, a], [, b]) => b - a).map(([reason, n]) =>
     h('li', {}, bdi(reason), n > 1 && h('span', {class: 'small'}, ` (${say('times', n)})`)))
@@ -800,7 +812,7 @@ function reportsOf({reports}) {
     rest.length > 0 && h('details', {}, h('summary', {}, say('reasons', rest.length)), h('ul', {}, ...rest)))
 }
 
-/** The host that a URL names, or '' where it is none. Safari 16 has no `URL.canParse`. */
+/** The host of a URL; '' if it is none. Safari 16 has no `URL.canParse`. */
 function host(url) {
   try {
     return new URL(text(url)).hostname.replace(/^www\./, '')
@@ -809,7 +821,7 @@ function host(url) {
   }
 }
 
-/** The text, with links that say where they lead; a long one is folded. */
+/** The text. Links show their host, and a long text is folded. */
 function bodyOf({html, content}) {
   const body = formatted(text(html))
   for (const a of body.querySelectorAll('a')) {
@@ -827,9 +839,10 @@ function bodyOf({html, content}) {
 }
 
 function article(item) {
-  const {comment, listed} = item, {status, parent, role, pinned, edited} = comment
+  const {comment, listed} = item
+  const {status, parent, role, pinned, edited} = comment
   const name = text(comment.nickname) || say('anonymous')
-  const pick = h('input', {type: 'checkbox', ariaLabel: `${say('select')}: ${name}`, 'aria-keyshortcuts': 'x', onchange: () => chosen(listed)})
+  const pick = h('input', {type: 'checkbox', ariaLabel: `${say('select')}: ${name}`, 'aria-keyshortcuts': 'x', onchange: () => updateSelection(listed)})
   return h('article', {tabIndex: -1, ariaLabel: say('by', name)},
     h('div', {class: 'meta row'},
       h('label', {class: 'pick'}, pick), h('b', {}, bdi(name)), role === 'admin' && badge('admin'), pinned && badge('pinned'),
@@ -840,20 +853,21 @@ function article(item) {
 }
 
 function acts(item) {
-  const {status, pinned, parent_id, reports} = item.comment, kinds = kindsOf(item.comment)
+  const {status, pinned, parent_id, reports} = item.comment
+  const kinds = kindsOf(item.comment)
   return [
-    ...moves(listOf(reports).length ? 'reported' : status, to => move([item], to)),
+    ...statusButtons(listOf(reports).length ? 'reported' : status, to => moderate([item], to)),
     status !== 'deleted' && keyed('r', 'reply', () => reply(item)),
     keyed('e', 'edit', () => edit(item)),
     kinds.length > 0 && button(say('block'), () => block(kinds)),
-    status === 'visible' && !parent_id && doing(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
+    status === 'visible' && !parent_id && workButton(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
   ]
 }
 
 /** The row of a comment in a list of those with a status. */
 function row(comment, listed) {
   if (!(comment.id > 0)) throw TypeError('a comment without a number')
-  const item = h('li', {class: 'comment', onfocusin: () => mark(item)})
+  const item = h('li', {class: 'comment', onfocusin: () => setCurrent(item)})
   Object.assign(item, {comment, listed})
   redraw(item)
   return item
@@ -864,11 +878,11 @@ function redraw(item, changed) {
   item.replaceChildren(article(item))
 }
 
-/** A form in the comment. Escape closes it unless that would lose what was typed; a draft is kept elsewhere. */
+/** Opens a form in the comment. Escape closes it, unless typed text would be lost. A draft is kept elsewhere. */
 function write(item, word, fields, work, isDraft) {
   const close = () => {
     form.remove()
-    focus(item)
+    focusItem(item)
   }
   const form = panel(word, fields, work, close)
   const filled = () => JSON.stringify([...new FormData(form)])
@@ -881,9 +895,10 @@ function write(item, word, fields, work, isDraft) {
   item.querySelector('textarea').focus()
 }
 
-/** Answers as the owner. What is typed is kept, whatever happens meanwhile. */
+/** Opens the form for a reply. What is typed is kept as a draft. */
 function reply(item) {
-  const {id, nickname, status, version} = item.comment, draft = 'draft ' + id
+  const {id, nickname, status, version} = item.comment
+  const draft = 'draft ' + id
   const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
   const field = area('content', say('reply_to', text(nickname) || say('anonymous')), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
   write(item, 'send', [field], async ({content}) => {
@@ -891,16 +906,16 @@ function reply(item) {
     keep(draft, undefined, 'sessionStorage')
     const hidden = status !== 'visible'
     const reported = listOf(item.comment.reports).length > 0
-    const restore = settle([item], 'visible')
-    tally({
+    const restore = showMoved([item], 'visible')
+    showCounts({
       ...counts,
       [status]: counts[status] - hidden,
       visible: counts.visible + hidden + 1,
       reported: counts.reported - reported,
     })
-    tell(say('did_reply'), async () => {
-      await post([{comment}], 'deleted')
-      if (hidden) await post([item], status)
+    announce(say('did_reply'), async () => {
+      await setStatus([{comment}], 'deleted')
+      if (hidden) await setStatus([item], status)
       restore({refused: false})
     })
   }, true)
@@ -915,39 +930,41 @@ function edit(item) {
   ]
   write(item, 'save', fields, async filled => {
     redraw(item, (await call('PATCH', 'comments/' + id, {...filled, version: version ?? undefined})).comment)
-    focus(item)
-    tell(say('did_edit'))
+    focusItem(item)
+    announce(say('did_edit'))
   })
 }
 
-/** Blocks something, which can be taken back. */
+/** Adds a block, which can be undone. */
 async function blockNow({kind, value, days, note, sure}, then) {
   const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}, ...sure && {sure}})
-  tell(say('did_block', block.value), async () => {
+  announce(say('did_block', block.value), async () => {
     await call('DELETE', 'blocks/' + block.id)
     then?.()
   })
   then?.()
 }
 
-/** The work of a form that blocks something: what would meet many readers has to be sent twice. */
+/** The work of a form that adds a block. A block that many readers would meet has to be confirmed. */
 function blocking(filledIn, then) {
-  let asked // for what the service has said so
+  let toConfirm
   return async (filled, form) => {
-    const wanted = filledIn(filled), same = asked === wanted.kind + wanted.value, main = form.querySelector('.main')
+    const block = filledIn(filled)
+    const confirmed = toConfirm === block.kind + block.value
+    const main = form.querySelector('.main')
     main.dataset.word ??= main.textContent
     try {
-      await blockNow({...wanted, ...same && {sure: true}}, then)
-    } catch (refusal) {
-      const wide = refusal.code === 'block_wide'
-      asked = wide ? wanted.kind + wanted.value : undefined
+      await blockNow({...block, ...confirmed && {sure: true}}, then)
+    } catch (error) {
+      const wide = error.code === 'block_wide'
+      toConfirm = wide ? block.kind + block.value : undefined
       main.textContent = wide ? say('block_sure') : main.dataset.word
-      throw refusal
+      throw error
     }
   }
 }
 
-/** What can be blocked of a comment: the hosts of its links too. */
+/** What of a comment can be blocked: IP address, email address, and the hosts of website and links. */
 function kindsOf({ip, email, website, html}) {
   const links = [website, ...[...text(html).matchAll(/href="([^"]*)"/g)].map(([, href]) => href)]
   const hosts = [...new Set(links.map(host))].map(each => ['domain', each])
@@ -960,26 +977,27 @@ function block(kinds) {
   dialog(say('block'), 'block', fields, blocking(({which, days}) => ({kind: kinds[which][0], value: kinds[which][1], days})))
 }
 
-/** The comments that are asked for, of which the first is at hand. */
+/** A list of comments. Keys act on the first. */
 const comments = (query, none) => listing({
   path: 'comments', query, none,
   draw: comment => row(comment, query.status),
   then: reply => {
-    tally(reply.counts)
-    if (!current()) mark(rows()[0])
-    const none = main.querySelector('.none'), {reported} = counts
+    showCounts(reply.counts)
+    if (!current()) setCurrent(rows()[0])
+    const none = main.querySelector('.none')
+    const {reported} = counts
     if (query.status === 'waiting' && reported > 0 && !none.children.length) {
       none.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
     }
     main.querySelector('.filter')?.remove()
-    if (FILTERED.includes(query.status)) main.append(learnt(reply.filter))
+    if (FILTERED.includes(query.status)) main.append(filterState(reply.filter))
   },
 })
 
 const FILTERED = ['waiting', 'spam']
 
-/** How far the spam filter is. */
-function learnt(filter) {
+/** What the spam filter has learnt from. */
+function filterState(filter) {
   const {spam, ham, active} = filter ?? {}
   return Number.isFinite(spam) ? h('p', {class: 'small filter'}, say('learnt_spam', spam), lang === 'zh' ? '' : ' ', say(active ? 'learnt_ham' : 'learning', ham)) : ''
 }
@@ -988,7 +1006,8 @@ function learnt(filter) {
 
 const VIEWS = {
   queue(params) {
-    const states = ['waiting', 'reported', 'spam', 'deleted'], status = states.find(each => each === params.get('status')) ?? 'waiting'
+    const states = ['waiting', 'reported', 'spam', 'deleted']
+    const status = states.find(each => each === params.get('status')) ?? 'waiting'
     const tabs = states.map(each => h('li', {}, h('a', {
       href: each === 'waiting' ? '#queue' : '#queue?status=' + each, onclick: stay, ...each === status && {'aria-current': 'page'},
     }, say(each), h('span', {'data-count': each}))))
@@ -1003,11 +1022,11 @@ const VIEWS = {
 
   pages(params) {
     main.append(finder('pages', params, {sort: ['latest', 'views', 'comments']}),
-      listing({path: 'pages', query: Object.fromEntries(params), draw: page, skips: true}))
+      listing({path: 'pages', query: Object.fromEntries(params), draw: pageLine, skips: true}))
   },
 
   users(params) {
-    main.append(finder('users', params), listing({path: 'users', query: Object.fromEntries(params), draw: user}))
+    main.append(finder('users', params), listing({path: 'users', query: Object.fromEntries(params), draw: userLine}))
   },
 
   blocks() {
@@ -1018,7 +1037,7 @@ const VIEWS = {
       field('note', 'note', {maxLength: 200}),
     ], blocking(filled => filled, show))
     form.classList.add('adding')
-    main.append(h('p', {class: 'small'}, say('blocks_lead')), form, listing({path: 'blocks', draw: blocked, none: 'none_blocks'}))
+    main.append(h('p', {class: 'small'}, say('blocks_lead')), form, listing({path: 'blocks', draw: blockLine, none: 'none_blocks'}))
   },
 
   figures() {
@@ -1026,11 +1045,11 @@ const VIEWS = {
   },
 
   mail() {
-    main.append(listing({path: 'outbox', key: 'emails', draw: stuckEmail, none: 'none_mail'}))
+    main.append(listing({path: 'outbox', key: 'emails', draw: emailLine, none: 'none_mail'}))
   },
 
   log() {
-    main.append(listing({path: 'audit', draw: deed}))
+    main.append(listing({path: 'audit', draw: logLine}))
   },
 
   settings() {
@@ -1043,78 +1062,80 @@ const VIEWS = {
   },
 }
 
-function page(row) {
+function pageLine(row) {
   const {id, page_url, page_link, total, views, page_likes, closed, closed_by_age} = row
   const put = async body => {
     const {page: fresh} = await call('PATCH', 'pages/' + id, body)
-    return body.merge ? show() : swap(item, page(fresh)) // the other page's row is somewhere
+    return body.merge ? show() : replaceRow(item, pageLine(fresh)) // merging changes another row too
   }
   const rename = () => {
-    let merge // asked for once the service has said that there is something to merge
-    const address = field('page_url', 'address', {value: text(page_url), required: true, maxLength: 2048})
+    let merge // the URL of an existing page, once the service has said so
+    const address = field('page_url', 'page_url', {value: text(page_url), required: true, maxLength: 2048})
     dialog(say('rename'), 'save', [address], async ({page_url}, form) => {
       try {
         return await put({page_url, ...merge === page_url && {merge: true}})
-      } catch (refusal) {
-        const taken = refusal.code === 'page_exists'
+      } catch (error) {
+        const taken = error.code === 'page_exists'
         merge = taken ? page_url : undefined
         form.querySelector('.main').textContent = say(taken ? 'merge' : 'save')
-        throw refusal
+        throw error
       }
     })
   }
   const item = line(out(page_link, page_url), dots(
     link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
     closed && say(closed_by_age ? 'byage' : 'closed')),
-  doing(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
+  workButton(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
   return item
 }
 
-function user(row) {
+function userLine(row) {
   const {id, email, nickname, role, created_at, you} = row
   const put = async changed => {
     await call('PATCH', 'users/' + id, changed)
-    return swap(item, user({...row, ...changed}))
+    return replaceRow(item, userLine({...row, ...changed}))
   }
-  const other = role === 'admin' ? 'user' : 'admin', word = other === 'admin' ? 'promote' : 'demote'
+  const other = role === 'admin' ? 'user' : 'admin'
+  const word = other === 'admin' ? 'promote' : 'demote'
   const change = () => dialog(say(word), word, [bdi(nickname), ownPassword()], ({password}) => put({role: other, password}))
   const theirs = link('#comments?' + new URLSearchParams({q: text(email)}), say('n_comments', row.comments))
   const item = line(
     h('p', {class: 'row'}, h('b', {}, bdi(nickname)), role === 'admin' && badge('admin'), row.blocked && badge('blocked'), you && span(say('you'))),
     dots(bdi(email), theirs, span(say('since'), ' ', when(created_at))),
-    button(say(word), change), you ? '' : doing(row.blocked ? 'unblock' : 'block', () => put({blocked: !row.blocked})))
+    button(say(word), change), you ? '' : workButton(row.blocked ? 'unblock' : 'block', () => put({blocked: !row.blocked})))
   return item
 }
 
-function blocked({id, kind, value, note, expires_at}) {
-  const days = Math.ceil((moment(expires_at) - Date.now()) / 86400e3) // NaN is for ever
+function blockLine({id, kind, value, note, expires_at}) {
+  const days = Math.ceil((moment(expires_at) - Date.now()) / 86400e3) // NaN: without an end
   const item = line(span(say(kind), ' ', h('b', {}, bdi(value))),
     dots(expires_at ? span(say('ends'), ' ', when(expires_at)) : say('forever'), text(note) && bdi(note)),
-    doing('remove', async () => {
+    workButton('remove', async () => {
       await call('DELETE', 'blocks/' + id)
-      dropRow(item)
-      tell(say('did_unblock', text(value)), () => blockNow({kind, value, days, note, sure: true}, show))
+      removeRow(item)
+      announce(say('did_unblock', text(value)), () => blockNow({kind, value, days, note, sure: true}, show))
     }))
   return item
 }
 
-function stuckEmail({id, recipient, subject, tries, failure, due_at, can_retry}) {
-  const hook = recipient === 'webhook', title = () => hook ? span(say('hooked')) : bdi(subject)
+function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) {
+  const hook = recipient === 'webhook'
+  const title = () => hook ? span(say('hooked')) : bdi(subject)
   const done = async (method, word, body) => {
     await call(method, 'outbox/' + id, body)
-    tell(say(word))
-    return dropRow(item)
+    announce(say(word))
+    return removeRow(item)
   }
   const drop = () => dialog(say(hook ? 'drop_hook' : 'drop_sure'), 'drop', [title()], () => done('DELETE', 'did_drop'))
   const next = due_at ? span(say('next'), ' ', when(due_at)) : say('given_up')
   const item = line(title(), dots(hook ? say('webhook') : bdi(recipient), say('tries', tries), text(failure) && bdi(failure), next),
-    can_retry && doing('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop))
+    can_retry && workButton('retry', () => done('POST', 'did_retry', {})), button(say('drop'), drop))
   return item
 }
 
 const WHO = {mail: 'by_mail', command: 'by_command'}
-const deed = ({who, action, subject, detail, created_at}) => line(
-  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', say(action, 0, DEEDS), ' ', bdi(subject)),
+const logLine = ({who, action, subject, detail, created_at}) => line(
+  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', say(action, 0, LOG_TEXTS), ' ', bdi(subject)),
   dots(when(created_at), text(detail) && bdi(detail)))
 
 // -- Figures ------------------------------------------------------------------
@@ -1129,7 +1150,8 @@ function svg(tag, attributes, ...children) {
 }
 
 function chart(word, days) {
-  const values = days.map(day => amount(day[word])), most = Math.max(...values, 1)
+  const values = days.map(day => amount(day[word]))
+  const most = Math.max(...values, 1)
   const sum = say('sum', values.reduce((a, b) => a + b, 0)).replace('{m}', number(Math.max(...values, 0)))
   const bars = values.map((value, i) => svg('rect', {x: 10 * i + 1, width: 8, y: 60 - 60 * value / most, height: 60 * value / most},
     svg('title', {}, `${text(days[i].day)}: ${number(value)}`)))
@@ -1140,7 +1162,9 @@ function chart(word, days) {
 }
 
 function figures(reply) {
-  const days = listOf(reply.days), words = ['comments', 'views', 'likes'], title = say('last_days', days.length)
+  const days = listOf(reply.days)
+  const words = ['comments', 'views', 'likes']
+  const title = say('last_days', days.length)
   const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
     listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, page_url), amount(views), amount(total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
@@ -1151,11 +1175,11 @@ function figures(reply) {
 
 // -- Settings -----------------------------------------------------------------
 
-/** What is not in order; the service speaks of it in English. */
+/** The findings of `check`, which are in English. */
 function findings(reply) {
-  const open = listOf(reply.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: said}) => h('li', {class: 'line'}, h('p', {},
+  const open = listOf(reply.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
-    h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(said)))))
+    h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
   return [h('h2', {}, say('findings')), open.length ? h('ul', {class: 'list'}, ...open) : h('p', {}, say('no_findings'))]
 }
 
@@ -1164,10 +1188,10 @@ function tag() {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(code.textContent)
-      tell(say('copied'))
+      announce(say('copied'))
     } catch { // plain http has no clipboard
       getSelection().selectAllChildren(code)
-      tell(say('mark'))
+      announce(say('mark'))
     }
   }
   return [h('h2', {}, say('tag')), h('p', {}, say('paste')),
@@ -1194,8 +1218,8 @@ function inForce({settings, version}) {
 
 // -- Keys ---------------------------------------------------------------------
 
-// The words for a key. Most press the button that says so in aria-keyshortcuts: of the selection, else
-// of the comment at hand, never of another.
+// The text for each key. Most keys press the button that has them as aria-keyshortcuts: that of the selection,
+// or of the current comment.
 const KEYS = {
   j: 'key_j', k: 'key_k', a: 'to_visible', s: 'to_spam', d: 'to_deleted', r: 'reply', e: 'edit', u: 'undo', x: 'key_x',
   '/': 'search', '?': 'key_help',
@@ -1214,7 +1238,7 @@ const ACTS = {
 }
 
 function press(key) {
-  const places = [bulk, current(), told, document.querySelector('footer')]
+  const places = [selectionBar, current(), notice, document.querySelector('footer')]
   const buttons = places.map(place => place?.querySelector(`[aria-keyshortcuts="${key}"]`))
   if (ACTS[key]) ACTS[key]()
   else buttons.find(button => button)?.click()
@@ -1226,67 +1250,65 @@ function onkeydown(event) {
   if (!Object.hasOwn(KEYS, key) || typing || ctrlKey || altKey || metaKey || isComposing || !me().token) return
   if (recall('keys', true) === false && key !== '?') return
   event.preventDefault()
-  if (!repeat || key === 'j' || key === 'k') press(key) // one long press approves one
+  if (!repeat || key === 'j' || key === 'k') press(key) // a long press approves one comment only
 }
 
 function help() {
   const list = Object.entries(KEYS).map(([key, word]) =>
     h('div', {class: 'row'}, h('dt', {}, h('kbd', {class: 'badge'}, key)), h('dd', {}, say(word))))
-  // A voice that dictates would press them all.
+  // Dictated speech would press them all.
   const on = h('input', {type: 'checkbox', checked: recall('keys', true), onchange: () => keep('keys', on.checked)})
   dialog(say('keys'), 'done', [h('dl', {}, ...list), h('label', {class: 'option'}, on, span(say('keys_on')))])
 }
 
 // -- Start --------------------------------------------------------------------
 
-/** Enters where the address says, or at a view. */
+/** Shows the view of the URL, or the one named. */
 function enter(name) {
-  frame()
+  drawFrame()
   if (name) history.replaceState(null, '', '#' + name)
   show()
   if (!['queue', 'comments'].includes(place()[0])) refresh()
 }
 
-const refresh = () => call('GET', 'comments?limit=1').then(({counts}) => tally(counts), () => {})
+const refresh = () => call('GET', 'comments?limit=1').then(({counts}) => showCounts(counts), () => {})
 
 function begin() {
-  if (claimed !== undefined) claim()
+  if (oneTimeLink !== undefined) claim()
   else if (me().token) enter()
-  else leave()
+  else showSignIn()
 }
 
 let away = 0
 
-/** After a while away the queue is another one; what is being written or chosen stays. */
-function returned() {
+/** After a minute away the queue is loaded anew, unless something is being written or selected. */
+function onVisibilityChange() {
   if (document.hidden) away = Date.now()
   else if (me().token && Date.now() - away > 60e3) {
-    if (place()[0] === 'queue' && !main.querySelector('form') && !picked().length) show()
+    if (place()[0] === 'queue' && !main.querySelector('form') && !selectedItems().length) show()
     else refresh()
   }
 }
 
-/** Each minute: how many wait; an empty queue shows what came. */
-function look() {
+/** Each minute: the number of waiting comments; an empty queue shows new ones. */
+function poll() {
   if (document.hidden || !me().token || main.querySelector('form')) return
   if (place()[0] === 'queue' && !rows().length) show()
   else refresh()
 }
 
-/** Called by the widget's script with what it has to lend. */
-export function meet(thread, kit) {
-  ({h, button, formatted, keep, recall, local} = kit)
+function start() {
   lang = recall('lang', navigator.language.startsWith('zh') ? 'zh' : 'en')
   if (!Object.hasOwn(TAGS, lang)) lang = 'en'
   addEventListener('hashchange', () => {
     takeLink()
-    if (claimed === undefined) show()
+    if (oneTimeLink === undefined) show()
     else begin()
   })
   addEventListener('keydown', onkeydown)
-  document.addEventListener('visibilitychange', returned)
-  setInterval(look, 60e3)
+  document.addEventListener('visibilitychange', onVisibilityChange)
+  setInterval(poll, 60e3)
   begin()
 }
 
-document.createElement('commentd-thread').use('admin.js', 'meet')
+start()

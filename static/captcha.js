@@ -1,17 +1,17 @@
-// Captchas of others, loaded when a reader begins to write where the owner has chosen one. They work
-// in the light DOM alone, so their box is slotted into the form.
+// Hosted captchas, loaded when a reader begins to write where the owner has chosen one. They do not work
+// in a shadow root, so their box stands outside and is slotted into the form.
 
 const SCRIPTS = {
   turnstile: () => ['https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit'],
   hcaptcha: () => ['https://js.hcaptcha.com/1/api.js?render=explicit'],
-  // The second is for China. `render` names a key of version 3; one of version 2 is told by the error.
+  // The second host is for China. `render` takes a key of version 3; with one of version 2, `execute` throws.
   recaptcha: key => ['www.google.com', 'www.recaptcha.net'].map(host => `https://${host}/recaptcha/api.js?render=${key}`),
 }
 const NAMES = {turnstile: 'turnstile', hcaptcha: 'hcaptcha', recaptcha: 'grecaptcha'}
 
 let policy
 
-/** The address of a script, in the form that pages with Trusted Types want. */
+/** The URL of a script, in the type that pages with Trusted Types require. */
 function scriptURL(src) {
   try {
     policy ??= window.trustedTypes.createPolicy('commentd', {createScriptURL: each => each})
@@ -21,58 +21,60 @@ function scriptURL(src) {
   }
 }
 
-const loaded = address => new Promise((onload, onerror) => {
-  const src = scriptURL(address)
+const loadScript = url => new Promise((onload, onerror) => {
+  const src = scriptURL(url)
   document.querySelector('script').before(Object.assign(document.createElement('script'), {src, onload, onerror}))
 })
 
-/** What the provider's script leaves on the page. An element with its name as id stands there too, and is not it. */
-function provided(provider) {
-  const there = window[NAMES[provider]]
-  return typeof (there?.ready ?? there?.render) === 'function' ? there : undefined
+/** The provider's API. On a page with an element of that id, the global may be that element. */
+function loadedApi(provider) {
+  const api = window[NAMES[provider]]
+  return typeof (api?.ready ?? api?.render) === 'function' ? api : undefined
 }
 
-async function api(provider, key) {
+async function loadApi(provider, key) {
   for (const src of SCRIPTS[provider](encodeURIComponent(key))) {
     try {
-      if (!provided(provider)) await loaded(src)
+      if (!loadedApi(provider)) await loadScript(src)
       break
     } catch {}
   }
-  const there = provided(provider)
-  if (!there) throw {code: 'captcha_down'}
-  if (there.ready && provider === 'recaptcha') await new Promise(there.ready)
-  return there
+  const api = loadedApi(provider)
+  if (!api) throw {code: 'captcha_down'}
+  if (api.ready && provider === 'recaptcha') await new Promise(api.ready)
+  return api
 }
 
-/** A token of the provider, once the reader has solved what it asks, or a function that gets one. */
+/** A token of the provider, when the reader has solved the captcha, or a function that gets one. */
 export async function captcha(thread, kit, provider, {site_key, action}) {
-  const there = await api(provider, site_key)
+  const api = await loadApi(provider, site_key)
   if (provider === 'recaptcha') {
-    const execute = () => there.execute(site_key, {action})
+    const execute = () => api.execute(site_key, {action})
     try {
       await execute()
-      return execute // its tokens live two minutes: another one when the comment is sent
-    } catch {} // of version 2
+      return execute // a token is valid for two minutes, so each comment gets a new one
+    } catch {} // a key of version 2
   }
-  return new Promise((callback, refused) => {
-    const box = document.createElement('div'), slot = document.createElement('slot')
+  return new Promise((callback, reject) => {
+    const box = document.createElement('div')
+    const slot = document.createElement('slot')
     box.slot = slot.name = 'captcha'
     thread.querySelector('[slot=captcha]')?.remove()
     thread.$('slot[name=captcha]')?.remove()
     thread.append(box)
-    // The box is where the reader is, as long as there is one.
+    // The box moves to the form in which the reader writes.
     const place = form => form?.querySelector('.button').parentNode.before(slot)
     place(thread.$('form:focus-within') ?? thread.$('form.open'))
-    const ends = new AbortController()
+    const controller = new AbortController()
     thread.shadowRoot.addEventListener('focusin', ({target}) => {
       if (box.isConnected) place(target.closest('form'))
-      else ends.abort()
-    }, ends)
-    const failed = () => { thread.spent(); refused({code: 'captcha_failed'}) }
-    there.render(box, {
-      sitekey: site_key, action, callback,
-      'error-callback': failed, 'expired-callback': () => thread.spent(),
-    })
+      else controller.abort()
+    }, controller)
+    const drop = () => thread.dropCaptchaToken()
+    const fail = () => {
+      drop()
+      reject({code: 'captcha_failed'})
+    }
+    api.render(box, {sitekey: site_key, action, callback, 'error-callback': fail, 'expired-callback': drop})
   })
 }

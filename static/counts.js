@@ -1,56 +1,63 @@
-// Numbers of other pages and the latest comments, for lists of posts and side bars; `embed.js` loads this
-// where a page has elements that want them. They stay in the page's own style.
+// Totals of other pages and the latest comments, for lists of posts and side bars. `embed.js` loads this
+// where a page has elements for them. They keep the page's own style.
 
-const WANTED = ['count', 'views', 'likes', 'latest'].map(what => `[data-commentd-${what}]:not([data-commentd-asked])`).join()
-const NUMBERS = {count: 'total', views: 'views', likes: 'page_likes'}
-const known = new Map() // what was answered: a page may draw its elements anew for ever
+const SELECTOR = ['count', 'views', 'likes', 'latest'].map(kind => `[data-commentd-${kind}]:not([data-commentd-asked])`).join()
+const TOTALS = {count: 'total', views: 'views', likes: 'page_likes'}
+const cache = new Map() // a page may draw its elements again and again
 
-/** Fills the elements: a request for a hundred numbers, or for as many as proxies let pass. */
+/** Fills the elements, with one request for 100 pages, or for as many as fit in a URL that proxies accept. */
 export async function fill(kit) {
-  const asked = []
+  const waiting = []
   let query = 'pages?'
-  for (const node of document.querySelectorAll(WANTED)) {
+  for (const node of document.querySelectorAll(SELECTOR)) {
     if (node.hasAttribute('data-commentd-latest')) {
       latest(kit, node)
       continue
     }
-    const kind = Object.keys(NUMBERS).find(kind => node.hasAttribute('data-commentd-' + kind))
+    const kind = Object.keys(TOTALS).find(kind => node.hasAttribute('data-commentd-' + kind))
     const url = node.getAttribute('data-commentd-' + kind) || location.pathname
-    const show = () => { node.textContent = known.get(url)?.[NUMBERS[kind]]?.toLocaleString(kit.tongue(node)) ?? node.textContent }
-    const piece = known.has(url) ? '' : '&url=' + encodeURIComponent(url)
-    if (asked.length === 100 || (asked.length && query.length + piece.length > 7500)) break
+    const show = () => {
+      const total = cache.get(url)?.[TOTALS[kind]]
+      if (total !== undefined) node.textContent = total.toLocaleString(kit.languageOf(node))
+    }
+    const part = cache.has(url) ? '' : '&url=' + encodeURIComponent(url)
+    if (waiting.length === 100 || (waiting.length && query.length + part.length > 7500)) break
     node.setAttribute('data-commentd-asked', '')
-    if (!piece) show()
-    else asked.push([url, show])
-    query += piece
+    if (part) waiting.push([url, show])
+    else show()
+    query += part
   }
-  if (!asked.length) return
+  if (!waiting.length) return
   const {pages = []} = await kit.ask(query).catch(() => ({}))
-  asked.forEach(([url, show], i) => {
-    if (pages[i]) known.set(url, pages[i])
+  waiting.forEach(([url, show], i) => {
+    if (pages[i]) cache.set(url, pages[i])
     show()
   })
   fill(kit)
 }
 
-/** The comments that were written last on any page, as items of a list. */
-async function latest({ago, ask, formatted, h, tongue}, node) {
-  const wanted = node.getAttribute('data-commentd-latest') | 0, query = 'comments/latest?limit=' + (wanted > 0 ? Math.min(wanted, 30) : 6)
+/** Lists the latest comments of all pages. */
+async function latest({ask, formatted, h, languageOf, relativeTime, timeOf}, node) {
+  const limit = node.getAttribute('data-commentd-latest') | 0
+  const query = 'comments/latest?limit=' + (limit > 0 ? Math.min(limit, 30) : 6)
   node.setAttribute('data-commentd-asked', '')
-  if (!known.has(query)) known.set(query, ask(query).catch(() => ({})))
-  const {comments = []} = await known.get(query)
+  if (!cache.has(query)) cache.set(query, ask(query).catch(() => ({})))
+  const {comments = []} = await cache.get(query)
   const items = []
-  for (const {id, page_url, nickname, html, created_at} of comments) {
+  for (const comment of comments) {
     try {
-      const page = new URL(page_url, location.origin), said = formatted(html), [quote] = said.querySelectorAll('blockquote')
-      if (page.origin !== location.origin) continue // whoever answers says where
-      if (said.children.length > 1) quote?.remove()
-      const text = [...said.textContent.trim()], then = new Date(created_at.replace(' ', 'T') + '+08:00')
+      const {id, page_url, nickname, html} = comment
+      const page = new URL(page_url, location.origin)
+      if (page.origin !== location.origin) continue
       page.hash = 'comment-' + id
+      const body = formatted(html)
+      if (body.children.length > 1) body.querySelector('blockquote')?.remove() // the text of another
+      const text = [...body.textContent.trim()]
+      const then = timeOf(comment)
       items.push(h('li', {},
         h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')), h('br'),
-        h('small', {}, ...nickname ? [h('bdi', {}, nickname), ' · '] : [], h('time', {dateTime: then.toISOString()}, ago(then, tongue(node))))))
-    } catch {} // it spoils no other
+        h('small', {}, ...nickname ? [h('bdi', {}, nickname), ' · '] : [], h('time', {dateTime: then.toISOString()}, relativeTime(then, languageOf(node))))))
+    } catch {} // a broken comment leaves the others
   }
   if (items.length) node.replaceChildren(...items)
 }

@@ -1,61 +1,57 @@
-// What an admin finds at each comment when signed in on the blog: approve, spam, delete, pin. `more.js`
-// loads this for admins alone; the service checks every step. The blog's scripts could do the same with the
-// token that is kept there, and all that a reader can; users, blocks, settings and backups ask for a sign-in at /admin.
-// In order: Service, Moderation.
+// The menu of an admin at each comment on the blog: approve, spam, delete, pin. `more.js` loads this for admins
+// who are signed in there. The service checks the role at each request. Scripts of the blog could do the same with
+// the stored token; users, blocks, settings and backups need a sign-in at /admin.
 
-// -- Service ------------------------------------------------------------------
+/** The comments of a page that wait for approval; undefined for who is no admin any more. */
+const loadWaiting = (thread, {ask, me}) =>
+  ask('comments/waiting?' + new URLSearchParams({url: thread.url}), undefined, 'GET', me().token)
+    .then(({comments}) => comments, ({status}) => [401, 403].includes(status) ? undefined : [])
 
-/** The comments of a page that wait; null for who may not see them. */
-async function waiting(url, token) {
-  const address = new URL('comments/waiting?' + new URLSearchParams({url}), import.meta.url)
-  const signal = AbortSignal.timeout(20000)
-  const reply = await fetch(address, {headers: {Authorization: 'Bearer ' + token}, signal, credentials: 'omit'})
-  const {comments} = await reply.json()
-  return [401, 403].includes(reply.status) ? null : comments ?? []
-}
+/** Adds the menu to each comment, and shows the comments that wait. */
+export async function moderate(thread, kit) {
+  const {ask, button, h, me} = kit
 
-// -- Moderation ---------------------------------------------------------------
-
-/** Gives every comment of a thread, and those that wait, the menu of an admin. */
-export async function moderate(thread, {ask, button, h, me}) {
-
-  async function change(item, what) {
+  async function change(item, body) {
     try {
-      const {comment, was} = await ask(`comments/${item.dataset.id}/moderate`, what)
+      const {comment, was} = await ask(`comments/${item.dataset.id}/moderate`, body)
       const shown = comment.status === 'visible' || comment.status === 'waiting'
-      thread.sums.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
+      thread.totals.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
       thread.head()
       if (shown) return thread.put({...item.comment, ...comment}).querySelector('.moderate').focus()
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)))
       undo.focus()
-    } catch (refusal) {
-      thread.use('more.js', 'fault', item.firstChild, refusal)
+    } catch (error) {
+      thread.use('more.js', 'showError', item.firstChild, error)
     }
   }
 
-  function menu(item) {
-    const {comment} = item, acts = item.querySelector(':scope > article > .actions')
-    if (!acts || acts.querySelector('.moderate') || me().role !== 'admin') return
+  function addMenu(item) {
+    const {comment} = item
+    const actions = item.querySelector(':scope > article > .actions')
+    if (!actions || actions.querySelector('.moderate') || me().role !== 'admin') return
     const waits = comment.status === 'waiting'
-    if (waits) acts.firstChild.textContent = thread.say('waits')
-    const states = comment.user_id === me().id ? [] : [...waits ? ['visible'] : [], 'spam', 'deleted']
-    const choices = states.map(status => [status, {status, version: status === 'visible' ? comment.version : undefined}])
-    if (!waits && !comment.parent_id) choices.push([comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned}])
+    if (waits) actions.firstChild.textContent = thread.say('waits')
+    const choices = []
+    const add = (word, body) => choices.push(button(thread.say(word), () => change(item, body), {hidden: true}))
+    if (comment.user_id !== me().id) {
+      if (waits) add('visible', {status: 'visible', version: comment.version})
+      for (const status of ['spam', 'deleted']) add(status, {status})
+    }
+    if (!waits && !comment.parent_id) add(comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned})
     if (!choices.length) return
-    const buttons = choices.map(([word, what]) => button(thread.say(word), () => change(item, what), {hidden: true}))
     const open = button(thread.say('moderate'), () => {
-      for (const each of buttons) each.hidden = !each.hidden
-      open.setAttribute('aria-expanded', !buttons[0].hidden)
+      for (const choice of choices) choice.hidden = !choice.hidden
+      open.setAttribute('aria-expanded', !choices[0].hidden)
     }, {class: 'moderate', 'aria-expanded': false, 'aria-description': comment.nickname})
-    acts.append(open, ...buttons)
+    actions.append(open, ...choices)
   }
 
-  const found = await waiting(thread.url, me().token).catch(() => [])
-  if (!found) return
-  thread.menu = menu
-  for (const comment of found) {
+  const waiting = await loadWaiting(thread, kit)
+  if (!waiting) return
+  thread.decorators.menu = addMenu
+  for (const comment of waiting) {
     if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
   }
-  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(menu)
+  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(addMenu)
 }

@@ -93,7 +93,7 @@ def test_nothing_of_the_page_is_inline_and_nothing_comes_from_elsewhere(visitor:
 
 
 def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
-    comments = re.compile(r"^ *(//.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^ +| +// .*$", re.M)
+    comments = re.compile(r"^\s*(//.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$", re.M)
     for path in STATIC.glob("*.js"):
         source = path.read_text("utf-8")
         served = visitor.get(f"/{path.name}", status="*")

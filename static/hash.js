@@ -1,0 +1,104 @@
+// SHA-256 for pages on plain http, where browsers have no `crypto.subtle`: the digest of passwords, and the
+// proof of work that keeps robots out. Loaded when a reader begins to write.
+// In order: SHA-256, Password, Proof of work.
+
+// -- SHA-256 ------------------------------------------------------------------
+
+/** SHA-256 (FIPS 180-4) and the search for a proof of work. A worker gets this function as text. */
+function makeHash() {
+  const W = new Int32Array(64)
+  const primes = []
+  for (let n = 2; n < 312; n++) if (primes.every(prime => n % prime)) primes.push(n)
+  const H = primes.map(n => n ** .5 * 2 ** 32 | 0)
+  const K = primes.map(n => n ** (1 / 3) * 2 ** 32 | 0)
+
+  const rotate = (n, by) => n >>> by | n << 32 - by
+
+  function sha256(state, block) {
+    let {0: a, 1: b, 2: c, 3: d, 4: e, 5: f, 6: g, 7: k} = state // five times as fast as [a, b, …]
+    for (let i = 0; i < 64; i++) {
+      const x = W[i - 15]
+      const y = W[i - 2]
+      W[i] = i < 16 ? block[i]
+        : W[i - 16] + W[i - 7] + (rotate(x, 7) ^ rotate(x, 18) ^ x >>> 3) + (rotate(y, 17) ^ rotate(y, 19) ^ y >>> 10) | 0
+      const one = k + K[i] + W[i] + (e & f ^ ~e & g) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) | 0
+      const two = one + (a & b ^ a & c ^ b & c) + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) | 0
+      k = g
+      g = f
+      f = e
+      e = d + one | 0
+      d = c
+      c = b
+      b = a
+      a = two
+    }
+    return [a, b, c, d, e, f, g, k].map((n, i) => n + state[i] | 0)
+  }
+
+  const hex = words => words.map(n => (n >>> 0).toString(16).padStart(8, 0)).join('')
+  const words = text => text.match(/.{8}/g).map(n => parseInt(n, 16) | 0)
+
+  function search({salt, nonce, keyPrefix}, from, to) {
+    const [first] = words(keyPrefix)
+    const block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
+    for (block[8] = from; block[8] < to; block[8]++) {
+      const key = sha256(H, block)
+      if (key[0] === first && hex(key).startsWith(keyPrefix)) return {counter: block[8], derivedKey: hex(key)}
+    }
+  }
+  return {H, hex, search, sha256}
+}
+
+const {H, hex, search, sha256} = makeHash()
+
+// -- Password -----------------------------------------------------------------
+
+/** The SHA-256 of a text, in hex. Passwords leave the browser in this form only. */
+export function digest(text) {
+  const bytes = new TextEncoder().encode(text)
+  const blocks = Math.ceil((bytes.length + 9) / 64)
+  const padded = new DataView(new ArrayBuffer(64 * blocks))
+  bytes.forEach((byte, i) => padded.setUint8(i, byte))
+  padded.setUint8(bytes.length, 0x80)
+  padded.setUint32(64 * blocks - 4, 8 * bytes.length)
+  let state = H.slice(0, 8)
+  for (let i = 0; i < blocks; i++) {
+    state = sha256(state, Array.from({length: 16}, (_, word) => padded.getInt32(64 * i + 4 * word)))
+  }
+  return hex(state)
+}
+
+// -- Proof of work ------------------------------------------------------------
+
+/** Searches in a worker. */
+const searchInWorker = parameters => new Promise((resolve, reject) => {
+  const text = `onmessage = ({data}) => postMessage((${makeHash})().search(data, 0, 1e6))`
+  const url = URL.createObjectURL(new Blob([text]))
+  const worker = new Worker(url)
+  worker.onerror = reject
+  worker.onmessage = ({data}) => {
+    resolve(data)
+    worker.terminate()
+    URL.revokeObjectURL(url)
+  }
+  worker.postMessage(parameters)
+})
+
+/** Searches in slices, so that the page stays alive. */
+async function searchInSlices(parameters) {
+  for (let from = 0; ; from += 2000) {
+    const solution = search(parameters, from, from + 2000)
+    if (solution) return solution
+    await new Promise(resolve => setTimeout(resolve))
+  }
+}
+
+/** The captcha token for a challenge. */
+export async function solve({parameters, signature}) {
+  // A page may forbid workers by its Content-Security-Policy.
+  const solution = await searchInWorker(parameters).catch(() => searchInSlices(parameters))
+  return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
+}
+
+/** The same, as the widget calls it. */
+export const proofOfWork = (thread, kit, challenge) => solve(challenge)
