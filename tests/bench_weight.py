@@ -44,7 +44,6 @@ from playwright.sync_api import Browser, Page
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
-import shots
 from bench_widget import STARTS, THREAD, Site, is_host, listening, total, zipped
 from blog import CONVERSATION, OWNER, Json
 
@@ -420,7 +419,7 @@ def measure(sites: dict[str, Everywhere], runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shots.PLAIN)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=PRODUCTS, metavar="NAME")
     parser.add_argument("--runs", type=int, default=5, metavar="N")

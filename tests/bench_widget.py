@@ -193,7 +193,7 @@ MEASURES: dict[str, Callable[[Site], Iterator[Row]]] = {"time": time, "shift": s
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=PLAIN)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("--only", action="append", choices=MEASURES, metavar="NAME")
     parser.add_argument("--embed", type=Path, metavar="PATH", help="another embed.js")
     asked = parser.parse_args()
@@ -213,8 +213,6 @@ def main() -> None:
     for row in rows:
         print(f"{row.figure:34}{row.ours:>24}  {row.best}")
 
-
-PLAIN = argparse.RawDescriptionHelpFormatter
 
 if __name__ == "__main__":
     main()

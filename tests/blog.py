@@ -4,6 +4,7 @@ benchmarks and the pictures share.
 The blog is http://blog.test, the service http://comments.test, both on this machine: two origins,
 plain http and no secure context, as the poorest blog has it."""
 
+import argparse
 import gzip
 import json
 import shutil
@@ -11,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ SWITCHES = [
     *["--disable-background-networking", "--disable-component-update", "--disable-sync"],
     "--host-resolver-rules=MAP blog.test 127.0.0.1, MAP comments.test 127.0.0.1",
 ]
+PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
 POST = "/2026/lines/"
 PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
 

@@ -42,7 +42,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import bench_weight
 import blog
-import shots
 from bench_weight import AGENT, installed, running
 from blog import OWNER, Json
 from conftest import dump
@@ -651,7 +650,7 @@ PRODUCTS: dict[str, type[Isso] | type[Waline]] = {"isso": Isso, "waline": Waline
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shots.PLAIN)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=PRODUCTS, metavar="NAME")
     parser.add_argument("--count", type=int, default=1000, metavar="N")

@@ -347,7 +347,7 @@ def turn(page: Page) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=shots.PLAIN)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=SITES, metavar="NAME")
     parser.add_argument("--guides", type=Path, default=README, metavar="FILE")

@@ -28,12 +28,12 @@ from playwright.sync_api import Browser, Error, Page
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
-import shots
 from bench_widget import WATCH
 from blog import Json, say
 from inside import sql
 from test_mail import code_in
-from test_writing import keyboard
+from test_writing import keyboard, settings_say
+from test_writing import moderate as moderate_by_api
 
 from commentd import App, __version__
 
@@ -80,7 +80,10 @@ Act = Callable[[Page], object]
 def talk(app: App, path: str) -> None:
     """A conversation, with what is hard to set."""
     blog.conversation(app, path)
-    shots.deep(app, path)
+    parent = None
+    for number in range(8):
+        name = ("Mateo Silva", "Noor Rahman")[number % 2]
+        parent = say(app, f"第 {number} 层。", name, page=path, hours=9 - number, parent_id=parent)
     say(app, f"{LONG_WORD * 3} https://a.example/{'x' * 300}", "W" * 64, page=path, likes=1)
     say(app, CODE, "Mateo Silva", page=path)
     site = f"https://{'a' * 50}.example/"
@@ -94,9 +97,66 @@ def few(app: App, path: str) -> None:
     say(app, "So it is.", "Mateo Silva", page=path, parent_id=first)
 
 
+def nobody(app: App, path: str) -> None:
+    """A page without comments; the owner has an account."""
+    blog.owner_token(app)
+
+
+def one_removed(app: App, path: str) -> None:
+    ids = blog.conversation(app, path)
+    moderate_by_api(app, "deleted", ids[3])
+
+
 def twelve(app: App, path: str) -> None:
     for number in range(12):
         say(app, f"Number {number}.", page=path, hours=20 - number)
+
+
+# What the service and the network do, before the page is opened
+
+
+def hold(page: Page, app: App) -> None:
+    """The list never arrives."""
+    page.route("**/comments?*", lambda route: None)
+
+
+def cut(page: Page, app: App) -> None:
+    """The service can't be reached, but its script was kept."""
+    page.route(re.compile("//comments.test[^/]*/(?!embed)"), lambda route: route.abort())
+
+
+def hold_proof(page: Page, app: App) -> None:
+    page.route("**/captcha", lambda route: None)
+
+
+def foreign(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """The blog is not among those that may embed the comments."""
+    if environ["PATH_INFO"] == "/comments":
+        headers.pop("Access-Control-Allow-Origin", None)
+    return status, headers, body
+
+
+def is_post(environ: Json) -> bool:
+    return (environ["REQUEST_METHOD"], environ["PATH_INFO"]) == ("POST", "/comments")
+
+
+def waiting(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """Comments wait for approval."""
+    if is_post(environ):
+        comment = {**json.loads(body)["comment"], "status": "waiting"}
+        return status, headers, blog.changed_json(body, comment=comment)
+    return settings_say(hold="all")(environ, status, headers, body)
+
+
+def busy(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
+    """The reader wrote too often."""
+    if not is_post(environ):
+        return status, headers, body
+    body = '{"error": "操作太频繁，请稍后再试", "code": "too_many"}'.encode()
+    return "429 Too Many Requests", {**headers, "Retry-After": "40"}, body
+
+
+# What the reader does
 
 
 def go(*steps: str | Act) -> Act:
@@ -151,10 +211,6 @@ def latest(page: Page) -> None:
     }""")
 
 
-def hold_proof(page: Page, app: App) -> None:
-    page.route("**/captcha", lambda route: None)
-
-
 def of_another(page: Page) -> None:
     """Somebody else writes meanwhile."""
     page.evaluate(
@@ -188,7 +244,7 @@ class State:
     role: str = ""  # of who is signed in
 
 
-empty, short = partial(State, fill=shots.empty), partial(State, fill=few)
+empty, short = partial(State, fill=nobody), partial(State, fill=few)
 STATES = {
     "thread": State(),
     "none yet": empty(),
@@ -197,11 +253,11 @@ STATES = {
     "mail and website": empty(go(write, "summary")),
     "no name": empty(go(write, POST, alert)),
     "name taken": short(go(write, filled(nickname=blog.OWNER), POST, alert)),
-    "too fast": short(go(post, alert), change=shots.busy),
+    "too fast": short(go(post, alert), change=busy),
     "too long": empty(go(FIELD, filled(content="long " * 2010))),
     "sending": empty(go(post, there("[aria-busy=true]")), before=hold_proof),
     "posted": short(posted),
-    "waiting": short(posted, change=shots.waiting),
+    "waiting": short(posted, change=waiting),
     "answering": State(go(".reply", there("article textarea"), typed(TEXT))),
     "editing": short(go(mine, OWN, there("article textarea"))),
     "deleting": short(go(mine, f"{OWN} + .own")),
@@ -209,18 +265,18 @@ STATES = {
     "unfolded": State(go("article > button")),
     "replies hidden": State(go(".line", there(".line[aria-expanded=false]"))),
     "more shown": State(go(".more", there("article:focus")), twelve),
-    "removed": State(fill=shots.removed),
+    "removed": State(fill=one_removed),
     "quoting": State(go(".like", select, there(".quote"))),
     "new comments": short(go(of_another, ".head", there(".fresh button"))),
     "keyboard help": State(go(".reply", key("Escape"), ".like", key("?"), there("dialog"))),
     "latest comments": short(go(latest, there("[data-commentd-latest] li"))),
-    "closed": State(change=shots.settings(closed=True)),
-    "closed, empty": empty(change=shots.settings(closed=True)),
-    "loading": State(before=shots.hold),
-    "offline": State(before=shots.cut),
+    "closed": State(change=settings_say(closed=True)),
+    "closed, empty": empty(change=settings_say(closed=True)),
+    "loading": State(before=hold),
+    "offline": State(before=cut),
     "offline, posting": short(go(write, filled(nickname=ME), offline, POST, told)),
-    "refused site": State(change=shots.foreign),
-    "login asked for": short(write, change=shots.settings(login_required=True)),
+    "refused site": State(change=foreign),
+    "login asked for": short(write, change=settings_say(login_required=True)),
     "sign in": empty(panel),
     "sign in, refused": empty(go(panel, f".panel {MAIN}", alert)),
     "register": empty(go(panel, OTHERS, there(".panel [name=nickname]"))),
@@ -274,15 +330,18 @@ class Stage:
     english: dict[str, set[str]] = field(default_factory=dict)
 
     @contextmanager
-    def opened(self, state: State, *where: str) -> Iterator[Page]:
-        """The page in this state, on a desk, in light colours."""
+    def opened(
+        self, state: State, *where: str, look: str = "essay", **browser: Any
+    ) -> Iterator[Page]:
+        """The page in this state, by default on a desk and in light colours."""
         path, lang = f"/{len(self.pages)}/", where[1]
         sql(self.app, "DELETE FROM term")  # what other states taught the spam filter
         state.fill(self.app, path)
         self.pages |= blog.article(self.service, path, lang=lang)
-        screen = {"width": 1024, "height": 768}
+        self.pages["/essay.css"] = ({"Content-Type": "text/css; charset=utf-8"}, LOOKS[look])
+        browser = {"viewport": {"width": 1024, "height": 768}, **browser}
         with contextlib.ExitStack() as stack:
-            context = blog.new_context(self.browser, locale=lang, viewport=screen)
+            context = blog.new_context(self.browser, locale=lang, **browser)
             stack.callback(context.close)
             page = context.new_page()
             fault = partial(self.report.check, "script", False)
@@ -298,7 +357,7 @@ class Stage:
             if state.before:
                 state.before(page, self.app)
             page.goto(self.address + path)
-            if state.before is not shots.hold:
+            if state.before is not hold:
                 page.wait_for_function(READY)
             if state.role == "admin":
                 there(".moderate")(page)
@@ -722,7 +781,7 @@ PATHS: dict[str, tuple[Any, ...]] = {
         *(use(FIELD, TEXT), use(NAME, ME), do(offline), use(POST)),
         *(told_of("offline"), keeps(FIELD, TEXT, "being offline")),
     ),
-    "to wait for approval": (empty(change=shots.waiting), do(post), told_of("it waits")),
+    "to wait for approval": (empty(change=waiting), do(post), told_of("it waits")),
     "to moderate": (
         State(role="admin"),
         use(".moderate"),
@@ -912,7 +971,7 @@ def run(stage: Stage, only: list[str], langs: list[str], schemes: list[str]) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=PLAIN)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--only", action="append", choices=[*STATES, *PATHS], metavar="NAME")
     parser.add_argument("--lang", action="append", choices=LANGS)
@@ -928,8 +987,6 @@ def main() -> None:
     print(text[text.index("## What was looked at") :])
     sys.exit(bool(stage.report.found))
 
-
-PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
 
 if __name__ == "__main__":
     main()
