@@ -41,7 +41,8 @@ legend { padding: 0; margin-bottom: .5em }
 /** The claims of a token (RFC 7519). */
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
-/** Opens the account beside a form: after an error, when the reader asks for it ('open'), or to show who is signed in. */
+/** Opens the account beside a form, because of an error or because the reader asks for it ('open'). Without a
+    reason it shows who is signed in. */
 export function account(thread, kit, form, reason) {
   const {ask, button, h, keep, me, recall} = kit
   const {adoptedStyleSheets: sheets} = thread.shadowRoot
@@ -80,8 +81,9 @@ export function account(thread, kit, form, reason) {
   function greet(form) {
     const guest = form.querySelector('.guest')
     guest.hidden = !!form.subject.old
-    guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), h('span', {class: 'signed'},
-      button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'}), button(say('signout'), signOut))))
+    const open = button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'})
+    const buttons = h('span', {class: 'signed'}, open, button(say('signout'), signOut))
+    guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), buttons))
   }
 
   if (reason?.code === 'token_invalid') {
@@ -100,7 +102,8 @@ export function account(thread, kit, form, reason) {
     name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
   const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
-  const password = (autocomplete, word = 'password', name = 'password') => field(name, word, {type: 'password', autocomplete, value: ''})
+  const password = (autocomplete, word = 'password', name = 'password') =>
+    field(name, word, {type: 'password', autocomplete, value: ''})
   const small = (text, props) => h('p', {class: 'small', ...props}, text)
   const newAccount = () => [field('nickname', 'name', {autocomplete: 'nickname'}), email(), password('new-password'), small(say('advice'))]
   const currentPassword = () => [username(), password('current-password', 'current')]
@@ -128,7 +131,7 @@ export function account(thread, kit, form, reason) {
       submit: 'save', act: changePassword, others: [back('change')],
     }),
     erase: () => ({
-      title: 'erase', fields: [h('fieldset', {}, h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go')), ...currentPassword()],
+      title: 'erase', fields: [commentsChoice(), ...currentPassword()],
       submit: 'erase', act: erase, others: [back('erase')],
     }),
   }
@@ -146,6 +149,8 @@ export function account(thread, kit, form, reason) {
   const username = () => h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
   const choice = (value, word, checked) =>
     h('label', {class: 'choice'}, h('input', {type: 'radio', name: 'comments', value, checked}), h('span', {}, say(word)))
+  const commentsChoice = () => h('fieldset', {},
+    h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go'))
 
   const panel = h('form', {noValidate: true, class: 'aside panel open', tabIndex: -1})
 
@@ -209,7 +214,8 @@ export function account(thread, kit, form, reason) {
   async function register() {
     if (panel.password) checkFields('nickname', 'email', 'password')
     const {nickname, email, request_id} = typed
-    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token: await takeCaptchaToken()})
+    const captcha_token = await takeCaptchaToken()
+    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token})
     typed.request_id = response.request_id
     keep('account', {nickname, email, request_id: response.request_id}, 'sessionStorage')
     go('code')
@@ -239,7 +245,8 @@ export function account(thread, kit, form, reason) {
 
   async function logIn() {
     const {email} = typed
-    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token: await takeCaptchaToken()})
+    const captcha_token = await takeCaptchaToken()
+    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token})
     setReader({token, nickname, role, id: claims(token).id})
     thread.announce(say('here'))
     currentForm().content.focus()
@@ -259,9 +266,10 @@ export function account(thread, kit, form, reason) {
     accountEmail = profile.email
     if (profile.nickname !== me().nickname) setNickname(profile.nickname) // changed elsewhere
     const word = (key, onclick) => button(say(key), onclick, {name: key})
+    const nickname = field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto', value: profile.nickname})
     wait.replaceWith(
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
-      h('div', {class: 'rename'}, field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto', value: profile.nickname}), h('button', {class: 'more'}, say('save'))),
+      h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
       toggle('answers', profile.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
     row.prepend(word('change', () => go('change')), word('export', () => act(download)), word('erase', () => go('erase')))
     if (from) panel[from].focus()
@@ -295,7 +303,8 @@ export function account(thread, kit, form, reason) {
     return h('label', {class: 'choice'}, box, h('span', {}, say(word)))
   }
 
-  /** The switch for this page, and the list of the followed pages. A page that is unfollowed stays, so it can be followed again. */
+  /** The switch for this page, and the list of the followed pages. An unfollowed page stays, so it can be followed
+      again. */
   function followedPages(profile) {
     const buttons = new Map()
     const summary = h('summary')
@@ -379,7 +388,8 @@ export function account(thread, kit, form, reason) {
     await confirmed('DELETE', {comments: panel.comments.value})
     keep('me')
     keep('account', undefined, 'sessionStorage')
-    keep('own', Object.fromEntries(Object.entries(recall('own', {})).filter(([, entry]) => entry?.comment?.user_id !== id)))
+    const others = Object.entries(recall('own', {})).filter(([, entry]) => entry?.comment?.user_id !== id)
+    keep('own', Object.fromEntries(others))
     setReader({})
     thread.load({})
     thread.announce(say('erased'))

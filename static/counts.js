@@ -54,9 +54,9 @@ async function latest({ask, formatted, h, languageOf, relativeTime, timeOf}, nod
       if (body.children.length > 1) body.querySelector('blockquote')?.remove() // the text of another
       const text = [...body.textContent.trim()]
       const then = timeOf(comment)
-      items.push(h('li', {},
-        h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join('') + (text.length > 80 ? '…' : '')), h('br'),
-        h('small', {}, ...nickname ? [h('bdi', {}, nickname), ' · '] : [], h('time', {dateTime: then.toISOString()}, relativeTime(then, languageOf(node))))))
+      const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, languageOf(node)))
+      const link = h('a', {href: page, dir: 'auto'}, text.slice(0, 80).join(''), text[80] && '…')
+      items.push(h('li', {}, link, h('br'), h('small', {}, h('bdi', {}, nickname), nickname && ' · ', time)))
     } catch {} // a broken comment leaves the others
   }
   if (items.length) node.replaceChildren(...items)

@@ -60,7 +60,8 @@ for (const [key, en, zh] of [
 
 // Safari below 16.4 gets a link to the plain thread page. The script then stops at the next line.
 if (!('adoptedStyleSheets' in ShadowRoot.prototype)) {
-  script.after(h('a', {href: `${SERVICE}thread?url=${encodeURIComponent(location.pathname + location.search)}`}, 'Comments · 评论'))
+  const url = encodeURIComponent(location.pathname + location.search)
+  script.after(h('a', {href: `${SERVICE}thread?url=${url}`}, 'Comments · 评论'))
 }
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
@@ -228,10 +229,11 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   const headers = {}
   if (body) headers['Content-Type'] = 'application/json'
   if (token) headers.Authorization = 'Bearer ' + token
+  const signal = AbortSignal.timeout(20000)
   let response
   let text
   try {
-    response = await fetch(SERVICE + path, {method, headers, signal: AbortSignal.timeout(20000), body: JSON.stringify(body), credentials: 'omit'})
+    response = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
     text = await response.text()
   } catch ({name}) {
     throw {code: 'offline', name}
@@ -311,8 +313,11 @@ function relativeTime(then, lang) {
   return relativeFormats[lang].format(-Math.floor(past / size), unit)
 }
 
-const placeName = ({location, country}, lang) =>
-  (lang === 'zh-CN' && location) || (/^[A-Z]{2}$/.test(country) ? new Intl.DisplayNames(lang, {type: 'region'}).of(country) : location)
+/** The service names places in Chinese; in other languages the browser names the country. */
+function placeName({location, country}, lang) {
+  if ((lang === 'zh-CN' && location) || !/^[A-Z]{2}$/.test(country)) return location
+  return new Intl.DisplayNames(lang, {type: 'region'}).of(country)
+}
 
 /** The color behind an element, or the picture. */
 function backgroundOf(node) {
@@ -345,7 +350,8 @@ class Thread extends HTMLElement {
     const [href, here] = pageUrls()
     const canonical = h('a', {href: href ?? 'x:'})
     firstUrls ??= pageUrls()
-    const {pathname, search, hash} = canonical.host && (href !== firstUrls[0] || here === firstUrls[1]) ? canonical : location
+    const isCurrent = canonical.host && (href !== firstUrls[0] || here === firstUrls[1])
+    const {pathname, search, hash} = isCurrent ? canonical : location
     return this.getAttribute('page') || pathname + search + (/^#[!/]/.test(hash) ? hash : '')
   }
 
@@ -447,7 +453,8 @@ class Thread extends HTMLElement {
   }
 
   #draw() {
-    this.#root.append(h('section', {class: 'thread', ariaLabel: this.say('comments'), lang: this.language, dir: this.language === 'ar' ? 'rtl' : 'ltr'},
+    const dir = this.language === 'ar' ? 'rtl' : 'ltr'
+    this.#root.append(h('section', {class: 'thread', ariaLabel: this.say('comments'), lang: this.language, dir},
       this.makeForm({}),
       h('div', {class: 'head row'}),
       h('ol', {class: 'list', role: 'list'}),
@@ -494,7 +501,10 @@ class Thread extends HTMLElement {
     if (texts) this.#draw()
     const list = this.$('.list')
     const pressed = more
-    const again = (word, options) => h('li', {}, button(this.say(word), ({target}) => this.load({sort, more: target.parentNode, ...options}), {class: 'more'}))
+    const again = (word, options) => {
+      const onclick = ({target}) => this.load({sort, more: target.parentNode, ...options})
+      return h('li', {}, button(this.say(word), onclick, {class: 'more'}))
+    }
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
       const listing = await response
@@ -542,13 +552,16 @@ class Thread extends HTMLElement {
     const {total, views, page_likes, threads} = this.totals
     const focused = this.$('select:focus')
     const note = this.settings.closed ? 'page' : !this.$('li') && 'none'
+    const order = value => h('option', {value, selected: value === this.totals.sort}, this.say(value))
+    const onchange = ({target}) => this.load({sort: target.value})
     this.$('.head').replaceChildren(
       total ? h('b', {role: 'heading', ariaLevel: 2}, this.say('count', total)) : '',
       note ? h('span', {class: note}, this.say(note)) : '',
       total ? h('span', {class: 'views'}, this.say('views', views)) : '',
       this.#likeButton(page_likes),
-      threads > 1 ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange: ({target}) => this.load({sort: target.value})},
-        ...['newest', 'oldest', 'likes'].map(value => h('option', {value, selected: value === this.totals.sort}, this.say(value)))) : '')
+      threads > 1
+        ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange}, order('newest'), order('oldest'), order('likes'))
+        : '')
     if (focused) this.$('select')?.focus()
   }
 
@@ -556,7 +569,8 @@ class Thread extends HTMLElement {
   putThread(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
-    if (comment.more_replies) item.append(button(this.say('more'), ({target}) => this.use('more.js', 'rest', item, target), {class: 'more rest'}))
+    const onclick = ({target}) => this.use('more.js', 'rest', item, target)
+    if (comment.more_replies) item.append(button(this.say('more'), onclick, {class: 'more rest'}))
     return item
   }
 
@@ -581,7 +595,8 @@ class Thread extends HTMLElement {
 
   #replies(item) {
     const list = h('ol', {role: 'list'})
-    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
+    const onclick = () => this.use('more.js', 'hide', line, list)
+    const line = button('', onclick, {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
@@ -608,19 +623,23 @@ class Thread extends HTMLElement {
     const badge = word => h('span', {class: 'badge'}, this.say(word))
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
+    const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
+    const open = () => this.open(body.parentNode, {parent: comment})
+    const later = word => button(this.say(word), () => this.use('more.js', word, id), {class: 'quiet'})
     return h('article', {tabIndex: -1, class: 'comment', ariaLabel: nickname}, avatar(nickname),
       h('div', {class: 'meta row'},
         h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
         role === 'admin' && badge('admin'), pinned && badge('pinned'),
         to && h('span', {}, '› ', h('bdi', {}, to)),
         note(placeName(comment, this.language)),
-        h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))),
+        h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, time),
         note(edited && this.say('edited'))),
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#likeButton(comment.likes, id),
-        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply', ariaLabel: this.say('replyto', nickname)}),
-        ...['link', 'report'].map(word => button(this.say(word), () => this.use('more.js', word, id), {class: 'quiet'}))]))
+        this.settings.closed || button(this.say('reply'), open, {class: 'reply', ariaLabel: this.say('replyto', nickname)}),
+        later('link'),
+        later('report')]))
   }
 
   #likeButton(count, id) {
@@ -644,9 +663,12 @@ class Thread extends HTMLElement {
     const {parent, old} = subject
     const draft = ['draft', this.url, parent?.id, old?.id].join()
     const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
-    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, ariaLabel: label, value: recall(draft, old?.content ?? '', 'sessionStorage')})
-    const field = (name, word, type) =>
-      h('label', {}, h('span', {}, this.say(word)), h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
+    const value = recall(draft, old?.content ?? '', 'sessionStorage')
+    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, ariaLabel: label, value})
+    const field = (name, word, type) => {
+      const input = h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''})
+      return h('label', {}, h('span', {}, this.say(word)), input)
+    }
     const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
@@ -669,7 +691,9 @@ class Thread extends HTMLElement {
       noValidate: true,
       class: text.value ? 'form open' : 'form',
       onfocusin: () => form.classList.add('open'),
-      onkeydown: event => event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey) && form.requestSubmit(),
+      onkeydown: ({key, isComposing, ctrlKey, metaKey}) => {
+        if (key === 'Enter' && !isComposing && (ctrlKey || metaKey)) form.requestSubmit()
+      },
       oninput: () => {
         keep(draft, text.value, 'sessionStorage')
         grow()
@@ -696,10 +720,11 @@ class Thread extends HTMLElement {
     form.hidden = !!closed
     if (login_required) form.querySelector('.guest').hidden = !me().token
     if (hold === 'all' && !form.subject.old) form.querySelector('.button').textContent = this.say('approve')
+    const signIn = () => this.use('account.js', 'account', form)
     form.querySelector('.links').replaceChildren(
-      registration && !me().token && !form.subject.old ? button(this.say('signin'), () => this.use('account.js', 'account', form)) : '',
+      registration && !me().token && !form.subject.old ? button(this.say('signin'), signIn) : '',
       policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
-    if (me().token) this.use('account.js', 'account', form)
+    if (me().token) signIn()
   }
 
   /** Opens a form in an article. */
@@ -727,7 +752,8 @@ class Thread extends HTMLElement {
 
   async #send(form, draft) {
     const {parent, old} = form.subject
-    const {content, ...author} = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]))
+    const values = [...new FormData(form)].map(([name, value]) => [name, value.trim()])
+    const {content, ...author} = Object.fromEntries(values)
     if (!content) throw {code: 'content_missing'}
     const left = this.settings.max_length - [...content].length
     if (left < 0) throw {code: 'content_over', retry: -left}
@@ -741,7 +767,8 @@ class Thread extends HTMLElement {
     // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
     const early = this.#captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
     if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
-    const {comment, edit_token} = await ask('comments', {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && author})
+    const body = {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language}
+    const {comment, edit_token} = await ask('comments', {...body, ...!me().token && author})
     keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
     keep(draft, undefined, 'sessionStorage')
     this.dropCaptchaToken()
@@ -761,9 +788,11 @@ Thread.kit = kit // for admin.js
 
 // -- Start --------------------------------------------------------------------
 
+const COUNTED = ['count', 'views', 'likes', 'latest'].map(kind => `[data-commentd-${kind}]`).join()
+
+/** Fills totals of other pages and the latest comments, where the page wants some. */
 function count() {
-  const wanted = document.querySelector('[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]')
-  if (wanted) import(SERVICE + 'counts.js').then(counts => counts.fill(kit), () => 0)
+  if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(kit), () => 0)
 }
 
 function start() {

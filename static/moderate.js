@@ -19,7 +19,8 @@ export async function moderate(thread, kit) {
       thread.head()
       if (shown) return thread.put({...item.comment, ...comment}).querySelector('.moderate').focus()
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
-      item.firstChild.replaceWith(h('article', {tabIndex: -1}, h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)))
+      const note = h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)
+      item.firstChild.replaceWith(h('article', {tabIndex: -1}, note))
       undo.focus()
     } catch (error) {
       thread.use('more.js', 'showError', item.firstChild, error)

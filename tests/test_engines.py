@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from blog import PATIENCE, POST, say, service
+from blog import PATIENCE, service
 from test_server import until
 
 from commentd import App
@@ -76,18 +76,3 @@ def test_a_browser_that_is_too_old_for_the_admin_page_says_so(safari: Ask, addre
     seen = "return (document.querySelector('form') ?? document.querySelector('main')).innerText"
     told = "at least Safari 16.4|Password"
     until(lambda: re.search(told, safari("/execute/sync", script=seen, args=[])))
-
-
-SIDES = """return [...document.querySelectorAll('.text')].map(e => getComputedStyle(e))
-  .map(({direction, textAlign}) => [direction, textAlign])"""
-
-
-def test_a_text_of_the_other_direction_begins_on_its_own_side(
-    safari: Ask, app: App, address: str
-) -> None:
-    say(app, "مرحبا بالعالم")
-    say(app, "Good morning")
-    for lang in ("en", "ar"):
-        safari("/url", url=f"{address}/thread?lang={lang}&url={POST}")
-        sides = safari("/execute/sync", script=SIDES, args=[])
-        assert sides == [["rtl", "start"], ["ltr", "start"]]
