@@ -8288,10 +8288,8 @@ def check_files(config: Config) -> Iterator[Finding]:
     for file in [*databases, *regular_backups(path, folder)]:
         if file.exists() and file.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {file}: run chmod 600 on it")
-    existing_folder = folder if folder.is_dir() else folder.parent
-    if folder.exists() and not folder.is_dir():
-        yield Finding("fail", "backup", f"{folder} is a file: name a folder in [backup] folder")
-    elif reason := other_claim(path, folder):
+    existing_folder = folder if folder.exists() else folder.parent
+    if reason := other_claim(path, folder):
         yield Finding("fail", "backup", reason)
     elif config.backup_every and not os.access(existing_folder, os.W_OK):
         text = f"{folder} is not writable: create it or change its owner"
@@ -10398,12 +10396,8 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
         importer.arrange(arguments.host or "")
         if arguments.dry_run and not size_of(path):
             path = Path(resources.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
-        # An empty file is left by a first start that was interrupted.
-        is_made = False
-        if size_of(path):
-            with read_only(path) as db:
-                is_made = schema_version(db) > 0
-        store = resources.enter_context(contextlib.closing(Store(path, as_command=is_made)))
+        store = Store(path, as_command=size_of(path) > 0)
+        resources.callback(store.close)
         importer.bring_in(store, arguments.dry_run, progress("brought in"))
     print(importer.report(arguments.dry_run))
     return 1 if importer.broken else 0
@@ -10489,7 +10483,6 @@ def proxy_settings(config: Config, kind: str) -> str:
         "path": url.path,
         "port": str(url.port or (443 if tls else 80)),
         "ssl": " ssl" if tls else "",
-        "packages": "nginx certbot python3-certbot-nginx" if tls else "nginx",
         "upstream": upstream,
     }
     block = template(f"{kind}-prefix.conf", **values)
@@ -10498,7 +10491,7 @@ def proxy_settings(config: Config, kind: str) -> str:
     lines = [line for line in block.splitlines() if not line.startswith("#")]
     inside = textwrap.indent("\n".join(lines), "\t" if kind == "caddy" else "    ")
     text = template(f"{kind}.conf", inside=inside, **values)
-    return text if tls else re.sub(".* (ssl_|certonly).*\n", "", text)
+    return text if tls else re.sub(".* (ssl_|certbot).*\n", "", text)
 
 
 def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
@@ -10525,18 +10518,19 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
         "command": shlex.join(command),
-        "home": "read-only" if in_home else "yes",
-        "kind": arguments.what,
-        "unit": "commentd@",
-        "start": "commentd@blog, where /srv/commentd/blog holds commentd.ini",
-        "title": "Comments of %i",
-        "runtime": "commentd/%i",
     }
     if not many:
-        values |= dict.fromkeys(("unit", "start", "runtime"), "commentd") | {"title": "Comments"}
         # systemd expands specifiers such as %i.
         values = {name: text.replace("%", "%%") for name, text in values.items()}
-    return template("commentd.service", **values)
+    return template(
+        "commentd.service",
+        kind=arguments.what,
+        unit="commentd@" if many else "commentd",
+        instance="commentd@blog" if many else "commentd",
+        runtime="commentd/%i" if many else "commentd",
+        home="read-only" if in_home else "yes",
+        **values,
+    )
 
 
 # Each command with its function, its parameters and its help.
@@ -10565,17 +10559,8 @@ def email_address(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
-def not_empty(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("it is empty")
-    return text
-
-
 def time_zone(text: str) -> str:
-    try:
-        datetime.fromisoformat(f"2000-01-01T00:00{text}")
-    except ValueError:
-        raise argparse.ArgumentTypeError("write it as --zone=-05:00") from None
+    datetime.fromisoformat(f"2000-01-01T00:00{text}")
     return text
 
 
@@ -10598,8 +10583,8 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
         for dest, parameter in zip(("what", "new"), parameters.split(), strict=False):
             nargs = "?" if parameter.startswith("[") else None
             metavar = parameter.strip("[]")
-            check_text = email_address if metavar == "EMAIL" else not_empty
-            command.add_argument(dest, metavar=metavar, nargs=nargs, type=check_text)
+            checked = email_address if metavar == "EMAIL" else str
+            command.add_argument(dest, metavar=metavar, nargs=nargs, type=checked)
         parsers[name] = command
     add_options(parsers)
     arguments = parser.parse_args(argv)
@@ -10626,23 +10611,21 @@ def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     parsers["export"].add_argument("--emails", action="store_true", help=help_text)
 
 
-def as_owner(path: Path) -> str:
-    """Root takes the rights of the owner of a file, or of its folder if the file is root's. Returns
-    the name of that owner, or "" if nothing changed. Otherwise the service could not open what a
-    command makes, and a symbolic link there, or a path in the settings, could misuse root."""
-    places = [place for place in (path, path.absolute().parent) if os.path.lexists(place)]
-    owners = [owner for owner in map(os.lstat, places) if owner.st_uid]
-    if not owners or not hasattr(os, "geteuid") or os.geteuid() != 0:
-        return ""
-    import pwd  # not on Windows
-
-    os.setgroups([])
-    os.setgid(owners[0].st_gid)
-    os.setuid(owners[0].st_uid)
-    try:
-        return pwd.getpwuid(owners[0].st_uid).pw_name
-    except KeyError:
-        return f"user {owners[0].st_uid}"
+def give_up_root(path: Path) -> None:
+    """Root takes the rights of the owner of a file, or of its folder if the file is root's.
+    Otherwise the service could not open what a command makes, and a symbolic link there, or a path
+    in the settings, could misuse root."""
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return
+    for place in (path, path.absolute().parent):
+        owner = os.lstat(place) if os.path.lexists(place) else None
+        if owner and owner.st_uid:
+            text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
+            print(f"commentd: {text}", file=sys.stderr)
+            os.setgroups([])
+            os.setgid(owner.st_gid)
+            os.setuid(owner.st_uid)
+            return
 
 
 class OnceAMinute(logging.Filter):
@@ -10681,13 +10664,6 @@ class LogLine(logging.Formatter):
         return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in lines)
 
 
-def read_settings(file: Path | None) -> Config:
-    try:
-        return load_config(file, os.environ)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-
-
 def set_up_output() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
@@ -10703,29 +10679,36 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     arguments = parse_arguments(argv)
     set_up_output()
-    owner = ""
     try:
-        if arguments.command == "example" and not arguments.what:
-            return example(Config(), arguments)  # also where the settings are wrong
-        gives_up_root = arguments.command not in ("serve", "example")
-        if gives_up_root and arguments.file:
-            owner = as_owner(arguments.file)
-        config = read_settings(arguments.file)
-        if gives_up_root and not owner:
-            owner = as_owner(Path(config.database_path))
-        return COMMANDS[arguments.command][0](config, arguments)
+        return run_command(arguments)
     except (OperatorError, OSError, sqlite3.Error) as error:
         text = str(error)
-        if owner and isinstance(error, PermissionError):
-            text += f": root ran this with the rights of {owner}, who has no access to it"
-        print(f"commentd: {text}".replace("\n", "\ncommentd: "), file=sys.stderr)
-        return getattr(error, "exit_code", 1)
+        code = getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
-        print("commentd: interrupted; run an import again to continue it", file=sys.stderr)
-        return 1
+        text = "interrupted; run an import again to continue it"
+        code = 1
     except Unavailable:  # the store has logged why
-        print("commentd: the database is busy or read-only: try again", file=sys.stderr)
-        return 1
+        text = "the database is busy or read-only: try again"
+        code = 1
+    for line in text.splitlines():
+        print(f"commentd: {line}", file=sys.stderr)
+    return code
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    name = arguments.command
+    if name == "example" and not arguments.what:
+        return example(Config(), arguments)  # also where the settings are wrong
+    gives_up_root = name not in ("serve", "example")
+    if gives_up_root and arguments.file:
+        give_up_root(arguments.file)
+    try:
+        config = load_config(arguments.file, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if gives_up_root:
+        give_up_root(Path(config.database_path))
+    return COMMANDS[name][0](config, arguments)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
     finally:
         os.umask(umask)
     assert [(code, errors) for code, _, errors in texts] == [(0, "")] * 3
-    copies = {tmp_path / text.split(":")[0] for _, text, _ in texts}
+    copies = {tmp_path / text.split()[3] for _, text, _ in texts}
     copies |= {*(tmp_path / "backups").glob("*.db")}
     assert len(copies) == 4
     assert len(found(tmp_path / "there")) == 1
@@ -699,7 +699,8 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
         code, text, errors = run_forked(anothers, *words, str(of_root / "file"))
         assert (code, text) == (1, "")
         assert f"{of_root}/file" in errors
-        assert "with the rights of user 1234 alone" in errors
+        assert "root takes the rights of the owner of" in errors
+        assert "(user 1234)" in errors
 
 
 # Beside the service
