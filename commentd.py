@@ -6257,7 +6257,7 @@ def register(context: RequestContext) -> Json:
     """Emails a code, which makes the account or changes the existing one.
 
     `{email, nickname, password, captcha_token, request_id?}` to `{success, request_id}`. Response
-    and work are the same whatever is known of the email address."""
+    and work do not depend on whether the email address has an account or is blocked."""
     form = context.form
     nickname = nickname_field(form)
     replaced = text_field(form, "request_id", 64, optional=True)
@@ -6277,7 +6277,7 @@ def register(context: RequestContext) -> Json:
         "email": email,
         "nickname": nickname,
         "password": stored,
-        # A blocked address gets no email and no code, so that there is no way in.
+        # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else keyed_hash(context.key, "code", request_id, code),
         "client": client_hash(context) or request_id,
         "created_at": context.now,

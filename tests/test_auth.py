@@ -693,27 +693,24 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
 
 
 def test_no_field_of_its_header_lets_a_token_name_its_key(
-    app: App, ann: Visitor, monkeypatch: pytest.MonkeyPatch
+    ann: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[Any] = []  # nor is one asked for elsewhere
     monkeypatch.setattr(socket.socket, "connect", lambda *given: called.append(given))
-    own, key = b"a key that whoever sends it knows well", token_key(app)
+    own = b"a key that whoever sends it knows well"
     coded = base64.urlsafe_b64encode(own).rstrip(b"=").decode()
     claims = {"id": 1, "use": "login", "ver": 1, "iat": START, "exp": START + 100}
-    kids = [{"kid": kid} for kid in (own.decode(), "../../dev/null", "' UNION SELECT 'x")]
     for field in (
-        *kids,
+        {"kid": own.decode()},
+        {"kid": "../../dev/null"},
         {"jwk": {"kty": "oct", "k": coded}},
         {"jku": "http://127.0.0.1:1/keys"},
         {"x5u": "http://127.0.0.1:1/keys", "x5c": [coded]},
-        {"typ": "other", "cty": "JWT"},
     ):
         head = {"alg": "HS256", **field}
-        for forged in (own, b"", b"x", coded.encode()):
+        for forged in (own, coded.encode()):
             ann.authorization = ("Bearer", jwt_of(head, claims, forged))
             refused(ann)
-        ann.authorization = ("Bearer", jwt_of(head, claims, key))
-        ann.listing()
     assert called == []
 
 

@@ -91,10 +91,6 @@ window.fetch = async (to, how) => {
 """
 
 
-def stop_clock(page: Page) -> None:
-    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
-
-
 def pass_time(page: Page, seconds: float) -> int:
     """Lets time go by; how often the widget has asked for news by then, when all is used."""
     page.clock.fast_forward(round(seconds * 1000))
@@ -105,23 +101,18 @@ def pass_time(page: Page, seconds: float) -> int:
 
 @pytest.fixture
 def stay(page: Page, view: View) -> View:
-    """Opens a page whose reader stays, who has touched the thread or waited for a minute; the
-    page's clock is ours."""
+    """Opens a page whose reader has touched the thread and stays; the page's clock is ours."""
 
-    def stay(body: str = TAG, touched: bool = True, **more: str) -> Page:
+    def stay(**more: str) -> Page:
         page.clock.install()
         page.add_init_script(WATCHED)
-        view(body, **more)
-        for head in page.locator("commentd-thread .head").all():
-            head.locator("> *").first.wait_for()
-            if touched:
-                head.click(position={"x": 1, "y": 1})
-        if not touched:
-            page.clock.fast_forward(60_000)
+        view(**more)
+        page.locator("commentd-thread .head > *").first.wait_for()
+        page.locator("commentd-thread .head").click(position={"x": 1, "y": 1})
         page.wait_for_function("() => asks.some(ask => ask.url.includes('/words/') && ask.done)")
-        dressed = "[...document.querySelectorAll('commentd-thread')].every(it => it.shadowRoot"
-        page.wait_for_function(f"() => {dressed}.adoptedStyleSheets[1])")  # more.js attends
-        stop_clock(page)
+        sheets = "document.querySelector('commentd-thread').shadowRoot.adoptedStyleSheets"
+        page.wait_for_function(f"() => {sheets}[1]")  # that of more.js
+        page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
         return page
 
     return stay
@@ -161,7 +152,7 @@ def test_who_stays_is_told_after_a_minute_how_many_wrote_meanwhile(
         assert texts(page) == ["No. 1."]
 
 
-def test_what_is_new_is_shown_in_its_place(app: App, stay: View, asked: list[str]) -> None:
+def test_what_is_new_is_shown_in_its_place(app: App, stay: View) -> None:
     ids = fill(app, 12)
     page = stay()
     first = texts(page)
@@ -178,25 +169,14 @@ def test_what_is_new_is_shown_in_its_place(app: App, stay: View, asked: list[str
     expect(fresh(page)).to_have_count(0)
     assert texts(page) == ["A root.", *first, "A reply."]
     expect(page.locator(f"li[data-id='{ids[2]}'] > .replies")).to_contain_text("A reply.")
-    assert pass_time(page, 61) == 2
-    expect(fresh(page)).to_have_count(0)
-    say(app, "Another root.", hours=0)
-    pass_time(page, 91)
-    fresh(page).click()
-    expect(comment(page, "Another root.")).to_be_focused()
-    expect(page.locator("[data-target]")).to_have_count(1)  # what was new before is so no more
-    assert texts(page)[:2] == ["Another root.", "A root."]
     say(app, "A late reply.", hours=0, parent_id=ids[0])
     pass_time(page, 61)
     fresh(page).click()
     expect(comment(page, "A late reply.")).to_be_focused()
     expect(comment(page, "No. 1.")).to_be_visible()
-    # Looking is no view.
+    expect(page.locator("[data-target]")).to_have_count(1)  # what was new before is so no more
+    # A look for news is no view.
     expect(page.locator(".head")).to_contain_text("1 次阅读")
-    assert len(lists(asked)) == 5
-    page.clock.resume()
-    page.reload()
-    expect(page.locator(".head")).to_contain_text("2 次阅读")
 
 
 def test_nothing_is_asked_while_nobody_sees_the_page(app: App, stay: View) -> None:
@@ -230,18 +210,10 @@ def test_comments_that_went_and_those_of_ones_own_are_no_news(app: App, stay: Vi
     moderate(app, ids[1], "deleted")
     pass_time(page, 61)
     expect(fresh(page)).to_have_count(0)
-    page.get_by_label("排序").select_option("最早")
-    expect(page.locator(".body")).to_have_text(["No. 3.", "New."])
     write_comment(page, "Mine.")
     expect(comment(page, "Mine.")).to_be_focused()
     pass_time(page, 601)
     expect(page.locator(".fresh")).to_have_text("")
-    say(app, "Newer.", hours=0)
-    pass_time(page, 601)
-    expect(fresh(page)).to_have_text("1 条新评论")
-    page.get_by_label("排序").select_option("最新")
-    expect(page.locator(".body")).to_have_text(["Newer.", "Mine.", "New.", "No. 3."])
-    expect(fresh(page)).to_have_count(0)
 
 
 def test_a_look_that_fails_says_nothing(app: App, stay: View, faults: list[str]) -> None:
@@ -287,16 +259,6 @@ RESTED = "() => new Promise(go => setTimeout(go, 150))"
 
 def select(page: Page, start: str, end: str | None = None) -> None:
     page.evaluate(SELECT, [start, end or start])
-    page.evaluate(RESTED)
-
-
-def drag(page: Page, start: Locator, end: Locator) -> None:
-    """Selects as a hand does."""
-    here, there = box_of(start), box_of(end)
-    page.mouse.move(here["x"] + 2, here["y"] + here["height"] / 2)
-    page.mouse.down()
-    page.mouse.move(there["x"] + 20, there["y"] + there["height"] / 2, steps=4)
-    page.mouse.up()
     page.evaluate(RESTED)
 
 
@@ -384,22 +346,9 @@ def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View
     for text in ("An essay.", "Guest 2", "回复", "2 条评论", "Of the page."):
         select(page, text)
         expect(quote(page)).to_have_count(0)
-    essay, said = page.get_by_text("An essay."), page.get_by_text("No. 1.")
-    for start, end in ((essay, said), (said, essay)):
-        drag(page, start, end)
-        expect(quote(page)).to_have_count(0)
     select(page, "No. 1.")
     expect(quote(page)).to_be_visible()
     page.evaluate("getSelection().removeAllRanges()")
-    expect(quote(page)).to_have_count(0)
-    field = page.get_by_label("写下你的想法…")
-    field.fill("Of my own.")
-    page.get_by_role("button", name="预览").click()
-    expect(page.locator(".preview")).to_have_text("Of my own.")
-    select(page, "Of my own.")
-    expect(quote(page)).to_have_count(0)
-    field.select_text()
-    page.evaluate(RESTED)
     expect(quote(page)).to_have_count(0)
 
 
@@ -471,24 +420,6 @@ def test_words_are_quoted_as_the_mouse_or_the_keyboard_picks_them(app: App, touc
     expect(reply_to(page, "Cy")).to_be_focused()
 
 
-PHONE = {"has_touch": True, "is_mobile": True, "viewport": {"width": 390, "height": 844}}
-
-
-@pytest.mark.parametrize("options", [{"locale": "zh-CN", **PHONE}])
-def test_a_finger_quotes_too(app: App, touch: View) -> None:
-    say(app, "A line that is as long as this one is a promise.")
-    page = touch("<meta name=viewport content='width=device-width'>" + TAG)
-    select(page, "a promise")
-    box = box_of(quote(page))
-    assert min(box["width"], box["height"]) >= 44
-    page.set_viewport_size({"width": 200, "height": 844})  # it stays inside where the page narrows
-    box = box_of(quote(page))
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= 200
-    quote(page).tap()
-    expect(reply_to(page)).to_have_value("> a promise\n\n")
-
-
 # Keys
 
 
@@ -552,15 +483,11 @@ def test_elsewhere_and_with_other_keys_held_a_letter_is_a_letter(app: App, touch
     keys = """<script>keys = []
         addEventListener('keydown', e => keys.push([e.key, e.defaultPrevented]))</script>"""
     page = touch("<p tabindex=0>An essay.</p><input aria-label=Search>" + TAG, head=keys)
-    essay, search = page.get_by_text("An essay."), page.get_by_label("Search")
-    for node in (essay, search):
+    for node in (page.get_by_text("An essay."), page.get_by_label("Search")):
         node.focus()
         press(page, "jrlc?")
         expect(node).to_be_focused()
-    expect(search).to_have_value("jrlc?")
-    comment(page, "No. 2.").focus()
-    press(page, "xj")
-    assert page.evaluate("keys") == [*([k, False] for k in "jrlc?" * 2), ["x", False], ["j", True]]
+    assert page.evaluate("keys") == [[key, False] for key in "jrlc?" * 2]
     for name in ("写下你的想法…", "昵称"):
         field = page.get_by_label(name)
         field.press_sequentially("jkrlc?")

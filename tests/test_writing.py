@@ -1015,45 +1015,6 @@ def test_after_a_quarter_of_an_hour_a_guest_can_change_nothing(ground: Ground) -
     expect(edit).to_have_count(0)
 
 
-def test_an_account_deletes_its_comments_at_any_time(ground: Ground, account: int) -> None:
-    page = signed_in(ground)
-    main(page).fill("Long ago.")
-    button(page, "Post").click()
-    mine = article(page, "Long ago.")
-    expect(mine).to_be_focused()
-    age(ground.app, 3000)
-    page.reload()
-    expect(button(mine, "Delete")).to_be_visible()
-    expect(button(mine, "Edit")).to_have_count(0)
-    for name in ("Delete", "Delete it?"):
-        button(mine, name).click()
-    expect(mine).to_have_count(0)
-    assert comments(ground.app) == []
-
-
-def test_a_change_that_fails_or_comes_too_late_is_told(ground: Ground, outside: Outdoors) -> None:
-    ground.expected += [REFUSED, UNREACHED]
-    page = ground.open()
-    mine = post(page, "Too late.")
-    keyboard(button(mine, "Delete"))
-    page.context.set_offline(True)
-    keyboard(button(mine, "Delete it?"))
-    expect(mine.locator(".error")).to_contain_text("can’t be reached")
-    page.context.set_offline(False)
-    outside.ahead = 16 * 60
-    keyboard(mine.get_by_role("button", name=re.compile("elete")))
-    if button(mine, "Delete it?").count():
-        keyboard(button(mine, "Delete it?"))
-    expect(mine.locator(".error")).to_contain_text("too late")
-    button(mine, "Edit").click()
-    box = mine.get_by_role("textbox").first
-    box.fill("In time?")
-    button(mine, "Save").click()
-    expect(mine.locator("form .error")).to_contain_text("too late to change")
-    expect(box).to_have_value("In time?")
-    assert comments(ground.app) == [("Ann", "Too late.")]
-
-
 def test_a_comment_removed_or_a_page_closed_meanwhile_is_told(ground: Ground) -> None:
     parent = say(ground.app, "Hers.")
     say(ground.app, "His.")
