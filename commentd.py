@@ -6057,7 +6057,7 @@ def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | No
             raise refusal
         return captcha
     signature = hashlib.sha256(captcha_token.encode()).hexdigest()
-    # A provider accepts a token once. A repeated one is judged by what it was spent on.
+    # A provider accepts a token once. What a repeated one was spent on decides about it.
     if not context.store.is_spent(signature):
         limit_client(context, "siteverify")
         if not context.captcha_provider.passes(context.config, context.world, captcha_token):
@@ -6565,11 +6565,11 @@ def post_comment(context: RequestContext) -> Json:
     except CaptchaDown:
         captcha_down = True
 
-    place = place_for(context, name, written, captcha)
-    if place.earlier:
-        return posted(context, place.earlier, captcha, again=True)
-    check_limits(context, "comment", *([] if place.page.id else ["page"]))
-    verdict = judged(
+    destination = destination_of(context, name, written, captcha)
+    if destination.earlier:
+        return posted(context, destination.earlier, captcha, again=True)
+    check_limits(context, "comment", *([] if destination.page.id else ["page"]))
+    verdict = verdict_on(
         context,
         written,
         too_fast=came_too_fast(captcha, written["content"], context.now),
@@ -6577,16 +6577,18 @@ def post_comment(context: RequestContext) -> Json:
     )
     written |= location_fields(context)
     with context.writing_mail():
-        place = place_for(context, name, written, captcha)  # it may have changed meanwhile
-        if place.earlier:
-            return posted(context, place.earlier, captcha, again=True)
+        destination = destination_of(
+            context, name, written, captcha
+        )  # it may have changed meanwhile
+        if destination.earlier:
+            return posted(context, destination.earlier, captcha, again=True)
         written["page_id"] = page_for(context, name).id
-        comment = add_comment(context, written, place.parent, verdict, captcha)
+        comment = add_comment(context, written, destination.parent, verdict, captcha)
         return posted(context, comment, captcha, again=False)
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     """Where a comment goes: the page, the comment that it replies to, and the comment that the same
     request made before."""
 
@@ -6595,9 +6597,9 @@ class Place:
     earlier: Comment | None
 
 
-def place_for(
+def destination_of(
     context: RequestContext, name: PageName, written: Json, captcha: Captcha | None
-) -> Place:
+) -> Destination:
     """Refuses what cannot be written there. It writes nothing: it runs before the costly work, and
     again in the transaction."""
     check_nickname(context, written["nickname"])
@@ -6606,7 +6608,7 @@ def place_for(
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
     if is_closed(context.config, page, context.now) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
-    return Place(page, parent, earlier)
+    return Destination(page, parent, earlier)
 
 
 def check_nickname(context: RequestContext, nickname: str) -> None:
@@ -6644,7 +6646,7 @@ def earlier_comment(
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def judged(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
+def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
     """The verdict on a text. An admin's is always visible."""
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
@@ -6764,7 +6766,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     if content == comment.content:
         return as_author_sees(context, comment)
     check_limits(context, "comment")
-    verdict = judged(context, {**vars(comment), "content": content})
+    verdict = verdict_on(context, {**vars(comment), "content": content})
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
         if content != comment.content:
@@ -6821,7 +6823,6 @@ def change_text(
 @route("DELETE", "/comments/<comment_id>", permission=Permission.ANYONE)
 def delete_comment(context: RequestContext, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`. An account may delete its comments at any time."""
-    own_comment(context, comment_id)
     with context.writing():
         comment = own_comment(context, comment_id)
         if is_too_late(context, comment) and comment.user_id is None:

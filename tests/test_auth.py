@@ -798,10 +798,8 @@ CLIENTS = [  # the IP addresses of one client
 ]
 
 
-@pytest.mark.parametrize("shift", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
-def test_a_client_is_told_when_it_may_come_again(app: App, outside: Outside, shift: int) -> None:
-    clients_of = [*CLIENTS[shift:], *CLIENTS[:shift]]
-    for addresses, (path, most, window) in zip(clients_of, LIMITED, strict=True):
+def test_a_client_is_told_when_it_may_come_again(app: App, outside: Outside) -> None:
+    for addresses, (path, most, window) in zip(CLIENTS, LIMITED, strict=True):
         outside.time += DAY // HOUR * HOUR
         clients = itertools.cycle([Visitor(app, ip) for ip in addresses])
         for number in range(most):

@@ -645,11 +645,8 @@ def test_where_a_login_is_required_the_panel_opens_by_itself(ground: Ground, acc
 def test_passwords_leave_as_their_sha256_only(ground: Ground) -> None:
     page = ground.open()
     open_account(page)
-    alphabet = "abcXYZ 0189,.-_é中文密码🔑"
-    texts = ["".join(alphabet[(7 * i + n) % len(alphabet)] for i in range(n)) for n in range(1, 80)]
-    texts += ["a" * n for n in (*range(53, 67), *range(117, 131), 200)]  # blocks have 64 bytes
-    texts += ["密" * n for n in (*range(17, 23), *range(38, 44), 200)]
-    texts = [text for text in texts if text.strip()]
+    texts = ["a" * n for n in (1, *range(53, 67), *range(117, 131), 200)]  # blocks have 64 bytes
+    texts += ["abcXYZ 0189,.-_é中文密码🔑", *("密" * n for n in (*range(17, 23), 200))]
     sent = page.evaluate(
         """async texts => {
           const thread = document.querySelector('commentd-thread').shadowRoot
