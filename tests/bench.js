@@ -32,12 +32,6 @@ window.bench = {shifts: [], drawn: 0, told: []}
 
   // Time and layout
 
-  bench.frame = starts => {
-    const text = inside().filter(e => e.matches('article')).map(e => e.textContent).join()
-    if (!starts.some(start => text.includes(start))) {
-      requestAnimationFrame(() => bench.frame(starts))
-    } else requestAnimationFrame(() => bench.drawn = performance.now())
-  }
   const moved = ({node, previousRect, currentRect}) => {
     // The nodes of a shadow root are not told, so the one of this size is looked for.
     const e = node ?? inside().find(e => area(box(e)) === area(currentRect))

@@ -2,7 +2,7 @@
 `python tests/bench_weight.py FOLDER`, with `--only NAME` for some of them, `--runs N` for more.
 FOLDER keeps the others, which the first run takes from PyPI and npm.
 
-The same article and thread for all, in turns, by the rules of bench_widget.py: from navigation to
+The same article and thread for all, in turns: from navigation to
 the frame with the first comment's text; 390 px, opened at #comments, an empty cache, a fourth of
 this machine's CPU, a slow network; the median, its ratio to ours, and the worst layout shift until
 three seconds later. KB and requests (`+p`: preflights) are those of a first load at 1024 px, heads
@@ -39,15 +39,22 @@ from urllib.parse import parse_qsl, urlsplit
 from urllib.request import Request, urlopen
 
 import mistune
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, CDPSession, Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
-from bench_widget import STARTS, THREAD, Site, is_host, listening, total, zipped
 from blog import CONVERSATION, OWNER, Json
+from blog import POST as THREAD
 
-# In place of bench_widget's, which looks into our element only.
+SLOW_NETWORK = {
+    "offline": False,
+    "latency": 562,
+    "downloadThroughput": 1.44e6 / 8,
+    "uploadThroughput": 675e3 / 8,
+}
+STARTS = [text[:12] for *_, text in blog.CONVERSATION if text[0] != ">"]
+# Waits until a comment is drawn.
 FRAME = """
 bench.frame = starts => {
   const area = document.querySelector('#talk')
@@ -168,7 +175,6 @@ class Product:
     def host(self, stack: ExitStack) -> str:
         """Where it is reached when it knows the conversation."""
         app = stack.enter_context(blog.own_app())
-        stack.enter_context(blog.answering(app, zipped))
         blog.conversation(app, THREAD)
         return stack.enter_context(blog.service(app))
 
@@ -348,7 +354,7 @@ def installed(home: Path, packages: tuple[str, ...]) -> bool:
     return home.exists()
 
 
-def put(stack: ExitStack, browser: Browser, name: str, home: Path) -> "Everywhere":
+def put(stack: ExitStack, browser: Browser, name: str, home: Path) -> "Site":
     """A blog with this product's comments."""
     pages: blog.Pages = {"/oauth": ({}, '{"services": []}')}  # Waline asks before each answer
     address = stack.enter_context(blog.blog(pages))
@@ -358,16 +364,41 @@ def put(stack: ExitStack, browser: Browser, name: str, home: Path) -> "Everywher
     head, tag = (text.replace("{host}", host) for text in (product.head, product.tag))
     pages |= blog.article(host, THREAD, tag=f'<div id="talk">{tag}</div>')
     pages[THREAD] = ({}, pages[THREAD][1].replace("<main>", f"{head}<main>"))
-    return Everywhere(browser, address)
+    return Site(browser, address)
 
 
-class Everywhere(Site):
-    """A blog with whichever product's thread."""
+class Site(NamedTuple):
+    browser: Browser
+    address: str
 
     @contextmanager
     def page(self, width: int, scheme: str = "light") -> Iterator[Page]:
-        with super().page(width, scheme) as page:
-            page.add_init_script(FRAME)
+        phone = width < 600
+        context = self.browser.new_context(
+            viewport={"width": width, "height": 844 if phone else 768},
+            color_scheme=scheme,
+            locale="zh-CN",
+            is_mobile=phone,
+            has_touch=phone,
+            device_scale_factor=2 if phone else 1,
+        )
+        page = context.new_page()
+        page.on("pageerror", lambda error: print("  !", error))
+        page.add_init_script(blog.WATCH + FRAME)
+        yield page
+        context.close()
+
+    @contextmanager
+    def slowly(self, path: str, width: int) -> Iterator[Page]:
+        """The page on a slow phone and network, when the first text is drawn."""
+        with self.page(width) as page:
+            page.add_init_script(f"bench.frame({STARTS})")
+            cdp = page.context.new_cdp_session(page)
+            cdp.send("Network.enable")
+            cdp.send("Network.emulateNetworkConditions", SLOW_NETWORK)
+            cdp.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+            page.goto(self.address + path, wait_until="commit")
+            page.wait_for_function("bench.drawn", timeout=60_000)
             yield page
 
 
@@ -399,10 +430,36 @@ def wire(site: Site) -> list[str]:
     return [f"{size:.1f}", f"{len(asked)}{extra}", " ".join(f"{h}:{n}" for h, n in foreign.items())]
 
 
+def total(shifts: list[Any]) -> float:
+    return sum(value for value, *_ in shifts)
+
+
+def listening(cdp: CDPSession) -> dict[str, Json]:
+    """What the browser asks of the network from now on, by its number."""
+    log: dict[str, Json] = {}
+
+    def asked(event: Json) -> None:
+        if event["request"]["url"].startswith("http"):
+            log[event["requestId"]] = {"url": event["request"]["url"], "kind": event["type"]}
+
+    def done(event: Json) -> None:
+        if event["requestId"] in log:
+            log[event["requestId"]]["bytes"] = int(event["encodedDataLength"])
+
+    cdp.on("Network.requestWillBeSent", asked)
+    cdp.on("Network.loadingFinished", done)
+    cdp.send("Network.enable")
+    return log
+
+
+def is_host(url: str, host: str) -> bool:
+    return urlsplit(url).hostname == host
+
+
 PREFLIGHT = ("Preflight", "Other")
 
 
-def measure(sites: dict[str, Everywhere], runs: int) -> None:
+def measure(sites: dict[str, Site], runs: int) -> None:
     loads: dict[str, list[tuple[float, float]]] = {name: [] for name in sites}
     for number in range(runs):
         for name, site in sites.items():

@@ -11,7 +11,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +34,7 @@ SWITCHES = [
 ]
 PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
 POST = "/2026/lines/"
+WATCH = (Path(__file__).parent / "bench.js").read_text("utf-8")  # window.bench
 PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
 
 Pages = dict[str, tuple[dict[str, str], str]]
@@ -129,13 +130,8 @@ def painted(page: Page) -> Page:
 
 
 @contextmanager
-def own_app(embed: Path | None = None) -> Iterator[App]:
-    """A service for scripts, in a folder that goes with it; perhaps with another widget."""
-    script = embed.read_bytes() if embed else b""
-
-    def other(environ: Json, status: str, headers: dict[str, str], body: bytes) -> Any:
-        return status, headers, script if environ["PATH_INFO"] == "/embed.js" else body
-
+def own_app() -> Iterator[App]:
+    """A service for scripts, in a folder that goes with it."""
     with tempfile.TemporaryDirectory() as folder:
         config = Config(
             server_listen="127.0.0.1:0",
@@ -144,10 +140,7 @@ def own_app(embed: Path | None = None) -> Iterator[App]:
             captcha_provider="none",
             limits_enabled=False,
         )
-        with (
-            closing(make_app(config, rounds=1)) as app,
-            answering(app, other) if embed else nullcontext(),
-        ):
+        with closing(make_app(config, rounds=1)) as app:
             yield app
 
 
@@ -176,6 +169,18 @@ def answering(app: App, change: Change) -> Iterator[None]:
 def changed_json(body: bytes, **values: Any) -> bytes:
     """A response with other values at its top."""
     return json.dumps({**json.loads(body), **values}).encode()
+
+
+def nodes_of(rules: list[Json]) -> list[str]:
+    return [
+        f"{rule['id']} {node['html'][:100]} {reasons(node)}"
+        for rule in rules
+        for node in rule["nodes"]
+    ]
+
+
+def reasons(node: Json) -> str:
+    return "; ".join(check["message"] for check in node["any"] + node["all"] + node["none"])
 
 
 # The article

@@ -11,8 +11,7 @@ import pytest
 import test_writing as writing
 import wcag
 from axe_playwright_python.sync_playwright import Axe
-from bench_widget import WATCH, nodes_of
-from blog import say
+from blog import WATCH, nodes_of, say
 from playwright.sync_api import Browser, Page, expect
 from test_writing import Ground, article, button, main, open_account, post, reach
 

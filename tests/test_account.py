@@ -11,8 +11,7 @@ import blog
 import pytest
 import test_access as access
 import test_writing as writing
-from bench_widget import WATCH
-from blog import OWNER, POST, owner_token, say
+from blog import OWNER, POST, WATCH, owner_token, say
 from conftest import sample
 from inside import sql
 from playwright.sync_api import Locator, Page, expect

@@ -18,8 +18,7 @@ import pytest
 import test_server
 import test_writing as writing
 from axe_playwright_python.base import AXE_SCRIPT
-from bench_widget import nodes_of
-from blog import new_context, painted, say, service
+from blog import new_context, nodes_of, painted, say, service
 from conftest import Outside
 from inside import sql
 from playwright.sync_api import Browser, Locator, Page, Route, expect

@@ -9,8 +9,7 @@ import inside
 import pytest
 import test_access as access
 import test_writing as writing
-from bench_widget import WATCH
-from blog import POST, say
+from blog import POST, WATCH, say
 from inside import sql
 from playwright.sync_api import Locator, Page, expect
 from test_access import DESK, PHONE

@@ -28,8 +28,7 @@ from playwright.sync_api import Browser, Error, Page
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
-from bench_widget import WATCH
-from blog import Json, say
+from blog import WATCH, Json, say
 from inside import sql
 from test_mail import code_in
 from test_writing import keyboard, settings_say
