@@ -15,30 +15,24 @@ import json
 import os
 import random
 import re
-import resource
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 import bench_others as other  # noqa: E402
-import inside  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
@@ -250,76 +244,30 @@ UNCHANGED = "10, unchanged"
 # Mixed
 
 
-@contextmanager
-def sign_ins(peer: Peer) -> Iterator[list[str]]:
-    """200 readers at one moment, each again when told to come later."""
-    over, told, said = threading.Event(), Counter[int](), list[str]()
-
-    def reader(number: int) -> None:
-        form = {"email": f"{number % ACCOUNTS}@a.test", "password": "x", "captcha_token": "x"}
-        status = 503
-        while status == 503 and not over.is_set():
-            with closing(http.client.HTTPConnection(urlsplit(peer.address).netloc)) as server:
-                kind = {"Content-Type": "application/json"}
-                server.request("POST", "/auth/login", json.dumps(form), kind)
-                status = server.getresponse().status
-            told[status] += 1
-            over.wait(2 * (status == 503))
-
-    with ThreadPoolExecutor(200) as readers:
-        readers.map(reader, range(200))
-        try:
-            yield said
-        finally:
-            over.set()
-    said.append(f"{told[200]} signed in, {told[503]} times told to come later")
-
-
-@contextmanager
-def silence(peer: Peer) -> Iterator[list[str]]:
-    place = urlsplit(peer.address)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))  # the usual limit is 1024
-    with ExitStack() as crowd:
-        for _ in range(1000):
-            crowd.enter_context(socket.create_connection((place.hostname, place.port)))
-        yield [""]
-
-
 MOST, PACE = "as many as it takes", 4000  # else so many requests a second, of which 5 % write
-LOADS: dict[str, Callable[[Peer], Any]] = dict.fromkeys(["", MOST], lambda _: nullcontext([""]))
-LOADS |= {"200 sign-ins at once:": sign_ins, "1 000 silent connections": silence}
 
 
 def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
     """One wrk reads and another writes, each with so many connections."""
-    place = prepared(stack, SMALL, UNLIMITED)
-    config = Config(database_path=str(place[0] / "commentd.db"), token_key=KEY)
-    with closing(make_app(config)) as app:
-        for number in range(ACCOUNTS):
-            inside.add_account(app, f"{number}@a.test", "Ann", "x")
-    peer = ours(stack, place)
-    notes, posted = dict[Any, str](), Found()
+    peer = ours(stack, prepared(stack, SMALL, UNLIMITED))
+    posted = Found()
 
     def turn(connections: int, load: str) -> Figures:
-        place, each = (connections, load), 0 if load == MOST else 1000 * connections / PACE
-        loaded(peer, peer.screen, connections, 1)()  # as they are when nobody writes: ready
-        with LOADS[load](peer) as said:
-            getting = loaded(peer, peer.screen, connections, asked.seconds, wait=each / 0.95)
-            posting = loaded(
-                peer, peer.write, connections, asked.seconds, peer.body, wait=each / 0.05
-            )
-            gets, posts = getting(), posting()
-        notes[place] = said[0]
-        posted.setdefault(place, []).append(posts)
+        each = 0 if load == MOST else 1000 * connections / PACE
+        loaded(peer, peer.screen, connections, 1)()  # the lists are cached before anybody writes
+        getting = loaded(peer, peer.screen, connections, asked.seconds, wait=each / 0.95)
+        posting = loaded(peer, peer.write, connections, asked.seconds, peer.body, wait=each / 0.05)
+        gets = getting()
+        posted.setdefault((connections, load), []).append(posting())
         return gets
 
-    found = in_turns(asked, product(asked.connections, LOADS), turn)
+    found = in_turns(asked, product(asked.connections, ("", MOST)), turn)
     reads, writes = ("reads a second", "p50 ms", "p99 ms"), ("writes a second", "p99 ms", "share")
-    heading("Connections", *reads, *writes, "beside")
+    heading("Connections", *reads, *writes, "")
     for place, turns in found.items():
         gets, posts = middle(turns), middle(posted[place])
         share = f"{100 * posts.rate / (gets.rate + posts.rate):.1f} %"
-        cells = [shown(posts.rate), f"{posts.p99:.2f}", share, f"{place[1]} {notes[place]}"]
+        cells = [shown(posts.rate), f"{posts.p99:.2f}", share, place[1]]
         line(place[0], *str(gets).split(" | ")[:3], *cells)
 
 

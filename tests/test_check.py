@@ -432,15 +432,6 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
     visitor.say("goes on")
 
 
-def test_a_proxy_that_is_not_named_is_told(visitor: Visitor, tmp_path: Path) -> None:
-    Visitor(visitor.served, ip="127.0.0.1").get("/health", headers={"X-Real-IP": "203.0.113.9"})
-    visitor.served.tick()
-    report = check(tmp_path)
-    assert report.of("unnamed_proxy") == ["warn"]
-    assert "trusted_proxy" in report.words("unnamed_proxy")
-    assert check(tmp_path, server_trusted_proxy="127.0.0.1").of("unnamed_proxy") == []
-
-
 # Versions
 
 

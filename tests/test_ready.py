@@ -16,12 +16,12 @@ from urllib.parse import quote
 import inside
 import pytest
 import test_openapi
-from conftest import CANARY, PAGE, Campaign, Outside, Visitor, dump
+from conftest import CANARY, PAGE, Campaign, Outside, Visitor
 from inside import database_path, sql
 from serving import Front, fronts_of, limit, undated
 from test_openapi import METRICS, OPERATIONS, PERMISSION, Town, fields, forms
 from test_peers import with_comments
-from test_server import BLOG, FOREIGN, PIECES, SEEDS, request
+from test_server import BLOG, FOREIGN, request
 
 from commentd import App, Config, main, make_app
 
@@ -354,44 +354,6 @@ def test_what_is_not_plain_is_answered_as_ever(app: App, fronts: tuple[Front, Fr
         assert fast.from_cache(PLAIN) == [plain], raw
     for size in (7, len(PLAIN) - 1):
         assert fast.stream(PLAIN, *in_pieces(PLAIN, size), PLAIN) == plain * 3
-
-
-def strange(raw: bytes, chance: Random) -> bytes:
-    """A request that was cut, or has a piece of something else in it, most often where something
-    begins; and what comes before and after it."""
-    for _ in range(chance.choice([0, 1, 1, 2])):
-        seams = [0, *(found.end() for found in re.finditer(rb"\r\n|[ :/]", raw))]
-        start = chance.choice(seams if chance.random() < 0.8 else range(len(raw) + 1))
-        end = start + chance.choice([0, 0, 0, 1, 2, 9])
-        raw = raw[:start] + chance.choice([*PIECES, chance.randbytes(2), b"x", b""]) + raw[end:]
-    others = [PLAIN, *SEEDS, *ODD]
-    around = [chance.choice(others) if chance.random() < 0.2 else b"" for _ in range(2)]
-    return raw.join(around)
-
-
-def test_no_bytes_get_another_answer(config: Config, outside: Outside, campaign: Campaign) -> None:
-    with twins(config, outside, limits_enabled=True) as (fast, stock):
-        for front in (fast, stock):
-            sql(front.app, "INSERT INTO page (key, page_url, seen_at) VALUES ('/x', '/x', 1)")
-            for _ in range(61):  # more views are not counted, whoever may have views
-                front.ask(request("GET", "/comments?url=/x"))
-            visitor = Visitor(front.app)
-            for number in range(5):
-                visitor.say(f"*{number}* ü <b>", parent_id=number or None)
-        for chance in campaign.rounds(4):
-            for _ in range(50):
-                plain = get(LIST, *form(chance, '"x"'))
-                fast.ask(plain)
-                worked, raw = fast.worked, strange(plain, chance)
-                cuts = sorted(chance.choices(range(len(raw) + 1), k=chance.choice([0, 0, 0, 2])))
-                parts = [raw[i:j] for i, j in itertools.pairwise([0, *cuts, len(raw)])]
-                expected, got = (front.stream(*parts) for front in (stock, fast))
-                waits = b"HTTP/1.1 100 Continue\r\n\r\n"  # whether it is said is a matter of time
-                assert got.replace(waits, b"") == expected.replace(waits, b""), parts
-                campaign.figures["responses"] += expected.count(b"HTTP/1.")
-                campaign.figures["from the cache"] += fast.worked == worked and b"200 OK" in got
-        assert campaign.figures["from the cache"]
-        assert dump(database_path(fast.app)) == dump(database_path(stock.app))
 
 
 # Views

@@ -4,7 +4,6 @@ where it was. An hour of it is `pytest tests/test_soak.py --seconds 3600`."""
 
 import http.client
 import random
-import signal
 import sqlite3
 import statistics
 import subprocess
@@ -21,7 +20,7 @@ import pytest
 from conftest import Campaign, assert_whole
 from serving import until
 from test_peers import PARTS, reset
-from test_server import LOGIN, LOOPS, Answer, Service, Start, held, memory, request, services
+from test_server import LOOPS, Answer, Service, Start, held, memory, request, services
 
 import commentd
 
@@ -209,25 +208,6 @@ def crowded(town: Town) -> None:
         peer.close()
 
 
-def suspended(town: Town) -> None:
-    town.service.process.send_signal(signal.SIGSTOP)
-    peers = [town.service.sent(request("GET", "/health")) for _ in range(30)]
-    town.service.process.send_signal(signal.SIGCONT)
-    until(lambda: all(peer.recv(1) for peer in peers))
-    for peer in peers:
-        peer.close()
-
-
-def read_at_length(town: Town) -> None:
-    """One reads a moment of the database while it is written on."""
-    with closing(sqlite3.connect(town.service.path, isolation_level=None)) as other:
-        other.execute("BEGIN")
-        before = other.execute("SELECT count(*) FROM comment").fetchone()
-        town.seen("comments", 20)
-        assert other.execute("SELECT count(*) FROM comment").fetchone() == before
-        other.execute("ROLLBACK")
-
-
 def commanded(town: Town) -> None:
     for word in ("backup", "recount", "export"):
         program = [sys.executable, commentd.__file__, "--config", "commentd.ini", word]
@@ -235,20 +215,8 @@ def commanded(town: Town) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def overrun(town: Town) -> None:
-    """Many want the slowest thing at once."""
-    with town.excused(503):
-        peers = [town.service.sent(request("POST", "/auth/login", body=LOGIN)) for _ in range(40)]
-        town.seen("requests", 20)
-        for peer in peers:
-            with suppress(OSError):
-                assert peer.recv(12) in (b"HTTP/1.1 401", b"HTTP/1.1 503")
-            peer.close()
-
-
 RESTARTS = [killed, stopped]
-FAULTS = [*RESTARTS, locked, full, few_descriptors, crowded, suspended, read_at_length]
-FAULTS += [commanded, overrun]
+FAULTS = [*RESTARTS, locked, full, few_descriptors, crowded, commanded]
 
 
 # The soak
