@@ -58,31 +58,31 @@ class Outside:
 
     def __init__(self) -> None:
         self.time: float = START
-        self.letters: list[SentEmail] = []
+        self.emails: list[SentEmail] = []
         self.mail_fails_with: Exception | None = None
-        self.happens: Callable[[SentEmail], None] = lambda letter: None  # while one is sent
+        self.happens: Callable[[SentEmail], None] = lambda email: None  # while one is sent
 
     def send(self, recipient: str, message: str, **server: Any) -> None:
-        letter = SentEmail(recipient, message)
-        self.happens(letter)
+        sent = SentEmail(recipient, message)
+        self.happens(sent)
         if self.mail_fails_with:
             raise self.mail_fails_with
-        self.letters.append(letter)
+        self.emails.append(sent)
 
     @property
     def world(self) -> World:
         return World(now=lambda: self.time, send=self.send)
 
     def text(self, number: int = -1) -> str:
-        """The body of a letter that was sent."""
+        """The body of an email that was sent."""
         message = email.message_from_string(
-            self.letters[number].message, policy=email.policy.default
+            self.emails[number].message, policy=email.policy.default
         )
         content: str = message.get_content()
         return content
 
     def code(self, number: int = -1) -> str:
-        """The code in a letter that was sent."""
+        """The code in an email that was sent."""
         return next(word for word in self.text(number).split() if len(word) == 6 and word.isdigit())
 
 

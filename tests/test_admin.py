@@ -1008,13 +1008,13 @@ def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
     else:
         value = {"email": "Ann@Example.com", "domain": "example.com"}[by]
         do(owner, "blocks", kind=by, value=value)
-    sent = len(outside.letters)
+    sent = len(outside.emails)
     fresh = {"password": "fresh"}
     blocked, free = ann.register(**fresh), ann.register("lu@free.example", **fresh)
     assert set(blocked) == set(free) == {"success", "request_id"}
     assert len(blocked["request_id"]) == len(free["request_id"])
     app.deliver()
-    assert [email.recipient for email in outside.letters[sent:]] == ["lu@free.example"]
+    assert [email.recipient for email in outside.emails[sent:]] == ["lu@free.example"]
     ann.verify("000000", request_id=blocked["request_id"], status=400)
     for email in ("ann@example.com", "lu@free.example"):
         assert ann.login(email, status=401, **fresh)["code"] == "email_unverified"
@@ -1249,7 +1249,7 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     outside.mail_fails_with = None
     assert do(owner, "outbox/1") == {"success": True}
     app.deliver()
-    assert [email.recipient for email in outside.letters] == [OWNER]
+    assert [email.recipient for email in outside.emails] == [OWNER]
     assert owner.get("/admin/outbox").json == {"emails": []}
     gone = {"error": "没有这封信", "code": "email_gone"}
     for number in ("1", "99", "x", "9" * 30):

@@ -101,7 +101,7 @@ def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Out
     assert visitor.login(status=401) == UNVERIFIED
 
     app.deliver()
-    assert [email.recipient for email in outside.letters] == [ANN]
+    assert [email.recipient for email in outside.emails] == [ANN]
     verified = visitor.post_json("/auth/verify", {"email": ANN, "token": outside.code()})
     assert (verified.status_int, verified.text) == (200, SUCCESS)
     assert verified.headers["Content-Type"] == "text/plain; charset=utf-8"
@@ -113,7 +113,7 @@ def test_a_reader_registers_and_logs_in(app: App, visitor: Visitor, outside: Out
     assert logged_in == {"token": logged_in["token"], "nickname": "Ann", "role": "user"}
     assert visitor.login(password="other", status=401) == WRONG
     app.deliver()
-    assert len(outside.letters) == 1
+    assert len(outside.emails) == 1
 
 
 UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
@@ -155,7 +155,7 @@ def test_all_spellings_are_one_account(app: App, visitor: Visitor, outside: Outs
     for spelling in ("ANN@Example.COM", "  ann@example.com ", "aNN@eXAMPLE.cOM"):
         for email, nickname in ((spelling, "Ann"), (ANN, "Anna")):
             new_account(visitor, outside, email=email, nickname=nickname)
-            assert outside.letters[-1].recipient == ANN
+            assert outside.emails[-1].recipient == ANN
             assert visitor.login(spelling)["nickname"] == nickname
             outside.time += HOUR
             app.deliver()
@@ -206,7 +206,7 @@ def test_nothing_changes_before_the_code(app: App, ann: Visitor, outside: Outsid
     outside.time += HOUR
     code, _ = code_for(eve, outside, nickname="Eve", password="new")
     for kept in (CANARY, "Eve"):
-        assert kept not in outside.letters[-1].message + outside.text()
+        assert kept not in outside.emails[-1].message + outside.text()
 
     now = dump(database_path(app))
     assert {table for table in now if now[table] != before[table]} == {"registration"}
@@ -235,7 +235,7 @@ def test_a_change_is_told_by_email(app: App, ann: Visitor, outside: Outside) -> 
     assert [change in outside.text(number) for number in (0, 1)] == [False, True]
     ann.verify(code, "ANN@example.com")
     app.deliver()
-    assert [email.recipient for email in outside.letters] == [ANN] * 3
+    assert [email.recipient for email in outside.emails] == [ANN] * 3
     assert "密码" in outside.text(2)
     assert not re.search(r"Eve|\d{6}", outside.text(2))
 
@@ -306,7 +306,7 @@ def test_at_most_three_registrations_wait(app: App, visitor: Visitor, outside: O
     waiting = dump(database_path(app))["registration"]
     assert set(visitor.register()) == {"success", "request_id"}
     app.deliver()
-    assert len(outside.letters) == 3
+    assert len(outside.emails) == 3
     assert dump(database_path(app))["registration"] == waiting
 
     outside.time = START + 600  # the first has expired and gives way
@@ -872,14 +872,14 @@ def test_five_wrong_passwords_make_a_client_wait(app: App, ann: Visitor, outside
 
 def emails_of(app: App, outside: Outside, times: int, seconds: int, email: str) -> int:
     """How many emails come of so many registrations, each of another client."""
-    before = len(outside.letters)
+    before = len(outside.emails)
     for number in range(times):
         ip = str(ip_address(10 << 24 | int(outside.time) % 2**24))
         client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
         assert client.post_json("/auth/register", body(email=email.format(number))).json["success"]
         app.deliver()
         outside.time += seconds
-    return len(outside.letters) - before
+    return len(outside.emails) - before
 
 
 def test_an_address_gets_five_emails_an_hour_ten_a_day(app: App, outside: Outside) -> None:

@@ -190,12 +190,12 @@ def test_the_mail_server_is_logged_in_to_and_an_email_goes_where_it_is_asked_to(
 ) -> None:
     with post_office() as office:
         report = check(tmp_path, **mail(office.port))
-        assert (report.of("mail"), office.letters) == (["ok"], [])
+        assert (report.of("mail"), office.emails) == (["ok"], [])
         report = check(tmp_path, "--mail", "Owner@Blog.example", **mail(office.port))
     assert report.of("mail") == ["ok", "ok"]
     assert "owner@blog.example" in report.words("mail").lower()
     assert office.logins == [(b"blog", b"geheim")] * 3
-    (letter,) = office.letters
+    (letter,) = office.emails
     assert (letter.mail_from, letter.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
     assert b"\r\nSubject: commentd\r\n" in letter.content
     printed = check(tmp_path, "--mail", "owner@blog.example").text
@@ -208,7 +208,7 @@ def test_mail_that_does_not_work_is_told_in_words(tmp_path: Path) -> None:
         refused = check(tmp_path, **mail(office.port, password=CANARY))
         clear = check(tmp_path, **mail(office.port, "starttls"))
         garbled = check(tmp_path, **mail(office.port, "tls"))
-        assert office.letters == []
+        assert office.emails == []
     closed = check(tmp_path, "--mail", "a@blog.example", **mail(office.port))
     for report, word in ((refused, "535"), (clear, "STARTTLS"), (garbled, ""), (closed, "refused")):
         assert report.of("mail") == ["fail"]  # and no email is tried

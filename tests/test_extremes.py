@@ -243,7 +243,7 @@ def test_the_longest_of_everything_goes_everywhere(
         say(parent_id=first["id"], email="")
         visitor.post_json(f"/comments/{first['id']}/report", {"reason": (letters * 500)[:500]})
         app.deliver()
-        assert {letter.recipient for letter in outside.letters} == {OWNER, email}
+        assert {letter.recipient for letter in outside.emails} == {OWNER, email}
         query = {"url": url}
         for path in ("/comments", "/thread", "/feed.atom", "/pages"):
             if len(urllib.parse.urlencode(query)) < 8000:

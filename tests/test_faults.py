@@ -385,7 +385,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
             outside.time += 600
             app.tick()
             app.deliver()
-        texts = "\n".join(outside.text(number) for number in range(len(outside.letters)))
+        texts = "\n".join(outside.text(number) for number in range(len(outside.emails)))
         for name, what in (("moderates", "do=spam"), ("confirms", "do=confirm")):
             links = re.findall(rf"https://comments\.example(/mail\?\S*{what}\S*)", texts)
             facts[name] = links[0]
@@ -395,7 +395,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
         facts |= {"comment_id": said["comment"]["id"], "edit_token": said["edit_token"]}
         web.register("bob@example.com")
         app.deliver()
-        (number,) = [n for n, email in enumerate(outside.letters) if "bob@" in email.recipient]
+        (number,) = [n for n, email in enumerate(outside.emails) if "bob@" in email.recipient]
         facts["code"] = outside.code(number)
         outside.time = NOW - 61
         web.register("cid@example.com")

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as how
 from hypothesis import strategies as st
 from test_admin import Judge, new_owner
-from test_notifications import BLOG, LETTERS, SERVICE, USUAL
+from test_notifications import BLOG, EMAIL_TEXTS, SERVICE, USUAL
 
 from commentd import PAGE_POLICY, App, Config, __version__, make_app
 
@@ -602,7 +602,7 @@ def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
     root = said(visitor, "hi")
     said(visitor, "hi", parent_id=root)
     judge(owner, root, "deleted")
-    for language, words in LETTERS.items():
+    for language, words in EMAIL_TEXTS.items():
         page = thread(visitor, lang=language)
         assert (page.lang, page.dir) == (language, "rtl" if language == "ar" else "ltr")
         assert page.texts["title"] == [words["thread_title"].format(page=PAGE)]

@@ -1058,7 +1058,7 @@ def test_nobody_is_told_of_what_came_from_elsewhere(
     """Neither the owner, nor those who are answered: guests, and an account that wrote here."""
     said = ann.say("here", page_url="/0/", nickname="")["comment"]
     app.deliver()
-    outside.letters.clear()
+    outside.emails.clear()
     thread = [
         replace(s, at=START - HOUR + n, email=f"n{n % 4}@example.com" if n else "ann@example.com")
         for n, s in enumerate(blog())
@@ -1072,11 +1072,11 @@ def test_nobody_is_told_of_what_came_from_elsewhere(
         outside.time += 10 * MINUTE
         app.tick()
         app.deliver()
-    assert outside.letters == []
+    assert outside.emails == []
     Visitor(app).say("a new one", page_url="/0/", email="bob@example.com")
     outside.time += 10 * MINUTE
     app.deliver()
-    (email,) = outside.letters  # so that it could have been told
+    (email,) = outside.emails  # so that it could have been told
     assert email.recipient == OWNER
     assert "a new one" in outside.text()
     assert "text " not in outside.text()

@@ -89,7 +89,7 @@ class PostOffice(Controller):  # type: ignore[misc]
 
     def __init__(self, **how: Any) -> None:
         self.socket = socket.create_server(("127.0.0.1", 0))
-        self.letters: list[Any] = []
+        self.emails: list[Any] = []
         self.logins: list[tuple[bytes, bytes]] = []
         self.secure: list[bool] = []
         super().__init__(
@@ -111,7 +111,7 @@ class PostOffice(Controller):  # type: ignore[misc]
         return AuthResult(success=pair.password == b"geheim")
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
-        self.letters.append(envelope)
+        self.emails.append(envelope)
         self.secure.append(session.ssl is not None)
         return "250 OK"
 
@@ -183,7 +183,7 @@ def test_a_code_arrives_at_a_mail_server_and_verifies(
         visitor = Visitor(app)
         visitor.register(" Ann@Example.COM ")
         app.deliver()
-        (envelope,) = office.letters
+        (envelope,) = office.emails
         assert (envelope.mail_from, envelope.rcpt_tos) == ("comments@blog.example", [ANN])
         message = read(envelope.content)
         assert message.keys()[: len(HEADERS)] == HEADERS
@@ -216,7 +216,7 @@ def test_nothing_is_told_to_a_server_with_a_wrong_certificate(
         app = serve(office.port, mail_security=security, database_path=path, **LOGIN)
         Visitor(app).register()
         app.deliver()
-        assert (office.letters, office.logins) == ([], []), (name, security)
+        assert (office.emails, office.logins) == ([], []), (name, security)
         (waiting,) = outbox(app)
         assert waiting["tries"] == 1
         assert waiting["due_at"] > START
@@ -266,7 +266,7 @@ class Talk(socketserver.StreamRequestHandler):
         lines = []
         while (line := self.rfile.readline()) not in (b"", b".\r\n"):
             lines.append(line)
-        self.server.letters.append(b"".join(lines))
+        self.server.emails.append(b"".join(lines))
         return self.answer("DOT", "250 kept")
 
     def answer(self, step: str, usual: str, line: str = "") -> str:
@@ -308,7 +308,7 @@ class Clerk(socketserver.ThreadingTCPServer):
         self.calls, self.closing, self.is_open = 0, threading.Event(), False
         self.said: list[str] = []
         self.clear: list[str] = []  # of it, without TLS
-        self.letters: list[bytes] = []
+        self.emails: list[bytes] = []
         self.certificate: tuple[str, str] | None = None  # it offers TLS, and then a login
 
     def open(self) -> None:
@@ -323,7 +323,7 @@ class Clerk(socketserver.ThreadingTCPServer):
         self.server_close()
 
     def recipients(self) -> list[str]:
-        return [str(read(each)["To"]) for each in self.letters]
+        return [str(read(each)["To"]) for each in self.emails]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The other side hung up."""
@@ -353,7 +353,7 @@ def test_what_shall_be_secret_is_never_said_in_clear(
         clerk.script = {"EHLO": f"250-mail.example\r\n{offer}", "STARTTLS": "454 not now"}
         app.deliver()
         (waiting,) = outbox(app)
-        assert (clerk.letters, waiting["tries"]) == ([], tries), offer
+        assert (clerk.emails, waiting["tries"]) == ([], tries), offer
         outside.time = waiting["due_at"]
     if security == "starttls":
         assert {line.split()[0].upper() for line in clerk.said} <= {"EHLO", "STARTTLS", "QUIT"}
@@ -375,13 +375,13 @@ def test_an_email_that_meets_a_passing_trouble_is_sent_again(
 ) -> None:
     for number, (step, reply) in enumerate(product(STEPS, ("", "421 busy", "451 later"))):
         app = serve(clerk.port, limits_enabled=False)
-        clerk.script, clerk.letters, begun = said_at(step, reply), [], outside.time
+        clerk.script, clerk.emails, begun = said_at(step, reply), [], outside.time
         Visitor(app).register(f"ann{number}@example.com")
         app.deliver()
         (waiting,) = outbox(app)
         assert waiting["tries"] == 1
         assert begun < waiting["due_at"] <= begun + MINUTE
-        clerk.script, lost, calls = {}, len(clerk.letters), clerk.calls
+        clerk.script, lost, calls = {}, len(clerk.emails), clerk.calls
         app.deliver()
         assert clerk.calls == calls, "not before its time"
         outside.time = waiting["due_at"]
@@ -389,12 +389,12 @@ def test_an_email_that_meets_a_passing_trouble_is_sent_again(
         app = serve(clerk.port, limits_enabled=False)  # a restart loses nothing
         for _ in range(2):
             app.deliver()
-        assert len(clerk.letters) == lost + 1
+        assert len(clerk.emails) == lost + 1
         assert lost == (step == "DOT"), "at most one is a double"
-        ids = {read(letter)["Message-ID"] for letter in clerk.letters}
+        ids = {read(email)["Message-ID"] for email in clerk.emails}
         assert ids == {read(waiting["message"])["Message-ID"]}
         assert outbox(app) == []
-        assert Visitor(app).verify(code_in(clerk.letters[-1]), f"ann{number}@example.com")
+        assert Visitor(app).verify(code_in(clerk.emails[-1]), f"ann{number}@example.com")
         app.close()
 
 
@@ -406,7 +406,7 @@ def test_a_server_that_does_not_greet_is_told_nothing(
     for tries, greeting in enumerate(("250 ok", "354 go on", "421 busy", "554 no"), 1):
         clerk.script = {"CONNECT": greeting}  # whatever it would say to the rest
         app.deliver()
-        assert (clerk.letters, clerk.said) == ([], []), greeting
+        assert (clerk.emails, clerk.said) == ([], []), greeting
         (waiting,) = outbox(app)
         assert (waiting["tries"], waiting["due_at"] is None) == (tries, greeting == "554 no")
         outside.time = waiting["due_at"] or outside.time
@@ -444,7 +444,7 @@ def test_a_server_that_hangs_up_after_the_last_word_gets_no_double(
     for _ in range(3):
         app.deliver()
         outside.time += 60  # its code is good for ten minutes
-    assert len(clerk.letters) == 1
+    assert len(clerk.emails) == 1
 
 
 def test_an_email_that_comes_while_another_leaves_is_sent(serve: Serve, clerk: Clerk) -> None:
@@ -453,7 +453,7 @@ def test_an_email_that_comes_while_another_leaves_is_sent(serve: Serve, clerk: C
 
     def slow(line: str) -> str:
         clerk.script = {}
-        Visitor(app).verify(code_in(clerk.letters[0]))
+        Visitor(app).verify(code_in(clerk.emails[0]))
         Visitor(app, "203.0.113.8").register("bob@example.com")
         return "221 bye"
 
@@ -469,8 +469,8 @@ def test_a_code_is_the_next_email_whatever_waits(serve: Serve, clerk: Clerk) -> 
     Visitor(app).say()
 
     def register(line: str) -> str:
-        if len(clerk.letters) in (2, 9):
-            Visitor(app).register(f"ann{len(clerk.letters)}@example.com")
+        if len(clerk.emails) in (2, 9):
+            Visitor(app).register(f"ann{len(clerk.emails)}@example.com")
         return "250 kept"
 
     clerk.script = {"DOT": register}
@@ -539,7 +539,7 @@ def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
         shut.open()
         outside.time += HOUR
         app.deliver()
-        assert shut.letters == []
+        assert shut.emails == []
         assert outbox(app)[0]["message"] == ""
     app.close()
     content = Path(inside.database_path(app)).read_bytes()
@@ -603,7 +603,7 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
 ) -> None:
     first = [(step, trouble) for trouble in (*ABRUPT, *SLOW) for step in SECURE[2:5]]
     for chance in campaign.rounds(5):
-        strict.script, strict.letters = {}, []
+        strict.script, strict.emails = {}, []
         path = str(tmp_path / f"{campaign.last}.db")
         app = serve(strict.port, mail_security="starttls", database_path=path, **LOGIN)
         Visitor(app).register()
@@ -619,18 +619,18 @@ def test_no_row_of_troubles_loses_an_email_or_doubles_one_that_was_taken(
             if not (waiting := outbox(app)) or waiting[0]["due_at"] is None:
                 break
             dots += step == "DOT"
-            assert len(strict.letters) <= dots, "it is told what was taken"
+            assert len(strict.emails) <= dots, "it is told what was taken"
             outside.time = waiting[0]["due_at"] + chance.choice([0, 0, 0, 700])
         inside.set_mail_patience(monkeypatch, 30)
         strict.script, in_time = {}, bool(outbox(app)) and outside.time < dies_at
-        before = len(strict.letters)
+        before = len(strict.emails)
         for _ in range(3):
             app.deliver()
             outside.time += HOUR
-        after = len(strict.letters)
+        after = len(strict.emails)
         assert before + in_time <= after <= max(before, dots) + in_time, "once, and in its time"
         campaign.figures["doubles"] += max(0, after - 1)
-        assert len({read(letter)["Message-ID"] for letter in strict.letters}) <= 1
+        assert len({read(email)["Message-ID"] for email in strict.emails}) <= 1
         assert not [row for row in outbox(app) if row["message"]]
         app.close()
 
@@ -749,7 +749,7 @@ def frames_around(
 ) -> tuple[str, list[str]]:
     """The name of a guest as it was taken, and what stands around their words in emails to all
     whom they concern."""
-    outside.letters.clear()
+    outside.emails.clear()
     client = TestApp(app, {"REMOTE_ADDR": "203.0.113.7"})
 
     def post(path: str, account: str = "", **fields: str | int) -> Any:
@@ -773,12 +773,12 @@ def frames_around(
         app.deliver()
         outside.time += HOUR
         post(f"/comments/{reply['id']}/report", reason=words["content"].replace("\n", " ")[:500])
-    assert {each.recipient for each in outside.letters} == {*to.values()}
+    assert {each.recipient for each in outside.emails} == {*to.values()}
     # What people write is fenced at each line.
     quote = "\n".join(f"> {line}" for line in reply["content"].splitlines())
-    texts = [read(each.message).get_content().replace("\r\n", "\n") for each in outside.letters]
+    texts = [read(each.message).get_content().replace("\r\n", "\n") for each in outside.emails]
     assert sum(quote in text for text in texts) >= 3
-    lines = [whole_email(each.message, sender, each.recipient) for each in outside.letters]
+    lines = [whole_email(each.message, sender, each.recipient) for each in outside.emails]
     return reply["nickname"], lines
 
 
@@ -821,7 +821,7 @@ def test_no_words_make_another_email(
         plain = [each.replace("Nell", nickname) for each in plain]
         found, plain = (sorted(re.sub(r"\d+", "0", each) for each in of) for of in (found, plain))
         assert found == plain
-        campaign.figures["emails"] += len(outside.letters) * 2
+        campaign.figures["emails"] += len(outside.emails) * 2
         path.unlink()
 
 
@@ -833,14 +833,14 @@ def test_an_email_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_ty
     Visitor(app).register("bob@example.com", **fields, **{"Accept-Language": "evil"})
     Visitor(app, "192.0.2.1").register("carol@example.com", nickname="C")
     app.deliver()
-    texts = [read(letter).get_content() for letter in clerk.letters]
-    codes = [code_in(letter) for letter in clerk.letters]
+    texts = [read(email).get_content() for email in clerk.emails]
+    codes = [code_in(email) for email in clerk.emails]
     assert texts[0].replace(codes[0], "") == texts[1].replace(codes[1], "")
-    assert "evil" not in clerk.letters[0].decode() + texts[0]
+    assert "evil" not in clerk.emails[0].decode() + texts[0]
     assert "Ann's blog" in texts[0]
     assert "10 分钟内有效（北京时间 19:16 之前）" in texts[0]
-    assert read(clerk.letters[0])["Date"].datetime.timestamp() == START
-    assert len({read(letter)["Message-ID"] for letter in clerk.letters}) == 2
+    assert read(clerk.emails[0])["Date"].datetime.timestamp() == START
+    assert len({read(email)["Message-ID"] for email in clerk.emails}) == 2
 
 
 LONG = "Letters from the hills about gardens and what is left of the summer"
@@ -870,7 +870,7 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
         with written(tmp_path / str(number), empty_database, outside, **settings) as app:
             Visitor(app).register()
             app.deliver()
-        message = read(outside.letters[-1].message)
+        message = read(outside.emails[-1].message)
         (address,) = message["From"].addresses
         sender = "comments@blog.example" if "mail_sender" in settings else "commentd@localhost"
         assert (address.display_name, address.addr_spec) == (name, sender)

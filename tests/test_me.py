@@ -19,8 +19,8 @@ from test_notifications import (
     ANN,
     BLOG,
     DAY,
+    EMAIL_TEXTS,
     HOUR,
-    LETTERS,
     LU,
     MINUTE,
     OWNER,
@@ -350,7 +350,7 @@ def test_emails_to_a_follower_and_their_links_speak_the_language_that_was_chosen
     change(ann, nickname="小安")
     cases = [("de", "de"), ("en", "en"), ("xx", "zh"), (None, "zh")]  # the nickname is Chinese
     for number, (chosen, lang) in enumerate(cases):
-        page_url, texts = f"/{number}/", LETTERS[lang]
+        page_url, texts = f"/{number}/", EMAIL_TEXTS[lang]
         follow(ann, page_url, lang="ja")
         follow(ann, page_url, lang=chosen)  # the last choice counts
         here.said("Bonjour", lang="fr", page_url=page_url)

@@ -43,7 +43,7 @@ KINDS = (*STATUSES, "waiting", "confirm", "stop", "stop_all", "start", "start_al
 UNSUBSCRIBE = ["List-Unsubscribe", "List-Unsubscribe-Post"]
 REPLY_HEADERS = ["In-Reply-To", "References", *UNSUBSCRIBE]
 
-LETTERS = json.loads(
+EMAIL_TEXTS = json.loads(
     Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
 )
 
@@ -157,7 +157,7 @@ class Here(Reader):
 
     def forget(self) -> None:
         """The emails until now."""
-        self.outside.letters.clear()
+        self.outside.emails.clear()
 
     def arrived(self, to: str | None = None) -> list[EmailMessage]:
         return arrived(self.outside, to)
@@ -170,7 +170,7 @@ class Here(Reader):
         return [re.findall("^> (.*)", text, re.M) for text in self.texts(to)]
 
     def recipients(self) -> list[str]:
-        return [each.recipient for each in self.outside.letters]
+        return [each.recipient for each in self.outside.emails]
 
     def outbox(self) -> list[dict[str, Any]]:
         return outbox(self.served)
@@ -277,7 +277,7 @@ def link_to(do: str, text: str) -> str:
 
 def arrived(outside: Outside, to: str | None = None) -> list[EmailMessage]:
     """The emails that went out, to someone."""
-    return [read(x.message) for x in outside.letters if to in (None, x.recipient)]
+    return [read(x.message) for x in outside.emails if to in (None, x.recipient)]
 
 
 def content(message: EmailMessage) -> str:
@@ -287,7 +287,7 @@ def content(message: EmailMessage) -> str:
 
 def head_of(here: Here) -> list[str]:
     """The lines of the head of the first email, as it is sent."""
-    head = here.outside.letters[0].message.partition("\r\n\r\n")[0]
+    head = here.outside.emails[0].message.partition("\r\n\r\n")[0]
     return head.replace("\r\n ", " ").split("\r\n")
 
 
@@ -338,7 +338,7 @@ def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
     approve, spam, delete = links_in(text)
     assert text == (
         f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n> \n> https://casino.example/\n\n"
-        f"这条评论等待审核（原因：{LETTERS['zh']['held_links']}）。\n\n"
+        f"这条评论等待审核（原因：{EMAIL_TEXTS['zh']['held_links']}）。\n\n"
         f"通过：{approve}\n标为垃圾：{spam}\n删除：{delete}\n\n"
         f"查看并回复：{BLOG}{PAGE}#comment-2\n\n所有评论：{SERVICE}/admin\n"
     )
@@ -541,7 +541,7 @@ def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> N
         chains += ids
     assert len({*chains}) == 10
     # However long the name of the host is, no id is cut or encoded.
-    for head in (letter.message.partition("\r\n\r\n")[0] for letter in here.outside.letters):
+    for head in (letter.message.partition("\r\n\r\n")[0] for letter in here.outside.emails):
         ids = re.findall(r"^(?:Message-ID|In-Reply-To|References):([^:]*)\r\n", head, re.M)
         assert ids
         assert all(re.fullmatch(r"(\s+<comment-\d+-[\w.-]+@[a-z.-]+>)+", each) for each in ids)
@@ -551,8 +551,8 @@ def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> N
 def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the_rest_once(
     here: Here, owner: Reader
 ) -> None:
-    def refuse(letter: Any) -> None:
-        if letter.recipient == CO_OWNER:
+    def refuse(email: Any) -> None:
+        if email.recipient == CO_OWNER:
             raise ConnectionRefusedError
 
     here.outside.happens = refuse
@@ -560,7 +560,7 @@ def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the
     here.deliver()
     assert here.recipients() == [OWNER]
     here.press(link_to("spam", here.texts(OWNER)[0]))
-    here.outside.happens = lambda letter: None
+    here.outside.happens = lambda email: None
     here.later(times=2)
     assert here.told(OWNER) == [["bad", "good"]]
     assert here.told(CO_OWNER) == [["good"]]
@@ -622,10 +622,10 @@ def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
         body = {"content": "other words", "edit_token": made["edit_token"]}
         guest.said("second")
         edits.append(lambda: guest.patch_json("/comments/1", body))
-        outside.happens = lambda letter: guest.delete_json("/comments/1", body) and None
+        outside.happens = lambda email: guest.delete_json("/comments/1", body) and None
         here.deliver()
         assert edits == []
-        outside.happens = lambda letter: None
+        outside.happens = lambda email: None
         here.later()
         assert here.told() == [["other words", "second"]]
 
@@ -729,7 +729,7 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
 def test_a_link_asks_does_it_once_for_whoever_presses_and_speaks_as_its_email(
     here: Here, owner: Reader, lang: str
 ) -> None:
-    links, words = links_of_each_kind(here, owner, lang), LETTERS[lang]
+    links, words = links_of_each_kind(here, owner, lang), EMAIL_TEXTS[lang]
     anybody = [{"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eA=="}]
     anybody += [{"Origin": "https://evil.example"}, {"Origin": "null"}]
     logged = len(owner.get("/admin/audit").json["audit"])
@@ -800,8 +800,8 @@ def test_links_about_what_is_gone_say_so_and_still_end_emails(
         assert here.open(links[do], status=404).told == gone, do
         assert here.press(links[do], status=404).told == gone, do
     # Nobody knows its page any more.
-    assert here.open(links["stop"]).title == LETTERS["en"]["page_stop_all"]
-    assert here.press(links["stop"]).title == LETTERS["en"]["done_stop_all"]
+    assert here.open(links["stop"]).title == EMAIL_TEXTS["en"]["page_stop_all"]
+    assert here.press(links["stop"]).title == EMAIL_TEXTS["en"]["done_stop_all"]
     other = here.said("other", email=LU, page_url="/other/")
     moderate(owner, other, "visible")
     owner.post_json("/admin/reply", {"parent_id": other, "content": "a reply"})
@@ -817,7 +817,7 @@ def test_a_link_to_moderate_is_good_for_thirty_days(here: Here, links: dict[str,
         assert here.open(links[do]).button, do
     back = here.press(links["visible"]).action
     here.outside.time += 1
-    bad = (LETTERS["en"]["bad"], "", "", "")
+    bad = (EMAIL_TEXTS["en"]["bad"], "", "", "")
     for link in (*(links[do] for do in kinds), back):
         assert here.open(link, status=403).told == bad
         assert here.press(link, status=403).told == bad
@@ -830,7 +830,7 @@ def assert_refused(here: Here, *queries: str) -> None:
         assert eve.head(f"/mail?{query}", status=403).body == b""
         for shown in (eve.open(f"/mail?{query}", 403), eve.press(f"/mail?{query}", 403)):
             assert shown.told[1:] == ("", "", ""), query
-            assert shown.title in {each["bad"] for each in LETTERS.values()}
+            assert shown.title in {each["bad"] for each in EMAIL_TEXTS.values()}
     assert here.rows() == before
 
 
@@ -1008,7 +1008,7 @@ def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> 
         assert message["References"] is message["In-Reply-To"] is None
     first, second = found
     assert first == second
-    assert "evil" not in here.outside.letters[0].message + here.outside.letters[1].message
+    assert "evil" not in here.outside.emails[0].message + here.outside.emails[1].message
 
 
 @to_nobody
@@ -1260,8 +1260,8 @@ def test_emails_tell_no_address_and_no_place_of_a_comment(
     Reader(here.served, "198.51.100.77").said("reply", parent_id=first, email=LU)
     here.deliver()
     assert len(here.arrived()) == 2
-    for letter, text in zip(here.outside.letters, here.texts(), strict=True):
-        everything = letter.message.replace(f"To: {letter.recipient}", "") + text
+    for email, text in zip(here.outside.emails, here.texts(), strict=True):
+        everything = email.message.replace(f"To: {email.recipient}", "") + text
         assert not [w for w in (LU, ANN, OWNER, "198.51.100", CANARY) if w in everything]
 
 
@@ -1274,8 +1274,8 @@ def test_the_owner_reads_why_a_comment_waits(here: Here) -> None:
             number = here.said(f"{reason} {lang}", lang=lang)
             here.sql("UPDATE comment SET held = ? WHERE id = ?", reason, number)
             here.later()
-            why = LETTERS[lang][f"held_{kind}"].replace("{value}", value)
-            text = LETTERS[lang]["owner_waiting"].replace("{held}", why)
+            why = EMAIL_TEXTS[lang][f"held_{kind}"].replace("{value}", value)
+            text = EMAIL_TEXTS[lang]["owner_waiting"].replace("{held}", why)
             assert text in here.texts()[-1], (reason, lang)
 
 
@@ -1283,15 +1283,15 @@ def test_each_language_has_the_same_strings_with_the_same_places() -> None:
     def places(text: str) -> list[str]:
         return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
 
-    english = {name: places(text) for name, text in LETTERS["en"].items()}
-    for words in LETTERS.values():
+    english = {name: places(text) for name, text in EMAIL_TEXTS["en"].items()}
+    for words in EMAIL_TEXTS.values():
         assert {name: places(text) for name, text in words.items()} == english
-        assert list(words) == list(LETTERS["en"])
+        assert list(words) == list(EMAIL_TEXTS["en"])
         assert all(text.strip() for text in words.values())
         # What a stranger chose can't be taken for a line of ours.
         starts = {name for name, text in words.items() if re.search(r"(?m)^\{(nick|page)", text)}
         assert starts <= {"thread_title"}
-    for name, text in LETTERS["zh"].items():
+    for name, text in EMAIL_TEXTS["zh"].items():
         assert not re.search("[\u4e00-\u9fff] ?[,:;?!]|[,:;?!()] ?[\u4e00-\u9fff]", text), name
 
 

@@ -82,7 +82,7 @@ class Site:
     def link(self, do: str, to: str = OWNER) -> str:
         """A link in an email."""
         self.app.deliver()
-        number = [letter.recipient for letter in self.outside.letters].index(to)
+        number = [letter.recipient for letter in self.outside.emails].index(to)
         found = re.search(rf"/mail\?\S*do={do}\S*", self.outside.text(number))
         assert found
         return found[0]
@@ -161,7 +161,7 @@ def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random
     assert statuses(said) == {200: site.many}
     assert len({answer["request_id"] for _, answer in said}) == site.many
     site.app.deliver()
-    assert len(site.outside.letters) == 3
+    assert len(site.outside.emails) == 3
     codes = [site.outside.code(n) for n in range(3)] * (site.many // 3)
     said = site.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
     assert statuses(said) == {200: 1, 400: len(codes) - 1}

@@ -224,7 +224,7 @@ def sent(town: Town, outside: Outside, label: str, more: dict[str, Any]) -> byte
     method, path = label.split()
     path = re.sub("{(.*?)}", lambda name: str(town.good[name[1]]), path)
     if path == "/mail":  # a link of the email that tells the owner of a comment
-        texts = [outside.text(number) for number in range(len(outside.letters))]
+        texts = [outside.text(number) for number in range(len(outside.emails))]
         path = re.findall(r"/mail\?\S*do=spam\S*", "\n".join(texts))[-1]
     needed = forms(OPERATIONS[label])[:1] if label in OPERATIONS else []
     body = {**town.values(label, fields(needed[0], whole=False)), **more} if needed else more

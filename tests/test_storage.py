@@ -206,10 +206,10 @@ def test_an_email_is_sent_once_although_that_can_not_be_noted(
             with suppress(*REFUSALS):  # its worker thread goes on
                 visitor.served.deliver()
             outside.time += 5
-    assert len(outside.letters) <= 1
+    assert len(outside.emails) <= 1
     visitor.served.deliver()
-    assert 1 <= len(outside.letters) <= 2
-    assert len({email.message for email in outside.letters}) == 1
+    assert 1 <= len(outside.emails) <= 2
+    assert len({email.message for email in outside.emails}) == 1
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])

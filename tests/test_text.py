@@ -760,7 +760,7 @@ def test_no_way_in_and_no_way_out_lets_more_through(
             assert_whole(ways.config.database_path)
         judged(*pages)
         campaign.figures["comments judged"] += len(pages)
-        campaign.figures["emails"] += len(ways.outside.letters)
+        campaign.figures["emails"] += len(ways.outside.emails)
         campaign.figures["webhooks"] += len(ways.hooked)
 
 

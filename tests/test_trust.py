@@ -53,7 +53,7 @@ def confirmed(visitor: Visitor, app: App, outside: Outside, email: str) -> None:
     for _ in range(2):
         outside.time += HOUR
         app.deliver()
-    outside.letters.clear()
+    outside.emails.clear()
 
 
 # Other people's codes
@@ -74,7 +74,7 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     outside.mail_fails_with = None
     outside.time += HOUR / 10
     app.deliver()
-    assert len(outside.letters) == 2
+    assert len(outside.emails) == 2
     assert [outside.code(n) for n in (0, 1) if outside.code(n) in answer.text] == []
     outside.mail_fails_with = REFUSED
     visitor.register("late@example.com")
@@ -83,7 +83,7 @@ def test_an_admin_reads_nobodys_code_in_the_outbox_and_does_not_lengthen_its_lif
     outside.time += 610
     app.deliver()
     app.tick()
-    assert len(outside.letters) == 2
+    assert len(outside.emails) == 2
     assert {*db.execute("SELECT code FROM registration")} == {("",)}
     assert db.execute("SELECT message FROM outbox").fetchall() == [("",)]
 
@@ -127,7 +127,7 @@ def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
     for _ in range(10):
         outside.time += MINUTE
         app.deliver()
-    assert [letter.recipient for letter in outside.letters if letter.recipient == ANN] == [ANN]
+    assert [letter.recipient for letter in outside.emails if letter.recipient == ANN] == [ANN]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_page_that_anybody_names_is_no_text_of_our_letters(
     mine = visitor.say(page_url=page_url, email=ANN)["comment"]["id"]
     visitor.say("please sign in", page_url=page_url, nickname="Security", parent_id=mine)
     app.deliver()
-    (letter,) = outside.letters
+    (letter,) = outside.emails
     head, _, _ = letter.message.partition("\n\n")
     assert letter.recipient == ANN
     assert "evil" not in head
@@ -163,12 +163,12 @@ def test_strangers_are_asked_by_no_more_than_thirty_letters_an_hour(
         email = f"victim{number}@example.com"
         above = visitor.say(f"{number}", email=email, parent_id=above)["comment"]["id"]
     app.deliver()
-    assert len({letter.recipient for letter in outside.letters}) == len(outside.letters) == 30
+    assert len({letter.recipient for letter in outside.emails}) == len(outside.emails) == 30
     outside.time += HOUR
     visitor.say("in another hour", parent_id=above)  # who was not asked can be
     app.deliver()
-    assert outside.letters[-1].recipient == "victim44@example.com"
-    assert len(outside.letters) == 31
+    assert outside.emails[-1].recipient == "victim44@example.com"
+    assert len(outside.emails) == 31
 
 
 def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
@@ -181,12 +181,12 @@ def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
     outside.mail_fails_with = None
     outside.time += MINUTE
     app.deliver()
-    outside.letters.clear()
+    outside.emails.clear()
     Judge(app, ip="192.0.2.1").register(LU)
     assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     app.deliver()
-    assert [letter.recipient for letter in outside.letters] == [LU]
+    assert [letter.recipient for letter in outside.emails] == [LU]
 
 
 # Rights that were taken away

@@ -26,7 +26,7 @@ from test_mail import opened as opened  # a fixture
 from test_notifications import (
     ANN,
     BLOG,
-    LETTERS,
+    EMAIL_TEXTS,
     OWNER,
     SERVICE,
     Here,
@@ -247,8 +247,8 @@ def test_a_running_service_tells_of_everything_at_once(
 
         ann = {"email": ANN, "password": CANARY}
         ask("/auth/register", **ann)
-        until(lambda: office.letters)
-        ask("/auth/verify", email=ANN, token=code_in(office.letters[0].content))
+        until(lambda: office.emails)
+        ask("/auth/verify", email=ANN, token=code_in(office.emails[0].content))
         token = f"Authorization: Bearer {ask('/auth/login', **ann)['token']}"
         mine = ask("/comments", token, content="mine")["comment"]["id"]
         until(lambda: len(hook.calls) == 1)
@@ -257,11 +257,11 @@ def test_a_running_service_tells_of_everything_at_once(
         ask(f"/comments/{mine}/report", reason="look")
         until(lambda: len(hook.calls) == 3)
         assert service.ask("POST", path_of(hook.calls[1].data["links"]["visible"])).status == 200
-        until(lambda: len(office.letters) == 2)
+        until(lambda: len(office.emails) == 2)
         path, proof = f"/comments/{reply['comment']['id']}", {"edit_token": reply["edit_token"]}
         ask(path, method="PATCH", content="https://y.example", **proof)
         until(lambda: len(hook.calls) == 4)
-    assert [each.rcpt_tos for each in office.letters] == [[ANN], [ANN]]
+    assert [each.rcpt_tos for each in office.emails] == [[ANN], [ANN]]
     types = [call.json["type"].partition(".")[2] for call in hook.calls]
     assert types == ["created", "created", "reported", "created"]
 
@@ -711,7 +711,10 @@ def test_a_chat_says_why_a_comment_waits_and_of_what_it_was_accused(
             report(here, number, "<!channel> [x](https://evil.example)\n\nrude")
             report(other(here), number)
             here.deliver()
-            reasons = ["<!channel> [x](https://evil.example) rude", LETTERS["en"]["report_none"]]
+            reasons = [
+                "<!channel> [x](https://evil.example) rude",
+                EMAIL_TEXTS["en"]["report_none"],
+            ]
             shown = [only(call, kind) for call in hook.calls[1:]]
             assert shown == [f"Ann (reported by a reader: {r})\n\nhi {kind}" for r in reasons]
 
@@ -756,7 +759,7 @@ def test_telegram_is_asked_for_no_button_that_it_may_refuse(telling: Telling, ho
 
 def test_a_chat_is_spoken_to_in_the_owners_language(telling: Telling, hook: Hook) -> None:
     # Each language in one of the chats, and none of them always in the same.
-    for number, (language, words) in enumerate(LETTERS.items()):
+    for number, (language, words) in enumerate(EMAIL_TEXTS.items()):
         kind = CHATS[number % len(CHATS)]
         with telling(kind, notify_language=language, moderation_hold="all") as here:
             comment = here.said(f"hi {language}", lang="fr")
@@ -834,7 +837,7 @@ def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
             assert [*data["links"]] == ["visible", "spam", "deleted"]
             for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
                 link = data["links"][do]
-                assert here.open(link).title == LETTERS["en"][f"page_{do}"]
+                assert here.open(link).title == EMAIL_TEXTS["en"][f"page_{do}"]
                 undo = here.press(link)
                 assert here.listing()["total"] == total
                 assert here.press(link).told == undo.told  # twice is once

@@ -77,7 +77,7 @@ def address(pages: blog.Pages) -> Iterator[str]:
 
 @pytest.fixture
 def config(config: Config, address: str, office: PostOffice) -> Config:
-    office.letters.clear()
+    office.emails.clear()
     return replace(
         config,
         server_listen="127.0.0.1:0",
@@ -136,7 +136,7 @@ class Ground:
         """The code of the last email that arrived, for the field that waits for it."""
         expect(code_field(page)).to_be_focused()
         self.app.deliver()
-        return code_in(self.office.letters[-1].content)
+        return code_in(self.office.emails[-1].content)
 
 
 @pytest.fixture
@@ -546,7 +546,7 @@ def test_an_expired_code_is_sent_again_and_taken_however_it_is_pasted(
     code = ground.code(page)
     mouse(code_field(page), f" {code[:3]} {code[3:]}\n")
     expect_signed_in(page)
-    assert len(ground.office.letters) == 2
+    assert len(ground.office.emails) == 2
 
 
 def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
