@@ -607,13 +607,3 @@ def test_what_became_wrong_while_a_comment_was_made_ready_is_refused(
     answer = late.post_json("/comments", {**form, "parent_id": 1}, status=status)
     assert answer.json["code"] == code
     assert "late" not in [each["content"] for each in queue(owner, limit=100)["comments"]]
-
-
-@WITH_CAPTCHA
-def test_of_a_double_click_made_ready_twice_one_comment_comes(app: App, owner: Judge) -> None:
-    guest = Judge(app)
-    said: list[Any] = []
-    form = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": solved(guest)}
-    late = late_client(app, lambda: said.append(guest.say(**form)))
-    assert late.post_json("/comments", form).json == said[0]
-    assert len(queue(owner)["comments"]) == 1

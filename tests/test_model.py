@@ -41,12 +41,10 @@ class Said:
     user: int = 0
     token: str = ""
     status: str = "visible"
-    pinned: bool = False
     moderated_at: int = 0
 
     def moderate(self, status: str, now: int) -> None:
         self.status, self.moderated_at = status, now if status in ("spam", "deleted") else 0
-        self.pinned = self.pinned and status == "visible"
 
 
 Likers = dict[str, int]  # of a comment or a page: who, and when; 0 where that is never forgotten
@@ -60,7 +58,6 @@ class Model:
     people: dict[str, tuple[int, str]] = field(default_factory=dict)  # email: id and nickname
     likers: dict[int | str, Likers] = field(default_factory=dict)
     nameless: dict[int | str, int] = field(default_factory=dict)  # likes that forgot whose they are
-    closed: set[str] = field(default_factory=set)
     bad_term: int = 0  # the number of the block
 
     def shown(self, page: str) -> list[Said]:
@@ -84,7 +81,7 @@ class Model:
                 self.nameless[of] = self.nameless.get(of, 0) + 1
 
     def erase(self, c: Said) -> None:
-        c.content, c.nickname, c.user, c.pinned = "", "", 0, False
+        c.content, c.nickname, c.user = "", "", 0
         c.status, c.moderated_at = "deleted", 0
         self.likers.pop(c.id, None)
         self.nameless.pop(c.id, None)
@@ -172,8 +169,6 @@ class World:
             status = 409
         elif parent and (parent.page != page or parent.status != "visible"):
             status = 404
-        elif page in self.model.closed:
-            status = 403
         told = self.ask("POST", "/comments", status, bearer, who=who, **form)
         if status != 200:
             return
@@ -258,21 +253,6 @@ class World:
             if c.status != status:
                 c.moderate(status, self.now)
 
-    def pins(self, chance: Random) -> None:
-        if c := self.some(chance):
-            wish = chance.random() < 0.7
-            wrong = c.content and wish != c.pinned and (c.parent or c.status != "visible")
-            self.own("POST", "comments", 400 if wrong else 200, ids=[c.id], pinned=wish)
-            c.pinned = wish if c.content and not wrong else c.pinned
-
-    def closes(self, chance: Random) -> None:
-        page = chance.choice(PAGES)
-        self.app.tick()  # a page that was only looked at begins now
-        found = self.own("GET", "pages", limit=100)["pages"]
-        for number in [p["id"] for p in found if p["page_url"].rstrip("/") == page]:
-            self.model.closed ^= {page}
-            self.own("PATCH", f"pages/{number}", closed=page in self.model.closed)
-
     def blocks(self, chance: Random) -> None:
         if self.model.bad_term:
             self.own("DELETE", f"blocks/{self.model.bad_term}")
@@ -342,16 +322,13 @@ class World:
         assert (flat["total"], flat["page_likes"]) == (len(visible), model.likes(page))
         threads = self.ask("GET", "/comments", 200, url=page, limit=10, view="threads")
         roots = [c for c in shown if not c.parent]
-        pinned = sorted((c for c in roots if c.pinned), key=lambda c: -c.id)
-        order = pinned + [c for c in roots[::-1] if not c.pinned]
-        assert threads["threads"] == len(order)
-        assert threads["settings"]["closed"] is (page in model.closed)
+        assert threads["threads"] == len(roots)
         assert [
             (c["id"], c.get("deleted", False), [(r["id"], r["parent_id"]) for r in c["replies"]])
             for c in threads["comments"]
         ] == [
             (r.id, r.status != "visible", [(c.id, c.parent) for c in shown if c.root == r.id])
-            for r in order[:10]
+            for r in roots[::-1][:10]
         ]
         self.nothing_leaks(f"{flat}{threads}")
 
@@ -383,7 +360,7 @@ class World:
 Step = Callable[[World, Random], None]
 STEPS: dict[Step, int] = {
     World.comments: 14, World.joins: 4, World.changes: 8, World.likes: 7, World.leaves: 1,
-    World.moderates: 5, World.pins: 3, World.closes: 2, World.blocks: 2, World.time_passes: 3,
+    World.moderates: 5, World.blocks: 2, World.time_passes: 3,
     World.starts_again: 1, World.is_put_back: 2,
 }  # fmt: skip
 

@@ -230,15 +230,6 @@ def test_comments_wait_while_the_captcha_cannot_be_checked(
         assert shown(visitor) == [2, 1]
 
 
-@settled(moderation_hold="all", moderation_words=("casino",))
-def test_a_block_counts_more_than_a_reason_to_wait(visitor: Visitor, owner: Visitor) -> None:
-    visitor.say("a casino")
-    assert held(owner)[0] == "waiting"
-    block(owner, "word", "casino")
-    visitor.say("another casino")
-    assert held(owner) == ("spam", "block: casino")
-
-
 # Blocks
 
 MAIL = {"email": "lu@evil.example"}
@@ -348,46 +339,6 @@ def test_a_block_ends_with_its_time_or_when_it_is_lifted(
     visitor.say("roulette once more")
     assert held(owner)[0] == "visible"
     assert queue(owner)["counts"]["spam"] == 3  # what it caught stays where it is
-
-
-def life_of(visitor: Visitor, text: str) -> list[Any]:
-    """All that its author can find out about a comment, less its numbers."""
-    said = visitor.say(text)
-    number, token = said["comment"].pop("id"), said.pop("edit_token")
-    same = visitor.say(text)
-    seen = [said, same["comment"]["id"] == number, sorted(same)]
-    path = f"/comments/{number}"
-    for form in ({"content": f"{text}!", "edit_token": token}, {"content": f"{text}!"}):
-        answer = visitor.patch_json(path, form, expect_errors=True)
-        seen += [answer.status_int, {**answer.json.get("comment", answer.json), "id": 0}]
-    body = {"page_url": PAGE, "nickname": "B", "content": "re", "captcha_token": "x"}
-    for url, form in (
-        ("/comment/like", {"id": number}),
-        ("/comments", {**body, "parent_id": number}),
-    ):
-        answer = visitor.post_json(url, form, expect_errors=True)
-        seen += [answer.status_int, answer.json]
-    for query in ({"view": "threads", "around": number}, {"around": number}, {"sort": "oldest"}):
-        seen.append({**visitor.listing(**query), "views": 0})
-    seen.append(visitor.get("/comments", {"url": PAGE, "thread": number}, status=404).json)
-    answer = visitor.delete_json(path, {"edit_token": token})
-    seen.append({**answer.json["comment"], "id": 0})
-    answer = visitor.patch_json(path, {"content": text, "edit_token": token}, expect_errors=True)
-    return [*seen, answer.status_int, answer.json]
-
-
-@pytest.mark.parametrize("settings", [{"moderation_words": ("word",)}], ids=["limits"])
-def test_who_is_blocked_can_tell_it_from_nothing(
-    app: App, owner: Visitor, outside: Outside, db: sqlite3.Connection
-) -> None:
-    waits = life_of(Judge(app), "a word")
-    outside.time = START + HOUR
-    block(owner, "word", "word")
-    db.execute("DELETE FROM rate_limit")
-    outside.time = START
-    blocked = life_of(Judge(app), "a word")
-    assert blocked == waits
-    assert [c["status"] for c in queue(owner)["comments"]] == []
 
 
 # Edits
@@ -519,18 +470,6 @@ def test_the_age_of_a_page_counts_from_when_it_was_first_seen(
     visitor.say("the first word on it")
     outside.time += 1
     assert visitor.say("too late", status=403) == CLOSED
-
-
-@pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
-def test_a_retry_on_a_page_that_closed_is_answered_with_what_is_there(
-    visitor: Visitor, outside: Outside
-) -> None:
-    visitor.say("opens the page")
-    outside.time += DAY - 30
-    first = visitor.say("in time")["comment"]
-    outside.time += 40
-    assert visitor.say("in time")["comment"] == first
-    assert visitor.say("not in time", status=403) == CLOSED
 
 
 @settled(comments_close_after_days=0)
@@ -727,26 +666,6 @@ def test_what_is_purged_keeps_the_place_of_its_answers(
     (root,) = visitor.listing(view="threads")["comments"]
     assert [(r["id"], r.get("deleted", False)) for r in root["replies"]] == [(2, True), (3, False)]
     assert ids(queue(fresh(owner))) == [3]
-
-
-@settled(moderation_keep_days=10)
-def test_a_thousand_are_purged_in_some_ticks(
-    visitor: Visitor, app: App, outside: Outside, db: sqlite3.Connection
-) -> None:
-    visitor.say("one")
-    db.execute(
-        """WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 450)
-           INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-                                location, status, created_at, hidden_at)
-           SELECT 1, 'n', '', '', 'x', 'x', '', '', '', 'spam', ?, ? FROM n""",
-        (START, START),
-    )
-    outside.time += 10 * DAY + 1
-    left = []
-    for _ in range(3):
-        app.tick()
-        left.append(rows(db, "SELECT count(*) FROM comment")[0][0])
-    assert left == [251, 51, 1]
 
 
 # Rows that were spoilt

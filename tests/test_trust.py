@@ -319,27 +319,6 @@ def test_one_copy_is_made_at_a_time_and_nothing_is_left(
     assert {*tmp_path.iterdir()} == before
 
 
-def test_what_a_kill_left_of_a_copy_is_taken_away_by_the_next(
-    owner: Visitor, tmp_path: Path
-) -> None:
-    before, left = {*tmp_path.iterdir()}, set[Path]()
-
-    def killed(*_: Any) -> None:
-        left.update({*tmp_path.iterdir()} - before)
-        raise OSError("as if killed")
-
-    for step in ("check_database_file", "sync"):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(commentd, step, killed)
-            owner.faults_allowed = True
-            owner.post_json("/admin/backup", {"password": CANARY}, status=503)
-    names = {path.name for path in left}
-    assert len(names) == 1
-    (tmp_path / names.pop()).write_bytes(b"left")
-    owner.post_json("/admin/backup", {"password": CANARY})
-    assert {*tmp_path.iterdir()} == before
-
-
 def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     left = [tmp_path / ".a.db.download", tmp_path / "..a.db.download.part"]
