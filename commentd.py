@@ -527,7 +527,10 @@ def plain_ip(text: str) -> str:
 
 
 def masked(ip: str) -> str:
-    """The network of an IP address in its plain spelling: `203.0.113.0`, `2001:db8:12::`."""
+    """The network of an IP address: `203.0.113.0`, `2001:db8:12::`; "" if it is none."""
+    # Only what another program has written is not plain. It must not stop the masking of others.
+    if not re.fullmatch(r"[\d.]{7,15}", ip):
+        ip = plain_ip(ip)
     if ":" in ip:
         return network_of(ip, 48).partition("/")[0]
     return re.sub(r"\d+$", "0", ip)
