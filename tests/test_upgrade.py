@@ -253,15 +253,3 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     for account, earlier in zip(now["account"], before["account"], strict=True):
         assert account["version"] > earlier["version"]
     start(config, outside)
-
-
-def test_a_database_of_the_time_before_the_first_release_is_refused(
-    old: Path, config: Config, outside: Outside
-) -> None:
-    with closing(sqlite3.connect(old)) as db:
-        db.execute(f"PRAGMA application_id = {0x636D6E74}")
-    whole = old.read_bytes()
-    said = "or of commentd before 0.1.0: name another file, and import what the older"
-    with pytest.raises(REFUSALS, match=said):
-        start(config, outside)
-    assert old.read_bytes() == whole
