@@ -69,7 +69,7 @@ import time
 import unicodedata
 import urllib.parse
 import zlib
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
@@ -1078,6 +1078,21 @@ class Config:
         """`[site] name`; the host of the blog if the owner set none."""
         url = self.site_origins[0] if self.site_origins else self.server_public_url
         return self.site_name or urllib.parse.urlsplit(url).netloc or "commentd"
+
+    @property
+    def captcha_service(self) -> Json:
+        """The named parameters of `siteverify`."""
+        pages = (*self.site_origins, self.server_public_url)
+        form = {"secret": self.captcha_secret}
+        if self.captcha_provider == "hcaptcha":
+            form["sitekey"] = self.captcha_site_key
+        return {
+            "provider": self.captcha_provider,
+            "url": self.captcha_verify_url or SITEVERIFY[self.captcha_provider],
+            "form": form,
+            "hosts": [urllib.parse.urlsplit(page).hostname for page in pages if page],
+            "is_test": self.captcha_secret in TEST_SECRETS,
+        }
 
     @property
     def mail_server(self) -> Json:
@@ -3168,14 +3183,6 @@ class Store:
         self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
-    def postpone_all(self, recipient: str, now: int, due_at: int, tries: int) -> None:
-        """Postpones all that is due to a recipient who cannot be reached."""
-        sql = """
-            UPDATE outbox SET due_at = :due_at,
-                   tries = CASE WHEN tries < :tries THEN :tries ELSE tries END
-             WHERE recipient = :recipient AND due_at <= :now"""
-        self.run(sql, recipient=recipient, now=now, due_at=due_at, tries=tries)
-
     def note_failure(self, message_id: int, tries: int, failure: str) -> None:
         """Stores why that try failed, unless the owner asked for another one meanwhile."""
         sql = "UPDATE outbox SET failure = ? WHERE id = ? AND tries = ?"
@@ -4340,9 +4347,12 @@ class MailServices:
     """What emails are composed, stored and sent with. `key` signs tokens and links."""
 
     config: Config
-    world: World
     store: Store
     key: bytes
+    clock: Callable[[], float]
+    random_bytes: Callable[[int], bytes]
+    send: Callable[..., None]
+    fetch: Callable[..., tuple[int, bytes]]
 
 
 @functools.cache
@@ -4366,33 +4376,57 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 
 def compose(
-    config: Config, world: World, to: str, subject: str, text: str, life: int, **headers: str
-) -> Json:
-    """An email as `Store.add_message` takes it: due at once, given up after `life` seconds. The
-    header `In_Reply_To` is written In-Reply-To."""
+    config: Config,
+    random_bytes: Callable[[int], bytes],
+    now: int,
+    to: str,
+    subject: str,
+    text: str,
+    headers: Mapping[str, str] | None = None,
+) -> str:
+    """An email as the mail server gets it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     sender = sender_of(config)
-    now = int(world.now())
-    headers = {"Message_ID": f"<{world.random_bytes(16).hex()}@{sender.domain}>", **headers}
     # These headers are written by hand. Python makes encoded words of long ones, which nobody reads
     # there (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
+    by_hand = {"Message-ID": f"<{random_bytes(16).hex()}@{sender.domain}>", **(headers or {})}
     if sender.display_name.isascii():
-        headers["From"] = str(sender)
+        by_hand["From"] = str(sender)
     else:
         message["From"] = sender
-    head = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     message["To"] = email.headerregistry.Address(addr_spec=to)
     message["Subject"] = one_line(subject)
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
+    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
+    return head + message.as_bytes().decode("ascii")
+
+
+def message_row(services: MailServices, recipient: str, message: str, life: int = DAY) -> Json:
+    """A message as `Store.add_message` takes it: due at once, given up after `life` seconds."""
+    now = int(services.clock())
     return {
-        "recipient": to,
-        "message": head + message.as_bytes().decode("ascii"),
+        "recipient": recipient,
+        "message": message,
         "created_at": now,
         "due_at": now,
         "expires_at": now + life,
     }
+
+
+def email_row(
+    services: MailServices,
+    to: str,
+    subject: str,
+    text: str,
+    headers: Mapping[str, str] | None = None,
+    life: int = DAY,
+) -> Json:
+    """An email for the outbox."""
+    now = int(services.clock())
+    message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
+    return message_row(services, to, message, life)
 
 
 CODE_EMAIL = """\
@@ -4422,20 +4456,21 @@ Was it not you? Register again with this address to set a new password.
 """
 
 
-def code_email(config: Config, world: World, to: str, code: str, *, has_account: bool) -> Json:
+def code_email(services: MailServices, to: str, code: str, *, has_account: bool) -> Json:
     """The email with the code of a registration. It holds nothing that a stranger typed."""
-    site = config.blog_name
-    until = datetime.fromtimestamp(world.now() + CODE_LIFE, BEIJING)
+    site = services.config.blog_name
+    until = datetime.fromtimestamp(services.clock() + CODE_LIFE, BEIJING)
     warning = CHANGE_WARNING if has_account else ""
     text = CODE_EMAIL.format(code=code, site=site, until=f"{until:%H:%M}", warning=warning)
-    return compose(config, world, to, f"{code} · {site} 验证码 / your code", text, CODE_LIFE)
+    subject = f"{code} · {site} 验证码 / your code"
+    return email_row(services, to, subject, text, life=CODE_LIFE)
 
 
-def changed_email(config: Config, world: World, to: str) -> Json:
-    """Tells the holder of an account that its password was changed."""
-    site = config.blog_name
+def changed_email(services: MailServices, to: str) -> Json:
+    """The email to the holder of an account whose password was changed."""
+    site = services.config.blog_name
     subject = f"{site}：密码已修改 / password changed"
-    return compose(config, world, to, subject, CHANGED_EMAIL.format(site=site), DAY)
+    return email_row(services, to, subject, CHANGED_EMAIL.format(site=site))
 
 
 def signed_link(services: MailServices, language: str, **params: str) -> str:
@@ -4446,33 +4481,25 @@ def signed_link(services: MailServices, language: str, **params: str) -> str:
     return public_url and f"{public_url}/mail?{query}"
 
 
-def moderation_link(
+def moderation_links(
     services: MailServices,
     comment: Comment,
-    status: str,
-    language: str = "",
-    to: str = "",
+    statuses: Iterable[str],
+    language: str,
+    to: str,
     made_at: int | None = None,
-) -> str:
-    """A link that gives a comment a status, while its text and the recipient's role stay."""
-    until = (made_at or int(services.world.now())) + LINK_LIFE
-    return signed_link(
-        services,
-        language or comment.language,
-        do=status,
-        was=comment.status,
-        until=str(until),
-        id=str(comment.id),
-        who=subscriber_of(services.key, to),
-        version=comment.version,
-    )
-
-
-def moderation_links(
-    services: MailServices, comment: Comment, statuses: Iterable[str], *context: Any
 ) -> dict[str, str]:
-    """A link for each status; `context` as the last arguments of `moderation_link`."""
-    return {status: moderation_link(services, comment, status, *context) for status in statuses}
+    """For each status, a link that gives it to a comment, while its text and the recipient's role
+    stay."""
+    until = (made_at or int(services.clock())) + LINK_LIFE
+    params = {
+        "was": comment.status,
+        "until": str(until),
+        "id": str(comment.id),
+        "who": subscriber_of(services.key, to),
+        "version": comment.version,
+    }
+    return {status: signed_link(services, language, do=status, **params) for status in statuses}
 
 
 def quoted(text: str, most: int = 2000) -> str:
@@ -4486,9 +4513,29 @@ def name_of(texts: Mapping[str, str], comment: Comment) -> str:
     return comment.nickname or texts["thread_anonymous"]
 
 
-def read_line(texts: Mapping[str, str], link: str, comment: Comment) -> str:
-    """Where a comment can be read; "" if its page has no link."""
-    return texts["read"].format(link=comment_link(link, comment.id)) if link else ""
+def subject_line(
+    config: Config, texts: Mapping[str, str], name: str, comment: Comment, count: int = 1
+) -> str:
+    """The subject of an email or webhook about `count` comments, of which this is the first."""
+    foreign = is_foreign(comment.page_url, config.site_origins)
+    page = texts["elsewhere"] if foreign else comment.page_url[:80]
+    name = f"{name}_subject" if count == 1 else f"{name}_many_subject"
+    return texts[name].format(site=config.blog_name, page=page, n=count)
+
+
+def section(
+    config: Config, texts: Mapping[str, str], name: str, comment: Comment, link: str, **more: str
+) -> str:
+    """The part of an email that shows one comment. `link`: its page, or "" if readers are not to
+    be sent there. `more`: what else the text needs."""
+    read = texts["read"].format(link=comment_link(link, comment.id)) if link else ""
+    values = {
+        "nickname": name_of(texts, comment),
+        "site": config.blog_name,
+        "quote": quoted(comment.content),
+        "read": read,
+    }
+    return texts[name].format(**values, **more)
 
 
 def why_held(texts: Mapping[str, str], comment: Comment) -> str:
@@ -4500,32 +4547,12 @@ def why_held(texts: Mapping[str, str], comment: Comment) -> str:
     return texts.get(f"held_{kind}", "{held}").format(value=value, held=comment.held)
 
 
-def thread_headers(
-    services: MailServices, to: str, comment: Comment, changed_at: int | None
-) -> dict[str, str]:
-    """Headers that keep the emails of a thread together (RFC 5322, section 3.6.4). `changed_at`
-    tells an email about an edit or a report from an earlier one about the same comment."""
-    domain = sender_of(services.config).domain
-
-    def message_id(comment_id: int, suffix: str = "") -> str:
-        secret = keyed_hash(services.key, "message", to, comment_id)[:12]
-        return f"<comment-{comment_id}-{secret}{suffix}@{domain}>"
-
-    above = [id for id in (comment.thread_id, comment.parent_id) if id]
-    if changed_at:
-        above.append(comment.id)
-    headers = {"Message_ID": message_id(comment.id, f".{changed_at}" if changed_at else "")}
-    if above:
-        headers["In_Reply_To"] = message_id(above[-1])
-        headers["References"] = "\r\n ".join(map(message_id, dict.fromkeys(above)))
-    return headers
-
-
-def one_click(link: str) -> dict[str, str]:
-    """Headers that let a mail program end such emails (RFC 8058)."""
-    if not link:
-        return {}
-    return {"List_Unsubscribe": f"<{link}>", "List_Unsubscribe_Post": "List-Unsubscribe=One-Click"}
+def thread_headers(services: MailServices, to: str, comment: Comment) -> dict[str, str]:
+    """Headers that keep the emails about a thread together: they name a message that is never
+    sent (RFC 5322, section 3.6.4)."""
+    secret = keyed_hash(services.key, "thread", to, comment.thread_id or comment.id)[:32]
+    root = f"<{secret}@{sender_of(services.config).domain}>"
+    return {"In-Reply-To": root, "References": root}
 
 
 def notification_email(
@@ -4535,46 +4562,20 @@ def notification_email(
     texts: Mapping[str, str],
     comments: list[FullComment],
     sections: list[str],
-    changed_at: int | None = None,
+    end: str = "",
     unsubscribe: str = "",
 ) -> Json:
-    """An email about comments. `subject` is the first part of the name of its text; `sections` are
-    the parts of the email. `unsubscribe`: the link that ends such emails."""
-    first = comments[0]
-    foreign = is_foreign(first.page_url, services.config.site_origins)
-    subject_text = texts[f"{subject}_subject" if len(comments) == 1 else f"{subject}_many_subject"]
-    line = subject_text.format(
-        site=services.config.blog_name,
-        page=texts["elsewhere"] if foreign else first.page_url[:80],
-        n=len(comments),
-    )
-    text = f"\n{'-' * 40}\n\n".join(sections)
-    headers = thread_headers(services, to, first, changed_at or first.edited_at)
-    headers |= one_click(unsubscribe)
-    return compose(services.config, services.world, to, line, text, DAY, **headers)
-
-
-def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
-    """What is new. Comments that the owner should decide on come first."""
-    config = services.config
-    reports = {comment.id: services.store.reports(comment.id) for comment in comments}
-
-    def needs_no_decision(comment: FullComment) -> bool:
-        return comment.status != "waiting" and not reports[comment.id]
-
-    comments = sorted(comments, key=needs_no_decision)
-    first = comments[0]
-    language = email_language(config, first)
-    texts = texts_in(language)
-    shown = comments[:MOST_QUOTED]
-    sections = [owner_section(services, to, language, each, reports[each.id]) for each in shown]
+    """An email about comments, of which the first ones are shown in `sections`. `subject` is the
+    first part of the name of its text. `unsubscribe`: the link that ends such emails."""
+    subject = subject_line(services.config, texts, subject, comments[0], len(comments))
     if len(comments) > MOST_QUOTED:
-        sections.append(texts["owner_more"].format(n=len(comments) - MOST_QUOTED))
-    if config.server_public_url:
-        sections[-1] += texts["owner_all"].format(link=f"{config.server_public_url}/admin")
-    subject = "owner_reported" if len(comments) == 1 and reports[first.id] else "owner"
-    reported_at = reports[first.id][-1].reported_at if reports[first.id] else None
-    return notification_email(services, to, subject, texts, comments, sections, reported_at)
+        sections = [*sections, texts["owner_more"].format(n=len(comments) - MOST_QUOTED)]
+    text = f"\n{'-' * 40}\n\n".join(sections) + end
+    headers = thread_headers(services, to, comments[0])
+    if unsubscribe:  # a button of the mail program (RFC 8058)
+        headers["List-Unsubscribe"] = f"<{unsubscribe}>"
+        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+    return email_row(services, to, subject, text, headers)
 
 
 def email_language(config: Config, comment: Comment) -> str:
@@ -4582,32 +4583,54 @@ def email_language(config: Config, comment: Comment) -> str:
     return comment.language if config.notify_language == "comment" else config.notify_language
 
 
+def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
+    """What is new. Comments that the owner should decide on come first."""
+    reports = {comment.id: services.store.reports(comment.id) for comment in comments}
+
+    def needs_no_decision(comment: FullComment) -> bool:
+        return comment.status != "waiting" and not reports[comment.id]
+
+    comments = sorted(comments, key=needs_no_decision)
+    language = email_language(services.config, comments[0])
+    texts = texts_in(language)
+    sections = [
+        owner_section(services, to, language, comment, reports[comment.id])
+        for comment in comments[:MOST_QUOTED]
+    ]
+    is_report = len(comments) == 1 and reports[comments[0].id]
+    subject = "owner_reported" if is_report else "owner"
+    public_url = services.config.server_public_url
+    end = texts["owner_all"].format(link=f"{public_url}/admin") if public_url else ""
+    return notification_email(services, to, subject, texts, comments, sections, end)
+
+
 def owner_section(
     services: MailServices, to: str, language: str, comment: FullComment, reports: list[Report]
 ) -> str:
+    config = services.config
     texts = texts_in(language)
-    origins = services.config.site_origins
+    name = "owner_text"
     state = ""
     links = "owner_links"
     if reports:
         reasons = dict.fromkeys(report.reason or texts["report_none"] for report in reports)
         quotes = "\n" + "\n".join(quoted(reason, 200) for reason in [*reasons][:5])
+        name = "owner_reported_text"
         state = texts["owner_reported"].format(n=len(reports), reasons=quotes)
         links = "owner_reported_links"
     elif comment.status == "waiting":
         state = texts["owner_waiting"].format(held=why_held(texts, comment))
         links = "owner_waiting_links"
-    urls = moderation_links(services, comment, STATUSES, language, to)
+    if config.server_public_url:
+        urls = moderation_links(services, comment, STATUSES, language, to)
+        state += texts[links].format(**urls)
     website = f"\n> \n> {comment.website}" if comment.website else ""
-    foreign = texts["foreign"] if is_foreign(comment.page_url, origins) else ""
-    return texts["owner_reported_text" if reports else "owner_text"].format(
-        nickname=name_of(texts, comment),
-        page=comment.page_url[:120] + foreign,
-        quote=quoted(comment.content) + website,
-        state=state,
-        links=texts[links].format(**urls) if services.config.server_public_url else "",
-        read=read_line(texts, page_link(comment.page_url, origins), comment),
-    )
+    page = comment.page_url[:120]
+    if is_foreign(comment.page_url, config.site_origins):
+        page += texts["foreign"]
+    link = page_link(comment.page_url, config.site_origins)
+    more = {"page": page, "website": website, "state": state}
+    return section(config, texts, name, comment, link, **more)
 
 
 Pair = tuple[FullComment, FullComment]  # a reply, and the comment that it replies to
@@ -4615,61 +4638,51 @@ Pair = tuple[FullComment, FullComment]  # a reply, and the comment that it repli
 
 def author_email(services: MailServices, to: str, pairs: list[Pair]) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    own = pairs[0][1]
+    config = services.config
+    _, own = pairs[0]
     texts = texts_in(own.language)
-    origins = services.config.site_origins
+    page = own_link(own.page_url, config.site_origins)
     sections = [
-        texts["author_text"].format(
-            nickname=name_of(texts, reply),
-            site=services.config.blog_name,
-            quote=quoted(reply.content),
-            own=quoted(parent.content, 300),
-            read=read_line(texts, own_link(reply.page_url, origins), reply),
-        )
-        for reply, parent in pairs
+        section(config, texts, "author_text", reply, page, own=quoted(parent.content, 300))
+        for reply, parent in pairs[:MOST_QUOTED]
     ]
     params = {"who": subscriber_of(services.key, to), "id": str(own.id)}
     stop = signed_link(services, own.language, do="stop", **params)
-    if stop:
-        stop_all = signed_link(services, own.language, do="stop_all", **params)
-        sections[-1] += texts["author_end"].format(stop=stop, stop_all=stop_all)
+    stop_all = signed_link(services, own.language, do="stop_all", **params)
+    end = texts["author_end"].format(stop=stop, stop_all=stop_all) if stop else ""
     replies = [reply for reply, _ in pairs]
-    return notification_email(services, to, "author", texts, replies, sections, unsubscribe=stop)
+    return notification_email(services, to, "author", texts, replies, sections, end, stop)
 
 
 def follower_email(
     services: MailServices, reader: Account, language: str, comments: list[FullComment]
 ) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
+    config = services.config
     texts = texts_in(language)
-    origins = services.config.site_origins
-    params = {"who": subscriber_of(services.key, reader.email), "user": str(reader.id)}
     comments = sorted(comments, key=lambda comment: (comment.page_id, comment.id))
+
+    def stop_link(page_id: int, comment_id: int) -> str:
+        who = subscriber_of(services.key, reader.email)
+        params = {"user": str(reader.id), "page": str(page_id), "id": str(comment_id)}
+        return signed_link(services, language, do="unfollow", who=who, **params)
+
     sections: list[str] = []
     stops: list[str] = []
     by_page = itertools.groupby(comments[:MOST_QUOTED], key=lambda comment: comment.page_id)
     for page_id, comments_of_page in by_page:
         for comment in comments_of_page:
-            section = texts["follow_text"].format(
-                nickname=name_of(texts, comment),
-                site=services.config.blog_name,
-                quote=quoted(comment.content),
-                read=read_line(texts, own_link(comment.page_url, origins), comment),
-            )
-            sections.append(section)
-        page = {"id": str(comment.id), "page": str(page_id)}
-        stop = signed_link(services, language, do="unfollow", **params, **page)
-        sections[-1] += texts["follow_end"].format(stop=stop) if stop else ""
-        stops.append(stop)
-    if len(comments) > MOST_QUOTED:
-        sections.append(texts["owner_more"].format(n=len(comments) - MOST_QUOTED))
-    stop = stops[0]
-    if len(stops) > 1:  # one click ends all that this email is about, and more
-        stop = signed_link(services, language, do="unfollow", **params, id="0", page="0")
-    one_page = comments[0].page_id == comments[-1].page_id
-    subject = "follow" if one_page else "owner"
+            page = own_link(comment.page_url, config.site_origins)
+            sections.append(section(config, texts, "follow_text", comment, page))
+        stops.append(stop_link(page_id, comment.id))
+        if config.server_public_url:
+            sections[-1] += texts["follow_end"].format(stop=stops[-1])
+    # One click ends all that this email is about, and more.
+    unsubscribe = stops[0] if len(stops) == 1 else stop_link(0, 0)
+    is_one_page = comments[0].page_id == comments[-1].page_id
+    subject = "follow" if is_one_page else "owner"
     return notification_email(
-        services, reader.email, subject, texts, comments, sections, unsubscribe=stop
+        services, reader.email, subject, texts, comments, sections, unsubscribe=unsubscribe
     )
 
 
@@ -4679,13 +4692,12 @@ def question_email(services: MailServices, own: FullComment) -> Json:
     texts = texts_in(own.language)
     site = services.config.blog_name
     subscriber = subscriber_of(services.key, own.email)
-    until = str(int(services.world.now()) + LINK_LIFE)
+    until = str(int(services.clock()) + LINK_LIFE)
     params = {"who": subscriber, "id": str(own.id), "until": until}
     confirm = signed_link(services, own.language, do="confirm", **params)
     subject = texts["ask_subject"].format(site=site)
     text = texts["ask_text"].format(site=site, confirm=confirm)
-    message = compose(services.config, services.world, own.email, subject, text, DAY)
-    return {**message, "subscriber": subscriber}
+    return {**email_row(services, own.email, subject, text), "subscriber": subscriber}
 
 
 # Webhooks
@@ -4695,16 +4707,8 @@ def add_webhook(services: MailServices, comment_id: int, event: str, reason: str
     """Tells the owner's program or chat of a comment, if there is one; `event` is created or
     reported. Its body is made when it is sent."""
     if services.config.webhook_url:
-        now = int(services.world.now())
-        services.store.add_message(
-            recipient=WEBHOOK,
-            comment_id=comment_id,
-            event=event,
-            message=reason,
-            created_at=now,
-            due_at=now,
-            expires_at=now + DAY,
-        )
+        row = message_row(services, WEBHOOK, reason)
+        services.store.add_message(**row, comment_id=comment_id, event=event)
 
 
 def webhook_body(services: MailServices, comment: FullComment, webhook: Message) -> Json:
@@ -4714,9 +4718,10 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     language = email_language(config, comment)
     needs_decision = comment.status == "waiting" or webhook.event == "reported"
     statuses = ("visible", "spam", "deleted") if needs_decision else ("spam", "deleted")
-    context = (language, WEBHOOK, webhook.created_at)
-    links = moderation_links(services, comment, statuses, *context)
-    links = {status: url for status, url in links.items() if url}
+    links = {}
+    if config.server_public_url:
+        made_at = webhook.created_at
+        links = moderation_links(services, comment, statuses, language, WEBHOOK, made_at)
     page = page_link(comment.page_url, config.site_origins)
     link = comment_link(page, comment.id) if page else ""
     if config.webhook_kind == "json":
@@ -4728,7 +4733,8 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
     content = comment.content if len(comment.content) <= 1000 else f"{comment.content[:1000]} …"
     text = f"{chat_heading(texts, comment, webhook)}\n\n{content}"
-    subject = chat_subject(config, texts, comment, webhook)
+    name = "owner_reported" if webhook.event == "reported" else "owner"
+    subject = subject_line(config, texts, name, comment)
     return CHAT_BODIES[config.webhook_kind](config, subject, text, buttons)
 
 
@@ -4748,15 +4754,6 @@ def json_webhook(
     }
     created_at = rfc3339(webhook.created_at)
     return {"type": f"comment.{webhook.event}", "timestamp": created_at, "data": data}
-
-
-def chat_subject(
-    config: Config, texts: Mapping[str, str], comment: Comment, webhook: Message
-) -> str:
-    foreign = is_foreign(comment.page_url, config.site_origins)
-    page = texts["elsewhere"] if foreign else comment.page_url[:80]
-    name = "owner_reported_subject" if webhook.event == "reported" else "owner_subject"
-    return texts[name].format(site=config.blog_name, page=page)
 
 
 def chat_heading(texts: Mapping[str, str], comment: Comment, webhook: Message) -> str:
@@ -4785,11 +4782,11 @@ def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Jso
 
 def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
     urls = [(label, url.replace("(", "%28").replace(")", "%29")) for label, url in buttons]
     links = " · ".join(f"[{label}]({url})" for label, url in urls)
-    text = re.findall(r"(?s)(?:\\.|[^\\])*", text[: 4094 - len(links)])[0]  # cuts no escape in two
+    text = text[: (4094 - len(links)) // 2]  # of which each character may become two
+    # Each mark is escaped, so that no text is a link, a mention or an emphasis.
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
     embed = {"title": subject[:256], "description": f"{text}\n\n{links}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
@@ -4832,32 +4829,29 @@ CHAT_BODIES: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
 }
 
 
-class WebhookRefused(ConnectionError):
-    """The receiver is there, but does not take this webhook."""
+def webhook_signature(key: bytes, message: bytes) -> str:
+    return base64.b64encode(hmac.digest(key, message, "sha256")).decode()
 
 
 def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
     """One try; `OSError` unless it was taken. The id is the same in each try, the time is not."""
     config = services.config
-    now = str(int(services.world.now()))
+    now = str(int(services.clock()))
     key = webhook_key(config.webhook_secret)
     body = webhook_body(services, comment, webhook)
     headers = {}
     if key and config.webhook_kind == "feishu":
         # open.feishu.cn: the signature of nothing, with time and secret as the key.
-        signature = hmac.digest(f"{now}\n{config.webhook_secret}".encode(), b"", "sha256")
-        body |= {"timestamp": now, "sign": base64.b64encode(signature).decode()}
+        sign = webhook_signature(f"{now}\n{config.webhook_secret}".encode(), b"")
+        body |= {"timestamp": now, "sign": sign}
     message = json.dumps(body, ensure_ascii=False).encode()
     if config.webhook_kind == "json":
         hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
         headers = {"webhook_id": f"msg_{hash[:32]}", "webhook_timestamp": now}
         if key:  # github.com/standard-webhooks/standard-webhooks
             signed = f"{headers['webhook_id']}.{now}.".encode() + message
-            signature = hmac.digest(key, signed, "sha256")
-            headers["webhook_signature"] = f"v1,{base64.b64encode(signature).decode()}"
-    status, response = services.world.fetch(config.webhook_url, message=message, **headers)
-    if 400 <= status < 500 and status not in (408, 429):
-        raise WebhookRefused(0, str(status))
+            headers["webhook_signature"] = f"v1,{webhook_signature(key, signed)}"
+    status, response = services.fetch(config.webhook_url, message=message, **headers)
     # Feishu refuses with the status 200.
     refusal = config.webhook_kind == "feishu" and re.search(rb'"code":\s*([1-9]\d*)', response)
     if not 200 <= status < 300 or refusal:
@@ -4872,8 +4866,8 @@ class Draft:
     """What becomes of some notifications of one recipient: an email carries them, they wait for so
     many seconds, or they are dropped. It was decided by `comments`, which the email quotes."""
 
-    ids: list[int]
-    comments: list[FullComment] = field(default_factory=list)
+    ids: Collection[int]
+    comments: Collection[FullComment] = ()
     email: Json | None = None
     wait: int = 0
     limits: tuple[Limit, ...] = ()
@@ -4913,15 +4907,9 @@ def due_news(services: MailServices, kind: str, to: str, now: int) -> dict[int, 
     return {each.id: comments[each.comment_id] for each in due if each.comment_id in comments}
 
 
-def dropped(news: Iterable[int], wanted: Iterable[int]) -> Iterator[Draft]:
-    """A draft that drops the notifications that are not wanted, if there are any."""
-    if ids := [*{*news}.difference(wanted)]:
-        yield Draft(ids)
-
-
 def email_draft(
     services: MailServices,
-    ids: Iterable[int],
+    ids: Collection[int],
     comments: list[FullComment],
     compose_email: Callable[[], Json],
     now: int,
@@ -4930,8 +4918,8 @@ def email_draft(
     """An email, or a wait if the recipient has had enough of them lately."""
     wait = max(services.store.limit_wait(*limit, now) for limit in limits)
     if wait:
-        return Draft([*ids], wait=wait)
-    return Draft([*ids], comments, compose_email(), limits=limits)
+        return Draft(ids, wait=wait)
+    return Draft(ids, comments, compose_email(), limits=limits)
 
 
 def owner_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
@@ -4943,7 +4931,7 @@ def owner_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
         if to in owner_recipients(services, comment.page_url)
         and not (comment.user_id and comment.email == to)
     }
-    yield from dropped(news, wanted)
+    yield Draft(news.keys() - wanted)
     if wanted:
         comments = [*wanted.values()]
         limit = ("notification", f"owner {subscriber_of(services.key, to)}")
@@ -4957,20 +4945,28 @@ def author_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
     store = services.store
     news = due_news(services, "author", to, now)
     parents = store.full_comments({reply.parent_id for reply in news.values() if reply.parent_id})
-    pairs = {id: (reply, parents[reply.parent_id or 0]) for id, reply in news.items()}
-    # A comment that was edited may wait for the owner. Its replies are told when it is shown again.
-    paused = [id for id, (_, parent) in pairs.items() if parent.status == "waiting"]
-    if paused:
-        yield Draft(paused, wait=HOUR)
-    pairs = {id: pair for id, pair in pairs.items() if is_for_author(services, to, *pair)}
-    answer = store.subscriptions(subscriber_of(services.key, to)).get(0)
-    wanted = {id: pair for id, pair in pairs.items() if pair[1].user_id or answer == "yes"}
-    may_ask = answer is None and bool(services.config.server_public_url)
-    unasked = {id: pair for id, pair in pairs.items() if may_ask and id not in wanted}
-    yield from dropped(news, [*wanted, *unasked, *paused])
-    by_page: dict[int, dict[int, Pair]] = {}
-    for id, pair in wanted.items():
-        by_page.setdefault(pair[0].page_id, {})[id] = pair
+    subscription = store.subscriptions(subscriber_of(services.key, to)).get(0)
+    may_ask = subscription is None and bool(services.config.server_public_url)
+    unwanted: list[int] = []
+    early: list[int] = []
+    unasked: dict[int, Pair] = {}
+    by_page: dict[int, dict[int, Pair]] = defaultdict(dict)
+    for id, reply in news.items():
+        parent = parents[reply.parent_id or 0]
+        if parent.status == "waiting":
+            early.append(id)
+        elif not is_for_author(services, to, reply, parent):
+            unwanted.append(id)
+        elif parent.user_id or subscription == "yes":
+            by_page[reply.page_id][id] = (reply, parent)
+        elif may_ask:
+            unasked[id] = (reply, parent)
+        else:
+            unwanted.append(id)
+    yield Draft(unwanted)
+    # A comment that was edited may wait for the owner. Its author hears of replies once it is
+    # shown again.
+    yield Draft(early, wait=HOUR)
     for page_id, replies in by_page.items():
         yield reply_draft(services, to, page_id, replies, now)
     if unasked:
@@ -5004,10 +5000,10 @@ def question_draft(services: MailServices, replies: Mapping[int, Pair], now: int
     a comment may name anybody's address, and this must not become a way to write to strangers."""
     limit = ("questions", "")
     if services.store.limit_wait(*limit, now):
-        return Draft([*replies])
+        return Draft(replies)
     comments = [comment for pair in replies.values() for comment in pair]
     message = question_email(services, comments[1])
-    return Draft([*replies], comments, message, limits=(limit,))
+    return Draft(replies, comments, message, limits=(limit,))
 
 
 def follower_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
@@ -5016,25 +5012,23 @@ def follower_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft
     store = services.store
     news = due_news(services, "follower", to, now)
     reader = store.account_with_email(to)
-    if reader is None or reader.blocked:
-        yield from dropped(news, [])
-        return
     wanted: dict[int, FullComment] = {}
     languages: list[str] = []
-    for id, comment in news.items():
-        language = store.follow_language(reader.id, comment.page_id)
-        if language and not is_told_anyway(services, reader, comment):
-            wanted[id] = comment
-            languages.append(language)
-    yield from dropped(news, wanted)
-    if wanted:
+    if reader and not reader.blocked:
+        for id, comment in news.items():
+            language = store.follow_language(reader.id, comment.page_id)
+            if language and not hears_of_it_anyway(services, reader, comment):
+                wanted[id] = comment
+                languages.append(language)
+    yield Draft(news.keys() - wanted)
+    if reader and wanted:
         comments = [*wanted.values()]
         limit = ("notification", f"follower {subscriber_of(services.key, to)}")
         compose_email = functools.partial(follower_email, services, reader, languages[0], comments)
         yield email_draft(services, wanted, comments, compose_email, now, limit)
 
 
-def is_told_anyway(services: MailServices, reader: Account, comment: FullComment) -> bool:
+def hears_of_it_anyway(services: MailServices, reader: Account, comment: FullComment) -> bool:
     """Whether a comment is a reader's own, or they hear of it as an owner or as its parent's
     author."""
     is_owner = reader.email in owner_recipients(services, comment.page_url)
@@ -5045,35 +5039,23 @@ def is_told_anyway(services: MailServices, reader: Account, comment: FullComment
     return is_reply_to_them and not wants_no_replies(services, reader.email, comment.page_id)
 
 
-@dataclass(frozen=True)
-class NotificationKind:
-    """`recipients` gives the email addresses for a comment. `drafts` makes the emails of one
-    recipient."""
-
-    recipients: Callable[[MailServices, FullComment], list[str]]
-    drafts: Callable[[MailServices, str, int], Iterator[Draft]]
-
-
-NOTIFICATION_KINDS = {
-    "owner": NotificationKind(
-        lambda services, comment: owner_recipients(services, comment.page_url), owner_drafts
-    ),
-    "author": NotificationKind(author_recipients, author_drafts),
-    "follower": NotificationKind(
-        lambda services, comment: services.store.followers(comment.page_id), follower_drafts
-    ),
-}
+DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
 
 
 def address_next(services: MailServices) -> bool:
     """Looks up the recipients of the next notification; False if there is none."""
     store = services.store
-    news = store.without_recipient(int(services.world.now()))
+    news = store.without_recipient(int(services.clock()))
     comment = store.full_comment(news.comment_id) if news else None
     if news is None or comment is None:
         return False
     with store.writing():
-        recipients = NOTIFICATION_KINDS[news.kind].recipients(services, comment)
+        if news.kind == "owner":
+            recipients = owner_recipients(services, comment.page_url)
+        elif news.kind == "author":
+            recipients = author_recipients(services, comment)
+        else:
+            recipients = store.followers(comment.page_id)
         store.set_recipients(news, recipients)
     return True
 
@@ -5082,10 +5064,10 @@ def write_emails(services: MailServices) -> bool:
     """Adds emails to the next recipients to the outbox; False if nobody is due. The emails are
     composed before the transaction, which takes only those whose comments did not change."""
     store = services.store
-    now = int(services.world.now())
-    for kind, notification_kind in NOTIFICATION_KINDS.items():
+    now = int(services.clock())
+    for kind, drafts_for in DRAFTS.items():
         recipients = store.due_recipients(kind, now, BATCH)
-        drafts = [each for to in recipients for each in notification_kind.drafts(services, to, now)]
+        drafts = [draft for to in recipients for draft in drafts_for(services, to, now)]
         for start in range(0, len(drafts), BATCH):
             store_drafts(store, drafts[start : start + BATCH], now)
         if drafts:
@@ -5127,11 +5109,11 @@ def deliver_due(services: MailServices) -> float:
     while write_emails(services):
         send_due(services)
     due_at = services.store.next_due()
-    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - services.world.now()))
+    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - services.clock()))
 
 
 def send_due(services: MailServices) -> None:
-    while message := services.store.due_message(int(services.world.now())):
+    while message := services.store.due_message(int(services.clock())):
         deliver(services, message)
 
 
@@ -5139,9 +5121,9 @@ def deliver(services: MailServices, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = services.store
-    now = int(services.world.now())
-    tries = min(max(0, message.tries), 999) + 1  # whatever the row says
-    next_try = now + min(HOUR, 5 * 3 ** min(tries - 1, 9))
+    now = int(services.clock())
+    tries = message.tries + 1
+    next_try = now + min(HOUR, 5 * 3 ** min(message.tries, 9))
     with store.writing():
         if not store.begin_try(message, min(next_try, message.expires_at), tries):
             return  # a comment in it was hidden or changed since the message was looked up
@@ -5159,10 +5141,6 @@ def deliver(services: MailServices, message: Message) -> None:
             store.give_up(message.id, tries, failure, now + 30 * DAY)
         else:
             store.note_failure(message.id, tries, failure)
-        if message.event and not gives_up and not isinstance(error, WebhookRefused):
-            # The receiver is down: emails must not wait while each webhook is tried in vain. The
-            # others are tried before this one, which may itself be what fails.
-            store.postpone_all(WEBHOOK, now, next_try - 1, tries)
 
 
 def try_to_send(services: MailServices, message: Message) -> Exception | None:
@@ -5170,7 +5148,7 @@ def try_to_send(services: MailServices, message: Message) -> Exception | None:
     try:
         if not message.event:
             mail_server = services.config.mail_server
-            services.world.send(message.recipient, message.message, **mail_server)
+            services.send(message.recipient, message.message, **mail_server)
             return None
         comment = services.store.full_comment(message.comment_id or 0)
         if comment and comment.status in ("visible", "waiting"):
@@ -5216,14 +5194,12 @@ class PasswordHasher:
         self.pool = ThreadPoolExecutor(2, "hashing")
 
     @staticmethod
-    def lower_priority() -> None:
-        """Lets the threads that serve readers go first. A sandbox may refuse that."""
-        if sys.platform == "linux":  # elsewhere it would be the whole process
+    def work(password: str, scheme: str) -> str:
+        # The threads that serve readers go first. A sandbox may refuse that, and elsewhere than on
+        # Linux it would slow the whole process down.
+        if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
-
-    def work(self, password: str, scheme: str) -> str:
-        self.lower_priority()
         return hash_password(password, scheme)
 
     def hash(self, password: str, scheme: str) -> str:
@@ -5249,9 +5225,19 @@ class PasswordHasher:
 CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
 
 
-def passed_siteverify(config: Config, status: int, body: bytes) -> bool:
-    """What a provider's response to siteverify says. `CaptchaDown` if it says nothing, or complains
-    of what is not the visitor's fault."""
+def siteverify(
+    fetch: Callable[..., tuple[int, bytes]],
+    captcha_token: str,
+    *,
+    provider: str,
+    url: str,
+    form: Mapping[str, str],
+    hosts: list[str],
+    is_test: bool,
+) -> bool:
+    """Asks the captcha provider. `CaptchaDown` or `OSError` if it gives no verdict, or complains of
+    what is not the visitor's fault."""
+    status, body = fetch(url, {**form, "response": captcha_token})
     response: Json = {}
     with contextlib.suppress(ValueError):
         response = strict_json(body)
@@ -5263,62 +5249,44 @@ def passed_siteverify(config: Config, status: int, body: bytes) -> bool:
     success = response.get("success")
     if status != 200 or type(success) is not bool or "internal-error" in errors:
         raise CaptchaDown(f"status {status}, and no verdict")
-    return success and (config.captcha_secret in TEST_SECRETS or is_for_us(config, response))
+    is_ours = response.get("hostname") in hosts and is_person(provider, response)
+    return success and (is_test or is_ours)
 
 
-def is_for_us(config: Config, response: Json) -> bool:
-    """Whether a captcha was solved on a page of the blog, for this purpose, and by a person."""
-    pages = (*config.site_origins, config.server_public_url)
-    hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
+def is_person(provider: str, response: Json) -> bool:
+    """Whether a person solved a captcha, and for this purpose."""
     # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-    has_score = config.captcha_provider == "recaptcha" and "score" in response
-    score: Any = response.get("score") if has_score else 1
-    is_person = type(score) in (int, float) and score >= 0.5
-    has_action = has_score or config.captcha_provider == "turnstile" or "action" in response
-    right_action = not has_action or response.get("action") == CAPTCHA_ACTION
-    return response.get("hostname") in hosts and is_person and right_action
-
-
-def siteverify(config: Config, world: World, captcha_token: str) -> bool:
-    """Asks the captcha provider; `CaptchaDown` or `OSError` if it gives no verdict."""
-    form = {"secret": config.captcha_secret, "response": captcha_token}
-    if config.captcha_provider == "hcaptcha":
-        form["sitekey"] = config.captcha_site_key
-    url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
-    return passed_siteverify(config, *world.fetch(url, form))
+    has_score = provider == "recaptcha" and "score" in response
+    score: Any = response.get("score")
+    if has_score and not (type(score) in (int, float) and score >= 0.5):
+        return False
+    has_action = has_score or provider == "turnstile" or "action" in response
+    return not has_action or response.get("action") == CAPTCHA_ACTION
 
 
 class CaptchaProvider:
-    """Keeps requests from waiting for a provider that does not respond: four ask at a time, and
-    after five failures in a row nobody does for half a minute."""
+    """Lets four requests at a time ask the provider, so that the others are served while it is
+    slow."""
 
     def __init__(self) -> None:
         self.seats = threading.Semaphore(4)
-        self.failures = 0
-        self.failed_at = 0
         self.passed_at: dict[str, int] = {}  # by token: a provider accepts it only once
 
-    def passes(self, config: Config, world: World, captcha_token: str) -> bool:
-        now = int(world.now())
+    def passes(self, context: "RequestContext", captcha_token: str) -> bool:
+        provider = context.config.captcha_provider
         down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
         for token, passed_at in [*self.passed_at.items()]:
-            if not 0 <= now - passed_at < 5 * MINUTE:
+            if not 0 <= context.now - passed_at < 5 * MINUTE:
                 self.passed_at.pop(token, None)
         if captcha_token in self.passed_at:
             return True
-        if self.failures >= 5 and 0 <= now - self.failed_at < 30:
-            raise down
         with holding(self.seats, 0.2, down):
             try:
-                passed = siteverify(config, world, captcha_token)
+                if siteverify(context.fetch, captcha_token, **context.config.captcha_service):
+                    self.passed_at[captcha_token] = context.now
             except (OSError, CaptchaDown) as error:
-                self.failures += 1
-                self.failed_at = now
-                log.error("[captcha] %s gives no verdict: %s", config.captcha_provider, error)
+                log.error("[captcha] %s gives no verdict: %s", provider, error)
                 raise down from None
-        self.failures = 0
-        if passed:
-            self.passed_at[captcha_token] = now
         return captcha_token in self.passed_at  # after a double click, the other request passed
 
 
@@ -5366,54 +5334,53 @@ class Client:
 
 # Networks in which containers and machines reach each other (RFC 1918, 3927, 4193, 6598).
 LOCAL_NETWORKS = [
-    *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
-    *("fc00::/7", "fe80::/10"),
+    ipaddress.ip_network(network)
+    for network in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
+        *("fc00::/7", "fe80::/10"),
+    )
 ]
 # The limits of all readers behind a local peer that is not named, in clients. Whoever makes up
-# addresses there gets no more.
+# IP addresses there gets no more.
 SHARED = 20
 
 
-def is_local(ip: str) -> bool:
-    networks = map(ipaddress.ip_network, LOCAL_NETWORKS)
+def is_in(networks: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network], ip: str) -> bool:
     return bool(ip) and any(ipaddress.ip_address(ip) in network for network in networks)
 
 
 class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
-    def __init__(self, config: Config) -> None:
-        proxies = config.server_trusted_proxy
-        self.trusted = [ipaddress.ip_network(proxy) for proxy in proxies if proxy != "unix"]
-        self.trusts_file = "unix" in proxies
-        self.listens_on_file = listens_on_file(config)
+    def __init__(self, trusted_proxies: Iterable[str], *, listens_on_file: bool) -> None:
+        networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
+        self.trusted = [ipaddress.ip_network(network) for network in networks]
+        self.trusts_file = "unix" in trusted_proxies
+        self.listens_on_file = listens_on_file
         self.unnamed_proxy = False
-
-    def trusts(self, ip: str) -> bool:
-        return bool(ip) and any(ipaddress.ip_address(ip) in network for network in self.trusted)
 
     def of(self, environ: Json) -> Client:
         peer = plain_ip(environ.get("REMOTE_ADDR", ""))
         through_file = self.listens_on_file and not peer
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]
-        if self.trusts(peer) or (through_file and self.trusts_file):
-            ip = next((hop for hop in hops if not self.trusts(hop)), peer) if forwarded else peer
+        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))] if forwarded else []
+        if is_in(self.trusted, peer) or (through_file and self.trusts_file):
+            ip = next((hop for hop in hops if not is_in(self.trusted, hop)), peer)
             return Client(ip, networks_of(ip))
         if forwarded or environ.get("HTTP_FORWARDED"):
-            return self.behind_unnamed_proxy(peer, hops[0], through_file=through_file)
+            hop = hops[0] if hops else ""
+            return self.behind_unnamed_proxy(peer, hop, through_file=through_file)
         return Client(peer, networks_of(peer))
 
     def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
         mostly the owner's proxy. In a local network it can be a reader who writes the header and
-        the address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
+        the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
         named = bool(self.trusted or self.trusts_file)
-        on_this_machine = through_file or (peer and ipaddress.ip_address(peer).is_loopback)
-        if on_this_machine:
+        if through_file or (peer and ipaddress.ip_address(peer).is_loopback):
             self.notice("unix" if through_file else peer)
             return Client(peer, networks_of(peer) if named else [])
-        if named or not is_local(peer):
+        if named or not is_in(LOCAL_NETWORKS, peer):
             return Client(peer, networks_of(peer))
         self.notice(f"{peer}, if that is yours")
         shared = [(network, factor * SHARED) for network, factor in networks_of(peer)]
@@ -5434,7 +5401,6 @@ class ViewCounter:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.flushing = threading.Lock()
         self.pending: dict[str, tuple[int, str, Client]] = {}
 
     def add(self, name: PageName, client: Client) -> None:
@@ -5445,6 +5411,13 @@ class ViewCounter:
 
     def waiting(self, key: str) -> int:
         return self.pending.get(key, (0,))[0]
+
+    def take(self) -> dict[str, tuple[int, str, Client]]:
+        """Forgets the views, which the caller writes."""
+        with self.lock:
+            pending = self.pending
+            self.pending = {}
+        return pending
 
 
 # What handlers are given
@@ -5636,8 +5609,8 @@ def context_of(
         raise Problem("网址太长", "uri_too_long", status=414)
     writes = route.method != "GET" and not route.by_link
     if writes:
-        check_origin(services.config, environ, admin_page=route.path.startswith("/admin"))
-    now = int(services.world.now())
+        check_origin(services, environ, admin_page=route.path.startswith("/admin"))
+    now = int(services.clock())
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
         **vars(services),
@@ -5651,10 +5624,11 @@ def context_of(
     )
 
 
-def check_origin(config: Config, environ: Json, *, admin_page: bool) -> None:
+def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None:
     """`Forbidden` for a write from a page of another origin, if `[site] origins` is set. The admin
     page accepts only its own origin."""
     origin = environ.get("HTTP_ORIGIN", "")
+    config = services.config
     public_host = urllib.parse.urlsplit(config.server_public_url).netloc
     scheme, _, host = origin.partition("://")
     is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
@@ -5938,8 +5912,12 @@ def use_limits(services: Services, now: int, *uses: Use) -> int:
 
 def return_uses(services: Services, *uses: Use) -> None:
     """Takes back uses that were counted in advance."""
-    for name, subject, _ in uses if services.config.limits_enabled else ():
+    for name, subject, _ in uses:
         services.store.return_use(name, subject)
+
+
+def limited_networks(services: Services, client: Client) -> list[tuple[str, int]]:
+    return client.networks if services.config.limits_enabled else []
 
 
 def client_uses(services: Services, client: Client, name: str, *parts: object) -> list[Use]:
@@ -5947,14 +5925,14 @@ def client_uses(services: Services, client: Client, name: str, *parts: object) -
     address, the limit is for client and parts together."""
     return [
         (name, keyed_hash(services.key, "client", network, *parts), factor)
-        for network, factor in client.networks
+        for network, factor in limited_networks(services, client)
     ]
 
 
 def use_memory_limit(services: Services, client: Client, name: str, now: int) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
-    networks = client.networks if services.config.limits_enabled else []
     take = services.minute_counter.take
+    networks = limited_networks(services, client)
     return all(take(name, network, factor, now) for network, factor in networks)
 
 
@@ -5985,29 +5963,19 @@ def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None
 def check_limits(context: RequestContext, *names: str) -> None:
     """`TooMany` if this client has used up a rate limit. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
-    for name in names if context.config.limits_enabled else ():
-        for use in client_uses(context, context.client, name):
-            _, subject, factor = use
+    for name in names:
+        for _, subject, factor in client_uses(context, context.client, name):
             refuse_after(context.store.limit_wait(name, subject, context.now, factor))
 
 
 def flush_views(services: Services, now: int) -> None:
     """Writes all views. A page that is not known yet is added if its client may add one. If the
-    disk refuses, the views are kept for the next time."""
-    views = services.views
-    with views.flushing:
-        with views.lock:
-            pending = dict(views.pending)
-        if not pending:
-            return
+    disk refuses, these views are lost."""
+    pending = services.views.take()
+    if pending:
         with services.store.writing(only_views=True):
             for key, (count, page_url, client) in pending.items():
                 write_views(services, key, count, page_url, client, now)
-        with views.lock:
-            for key, (count, page_url, client) in pending.items():
-                left = views.pending.pop(key)[0] - count
-                if left:
-                    views.pending[key] = (left, page_url, client)
 
 
 def write_views(
@@ -6063,14 +6031,14 @@ def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | No
     # A provider accepts a token once. What a repeated one was spent on decides about it.
     if not context.store.is_spent(signature):
         limit_client(context, "siteverify")
-        if not context.captcha_provider.passes(context.config, context.world, captcha_token):
+        if not context.captcha_provider.passes(context, captcha_token):
             raise refusal
     return Captcha(signature, context.now + HOUR)
 
 
 def proof_of_work(context: RequestContext) -> Json:
     limit_client(context, "challenge")
-    challenge = new_challenge(context.key, context.now, context.world.random_bytes)
+    challenge = new_challenge(context.key, context.now, context.random_bytes)
     return {"provider": "altcha", **challenge}
 
 
@@ -6220,9 +6188,10 @@ def page_counts(services: Services, page: Page) -> Json:
     return {"total": page.total, "views": views, "page_likes": page.page_likes}
 
 
-def is_closed(config: Config, page: Page, now: int) -> bool:
-    days = config.comments_close_after_days
-    too_old = bool(days) and 0 < page.opened_at <= now - days * DAY
+def is_closed(context: RequestContext, page: Page) -> bool:
+    """Whether a page takes no more comments."""
+    days = context.config.comments_close_after_days
+    too_old = bool(days) and 0 < page.opened_at <= context.now - days * DAY
     return bool(page.closed) or too_old
 
 
@@ -6267,14 +6236,14 @@ def register(context: RequestContext) -> Json:
     email = email_field(form)
     password = password_field(form)
     captcha = captcha_field(context)
-    request_id = context.world.random_bytes(16).hex()
-    code = new_code(context.world.random_bytes)
+    request_id = context.random_bytes(16).hex()
+    code = new_code(context.random_bytes)
 
     limits = (("register",), ("code", email))
     stored = hash_within_limits(context, email, password, captcha, *limits)
     blocked = is_blocked_email(context.store, email, context.now)
     has_account = context.store.account_with_email(email) is not None
-    message = code_email(context.config, context.world, email, code, has_account=has_account)
+    message = code_email(context, email, code, has_account=has_account)
     registration = {
         "request_id": request_id,
         "email": email,
@@ -6359,7 +6328,7 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
     if is_new:
         context.store.claim_comments(account)
     else:
-        message = changed_email(context.config, context.world, account.email)
+        message = changed_email(context, account.email)
         context.store.add_message(**message)
 
 
@@ -6498,7 +6467,7 @@ def widget_settings(context: RequestContext, page: Page) -> Json:
         "login_required": config.comments_login_required,
         "registration": bool(config.mail_host) or not config.server_public_url,
         "hold": config.moderation_hold,
-        "closed": is_closed(config, page, context.now),
+        "closed": is_closed(context, page),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
@@ -6609,7 +6578,7 @@ def destination_of(
     page = page_named(context.store, name)
     parent = parent_on(context.store, written["parent_id"], page)
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
-    if is_closed(context.config, page, context.now) and not earlier:
+    if is_closed(context, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
     return Destination(page, parent, earlier)
 
@@ -6954,7 +6923,7 @@ def change_me(context: RequestContext) -> Json:
             check_nickname(context, nickname)
         store.change_account(me.id, nickname, stored)
         if stored:
-            store.add_message(**changed_email(context.config, context.world, me.email))
+            store.add_message(**changed_email(context, me.email))
         if answers is not None:
             subscriber = subscriber_of(context.key, me.email)
             store.subscribe(subscriber, 0, "yes" if answers else "no")
@@ -7349,7 +7318,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         "known": count_known(store, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
-        "closed": is_closed(context.config, page, context.now),
+        "closed": is_closed(context, page),
         "parent": parent and attributes(parent, "id nickname content"),
     }
 
@@ -7558,7 +7527,7 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
 
 
 def page_for_admin(context: RequestContext, page: Page) -> Json:
-    closed = is_closed(context.config, page, context.now)
+    closed = is_closed(context, page)
     return {
         **attributes(page, "id page_url"),
         "page_link": page_link(page.page_url, context.config.site_origins),
@@ -7938,7 +7907,7 @@ class App:
         """Writes views, and once a minute drops what has expired."""
         services = self.services
         store = services.store
-        now = int(services.world.now())
+        now = int(services.clock())
         flush_views(services, now)
         with store.writing():
             minute_passed = not store.use_limit("purge", "", now)
@@ -7968,7 +7937,7 @@ class App:
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
         config = self.services.config
-        now = self.services.world.now()
+        now = self.services.clock()
         path = Path(config.database_path)
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
@@ -7999,13 +7968,13 @@ class App:
             self.places.close()
 
 
-def new_admin_link(store: Store, world: World, email: str) -> str:
+def new_admin_link(store: Store, random_bytes: Callable[[int], bytes], now: int, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
-    link = world.random_bytes(16).hex()
+    link = random_bytes(16).hex()
     hash = hashlib.sha256(link.encode()).hexdigest()
     with store.writing():
-        store.add_admin_link(hash, email, int(world.now()) + HOUR)
+        store.add_admin_link(hash, email, now + HOUR)
     return link
 
 
@@ -8073,13 +8042,16 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     places = Places(static, config.geo_file)
     services = Services(
         config=config,
-        world=world,
         store=store,
         key=key.encode(),
+        clock=world.now,
+        random_bytes=world.random_bytes,
+        send=world.send,
+        fetch=world.fetch,
         place_of=places.of,
         assets=assets_in(static),
         templates=templates_in(static),
-        clients=Clients(config),
+        clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
         **options,
     )
     site = bottle.Bottle()
@@ -8395,7 +8367,8 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
         yield run_check("mail", success, lambda: send_test_email(config, world, to))
     if config.captcha_provider in SITEVERIFY:
         success = f"{config.captcha_provider} accepts the secret"
-        yield run_check("captcha", success, lambda: siteverify(config, world, "check"))
+        service = config.captcha_service
+        yield run_check("captcha", success, lambda: siteverify(world.fetch, "check", **service))
     if not running:
         yield Finding("note", "service", "not running")
     elif config.server_public_url:
@@ -8406,8 +8379,8 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send email.\n"
-    row = compose(config, world, to, "commentd", text, HOUR)
-    world.send(row["recipient"], row["message"], **config.mail_server)
+    message = compose(config, world.random_bytes, int(world.now()), to, "commentd", text)
+    world.send(to, message, **config.mail_server)
 
 
 def check_health_url(world: World, url: str) -> None:
@@ -10021,7 +9994,7 @@ class ResponseCache:
         entry = self.entries.get(key)
         if entry is None or entry.changes != self.services.store.changes:
             return None
-        now = self.services.world.now()
+        now = self.services.clock()
         if 0 <= now - entry.made_at < CACHE_SECONDS:
             return entry
         # This request renews the entry. For another second, all others get the old one.
@@ -10082,7 +10055,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            count_view(cache.services, client, entry.viewed, int(cache.services.world.now()))
+            count_view(cache.services, client, entry.viewed, int(cache.services.clock()))
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
@@ -10216,11 +10189,11 @@ def serve_until_stopped(app: App, server: Any, greeting: Callable[[], None]) -> 
 
 def run(server: Any, stopping: threading.Event) -> None:
     sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
-    world = server.application.services.world
+    clock = server.application.services.clock
     swept_at = 0.0
     while not stopping.is_set():
         turn(server, 1)
-        now = world.now()
+        now = clock()
         if len(server._map) >= server.adj.connection_limit or not 0 <= now - swept_at < 1:
             swept_at = now
             sweep(server, now)
@@ -10266,7 +10239,8 @@ def greet(app: App, server: Any) -> None:
     if store.admins():
         lines.append(f"Moderate: {url}/admin")
     else:
-        link = new_admin_link(store, app.services.world, "")
+        services = app.services
+        link = new_admin_link(store, services.random_bytes, int(services.clock()), "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host:
         effect = ", so readers can't register" if config.server_public_url else ""
@@ -10283,7 +10257,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
         )
     with contextlib.closing(make_app(config)) as app:
         server = make_server(app, fast=fast)
-        now = app.services.world.now()
+        now = app.services.clock()
         clock = check_clock(app.services.store.figures(int(now)), now)
         for finding in (*check_settings(config), *check_files(config), *clock):
             if finding.level in ("warn", "fail"):
@@ -10365,8 +10339,9 @@ def command_store(config: Config) -> contextlib.closing[Store]:
 
 def admin(config: Config, arguments: argparse.Namespace) -> int:
     email = arguments.what
+    world = World()
     with command_store(config) as store:
-        link = new_admin_link(store, World(), email)
+        link = new_admin_link(store, world.random_bytes, int(world.now()), email)
     url = config.server_public_url or f"http://{config.server_listen}"
     print(f"Open this link within an hour to make {email} an admin and set a password:\n")
     print(f"  {url}/admin#link={link}\n\nIt works once.")

@@ -62,7 +62,7 @@ def seal(app: App, purpose: str, *words: str) -> str:
 
 def now(app: App) -> int:
     """What the service takes for the time, in seconds since 1970."""
-    return int(app.services.world.now())
+    return int(app.services.clock())
 
 
 def writer(app: App) -> sqlite3.Connection:
@@ -100,7 +100,8 @@ def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
 
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
-    return new_admin_link(app.services.store, app.services.world, email)
+    services = app.services
+    return new_admin_link(services.store, services.random_bytes, now(app), email)
 
 
 def greet(app: App, port: int) -> None:
@@ -156,10 +157,8 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     """The path of a link that emails to an admin hold."""
     comment = app.services.store.comment(comment_id)
     assert comment
-    return (
-        "/mail?"
-        + commentd.moderation_link(app.services, comment, status, "en", email).partition("?")[2]
-    )
+    links = commentd.moderation_links(app.services, comment, [status], "en", email)
+    return "/mail?" + links[status].partition("?")[2]
 
 
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:

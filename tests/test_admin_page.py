@@ -1021,7 +1021,7 @@ def stuck(app: App) -> None:
     for to, due, failure in (
         ("ann1@example.com", None, "550 no such user"),
         ("ann2@example.com", now + HOUR, ""),
-        ("webhook", now + HOUR, "WebhookRefused 404"),
+        ("webhook", now + HOUR, "ConnectionError 404"),
     ):
         add = "INSERT INTO outbox (recipient, message, tries, due_at, expires_at, failure, event)"
         event, message = "reported" * (to == "webhook"), f"Subject: To {to}\n\nHello."
@@ -1037,7 +1037,7 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
     expect(notes(page, "To ann2")).to_have_text(["ann2@example.com", "1 try", soon])
     hook = line(page, "Message about a comment")
     expect(hook.locator(".dots > span")).to_have_text(
-        ["Webhook", "1 try", "WebhookRefused 404", soon]
+        ["Webhook", "1 try", "ConnectionError 404", soon]
     )
     mouse(button(line(page, "To ann1"), "Try again"))
     told(page, "Sending again.")

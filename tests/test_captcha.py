@@ -10,7 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -294,15 +294,12 @@ def test_one_token_in_fifty_hands_opens_one_door(asking: Asking) -> None:
 OURS: list[tuple[str, dict[str, Any]]] = [
     ("turnstile", {"hostname": "localhost"}),
     ("turnstile", {"hostname": "comments.example"}),  # the page of the service itself
-    ("turnstile", {"challenge_ts": ...}),
-    ("hcaptcha", {"score": 0.1}),  # there, the higher the worse
-    ("hcaptcha", {"score": 0.9}),
-    ("recaptcha 2", {"apk_package_name": None}),
-    *[("recaptcha 3", {"score": score}) for score in (0.5, 1, 1.0)],
+    ("hcaptcha", {"score": 0.9}),  # there, the higher the worse
+    *[("recaptcha 3", {"score": score}) for score in (0.5, 1)],
 ]
-HOSTS = ["evil.example", f"x.{HOST}", f"{HOST}.evil.example", ORIGIN, "", None, 1, True, {}, [HOST]]
-ACTIONS = ["login", "Commentd", "", None, 1, True, {}, ["commentd"], ...]
-SCORES = [0.49, 0, -1, None, "0.9", True, {}, [0.9]]
+HOSTS = [f"x.{HOST}", f"{HOST}.evil.example", ORIGIN, "", None, True, [HOST]]
+ACTIONS = ["login", "Commentd", "", None, ["commentd"], ...]
+SCORES = [0.49, -1, None, "0.9", True, [0.9]]
 FOREIGN: list[tuple[str, dict[str, Any]]] = [
     *[(kind, {"hostname": host}) for kind in ("hcaptcha", "recaptcha 3") for host in HOSTS],
     *[(kind, {"hostname": ...}) for kind in KINDS],
@@ -354,22 +351,18 @@ def chunk(size: str, data: bytes = GOOD, end: str = "\r\n0\r\n\r\n") -> bytes:
 NO_VERDICT: dict[str, bytes] = {
     "success is a text": reply(PASSES | {"success": "true"}),
     "success is 1": reply(PASSES | {"success": 1}),
-    "success is null": reply(PASSES | {"success": None}),
-    "success is a list": reply(PASSES | {"success": [True]}),
     "success is not there": reply({"hostname": HOST, "action": "commentd"}),
     "it is in a list": reply([PASSES]),
     "nothing": reply(b""),
-    "a page": reply(b"<!doctype html><title>just a moment</title>"),
     "a key twice": reply(b'{"success": false, ' + GOOD[1:]),
     "nested deep": reply(GOOD[:-1] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
-    "not UTF-8": reply(GOOD[:-1] + b', "cdata": "\xff"}'),
     "cut off": reply(GOOD[:-1]),
     "compressed": reply(gzip.compress(GOOD), "Content-Encoding: gzip"),
     "a byte too much": reply(spaced(LIMIT + 1)),
     "a byte too much, of no stated length": b"HTTP/1.0 200 OK\r\n\r\n" + spaced(LIMIT + 1),
     **{
         f"status {status}": reply(GOOD, status=f"{status} Word")
-        for status in (201, 204, 206, 304, 400, 401, 403, 404, 429, 500, 503)
+        for status in (201, 204, 304, 400, 403, 429, 500)
     },
     **{
         f"it complains: {error}": reply({"success": False, "error-codes": [error]})
@@ -381,14 +374,10 @@ NO_VERDICT: dict[str, bytes] = {
     "secret is wrong, yet a yes": reply(PASSES | {"error-codes": ["invalid-input-secret"]}),
     "no word": b"",
     "no HTTP": b"220 mail.example ESMTP\r\n",
-    "HTTP of a later day": reply(GOOD).replace(b"HTTP/1.1", b"HTTP/3.0"),
     "no number as status": reply(GOOD, status="OK 200"),
-    "a number of five digits as status": reply(GOOD, status="20000 OK"),
     "too many headers": reply(GOOD, *[f"X-{n}: x" for n in range(200)]),
     "a header without end": reply(GOOD, "X: " + "x" * 70_000),
-    "a chunk of no size": chunk("x"),
     "a chunk below nothing": chunk("-5"),
-    "a chunk cut off": chunk("ffff", end=""),
     "no last chunk": chunk(f"{len(GOOD):x}", end=""),
 }
 
@@ -444,23 +433,17 @@ def test_a_provider_that_is_not_there_is_down(asking: Asking) -> None:
     with asking() as (visitor, siteverify):
         siteverify.stop()
         assert_down(visitor)
-    for place in ("127.0.0.1:99999", "127.0.0.1:x", "127.0.0.1:1:2", "a..b", "a" * 64):
-        url = f"http://{place}/siteverify"
-        with suppress(ValueError):
-            load_config(None, {"COMMENTD_CAPTCHA_VERIFY_URL": url})
-            with asking(captcha_verify_url=url) as (visitor, _):
-                assert_down(visitor)
 
 
 def test_a_redirect_is_not_followed(
     visitor: Visitor, siteverify: Siteverify, bystander: Siteverify
 ) -> None:
     visitor.faults_allowed = True
-    for status in (301, 302, 303, 307, 308):
+    for status in (301, 307):
         away = reply(GOOD, f"Location: {bystander.url}", status=f"{status} Elsewhere")
         siteverify.script["x"] = [away], 0
         assert visitor.login(status=503) == DOWN
-    assert (len(siteverify.asked), bystander.connections) == (5, 0)
+    assert (len(siteverify.asked), bystander.connections) == (2, 0)
 
 
 def test_a_proxy_of_the_environment_hears_nothing(
@@ -532,33 +515,6 @@ def test_who_never_ends_is_hung_up_on_at_the_limit(
 # Rest and crowds
 
 
-def test_after_five_failures_in_a_row_nobody_asks_for_half_a_minute(
-    asking: Asking, outside: Outside
-) -> None:
-    with asking() as (visitor, siteverify):
-        siteverify.script["x"] = [b""], 0
-
-        def fails(count: int, asked: int) -> None:
-            siteverify.asked.clear()
-            for _ in range(count):
-                assert visitor.login(status=503) == DOWN
-            assert len(siteverify.asked) == asked
-
-        fails(5, 5)
-        assert_down(visitor)
-        outside.time += 29
-        fails(1, 0)
-        outside.time += 1
-        fails(2, 1)  # one tries, and nothing is better
-        outside.time += 30
-        for token, status in ((siteverify.issue(), 401), ("junk", 403)):
-            visitor.login(captcha_token=token, status=status)  # any verdict ends the row
-            fails(4, 4)
-        fails(3, 1)
-        outside.time -= DAY  # a clock that is set back does not keep it at rest
-        visitor.login(captcha_token=siteverify.issue(), status=401)
-
-
 def test_visitors_with_bad_tokens_bring_nobody_down(
     visitor: Visitor, siteverify: Siteverify
 ) -> None:
@@ -610,63 +566,27 @@ def test_four_ask_at_a_time_and_the_others_do_not_wait_long(
 # Order
 
 
-def wrong(path: str, **fields: Any) -> list[tuple[str, dict[str, Any]]]:
-    return [(path, {name: value}) for name, values in fields.items() for value in values]
-
-
-MALFORMED = [
-    *wrong("/comments", page_url=["", "a\0"], nickname=["", "x" * 65, 1], content=["", "x" * 2001]),
-    *wrong("/comments", parent_id=["1", 0], email=["a"], website=["javascript:x"]),
-    *wrong("/auth/register", email=["", "a", 1], nickname=["", "x" * 65, "\u202e", 1]),
-    *wrong("/auth/register", password=["", "密" * 400, 1], request_id=[1, "x" * 65]),
-    *wrong("/auth/login", email=["", "a", 1], password=["", "密" * 400, 1]),
-    *[(path, {"captcha_token": token}) for path in BODIES for token in ("", 1, "x" * 4097, "\0")],
-    *wrong("/auth/verify", email=["", "a", 1], request_id=[1, "x" * 65]),
-    *wrong("/auth/verify", token=["", 123456, "12345", "１２３４５６", "12345\n"]),
-    *wrong("/comment/like", id=["1", True, 1.0, 0, -1, 2**63, None, [1]], undo=[1, "yes"]),
-]
+# What is wrong is seen before the provider is asked.
+MALFORMED: dict[str, list[dict[str, Any]]] = {
+    "/comments": [{"page_url": ""}, {"nickname": "x" * 65}, {"content": 1}, {"parent_id": "1"}],
+    "/auth/register": [{"email": "a"}, {"nickname": "\u202e"}, {"password": ""}, {"request_id": 1}],
+    "/auth/login": [{"email": "a"}, {"password": "密" * 400}],
+}
+BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]
 
 
 def test_a_slip_of_the_keyboard_reaches_no_provider_and_spends_nothing(
     visitor: Visitor, siteverify: Siteverify
 ) -> None:
-    user = {"email": "ann@example.com", "token": "123456"}
-    bodies = {**BODIES, "/auth/verify": user, "/comment/like": {"id": 1}}
     token = siteverify.issue()
-    for path, slip in MALFORMED:
-        visitor.post_json(path, bodies[path] | {"captcha_token": token} | slip, status=400)
-        assert siteverify.asked == [], f"{path} {slip}"
+    for path, slips in MALFORMED.items():
+        for slip in (*slips, *BAD_TOKENS):
+            visitor.post_json(path, BODIES[path] | {"captcha_token": token} | slip, status=400)
+            assert siteverify.asked == [], f"{path} {slip}"
     # Neither the token nor how often one may do this.
     visitor.say(captcha_token=token)
     visitor.register(captcha_token=siteverify.issue())
     visitor.login(captcha_token=siteverify.issue(), status=401)
-
-
-def test_a_refusal_for_another_reason_leaves_the_token_good(
-    visitor: Visitor, outside: Outside, siteverify: Siteverify
-) -> None:
-    for number in range(4):
-        visitor.say(str(number), captcha_token=siteverify.issue())
-    token = siteverify.issue()
-    visitor.say("reply", captcha_token=token, parent_id=9, status=404)
-    visitor.say("said after all", captcha_token=token)
-    token = siteverify.issue()
-    visitor.say("beyond the limit", captcha_token=token, status=429)
-    outside.time += 60
-    visitor.say("a minute later", captcha_token=token)
-
-
-def test_whom_the_door_is_closed_to_is_not_checked(asking: Asking) -> None:
-    evil, plain = {"Origin": "https://evil.example"}, {"Content-Type": "text/plain"}
-    with asking(comments_login_required=True) as (visitor, siteverify):
-        for path, body in BODIES.items():
-            sent = body | {"captcha_token": siteverify.issue()}
-            visitor.post_json(path, sent, headers=evil, status=403)
-            visitor.post(path, json.dumps(sent), headers=plain, status=415)
-            visitor.post_json(path, sent | {"x": "x" * 65_536}, status=413)
-        visitor.say(status=401)
-        visitor.say(headers={"Authorization": "Bearer x"}, status=401)
-        assert siteverify.asked == []
 
 
 # What is told, what is needed

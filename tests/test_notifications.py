@@ -21,7 +21,7 @@ import inside
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import CANARY, PAGE, START, Outside, Visitor, assert_whole, dump
-from test_mail import HEADERS, outbox, read
+from test_mail import NEWS_HEADERS, UNSUBSCRIBE, outbox, read
 
 import commentd
 from commentd import App, Config, load_config, make_app
@@ -40,8 +40,6 @@ TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
 BUNDLED = 10 * MINUTE
 STATUSES = ("visible", "spam", "deleted")
 KINDS = (*STATUSES, "waiting", "confirm", "stop", "stop_all", "start", "start_all")
-UNSUBSCRIBE = ["List-Unsubscribe", "List-Unsubscribe-Post"]
-REPLY_HEADERS = ["In-Reply-To", "References", *UNSUBSCRIBE]
 
 EMAIL_TEXTS = json.loads(
     Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
@@ -285,12 +283,6 @@ def content(message: EmailMessage) -> str:
     return text.replace("\r\n", "\n")
 
 
-def head_of(here: Here) -> list[str]:
-    """The lines of the head of the first email, as it is sent."""
-    head = here.outside.emails[0].message.partition("\r\n\r\n")[0]
-    return head.replace("\r\n ", " ").split("\r\n")
-
-
 # To the owner
 
 
@@ -300,7 +292,7 @@ def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
     here.said(quote, nickname="Lu")
     here.deliver()
     ((message,), (text,)) = here.arrived(OWNER), here.texts()
-    assert sorted(message.keys()) == sorted(HEADERS)
+    assert sorted(message.keys()) == sorted(NEWS_HEADERS)
     assert message["Subject"] == f"blog.example: new comment on {PAGE}"
     approve, spam, delete = links_in(text)
     assert text == (
@@ -348,21 +340,16 @@ def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
 @named
 def test_an_email_speaks_as_the_widget_did_else_as_the_comment_does(here: Here) -> None:
     for lang, content, chinese in [
-        ("zh", "Hello", True),
+        ("zh-CN", "Hello", True),
         ("en", "你好", False),
         ("xx", "Bonjour", False),
         (None, "你好", True),
-        ("zh-CN", "Hello", True),
-        ("en-GB", "你好", False),
-        ("", "你好", True),
     ]:
         here.say(content, lang=lang)
         here.later()
         text = here.texts(OWNER)[-1]
         assert ("发表了评论" in text, "New comment" in text) == (chinese, not chinese), lang
         assert (here.open(link_to("spam", text)).lang == "zh") == chinese, lang
-    for wrong in (["zh"], {}, 5, False):
-        assert here.say("hi", lang=wrong, status=400)["code"] == "lang_invalid"
 
 
 @pytest.mark.parametrize("settings", [{**NAMED, "notify_language": "zh"}])
@@ -402,8 +389,6 @@ def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None
     assert len(here.arrived()) == 3
     here.outside.time -= 30 * DAY
     here.said("after the clock was set back")
-    here.deliver()
-    here.served.tick()
     here.deliver()
     assert len(here.arrived()) == 4
 
@@ -452,12 +437,10 @@ def test_whom_the_settings_name_is_told(start: Start) -> None:
         claim(here.served, OWNER, "Owner")
         here.later()
         assert here.outbox() == here.recipients() == []
-    # As the file is read: an address may stand there in other letters than the account's.
     for wish, whom in (
-        ("", [OWNER]),
+        ("Owner@BLOG.Example", [OWNER]),
         (f"{CO_OWNER}, {LU}", [CO_OWNER, LU]),
         ("nobody", []),
-        ("Owner@BLOG.Example", [OWNER]),
     ):
         config = load_config(None, {"COMMENTD_NOTIFY_OWNER": wish})
         with start(notify_owner=config.notify_owner) as here:
@@ -478,9 +461,6 @@ def test_whom_the_settings_name_is_told(start: Start) -> None:
 def test_an_address_that_a_guest_types_hides_nothing_from_its_owner(
     here: Here, owner: Reader, ann: Reader
 ) -> None:
-    signed_in(here.served, OWNER).said("nor does what the owner wrote", nickname="Owner")
-    here.deliver()
-    assert here.arrived() == []
     here.said("Buy now", email=OWNER)
     here.said("You can't see this, Ann", parent_id=ann.said(), email=ANN)
     here.deliver()
@@ -488,63 +468,23 @@ def test_an_address_that_a_guest_types_hides_nothing_from_its_owner(
     assert here.told(ANN) == [["You can't see this, Ann", "hi"]]
 
 
-@named
-def test_what_is_spam_at_once_is_not_told_of(here: Here, owner: Reader, ann: Reader) -> None:
-    first = ann.said(nickname="Ann")
-    here.deliver()
-    here.forget()
-    owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
-    reply = here.said("Casino!", parent_id=first)
-    assert here.status_of(reply) == "spam"
-    here.later()
-    assert here.arrived() == []
-    moderate(owner, reply, "visible")
-    here.later()
-    assert here.recipients() == [ANN], "who let it through knows of it"
+LONG_NAME = f"c@{'a-long-name-' * 5}.blog-of-somebody.example"
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {
-            **NAMED,
-            "notify_owner": (OWNER, CO_OWNER),
-            "moderation_words": ("casino",),
-            "mail_sender": f"c@{'a-long-name-' * 5}.blog-of-somebody.example",
-        }
-    ],
-)
+@pytest.mark.parametrize("settings", [{**NAMED, "mail_sender": LONG_NAME}])
 def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> None:
     first = here.said("one")
     here.deliver()
-    second = here.said("two", parent_id=first)
+    here.said("two", parent_id=first)
     here.later()
-    made = here.say("three", parent_id=second, lang="en")
+    here.said("three", page_url="/other/")
     here.later()
-    # An edit that makes a comment wait is one more email of its thread.
-    here.patch_json("/comments/3", {"content": "A Casino", "edit_token": made["edit_token"]})
-    here.later()
-    here.said("four", page_url="/other/")
-    here.later()
-    chains = []
-    for to in (OWNER, CO_OWNER):
-        one, two, three, edit, four = here.arrived(to)
-        ids = [str(m["Message-ID"]) for m in (one, two, three, four, edit)]
-        assert all(re.fullmatch(r"<[\w.-]+@[\w.-]+>", each) for each in ids)
-        assert [m["In-Reply-To"] for m in (one, two, three, four)] == [None, *ids[:2], None]
-        assert one["References"] is four["References"] is None
-        assert str(two["References"]).split() == [ids[0]]
-        assert str(three["References"]).split() == ids[:2]
-        assert ids[2] in str(edit["References"])
-        waits = "> A Casino\n\nIt waits for your approval: the word “casino”.\n"
-        assert waits in content(edit)
-        chains += ids
-    assert len({*chains}) == 10
+    one, two, three = here.arrived()
+    assert one["References"] == one["In-Reply-To"] == two["References"] != three["References"]
     # However long the name of the host is, no id is cut or encoded.
-    for head in (letter.message.partition("\r\n\r\n")[0] for letter in here.outside.emails):
-        ids = re.findall(r"^(?:Message-ID|In-Reply-To|References):([^:]*)\r\n", head, re.M)
-        assert ids
-        assert all(re.fullmatch(r"(\s+<comment-\d+-[\w.-]+@[a-z.-]+>)+", each) for each in ids)
+    for email in here.outside.emails:
+        ids = r"^(?:Message-ID|In-Reply-To|References): <[\w-]+@[a-z.-]+>\r$"
+        assert len(re.findall(ids, email.message, re.M)) == 3
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
@@ -802,11 +742,6 @@ def test_links_about_what_is_gone_say_so_and_still_end_emails(
     # Nobody knows its page any more.
     assert here.open(links["stop"]).title == EMAIL_TEXTS["en"]["page_stop_all"]
     assert here.press(links["stop"]).title == EMAIL_TEXTS["en"]["done_stop_all"]
-    other = here.said("other", email=LU, page_url="/other/")
-    moderate(owner, other, "visible")
-    owner.post_json("/admin/reply", {"parent_id": other, "content": "a reply"})
-    here.later()
-    assert here.arrived(LU) == []
 
 
 @held
@@ -844,13 +779,13 @@ def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
         mac = words["mac"]
         other = {
             "do": [*{*KINDS, "undo", "pinned"} - {do}],
-            "id": ["2", "0", "-1", "1.0", "01", "+1", "1 ", "x", "１", "9" * 30, "1e3", "None"],
-            "was": ["visible", "spam", "stop", "pinned"],
-            "who": ["0" * 32, ANN, "0"],
-            "lang": ["zh", "xx", "en\0", "de"],
-            "version": ["0" * 16, words.get("version", "a").upper() + "a"],
-            "until": [str(START + 60 * DAY), "x", "9" * 30, "-1", "1e99", "inf"],
-            "mac": ["0" * 32, mac.upper() + "=", mac[:-1], mac + "0", "é"],
+            "id": ["2", "-1", "01", "1 ", "１", "9" * 30],
+            "was": ["visible", "stop"],
+            "who": ["0" * 32, ANN],
+            "lang": ["zh", "xx"],
+            "version": ["0" * 16],
+            "until": [str(START + 60 * DAY), "x", "9" * 30, "inf"],
+            "mac": ["0" * 32, mac.upper() + "=", mac[:-1], "é"],
         }
         for name, value in words.items():
             wrong = {*other[name], "", value + value, "\u2028", "'"} - {value}
@@ -875,7 +810,6 @@ def test_a_link_with_any_word_changed_left_out_or_added_is_refused(
 def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[str, str]) -> None:
     words = [words_of(link) for link in links.values()]
     mixed = [{**own, "mac": other["mac"]} for own in words for other in words]
-    mixed += [{**other, **own, "mac": other["mac"]} for own in words for other in words]
     mixed += [{**own, "do": other["do"]} for own in words for other in words]
     assert_refused(here, *{urlencode(each) for each in mixed if each not in words})
     spam, stop = words_of(links["spam"]), words_of(links["stop"])
@@ -884,7 +818,6 @@ def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[st
     app, key = here.served, inside.token_key(here.served).decode()
     assert inside.seal(app, "link", *pairs)[:32] == spam["mac"]
     seals = [inside.seal(app, purpose, *pairs)[:32] for purpose in ("edit", "subscriber", "")]
-    seals += [inside.seal(app, "link")[:32], inside.seal(app, "link", "&".join(pairs))[:32]]
     seals += [bare["who"], stop["who"], key, here.say("more")["edit_token"]]
     assert_refused(here, *[urlencode({**bare, "mac": seal}) for seal in seals])
     assert_refused(here, urlencode({"mac": inside.seal(app, "subscriber", LU)[:32]}))
@@ -893,11 +826,9 @@ def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[st
 HOSTILE = [
     "</pre><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
-    "{{title}} {{body}} {{lang}} {{",
+    "{{title}} {{body}} {{lang}} {{ {links} {0} {} %s",
     "&lt;b&gt; &amp; &#x22; \" ' `",
     "</title></main></html><!-- ",
-    "<![CDATA[x]]> <?x ?> <!doctype x>",
-    "{links} {0} {} %s %(x)s \\n",
     "\u202eright to left\u202c \u2028 \u2029 \ufeff x\u0301",
     "مرحبا <b> 你好",
     '"></form><form action=https://evil.example>',
@@ -934,9 +865,9 @@ def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) 
         f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n"
     )
     assert message["Subject"] == "blog.example: a reply to you"
-    assert sorted(message.keys()) == sorted([*HEADERS, *REPLY_HEADERS])
-    assert f"List-Unsubscribe: <{stop}>" in head_of(here)
-    assert "List-Unsubscribe-Post: List-Unsubscribe=One-Click" in head_of(here)
+    assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
+    assert message["List-Unsubscribe"] == f"<{stop}>"
+    assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
 
 
 def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader) -> None:
@@ -972,15 +903,6 @@ def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner
     mine = here.said("question", email=LU)
     here.later()
     assert here.arrived() == []
-    # What was hidden before its author was asked is as if there were no reply.
-    here.fail_mail()
-    here.said("reply", parent_id=mine)
-    here.deliver()
-    moderate(owner, mine, "spam")
-    here.fail_mail(False)
-    here.later(HOUR)
-    assert here.arrived() == []
-    moderate(owner, mine, "visible")
     for page_url in (PAGE, "/1/", "/2/"):
         if page_url != PAGE:
             mine = here.said("question", email=LU, page_url=page_url)
@@ -1005,7 +927,7 @@ def test_the_email_that_asks_holds_nothing_that_a_stranger_typed(here: Here) -> 
         (link,) = links_in(message.get_content())
         assert {*words_of(link)} <= {"do", "id", "who", "lang", "mac", "until"}
         found.append((message["Subject"], message.get_content().replace(link, "")))
-        assert message["References"] is message["In-Reply-To"] is None
+        assert message["References"] is None
     first, second = found
     assert first == second
     assert "evil" not in here.outside.emails[0].message + here.outside.emails[1].message
@@ -1039,20 +961,6 @@ def test_who_confirms_gets_all_the_replies_that_waited_and_those_that_come(
     moderate(owner, one, "visible")
     here.later(HOUR)
     assert here.told(LU) == [["to one again", "one"]]
-
-
-def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -> None:
-    mine = here.said(email=LU)
-    here.said(parent_id=mine)
-    here.deliver()
-    confirm = link_to("confirm", here.outside.text())
-    # A backup was restored, and the number given again.
-    here.sql("UPDATE comment SET email = 'eve@example.com' WHERE id = ?", mine)
-    here.press(confirm)
-    reply = here.said("to Eve", parent_id=mine)
-    here.later()
-    assert [each for each in here.told("eve@example.com") if "to Eve" in each] == []
-    assert here.status_of(reply) == "visible"
 
 
 def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reader) -> None:
@@ -1123,13 +1031,10 @@ MULTIPART = (
     '--x\r\nContent-Disposition: form-data; name="List-Unsubscribe"\r\n\r\nOne-Click\r\n--x--\r\n'
 )
 ONE_CLICKS = [
-    ("List-Unsubscribe=One-Click", FORM),
-    (MULTIPART, "multipart/form-data; boundary=x"),
-    ("", ""),
-    ("", FORM),
-    ("{}", "application/json"),
-    ("\0\xff" * 100, "application/octet-stream"),
-    ("do=visible&id=1&mac=x", FORM),
+    ("List-Unsubscribe=One-Click", FORM, ""),
+    (MULTIPART, "multipart/form-data; boundary=x", "https://mail.example"),
+    ("\0\xff" * 100, "application/octet-stream", "null"),
+    ("do=visible&id=1&mac=x", FORM, ""),
 ]
 
 
@@ -1146,15 +1051,13 @@ def replied(here: Here, ann: Reader) -> str:
 
 def test_one_click_ends_the_emails_about_a_page(here: Here, replied: str) -> None:
     path = path_of(link_to("stop", replied))
-    for number, (body, kind) in enumerate(ONE_CLICKS):
+    for number, (body, kind, origin) in enumerate(ONE_CLICKS):
         here.said(f"waits for its bundle {number}", parent_id=1, page_url="/one/")
         here.deliver()
-        for origin in ("", "https://mail.example", "null"):
-            headers = {"Origin": origin} if origin else {}
-            headers |= {"Content-Type": kind} if kind else {}
-            reply = here.request(path, method="POST", body=body.encode("latin-1"), headers=headers)
-            done = Shown(reply.text)
-            assert done.title == "You won’t get any more emails about this page."
+        headers = {"Content-Type": kind, **({"Origin": origin} if origin else {})}
+        reply = here.request(path, method="POST", body=body.encode("latin-1"), headers=headers)
+        done = Shown(reply.text)
+        assert done.title == "You won’t get any more emails about this page."
         here.later()
         assert here.arrived() == []
         here.press(done.action)
@@ -1267,8 +1170,7 @@ def test_emails_tell_no_address_and_no_place_of_a_comment(
 
 @held
 def test_the_owner_reads_why_a_comment_waits(here: Here) -> None:
-    reasons = ["all", "first", "links", "flood", "fast", "captcha_down"]
-    for reason in [*reasons, "word: {x: y}", "block: 203.0.113.0/24"]:
+    for reason in ("all", "captcha_down", "word: {x: y}", "block: 203.0.113.0/24"):
         kind, _, value = reason.partition(": ")
         for lang in ("en", "zh"):
             number = here.said(f"{reason} {lang}", lang=lang)
@@ -1295,16 +1197,9 @@ def test_each_language_has_the_same_strings_with_the_same_places() -> None:
         assert not re.search("[\u4e00-\u9fff] ?[,:;?!]|[,:;?!()] ?[\u4e00-\u9fff]", text), name
 
 
-# What goes wrong
-
-
-# In a browser
-
-
 def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
     start: Start, browser: Any
 ) -> None:
-    # A plain one: browsers complain of what is for https only.
     public = {"server_listen": "127.0.0.1:0", "server_public_url": "http://comments.test"}
     with (
         start(**{**HELD, **public}) as here,
@@ -1321,13 +1216,8 @@ def test_the_page_of_a_link_fits_and_its_button_works_in_a_browser(
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme)
             assert Axe().run(page).response["violations"] == []
-        fits = "document.documentElement.scrollWidth <= innerWidth"
-        assert page.evaluate(fits)
-        assert page.locator("pre b").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.get_by_role("button", name="通过").click()
         page.get_by_role("heading", name="已通过，所有人都能看到。").wait_for()
         assert here.status_of(1) == "visible"
-        page.get_by_role("button", name="撤销").click()
-        page.get_by_role("heading", name="已放回待审，别人看不到。").wait_for()
-        assert page.evaluate(fits)
-        assert (complaints, here.status_of(1)) == ([], "waiting")
+        assert complaints == []

@@ -51,6 +51,8 @@ WRONG: dict[type, list[Any]] = {
 }  # fmt: skip
 
 
+# What is not looked at in a good form: the link names an email address; nothing is to be merged.
+NOT_READ = [("POST /admin/claim", "email"), ("PATCH /admin/pages/{page_id}", "merge")]
 no_limits = pytest.mark.parametrize("settings", [{"limits_enabled": False}], ids=["no limits"])
 
 
@@ -117,22 +119,17 @@ BODIES: dict[str, bytes] = {
     "half": b'{"n": 1',
     "two": b"{}{}",
     "list": b"[]",
-    "list of an object": b'[{"n": 1}]',
-    **{text: text.encode() for text in ('"text"', "7", "null", "true")},
+    "null": b"null",
     "too deep": b'{"a":' * 17 + b"1" + b"}" * 17,
     "much too deep": b'{"a":' + b"[" * 60_000,
     "double key": b'{"n": 1, "n": 1}',
     "double key inside": b'{"n": 1, "a": [{"b": 1, "b": 2}]}',
     "65 keys": json.dumps({str(n): n for n in range(65)}).encode(),
     "NaN": b'{"n": NaN}',
-    "infinity": b'{"n": -Infinity}',
     "too large": b'{"n": 1e999}',
     "very long number": b'{"n": %s}' % (b"9" * 5000),
     "lone surrogate": b'{"a": "\\udc00"}',
-    "lone surrogate as key": b'{"\\ud800": 1}',
     "Latin-1": '{"a": "é"}'.encode("latin-1"),
-    "UTF-16": '{"a": 1}'.encode("utf-16"),
-    "surrogate in UTF-8": b'{"a": "\xed\xa0\x80"}',
     "byte order mark": b'\xef\xbb\xbf{"a": 1}',
 }
 
@@ -169,7 +166,7 @@ def test_a_field_of_the_wrong_type_or_size_is_refused(eve: Eve) -> None:
     for route in WRITES:
         good = eve.forms[route]
         for field, value in good.items():
-            if (str(route), field) in test_openapi.NOT_READ or field == "versions":
+            if (str(route), field) in NOT_READ or field == "versions":
                 continue  # of versions, another is that of an edited comment
             codes = rf"({field}_(invalid|too_long|missing)|json_invalid|content_too_long)"
             for wrong in some(WRONG[type(value)], 3, route, field):
@@ -189,12 +186,10 @@ def test_a_field_of_the_wrong_type_or_size_is_refused(eve: Eve) -> None:
 
 
 QUERIES = """
-    url url= url=%ff url=%ed%a0%80 url=%00 url=a%0Ab url=a&url=b url=/&page=0 url=/&page=-1
-    url=/&page=+1 url=/&page=1.0 url=/&page=1e3 url=/&page=1_0 url=/&page=%20 url=/&page=
+    url url= url=%ff url=%00 url=a%0Ab url=a&url=b url=/&page=0 url=/&page=1.0 url=/&page=
     url=/&page=%D9%A1 url=/&page=1000001 url=/&page=99999999999999999999 url=/&page=1&page=1
-    url=/&limit=0 url=/&limit=101 url=/&limit=six url=/&limit=6&limit=6 url=/&view=tree
-    url=/&view=flat&view=flat url=/&sort=worst url=/&sort=newest;DROP url=/&sort=%00
-    url=/&thread=0 url=/&thread=-1 url=/&thread=9223372036854775808 url=/&around=x url=/&around=
+    url=/&limit=101 url=/&limit=six url=/&view=tree url=/&sort=newest;DROP
+    url=/&thread=-1 url=/&thread=9223372036854775808 url=/&around=x url=/&around=
 """.split()  # noqa: SIM905
 
 
@@ -239,18 +234,6 @@ def test_nothing_that_is_set_changes_over_http() -> None:
             assert names.isdisjoint(form["properties"]), label
 
 
-@pytest.mark.slow
-def test_no_query_disturbs_a_route(eve: Eve) -> None:
-    odd = ["=", "&&&", "%", "?", "url=/&x=%ff", "a[b]=c", "_method=DELETE"]
-    for route in GETS:
-        path, headers = route.url, token_header(eve, route)
-        for query in some([*QUERIES, *odd], 6, route):
-            answer = eve.get(f"{path}?{query}", headers=headers, expect_errors=True)
-            assert answer.status_int in (200, 400) or path in OFF, (path, query)
-        answer = eve.get(f"{path}?url=/" + "%20" * 2731, headers=headers, status=414)
-        assert answer.json["code"] == "uri_too_long"
-
-
 def raw(visitor: Visitor, path: bytes, query: bytes = b"", method: str = "GET") -> Any:
     """A request whose path and query are these bytes, as waitress hands them on."""
     request = webtest.TestRequest.blank("/", method=method)
@@ -269,15 +252,12 @@ def test_a_query_in_utf8_without_escapes_is_understood(eve: Eve) -> None:
 
 
 PATHS = """
-    /nothing /comments/ /comments/1/ /comments/1/x /auth /auth/ /auth/admin /page /health/ /metrics
-    /admin/ /admin/nothing /admin/users/ /admin/comments/1/x /admin/../commentd.db /Admin /mail/
-    /administrators /admin.html /link.html /emails.json
-    /words/ /words/home.js /words/emails.json /words/de /words/../home.js /words/xx.json /de.json
-    /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db /commentd.ini
-    /home.html /home.js/ /.. /../commentd.py /../../etc/passwd /home.js/../../commentd.py
-    /..%2fcommentd.py /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd
-    /home.js%00 /home.js%00.html /%00 /home.js%0a /%0d%0aSet-Cookie:x /~root /con /<name> /{name}
-    /comments%2f /auth%2flogin%2f /%e4%bd%a0%e5%a5%bd
+    /nothing /comments/ /comments/1/x /auth /metrics /admin/ /admin/nothing /admin/../commentd.db
+    /Admin /mail/ /link.html /emails.json /words/ /words/emails.json /words/../home.js
+    /words/xx.json /static/home.js /static/places4.db /places4.db /commentd.py /commentd.db
+    /home.html /home.js/ /.. /../../etc/passwd /home.js/../../commentd.py /..%2fcommentd.py
+    /%2e%2e/commentd.py /..%5ccommentd.py /.git/config /%2fetc%2fpasswd /home.js%00 /%00
+    /%0d%0aSet-Cookie:x /<name> /auth%2flogin%2f /%e4%bd%a0%e5%a5%bd
 """.split()  # noqa: SIM905
 
 
@@ -332,11 +312,10 @@ def test_head_is_get_without_a_body_and_writes_nothing(eve: Eve, app: App) -> No
 
 
 HEADERS = {
-    "Origin": ["http://[", "null", "http://a:b", "//", "http://[::1]:x", "é", "x" * 5000],
-    "Authorization": ["Basic x", "Basic", "x" * 5000, "Digest é"],
-    "X-Forwarded-For": ["", ",", "[", "1.2.3.4.5", "é", "1.2.3.4:x", "unknown", "::1%x"],
+    "Origin": ["http://[", "null", "http://a:b", "é"],
+    "Authorization": ["Basic", "Digest é"],
+    "X-Forwarded-For": [",", "[", "é", "1.2.3.4:x", "::1%x"],
     "User-Agent": ["é", "x" * 9000],
-    "Purpose": ["prefetch", "é"],
     "If-None-Match": ['"', "*", "é"],
     "Accept-Encoding": ["gzip;q=x", "*"],
     "Host": ["[", "a:b", "é"],
@@ -383,7 +362,7 @@ def test_a_refusal_repeats_nothing_that_was_sent(eve: Eve) -> None:
             answers.append(send(eve, route, good | {name: f"{HEARD}\0{value}"}))
         answers.append(send(eve, route, form, kind=f"text/{HEARD}", **headers))
         answers.append(send(eve, route, form, **{**headers, "Authorization": f"Bearer {HEARD}"}))
-    assert len(answers) > 150
+    assert len(answers) > 100
     for answer in answers:
         assert HEARD.lower() not in str(answer.headers).lower()
         if answer.status_int >= 400:
