@@ -2390,9 +2390,9 @@ class Store:
         self.lock = threading.Lock()
         self.local = threading.local()
         self.seats = threading.Semaphore(8)
-        # The number of writes after which readers may see something else; views do not count.
+        # The number of writes here after which readers may see something else. Views do not count.
+        # What a command writes is seen when the cache entry expires.
         self.changes = 0
-        self.data_version = 0
         self.writers: list[sqlite3.Connection] = []  # one, once it is open
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
         self.write_turn = open_lock_file(path, "-turn")
@@ -2458,21 +2458,12 @@ class Store:
                 with self.writer:
                     self.writer.execute("BEGIN IMMEDIATE")
                     self.local.writing = True
-                    self.note_other_writers()
                     yield
             finally:
                 self.local.writing = False
                 # After the commit: a response with the new number is made of the new rows.
                 if self.writer.total_changes > rows_before and not only_views:
                     self.changes += 1
-
-    def note_other_writers(self) -> None:
-        """Counts a change if a command has written to the file. It runs with each write, hence at
-        least once a second (sqlite.org/pragma.html#pragma_data_version)."""
-        version = self.writer.execute("PRAGMA data_version").fetchone()[0]
-        if version != self.data_version:
-            self.changes += 1
-        self.data_version = version
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
@@ -2864,11 +2855,11 @@ class Store:
     def rename_page(self, page: Page, key: str, page_url: str) -> Page:
         """Gives a page another key. If another page has it, that one takes in all of this one."""
         other = self.page(key)
-        if other is None or other.id == page.id:
+        if other and other.id != page.id:
+            self.merge_pages(page.id, other.id)
+        else:
             self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page.id)
-            return replace(page, key=key, page_url=page_url)
-        self.merge_pages(page.id, other.id)
-        return self.page(key) or other
+        return self.all(Page, "SELECT * FROM page WHERE key = ?", key)[0]
 
     def merge_pages(self, old: int, new: int) -> None:
         """The counts are right afterwards: a visitor who liked both pages counts once."""

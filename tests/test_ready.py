@@ -23,7 +23,7 @@ from test_openapi import METRICS, OPERATIONS, PERMISSION, Town, fields, forms
 from test_peers import with_comments
 from test_server import BLOG, FOREIGN, request
 
-from commentd import App, Config, main, make_app
+from commentd import App, Config, make_app
 
 pytestmark = pytest.mark.slow
 
@@ -274,28 +274,6 @@ def test_what_time_alone_changes_is_seen_too(
     assert early[0] != masked[0]
     assert masked == still_open
     assert [still_open[i] == closed[i] for i in (0, 1)] == [True, False]
-
-
-def test_what_a_command_writes_shows_soon(
-    app: App, fronts: tuple[Front, Front], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It works on the file beside the service, which looks each second."""
-    fast, _ = fronts
-    Visitor(app).say()
-    monkeypatch.setenv("COMMENTD_DATABASE_PATH", database_path(app))
-
-    def totals() -> list[int]:
-        app.tick()
-        found = fast.responses(*(get(f"/comments?url={url}&page=2") for url in (PAGE, "/moved/")))
-        return [int(re.findall(rb'"total": ?(\d+)', each)[0]) for each in found]
-
-    assert totals() == [1, 0]
-    assert main(["move", PAGE, "/moved/"]) == 0
-    assert totals() == [0, 1]
-    sql(app, "UPDATE page SET total = 7 WHERE page_url = '/moved/'")
-    assert totals() == [0, 7]
-    assert main(["recount"]) == 0
-    assert totals() == [0, 1]
 
 
 # Odd requests
