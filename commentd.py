@@ -77,8 +77,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Literal, TextIO, TypeVar
-from xml.etree import ElementTree
+from typing import IO, Any, BinaryIO, Literal, TextIO, TypeVar
 from xml.parsers import expat
 
 try:
@@ -108,6 +107,7 @@ __version__ = "0.1.0"
 log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
+Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
 HOUR = 3600
@@ -1707,7 +1707,6 @@ def take_write_lock(path: Path) -> sqlite3.Connection:
 
 # Backups
 
-Progress = Callable[[int, int], None]  # called with what is left, and with the total
 STAMP = "%Y%m%d-%H%M%S"
 
 
@@ -8466,8 +8465,8 @@ class Product:
     comment: str
     pages: str = ""
     people: str = ""
-    lost: str = ""  # what it has and we do not keep
-    zone: str = "+00:00"  # of times that name none
+    lost: str = ""  # what the file has and an import leaves out
+    zone: str = ""  # of times without a time zone, if the product writes such; else UTC
     escaped: bool = False  # whether names and URLs are HTML
     sql: str = ""  # for SQLite
 
@@ -8540,17 +8539,12 @@ PRODUCTS = {
         escaped=True,
         sql="SELECT comments.*, threads.uri FROM comments LEFT JOIN threads ON threads.id = tid",
     ),
-    "isso-json": Product(
-        r'(?s)\s*\[\s*\{.*"comments"\s*:\s*\[',
-        "id page=in nickname=author email website markdown=text ip=remote_addr created_at=created",
-        escaped=True,
-    ),
     "remark42": Product(
         r'(?s)\s*\{"version":\s*1,\s*"(users|posts)|.*"locator"\s*:',
-        """id parent=pid page=locator.url nickname=user.name markdown=orig html=text
-        likes=votes|score pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
-        "page=url closed=read_only",
-        lost="votes against",
+        """id parent=pid page=locator.url nickname=user.name markdown=orig html=text likes=score
+        pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
+        "posts: page=url closed=read_only",
+        lost="votes against (they are subtracted from the likes)",
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
@@ -8582,6 +8576,7 @@ STATUS_VALUES = {
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
 UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an IP address
 NO_PARENT = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}
+YEAR_1990 = 631152000
 
 
 def record_name(table: str) -> str:
@@ -8605,12 +8600,18 @@ def pick(record: Any, path: str) -> Any:
     return None
 
 
-def fields_in(record: Any, table: str) -> Json:
+Texts = defaultdict[str, str]  # fields by name; "" where there is none
+
+
+def fields_in(record: Any, table: str) -> Texts:
     """The fields of a record as a table has them."""
-    values = {}
+    texts = Texts(str)
     for name, path in field_paths(table).items():
-        values[name] = status_in(record, path) if name == "status" else pick(record, path)
-    return values
+        value = status_in(record, path) if name == "status" else pick(record, path)
+        if name == "likes" and str(value).startswith("["):  # a list, or one as text
+            value = len(re.findall(r"[^\[\], ]+", str(value)))
+        texts[name] = as_text(value)
+    return texts
 
 
 def as_text(value: Any) -> str:
@@ -8623,38 +8624,18 @@ def as_text(value: Any) -> str:
 
 
 def is_true(value: Any) -> bool:
-    text = as_text(value) if isinstance(value, dict) else str(value)
-    return text.lower() not in FALSE
+    return as_text(value).lower() not in FALSE
 
 
-def count_in(value: Any, most: int = 2**53) -> int:
-    """A number; of a list its length; of votes by name, those that are true."""
-    if isinstance(value, dict) and not as_text(value):
-        value = [vote for vote in value.values() if is_true(vote)]
-    with contextlib.suppress(ValueError, OverflowError, RecursionError):
-        if isinstance(value, str) and value.startswith("["):
-            value = json.loads(value)
-        number = len(value) if isinstance(value, list) else int(float(as_text(value)))
-        return min(most, max(0, number))
-    return 0
+def parent_in(text: str) -> str:
+    return "" if text in NO_PARENT else text
 
 
-def time_in(value: Any, zone: str, now: float) -> int | None:
-    """UTC seconds of a date, or of a number of seconds or milliseconds. None for what is before
-    1990, or more than a day ahead (some clocks were wrong)."""
-    text = as_text(value)[:64]
-    seconds = 0.0
+def count_in(text: str, most: int) -> int:
+    """A number from 0 to `most`."""
     with contextlib.suppress(ValueError, OverflowError):
-        moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-]\d\d:?\d\d$)", "", text))
-        default_zone = datetime.fromisoformat(f"2000-01-01T00:00{zone}").tzinfo
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=default_zone)
-        seconds = moment.timestamp()
-    with contextlib.suppress(ValueError):  # some numbers look like dates
-        seconds = float(text)
-        if seconds > 1e11:
-            seconds /= 1000
-    return min(int(seconds), int(now)) if 631152000 <= seconds <= now + DAY else None
+        return max(0, min(most, int(float(text))))
+    return 0
 
 
 def status_in(record: Any, rules: str) -> str:
@@ -8676,57 +8657,44 @@ ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
-EMPHASIS_TAGS = {"b": "strong", "i": "em", "s": "del", "strike": "del"}
-EMPHASIS = re.compile(r"(?i)<(/?)(b|i|s|strike)(?=[\s>])[^<>]*>")
+# Elements that we do not keep, and those that take their place.
+SIMILAR_TAGS = {"b": "strong", "i": "em", "s|strike": "del", "div|h[1-6]|table|tr|section": "p"}
 MARKUP_LIMIT = 256 * 1024
+TEXT_LIMIT = 64 * 1024
 
 
-def image_parts(tag: re.Match[str]) -> tuple[str, str]:
-    """The text for an `<img>` element, and its URL; a sticker is its name alone."""
-    given = {name: html.unescape(one or other) for name, one, other in ATTRIBUTE.findall(tag[1])}
-    source = given.get("src", "")
-    if not re.match("https?://", source):
-        source = ""
-    name = given.get("alt") or given.get("atk-emoticon") or source.rstrip("/").rpartition("/")[2]
-    is_sticker = "atk-emoticon" in given or STICKER.search(f"{given.get('class', '')} {source}")
-    return name, "" if is_sticker else source
+def image_as_link(tag: re.Match[str], link: str) -> str:
+    """A link for an `<img>` element; for a sticker its name alone."""
+    attributes = {name: one or other for name, one, other in ATTRIBUTE.findall(tag[1])}
+    url = attributes.get("src", "")
+    name = attributes.get("alt") or attributes.get("atk-emoticon") or url.rpartition("/")[2]
+    is_link = re.match("https?://", url) and not STICKER.search(tag[1])
+    return link.format(name=name, url=url) if is_link else name
 
 
-def image_as_html(tag: re.Match[str]) -> str:
-    name, source = image_parts(tag)
-    text = html.escape(name)
-    return f'<a href="{html.escape(source)}">{text}</a>' if source else text
-
-
-def image_as_markdown(tag: re.Match[str]) -> str:
-    name, source = image_parts(tag)
-    return f"[{name}](<{source}>)" if source else name
+def markdown_in(text: str) -> str:
+    """Another product's Markdown as ours: in it, images are HTML."""
+    pieces = CODE.split(text)
+    for number in range(0, len(pieces), 2):  # those that are no code
+        piece = IMAGE.sub(lambda tag: image_as_link(tag, "[{name}](<{url}>)"), pieces[number])
+        pieces[number] = AT_ANCHOR.sub(r"\1", piece)
+    return "".join(pieces)
 
 
 def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
-    pieces = re.split(r"(?is)(<pre\b.*?</pre>)", text.strip())
-    for number in range(0, len(pieces), 2):  # those that are not preformatted
-        paragraphs = re.split(r"\n\s*\n", pieces[number])
-        pieces[number] = "".join(f"<p>{each.strip()}</p>" for each in paragraphs)
-        pieces[number] = pieces[number].replace("\n", "<br>")
-    markup = "".join(pieces)
+    paragraphs = re.split(r"\n\s*\n", text.strip())
+    markup = "".join(f"<p>{each.strip()}</p>" for each in paragraphs).replace("\n", "<br>")
     # Beside a block, the end of a line is none.
-    markup = re.sub(r"(?i)(<br>)+(?=</?(p|[uo]l|li|blockquote)>)", "", markup)
-    return re.sub(r"(?i)(</?(p|[uo]l|li|blockquote)>)(<br>)+", r"\1", markup)
+    return re.sub(r"(?i)(?:<br>)?(</?(?:p|[uo]l|li|blockquote)>)(?:<br>)?", r"\1", markup)
 
 
-def html_in(markup: str, *, line_breaks: bool) -> str:
-    """Another product's HTML as ours. Images become links, and blocks that we do not keep become
-    paragraphs. `line_breaks`: the end of a line is a break."""
-    markup = markup[:MARKUP_LIMIT]
-    markup = re.sub(r"(?s)<!--.*?(-->|\Z)", "", markup)
-    markup = re.sub(r"<(?!/?[a-zA-Z][^<>]*>)", "&lt;", markup)  # what begins no tag is text
-    if line_breaks:
-        markup = paragraphs_of(markup)
-    markup = IMAGE.sub(image_as_html, markup)
-    markup = re.sub(r"(?i)<(/?)(div|h[1-6]|table|tr|section)\b[^<>]*>", r"<\1p>", markup)
-    markup = EMPHASIS.sub(lambda tag: f"<{tag[1]}{EMPHASIS_TAGS[tag[2].lower()]}>", markup)
+def html_in(markup: str) -> str:
+    """Another product's HTML as ours. Images become links."""
+    link = '<a href="{url}">{name}</a>'
+    markup = IMAGE.sub(lambda tag: image_as_link(tag, link), markup[:MARKUP_LIMIT])
+    for names, similar in SIMILAR_TAGS.items():
+        markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
         markup = f"<p>{markup}"
     cleaned = re.sub(r"<p>\s*</p>", "", clean(markup)).strip()
@@ -8741,41 +8709,32 @@ def text_of(markup: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def content_and_html(values: Json) -> tuple[str, str]:
+def content_and_html(values: Texts) -> tuple[str, str]:
     """The text of a comment as we store it; HTML is "" where the text is Markdown."""
-    content = as_text(values.get("markdown"))
-    markup = as_text(values.get("html")) or as_text(values.get("lines"))
-    either = as_text(values.get("either"))
-    if either and HTML_START.match(either):
-        markup = either
-    elif either:  # Markdown, with stickers and images as HTML
-        pieces = CODE.split(either)
-        pieces[::2] = [IMAGE.sub(image_as_markdown, piece) for piece in pieces[::2]]
-        pieces[::2] = [AT_ANCHOR.sub(r"\1", piece) for piece in pieces[::2]]
-        content = "".join(pieces)
-    if content or not markup:
+    either = values["either"]
+    is_html = HTML_START.match(either)
+    content = values["markdown"] or ("" if is_html else markdown_in(either))
+    if content:
         return content, ""
-    cleaned = html_in(markup, line_breaks="lines" in values)
-    return text_of(cleaned), cleaned
+    markup = html_in(either or values["html"] or paragraphs_of(values["lines"]))
+    return text_of(markup), markup
 
 
 # Importing: files
 
 Records = Iterator[tuple[str, Any]]  # each with the name of its table, list or element
-# Looked up while all files can be read: root gives its rights up later.
-CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 JSON_LIMIT = 64 * MEGA
 RECORD_LIMIT = 16 * MEGA  # no record of any product has a thousandth of it
 UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
+# Looked up while all files can be read: root gives its rights up later.
+CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 
 
-def read_records(path: Path, product: Product, show: Progress | None) -> Records:
+def read_records(path: Path, product: Product, show: Progress) -> Records:
+    size = path.stat().st_size
     with path.open("rb") as file:
-        head = file.read(65536)
-        file.seek(0)
-        size = size_of(path)
-        start = beginning(head)
-        text = io.TextIOWrapper(file, coding_of(head), errors="replace")
+        start = beginning(file)
+        text = io.TextIOWrapper(file, coding_of(file), errors="replace")
         if product.sql:
             records = database_records(path, product)
         elif start.startswith("<"):
@@ -8788,29 +8747,23 @@ def read_records(path: Path, product: Product, show: Progress | None) -> Records
         else:
             records = json_records(text)
         for number, record in enumerate(records):
-            if show and not number % 500:
+            if not number % 500:
                 show(size - file.tell(), size)
             yield record
-        if show:
-            show(0, size)
+        show(0, size)
 
 
-def coding_of(head: bytes) -> str:
-    """By the byte order mark, else as XML declares it, else UTF-8."""
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    declared = re.match(rb"\s*<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)", head)
-    name = declared[1].decode() if declared else "utf-8-sig"
-    with contextlib.suppress(LookupError, UnicodeError):  # unknown, or no coding of texts
-        b"a".decode(name, "replace")
-        return name
-    return "utf-8-sig"
+def coding_of(file: BinaryIO) -> str:
+    mark = file.read(2)
+    file.seek(0)
+    return "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
-def beginning(head: bytes) -> str:
-    """How the text begins, without what stands before XML by accident."""
-    text = head.decode(coding_of(head), "replace").lstrip("\ufeff \t\r\n")
-    return re.sub(r"\A[^\[{]{1,1000}(?=<\?xml)", "", text)
+def beginning(file: BinaryIO) -> str:
+    coding = coding_of(file)
+    head = file.read(MEGA)
+    file.seek(0)
+    return head.decode(coding, "replace").lstrip("\ufeff \t\r\n")
 
 
 def has_record_lines(start: str) -> bool:
@@ -8823,30 +8776,26 @@ def has_record_lines(start: str) -> bool:
     return isinstance(first, dict) and not first.keys() & {"results", "data", "comments", "format"}
 
 
-def checked_record(text: str) -> str:
-    """A text that is not longer than a record can be."""
-    if len(text) > RECORD_LIMIT:
-        reason = "the file holds a record of more than 16 MB, which no export does"
-        raise OperatorError(reason)
-    return text
+def lines_of(text: TextIO) -> Iterator[str]:
+    while line := text.readline(RECORD_LIMIT):
+        if len(line) == RECORD_LIMIT:
+            raise OperatorError("the file has a line of more than 16 MB, which no export has")
+        yield line
 
 
 def line_records(text: TextIO) -> Records:
     name = ""
-    lines = iter(lambda: checked_record(text.readline(RECORD_LIMIT + 1)), "")
-    for number, line in enumerate(lines, 1):
-        if line.lstrip("\ufeff").startswith("#filetype"):
+    for number, line in enumerate(lines_of(text), 1):
+        if line.startswith("#filetype"):
             # LeanCloud names the class. The class of comments has any name.
             name = "".join(re.findall(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)[:1])
         elif line.strip():
             try:
                 record = json.loads(line.strip().rstrip(","), strict=False)
             except (ValueError, RecursionError):
-                if line[-1] != "\n":
-                    raise OperatorError(f"the file breaks off in line {number}") from None
                 record = f"line {number}"
-            if isinstance(record, dict) and isinstance(record.get("posts"), list):
-                yield from (("", post) for post in record["posts"])  # a page of Remark42
+            if isinstance(record, dict) and "posts" in record:  # how Remark42 begins
+                yield from items_of_lists("", record)
             else:
                 yield name, record
 
@@ -8868,90 +8817,81 @@ def items_of_lists(name: str, data: Any) -> Records:
             yield from items_of_lists(key, value)
 
 
-# What breaks XML and stands in many an export all the same.
+# What breaks XML and stands in many an export all the same: control characters, and references
+# that only HTML knows. An XML declaration is an error after an empty line, and says nothing new.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-REFERENCE = re.compile("&(?:#([0-9]{1,7}|x[0-9a-fA-F]{1,6});|(?!(?:amp|lt|gt|quot|apos);))")
-CDATA = re.compile(r"(<!\[CDATA\[(?s:.)*?(?:\]\]>|\Z))")  # the last one may go on
+REFERENCE = re.compile(r"&(?:#?\w+;)?")
+XML_DECLARATION = re.compile(r"\ufeff?<\?xml[^>]*>")
+CDATA_MARK = re.compile(r"(<!\[CDATA\[|\]\]>)")
 
 
 def fixed_reference(reference: re.Match[str]) -> str:
-    """A character reference as it is, one to a control character as nothing, a lone `&` escaped."""
-    if not reference[1]:
-        return "&amp;"
-    digits = reference[1].removeprefix("x")
-    number = int(digits, 10 if digits == reference[1] else 16)
-    valid = number < 0xD800 or 0xDFFF < number < 0x110000
-    return reference[0] if valid and not CONTROL.match(chr(number)) else ""
+    return html.escape(html.unescape(reference[0]))
 
 
 def xml_pieces(text: TextIO) -> Iterator[str]:
-    """The text in pieces that end with a tag each, with what would break the parser fixed."""
-    buffer = ""
-    is_first = True
+    """The text in pieces, with what would break the parser fixed."""
     in_cdata = False
-    while chunk := text.read(65536):
-        buffer = checked_record(buffer + CONTROL.sub("", chunk))
-        if in_cdata and "]]>" not in buffer[-65538:]:
-            continue
-        if is_first:  # what stands before is an accident
-            buffer = buffer[max(0, buffer.find("<?xml", 0, 1000)) :].lstrip("\ufeff \t\r\n")
-            is_first = False
-        pieces = CDATA.split(buffer)
-        in_cdata = len(pieces) > 1 and not pieces[-2].endswith("]]>")
-        if in_cdata:
-            del pieces[-2:]
-        end = len(pieces[-1]) if in_cdata else pieces[-1].rfind(">") + 1
-        buffer = buffer[sum(map(len, pieces[:-1])) + end :]
-        pieces[-1] = pieces[-1][:end]
-        pieces[::2] = [REFERENCE.sub(fixed_reference, piece) for piece in pieces[::2]]
-        yield "".join(pieces)
-    yield buffer
+    for line in lines_of(text):
+        for piece in CDATA_MARK.split(CONTROL.sub("", line)):
+            if piece == ("]]>" if in_cdata else "<![CDATA["):
+                in_cdata = not in_cdata
+            elif not in_cdata:
+                piece = REFERENCE.sub(fixed_reference, XML_DECLARATION.sub("", piece))
+            yield piece
 
 
-def refuse_doctype(*_: object) -> None:
-    """So that no entity is ever expanded."""
-    reason = "the file declares a document type, which no export does: it is not read"
-    raise OperatorError(reason)
+class XmlReader:
+    """Collects the elements with certain names as dictionaries. `@id` is an attribute; `in` is the
+    number of the `<item>` that the element is in."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.items = 0
+        self.path: list[tuple[str, Json, list[str]]] = []  # the open elements, with their texts
+        self.records: list[tuple[str, Json]] = []
+        self.parser = expat.ParserCreate()
+        self.parser.StartDoctypeDeclHandler = self.refuse_doctype
+        self.parser.StartElementHandler = self.start
+        self.parser.CharacterDataHandler = self.add_text
+        self.parser.EndElementHandler = self.end
+
+    def refuse_doctype(self, *_: object) -> None:
+        """So that no entity is ever expanded."""
+        reason = "the file declares a document type, which no export does: it is not read"
+        raise OperatorError(reason)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        values = {f"@{local_name(key)}": value for key, value in attributes.items()}
+        self.path.append((local_name(name), values, []))
+        self.items += name == "item"
+
+    def add_text(self, text: str) -> None:
+        self.path[-1][2].append(text)
+
+    def end(self, _: str) -> None:
+        name, values, texts = self.path.pop()
+        if name in self.names:
+            self.records.append((name, {**values, "in": str(self.items)}))
+        if self.path:
+            self.path[-1][1][name] = values or "".join(texts)
 
 
 def xml_records(text: TextIO, names: list[str]) -> Records:
-    """Elements with these names as dictionaries. `@id` is an attribute; `in` is the number of the
-    `<item>` that the element is in."""
-    parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    doctype_guard = expat.ParserCreate()
-    doctype_guard.StartDoctypeDeclHandler = refuse_doctype
-    items = 0
-    has_begun = False  # after the first element, no document type may follow
-    path: list[tuple[str, ElementTree.Element, Json]] = []  # the open elements
+    reader = XmlReader(names)
     try:
         for piece in xml_pieces(text):
-            if not has_begun:
-                with contextlib.suppress(expat.ExpatError):  # the other parser reports it
-                    doctype_guard.Parse(piece)
-            parser.feed(piece)
-            for event, element in parser.read_events():
-                has_begun = True
-                if event == "start":
-                    values = {f"@{local_name(name)}": value for name, value in element.items()}
-                    path.append((local_name(element.tag), element, values))
-                    items += local_name(element.tag) == "item"
-                    continue
-                name, _, values = path.pop()
-                outer = [each for each, *_ in path if each in names]
-                if name in names and outer in ([], ["item"]):
-                    yield name, {**values, "in": str(items)}
-                elif outer:
-                    path[-1][2][name] = values or element.text or ""
-                if path:
-                    del path[-1][1][:]  # what was read is not kept in memory
-        parser.close()
-    except ElementTree.ParseError as error:
+            reader.parser.Parse(piece)
+            yield from reader.records
+            reader.records.clear()
+        reader.parser.Parse("", True)
+    except expat.ExpatError as error:
         reason = f"the file breaks off, or is no XML from there on ({error})"
         raise OperatorError(reason) from None
 
 
 def local_name(name: str) -> str:
-    return name.rpartition("}")[2]
+    return name.rpartition(":")[2]
 
 
 @contextlib.contextmanager
@@ -8961,7 +8901,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
-            if size_of(Path(f"{path}{suffix}")):
+            if Path(f"{path}{suffix}").exists():
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         with contextlib.closing(sqlite3.connect(copy)) as db:
             db.execute("PRAGMA trusted_schema = OFF")
@@ -8989,15 +8929,12 @@ def database_records(path: Path, product: Product) -> Records:
             yield "", dict(row)
 
 
-def product_of(path: Path, shown: Path) -> str:
-    """The name of the product that a file is from, by how it begins. Errors name `shown`."""
+def product_of(path: Path) -> str:
+    """The name of the product that a file is from, by how it begins."""
     with path.open("rb") as file:
-        head = file.read(MEGA)
-    if head.startswith(b"PK\3\4"):
-        raise OperatorError(f"{shown} is a zip archive: unpack it first")
-    start = beginning(head)
+        start = beginning(file)
     tables = set[str]()
-    if head.startswith(b"SQLite format 3\0"):
+    if start.startswith("SQLite format 3\0"):
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
             pass
     for name, product in PRODUCTS.items():
@@ -9005,95 +8942,120 @@ def product_of(path: Path, shown: Path) -> str:
         if is_database or (not product.sql and re.match(product.sign, start)):
             return name
     names = ", ".join(PRODUCTS)
-    reason = f"{shown} is of no product that is known ({names}): name one with --format"
-    raise OperatorError(reason)
+    raise OperatorError(f"it is of no product that is known ({names}): name one with --format")
 
 
 @contextlib.contextmanager
-def unpacked(path: Path) -> Iterator[tuple[Path, OperatorError | None]]:
-    """The file, or what is in it if it is compressed or an archive; and an error if it broke off
-    there."""
+def unpacked(path: Path) -> Iterator[Path]:
+    """The file, or what is in it if it is compressed or LeanCloud's archive. An error inside of
+    the block names the file."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
-    if not is_gzip and not tarfile.is_tarfile(path):
-        yield path, None
-        return
-    broken = None
+    limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
     with tempfile.NamedTemporaryFile() as plain:
         try:
             with gzip.open(path) if is_gzip else path.open("rb") as file:
-                most = max(64 * MEGA, UNPACKED_LIMIT * size_of(path))
-                for part in files_of_archive(file):
-                    copy_within_limit(part, plain, most)
+                is_archive = file.read(512)[257:262] == b"ustar"
+                file.seek(0)
+                if is_archive:
+                    unpack_archive(file, plain, limit)
+                elif is_gzip:
+                    copy_within_limit(file, plain, limit)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-            broken = OperatorError(f"the file breaks off, or is damaged ({error})")
+            raise OperatorError(f"{path} breaks off, or is damaged ({error})") from None
         plain.flush()
-        yield Path(plain.name), broken
+        try:
+            yield Path(plain.name) if is_gzip or is_archive else path
+        except OperatorError as error:
+            raise OperatorError(f"{path}: {error}") from None
 
 
-def copy_within_limit(source: IO[bytes], target: IO[bytes], most: int) -> None:
-    while chunk := source.read(16384):
-        target.write(chunk)
-        if target.tell() > most:
-            reason = f"the file unpacks to more than {most // MEGA} MB"
-            raise OperatorError(f"{reason}, which no export of its size does: unpack it yourself")
-
-
-def files_of_archive(file: Any) -> Iterator[IO[bytes]]:
-    """The file itself, or the comments, views and users of LeanCloud's archive."""
-    is_tar = file.read(512)[257:262] == b"ustar"
-    file.seek(0)
-    if not is_tar:
-        yield file
-        return
+def unpack_archive(file: Any, target: IO[bytes], limit: int) -> None:
+    """The comments, views and users of LeanCloud's archive, one after the other."""
     with tarfile.open(fileobj=file, mode="r|") as archive:
         for member in archive:
-            inner = archive.extractfile(member) if member.isfile() else None
-            if inner and re.match(r"(?i)comment|counter|users", Path(member.name).name):
-                yield inner
-                yield io.BytesIO(b"\n")
+            source = archive.extractfile(member) if member.isfile() else None
+            if source and re.match(r"(?i)comment|counter|users", Path(member.name).name):
+                copy_within_limit(source, target, limit)
+                target.write(b"\n")
+
+
+def copy_within_limit(source: Any, target: IO[bytes], limit: int) -> None:
+    while chunk := source.read(16384):
+        target.write(chunk)
+        if target.tell() > limit:
+            reason = f"the file unpacks to more than {limit // MEGA} MB"
+            raise OperatorError(f"{reason}, which no export of its size does: unpack it yourself")
 
 
 # Importing: one file
 
 STAGE = """
     CREATE TABLE author (id TEXT PRIMARY KEY, fields TEXT);
-    CREATE TABLE page (ref TEXT, site TEXT, host TEXT, key TEXT, page_url TEXT, closed INTEGER,
-                       views INTEGER, page_likes INTEGER, opened_at INTEGER);
+    CREATE TABLE page (ref TEXT, blog TEXT, key TEXT, page_url TEXT, closed INTEGER, views INTEGER,
+                       page_likes INTEGER, opened_at INTEGER);
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
-    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, site TEXT, host TEXT,
-                          key TEXT, page_url TEXT, status TEXT, created_at INTEGER, stamp TEXT,
-                          depth INTEGER, fields TEXT);
-    -- Each comment of the file, also those that are skipped.
-    CREATE TABLE read (id TEXT PRIMARY KEY);
-    -- Each of our comments that is a record of the file.
-    CREATE TABLE matched (id INTEGER PRIMARY KEY);
+    -- The fields of each comment, as they were read.
+    CREATE TABLE record (fields TEXT);
+    -- Those that can be imported.
+    CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, blog TEXT, key TEXT,
+                          page_url TEXT, created_at INTEGER, stamp TEXT, fields TEXT,
+                          status TEXT, depth INTEGER, opened_at INTEGER);
     CREATE INDEX comment_parent ON comment (parent);
     CREATE INDEX comment_key ON comment (key, created_at);
     CREATE INDEX comment_depth ON comment (depth, created_at);
 """
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
+BLOGS = """
+    SELECT blog, sum(comments) FROM
+           (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
+     WHERE blog <> '' GROUP BY blog
+    HAVING sum(comments) > 0 OR NOT EXISTS (SELECT 1 FROM comment)"""
 HAS_NO_PARENT_THERE = """
-       NOT EXISTS (SELECT 1 FROM comment AS p
-                    WHERE p.id = comment.parent AND p.key = comment.key AND p.id <> comment.id)"""
+    NOT EXISTS (SELECT 1 FROM comment AS p WHERE p.id = comment.parent AND p.key = comment.key)"""
 # A reply whose parent is missing goes below its top-level comment.
 REATTACH = f"""
     UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
-ORPHANS = f"""
-    SELECT id, CASE WHEN parent = id THEN 'they answer themselves'
-                    ELSE 'what they answer is ' ||
-               CASE WHEN parent IN (SELECT id FROM comment) THEN 'on another page'
-                    WHEN parent IN (SELECT id FROM read) THEN 'skipped'
-                    ELSE 'not in the file' END END
-      FROM comment WHERE parent <> '' AND {HAS_NO_PARENT_THERE}"""
+CUT_ORPHANS = f"""
+    UPDATE comment SET parent = '' WHERE parent <> '' AND {HAS_NO_PARENT_THERE} RETURNING id"""
 SET_DEPTHS = """
     WITH RECURSIVE tree (id, depth) AS (
         SELECT id, 0 FROM comment WHERE parent = ''
          UNION ALL
         SELECT comment.id, tree.depth + 1 FROM tree JOIN comment ON comment.parent = tree.id)
     UPDATE comment SET depth = tree.depth FROM tree WHERE tree.id = comment.id"""
-# The page of a record: host, key and page_url.
+CUT_CIRCLES = "UPDATE comment SET parent = '', depth = 0 WHERE depth IS NULL RETURNING id"
+DROP_CHILDLESS = """
+    DELETE FROM comment WHERE status = 'deleted' AND NOT EXISTS
+           (SELECT 1 FROM comment AS c WHERE c.parent = comment.id)
+    RETURNING id"""
+SET_TIMES = """
+    UPDATE comment SET created_at = coalesce(
+        (SELECT p.created_at FROM comment AS p WHERE p.id = comment.parent),
+        (SELECT min(p.created_at) FROM comment AS p WHERE p.key = comment.key), ?)
+     WHERE created_at IS NULL"""
+# The page has the URL of its first comment.
+SET_PAGES = """
+    UPDATE comment
+       SET page_url = (SELECT page_url FROM comment AS c
+                        WHERE c.key = comment.key ORDER BY created_at LIMIT 1),
+           opened_at = coalesce((SELECT min(opened_at) FROM page WHERE page.key = comment.key),
+                                (SELECT min(created_at) FROM comment AS c
+                                  WHERE c.key = comment.key))"""
+STAGED_PAGES = """
+    SELECT page.key, coalesce(comment.page_url, min(page.page_url)) AS page_url,
+           max(closed) AS closed, sum(views) AS views, max(page_likes) AS page_likes,
+           coalesce(min(page.opened_at), comment.opened_at) AS opened_at,
+           comment.key IS NOT NULL AS has_comments
+      FROM page LEFT JOIN (SELECT DISTINCT key, page_url, opened_at FROM comment) AS comment
+        ON comment.key = page.key
+     GROUP BY page.key"""
+STAGED_COMMENTS = """
+    SELECT comment.*, parent.stamp AS parent_stamp
+      FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
+     ORDER BY comment.depth, comment.created_at, comment.id"""
+# The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
 Location = tuple[str, str, str]
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
@@ -9101,8 +9063,7 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
     shown = "".join(c for c in text if unicodedata.category(c)[0] != "C" and c not in INVISIBLE)
-    shortened = shown.encode()[:200].decode(errors="ignore")
-    for candidate in (text, shown[:64], shortened):
+    for candidate in (text, shown[:64]):
         if nickname := value_or_empty(proper_nickname, candidate):
             return nickname
     return "Anonymous"
@@ -9121,30 +9082,29 @@ def value_or_empty(rule: Callable[[str], str], text: str) -> str:
 
 
 class Import:
-    """Brings one file in. The records are staged in a temporary database, where replies find their
+    """Imports one file. The records are staged in a temporary database, where replies find their
     parents, and then added, fifty a transaction, so that an import may be stopped."""
 
     def __init__(
         self,
         name: str,
-        config: Config,
+        own_hosts: set[str],
         place_of: Callable[[str], tuple[str, str]],
         now: int,
         zone: str,
-        broken: OperatorError | None,
     ) -> None:
-        """`zone` is that of the command line, or "". `broken`: why the file broke off, if so."""
+        """`name` is that of the product. `zone` is that of the command line, or ""."""
         self.name = name
         self.product = PRODUCTS[name]
-        self.config = config
+        self.own_hosts = own_hosts
         self.place_of = place_of
         self.now = now
-        self.zone = zone or self.product.zone
-        self.broken = broken
+        self.zone = datetime.strptime(zone or self.product.zone or "Z", "%z").tzinfo
         self.is_ours = name == "commentd"  # then all is as it was exported
         self.counts: Counter[str] = Counter()
         self.names: dict[str, list[str]] = {}  # of the first comments that each line is about
         self.pages: set[str] = set()
+        self.matched: set[int] = set()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
@@ -9164,389 +9124,276 @@ class Import:
 
     # Staging
 
-    def stage(self, path: Path, show: Progress | None) -> None:
-        """Stages all that can be read. Pages and authors come first: a file may have them last."""
-        for kinds, progress in ((("page", "author"), None), (("comment",), show)):
-            try:
-                for name, record in read_records(path, self.product, progress):
-                    kind = self.kind_of(name, record)
-                    if kind in kinds:
-                        self.stage_record(kind, record)
-            except OperatorError as error:
-                self.broken = error
+    def stage(self, path: Path, show: Progress) -> None:
+        """Stages all that can be read. Pages and authors may stand after their comments."""
+        for name, record in read_records(path, self.product, show):
+            self.stage_record(name, record)
+        if not (self.counts["read"] or self.counts["pages"]):
+            raise OperatorError(f"there is no comment and no page of {self.name} in it")
+        for (texts,) in self.db.execute("SELECT fields FROM record"):
+            self.stage_comment(Texts(str, json.loads(texts)))
 
-    def kind_of(self, name: str, record: Any) -> str:
+    def stage_record(self, name: str, record: Any) -> None:
         product = self.product
-        tables = {"comment": product.comment, "page": product.pages, "author": product.people}
-        if name not in ("", "results"):
-            kinds = (kind for kind, table in tables.items() if record_name(table) == name)
-            return next(kinds, "")
-        page_values = fields_in(record, product.pages).values()
-        return "page" if page_values and None not in page_values else "comment"
-
-    def stage_record(self, kind: str, record: Any) -> None:
-        if kind == "page":
-            self.stage_page(fields_in(record, self.product.pages))
-        elif kind == "author":
-            self.stage_author(record)
-        elif isinstance(record, dict) and isinstance(record.get("comments"), list):
-            self.stage_page_of_isso(record)
-        elif isinstance(record, dict):
-            self.stage_comment(record)
-        else:
+        if name in ("", "results"):
+            page_texts = fields_in(record, product.pages).values()
+            is_page = page_texts and all(page_texts)
+            name = record_name(product.pages if is_page else product.comment)
+        if name == record_name(product.comment):
             self.counts["read"] += 1
-            self.note("skipped: it can't be read", as_text(record)[:40])
+            if isinstance(record, dict):
+                texts = json.dumps(fields_in(record, product.comment))
+                self.db.execute("INSERT INTO record VALUES (?)", (texts,))
+            else:
+                self.note("skipped: it can't be read", as_text(record)[:40])
+        elif name == record_name(product.pages):
+            self.stage_page(fields_in(record, product.pages))
+        elif name == record_name(product.people):
+            author = {field: t for field, t in fields_in(record, product.people).items() if t}
+            sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
+            self.db.execute(sql, (author.pop("id", ""), json.dumps(author)))
 
-    def stage_author(self, record: Any) -> None:
-        values = fields_in(record, self.product.people)
-        texts = {name: as_text(value) for name, value in values.items() if value}
-        sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
-        self.db.execute(sql, (texts.pop("id", ""), json.dumps(texts)))
-
-    def stage_page_of_isso(self, record: Json) -> None:
-        """In Isso's JSON, a record is a page with its comments, whose ids are its own."""
-        page = as_text(record.get("id"))
-        for comment in record["comments"]:
-            if isinstance(comment, dict):
-                number = pick(comment, "id")
-                id = f"{page} {number}" if number else None
-                self.stage_comment({**comment, "id": id, "in": page})
-
-    def stage_page(self, values: Json) -> None:
-        location = self.location(values.get("page"))
+    def stage_page(self, values: Texts) -> None:
+        location = self.location(values)
         if self.is_ours:
-            location = ("", as_text(values["id"]), as_text(values["page"]))
-        if location is None or not location[1] or is_true(values.get("gone")):
+            location = ("", values["id"], values["page"])
+        if location is None or not location[1] or is_true(values["gone"]):
             return
         self.counts["pages"] += 1
         row = (
-            as_text(values.get("id")),
-            one_line(as_text(values.get("site"))),
+            values["id"],
             *location,
-            is_true(values.get("closed")),
-            count_in(values.get("views")),
-            count_in(values.get("page_likes"), 100_000),
-            time_in(values.get("opened_at"), self.zone, self.now),
+            is_true(values["closed"]),
+            count_in(values["views"], 2**53),
+            count_in(values["page_likes"], 100_000),
+            self.time_in(values["opened_at"]),
         )
-        self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def location(self, page: Any) -> Location | None:
+    def location(self, values: Texts) -> Location | None:
         """Where a page is, by its URL; its host is left out, since it is the blog's."""
-        url = as_text(page)
+        url = values["page"]
         if not url or len(url) > 2048 or has_controls(url):
             return None
         written_host = HOST.match(url)
         host = host_of(f"any://{written_host[1]}") if written_host else ""
+        blog = one_line(values["site"]) or host.removeprefix("www.")
         name = page_name(url, {host})
-        return host.removeprefix("www."), name.key, HOST.sub("", name.page_url) or "/"
+        return blog, name.key, HOST.sub("", name.page_url) or "/"
 
-    def location_of_comment(self, page: Any) -> Location | None:
+    def location_of_comment(self, values: Texts) -> Location | None:
         """The same for the page of a comment, which may be the id of a record."""
         if "id=" not in self.product.pages:
-            return self.location(page)
-        sql = "SELECT host, key, page_url FROM page WHERE ref = ?"
-        row = self.db.execute(sql, (as_text(page),)).fetchone()
+            return self.location(values)
+        sql = "SELECT blog, key, page_url FROM page WHERE ref = ?"
+        row = self.db.execute(sql, (values["page"],)).fetchone()
         return tuple(row) if row else None
 
-    def stage_comment(self, record: Json) -> None:
-        self.counts["read"] += 1
-        values = fields_in(record, self.product.comment)
+    def time_in(self, text: str) -> int | None:
+        """UTC seconds of a date, or of a number of seconds or milliseconds. None for what is before
+        1990, or more than a day ahead (some clocks were wrong)."""
+        text = text[:64]
+        seconds = 0.0
+        with contextlib.suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-])", "", text))
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=self.zone)
+            seconds = moment.timestamp()
+        with contextlib.suppress(ValueError):  # some numbers look like dates
+            seconds = float(text)
+            if seconds > 1e11:
+                seconds /= 1000
+        is_plausible = YEAR_1990 <= seconds <= self.now + DAY
+        return min(int(seconds), self.now) if is_plausible else None
+
+    def stage_comment(self, values: Texts) -> None:
         sql = "SELECT fields FROM author WHERE id = ?"
-        author = self.db.execute(sql, (as_text(values.get("author")),)).fetchone()
+        author = self.db.execute(sql, (values["author"],)).fetchone()
         if author:
             values |= json.loads(author[0])
-        id = as_text(values["id"])
-        location = self.location_of_comment(values["page"])
-        kind = as_text(values.get("type")) or "comment"
-        self.db.execute("INSERT OR IGNORE INTO read VALUES (?)", (id,))
-        if self.broken and values.get("author") and not author:  # a complete file has the author
-            self.note("skipped: its author is not in the file", id)
-        elif kind != "comment":
+        id = values["id"]
+        location = self.location_of_comment(values)
+        kind = values["type"] or "comment"
+        if kind != "comment":
             self.note(f"skipped: it is a {kind}", id)
         elif not location:
             self.note("skipped: no page", id)
         else:
-            self.stage_row(id, location, values, self.row_of(id, location[1], values))
+            self.stage_row(id, location, values)
 
-    def stage_row(self, id: str, location: Location, values: Json, row: Json) -> None:
-        created_at = time_in(values["created_at"], self.zone, self.now)
+    def stage_row(self, id: str, location: Location, values: Texts) -> None:
+        row = self.row_of(id, values)
+        created_at = self.time_in(values["created_at"])
         if created_at is None:
             self.note("without a time that can be", id)
-        written_time = as_text(values["created_at"])
-        if re.fullmatch(r"\d{4}-\d\d-\d\d[ T][\d:.]+", written_time):
-            self.counts["times without zone"] += 1
-        parent = as_text(values.get("parent"))
-        thread = as_text(values.get("thread"))
-        row_id = row.pop("id")
-        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)"
+        written_time = values["created_at"]
+        identity = (location[1], written_time, values["nickname"], row["content"])
+        row_id = id or hashlib.sha256("\0".join(identity).encode()).hexdigest()[:32]
+        sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
-            "" if parent in NO_PARENT else parent,
-            "" if thread in NO_PARENT else thread,
-            one_line(as_text(values.get("site"))),
+            parent_in(values["parent"]),
+            parent_in(values["thread"]),
             *location,
-            row.pop("status"),
             created_at,
             f"{row_id} {written_time}",  # the same whatever zone the owner names
             json.dumps(row),
+            row["status"],
         )
         if not self.db.execute(sql, staged).rowcount:
-            if id:
-                self.note("skipped: its id is there twice", id)
-            else:
-                self.counts["there"] += 1
-        if is_true(values.get("closed")):
+            self.note("skipped: it is there twice", row_id)
+        if is_true(values["closed"]):
             self.stage_page(values)
 
-    def row_of(self, id: str, key: str, values: Json) -> Json:
+    def row_of(self, id: str, values: Texts) -> Json:
         """What we store of a comment: by the rules for comments here, but of any length."""
         plain = html.unescape if self.product.escaped else str
-        nickname = plain(as_text(values.get("nickname")))
-        email = plain(as_text(values.get("email")))
+        email = plain(values["email"])
         content, markup = content_and_html(values)
-        if len(content.encode()) > BODY_LIMIT:
+        if len(content.encode()) > TEXT_LIMIT:
             self.note("cut after 64 KiB", id)
-            content = content.encode()[:BODY_LIMIT].decode(errors="ignore")
+            content = content.encode()[:TEXT_LIMIT].decode(errors="ignore")
             markup = plain_html(content)
-        ip = plain_ip(as_text(values.get("ip")))
-        if ip == UNKNOWN_IP and not self.is_ours:
-            ip = ""
-        country = location = ""
-        if self.config.privacy_show_location and not self.is_ours:
-            country, location = self.place_of(ip)
-        language = as_text(values.get("language"))
-        identity = (key, as_text(values["created_at"]), as_text(values.get("nickname")), content)
+        ip = masked(plain_ip(values["ip"]))
+        country, place = self.place_of(ip)
+        if self.is_ours:
+            country = values["country"][:2]
+            place = values["location"][:64]
+        language = values["language"]
         row = {
-            "id": id or hashlib.sha256("\0".join(identity).encode()).hexdigest()[:32],
-            "status": values.get("status", "visible"),
-            "nickname": import_nickname(nickname),
+            "status": values["status"],
+            "nickname": import_nickname(plain(values["nickname"])),
             "email": "" if email.endswith(".invalid") else value_or_empty(proper_email, email),
-            "website": import_website(plain(as_text(values.get("website")))),
+            "website": import_website(plain(values["website"])),
             "content": content,
             "html": markup,
-            "ip": masked(ip),
-            "country": as_text(values.get("country"))[:2] or country,
-            "location": as_text(values.get("location"))[:64] or location,
+            "ip": "" if ip == UNKNOWN_IP else ip,
+            "country": country,
+            "location": place,
             "language": language if language in LANGUAGES else "",
-            "held": as_text(values.get("held"))[:256],
-            "likes": count_in(values.get("likes"), 10_000),
-            "pinned": int(is_true(values.get("pinned"))),
-            "edited_at": time_in(values.get("edited_at"), self.zone, self.now),
+            "held": values["held"][:256],
+            "likes": count_in(values["likes"], 10_000),
+            "pinned": int(is_true(values["pinned"])),
+            "edited_at": self.time_in(values["edited_at"]),
         }
-        is_gone = row["status"] == "deleted" or is_blank(content)
-        if is_gone or (not self.is_ours and content.replace("\\", "") == "[deleted]"):
+        was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
+        if row["status"] == "deleted" or is_blank(content) or was_erased:
             row |= {name: value for name, value in ERASED.items() if name in row}
         return row
 
     # Putting in order
 
     def arrange(self, host: str) -> None:
-        """Drops what is of other sites, and finds the parent of each reply."""
+        """Drops what is of other blogs, and finds the parent of each reply."""
         self.choose_blog(host)
         self.db.execute(REATTACH)
-        self.cut_orphans()
+        self.note_each("stand at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
-        unreached = self.db.execute("SELECT id, parent FROM comment WHERE depth IS NULL").fetchall()
-        if unreached:
-            self.cut_cycles(dict(unreached))
-            self.db.execute(SET_DEPTHS)
-        childless = """
-            DELETE FROM comment WHERE status = 'deleted' AND NOT EXISTS
-                   (SELECT 1 FROM comment AS c WHERE c.parent = comment.id)
-            RETURNING id"""
-        while self.note_each("skipped: deleted, or no text", childless):
+        self.note_each("stand at the top, since they reply to each other", CUT_CIRCLES)
+        while self.note_each("skipped: deleted, or no text", DROP_CHILDLESS):
             pass  # the parent of one that was dropped may be childless now
-        sql = """
-            UPDATE comment SET created_at = coalesce(
-                (SELECT p.created_at FROM comment AS p WHERE p.id = comment.parent),
-                (SELECT min(p.created_at) FROM comment AS p WHERE p.key = comment.key), ?)
-             WHERE created_at IS NULL"""
-        self.db.execute(sql, (self.now,))
-
-    def cut_orphans(self) -> None:
-        """Puts replies whose parent is missing at the top."""
-        for id, reason in self.db.execute(ORPHANS).fetchall():
-            self.note(f"stand at the top, since {reason}", id)
-            self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
-
-    def cut_cycles(self, parents: dict[str, str]) -> None:
-        """Of comments that reply to each other in a circle, puts one at the top."""
-        for start in list(parents):
-            id = start
-            visited = set()
-            while id in parents:
-                visited.add(id)
-                id = parents.pop(id)
-            if id in visited:
-                self.note("stand at the top, since they answer each other", id)
-                self.db.execute("UPDATE comment SET parent = '' WHERE id = ?", (id,))
+        self.db.execute(SET_TIMES, (self.now,))
+        self.db.execute(SET_PAGES)
 
     def choose_blog(self, name: str) -> None:
-        """Keeps one blog: the site or host with that name, or of the settings, or the only one.
-        Comments that name none belong to each."""
-        sql = "SELECT site, count(*) FROM comment WHERE site <> '' GROUP BY site"
-        sites = self.counted(sql)
-        sql = "SELECT host, count(*) FROM comment WHERE host <> '' GROUP BY host"
-        hosts = self.counted(sql)
-        if not hosts:
-            hosts = self.counted("SELECT DISTINCT host, 0 FROM page WHERE host <> ''")
+        """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
+        that name none belong to each."""
+        blogs = dict(map(tuple, self.db.execute(BLOGS)))
+        present = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
         host = host_of(re.sub("^(https?://)?(www[.])?", "any://", name.lower()))
-        if name in sites or (len(sites) > 1 and host not in hosts):
-            self.db.execute("UPDATE comment SET host = site")
-            self.db.execute("UPDATE page SET host = site")
-            host = name
-            hosts = sites
-        own = {host_of(origin).removeprefix("www.") for origin in self.config.site_origins}
-        own &= {*hosts}
-        present = ", ".join(f"{each} ({count})" for each, count in hosts.items())
-        if name and host not in hosts:
-            has = (
-                f"it has those of {present}" if present else "its comments name none: leave it out"
-            )
-            raise OperatorError(f"--host {name}: the file has no comments of it; {has}")
-        if len(hosts) > 1 and not name and not own:
+        own = {each.removeprefix("www.") for each in self.own_hosts}
+        chosen = blogs.keys() & ({name, host} if name else own)
+        if name and not chosen:
+            others = f"of {present}" if present else "that name no blog: leave --host out"
+            raise OperatorError(f"--host {name}: the file has none of it, but comments {others}")
+        if len(blogs) > 1 and not chosen:
             raise OperatorError(f"it holds comments of {present}: name yours with --host")
-        kept = {host} if name else own or {*hosts}
-        for other in {*hosts} - kept:
-            self.drop_host(other)
-
-    def drop_host(self, host: str) -> None:
-        sql = "DELETE FROM comment WHERE host = ? RETURNING id"
-        hint = f"--host {shlex.quote(host)} takes those alone"
-        self.note_each(f"skipped: of {host} ({hint})", sql, host)
-        self.db.execute("DELETE FROM page WHERE host = ?", (host,))
-
-    def counted(self, sql: str) -> dict[str, int]:
-        return dict(map(tuple, self.db.execute(sql)))
+        for other in blogs.keys() - (chosen or blogs):
+            event = f"skipped: of {other} (--host {shlex.quote(other)} takes those alone)"
+            self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
+            self.db.execute("DELETE FROM page WHERE blog = ?", (other,))
 
     # Adding
 
-    def bring_in(self, store: Store, dry_run: bool, show: Progress | None) -> None:
-        pages = """
-            SELECT key, min(page_url) AS page_url, max(closed) AS closed, sum(views) AS views,
-                   max(page_likes) AS page_likes,
-                   EXISTS (SELECT 1 FROM comment WHERE comment.key = page.key) AS comments
-              FROM page GROUP BY key"""
-        comments = """
-            SELECT comment.*, parent.stamp AS parent_stamp
-              FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
-             ORDER BY comment.depth, comment.created_at, comment.id"""
-        total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
-        self.add_all(store, pages, self.add_page, dry_run, None)
-
-        def progress(done: int) -> None:
-            if show:
-                show(total - done, total)
-
-        self.add_all(store, comments, self.add_comment, dry_run, progress)
-
-    def add_all(
-        self,
-        store: Store,
-        sql: str,
-        add: Callable[[Store, sqlite3.Row, bool], None],
-        dry_run: bool,
-        progress: Callable[[int], object] | None,
-    ) -> None:
-        """Adds all rows of a statement, fifty a transaction, with pauses in which the service can
+    def bring_in(self, store: Store, show: Progress) -> None:
+        """Adds pages and comments, fifty a transaction, with pauses in which the service can
         write."""
-        done = 0
+        total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
         paused_at = time.monotonic()
-        rows = self.db.execute(sql)
-        while batch := rows.fetchmany(50):
-            worked = time.monotonic() - paused_at
-            if not dry_run and worked > 0.5 and (worked > 2 or is_running(Path(store.path))):
-                threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
-                paused_at = time.monotonic()
-            with contextlib.nullcontext() if dry_run else store.writing():
-                for row in batch:
-                    add(store, row, dry_run)
-            done += len(batch)
-            if progress:
-                progress(done)
+        for sql, add in ((STAGED_PAGES, self.add_page), (STAGED_COMMENTS, self.add_comment)):
+            rows = self.db.execute(sql)
+            while batch := rows.fetchmany(50):
+                with store.writing():
+                    for row in batch:
+                        add(store, row)
+                show(total - self.counts["new"] - self.counts["there"], total)
+                if time.monotonic() - paused_at > 0.5:
+                    threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
+                    paused_at = time.monotonic()
 
-    def page_id(self, store: Store, key: str, page_url: str, dry_run: bool) -> int:
-        """The id of the page, which is added if it is new; 0 in a dry run."""
-        page = store.page(key)
-        if page is None and key not in self.pages:
-            self.counts["new pages"] += 1
-        self.pages.add(key)
-        if page is None and not dry_run:
-            sql = """
-                SELECT coalesce((SELECT min(opened_at) FROM page WHERE key = :key),
-                                (SELECT min(created_at) FROM comment WHERE key = :key)),
-                       (SELECT page_url FROM comment
-                         WHERE key = :key ORDER BY created_at LIMIT 1)"""
-            opened_at, first_url = self.db.execute(sql, {"key": key}).fetchone()
-            page = store.add_page(key, first_url or page_url, self.now, opened_at)
-        return page.id if page else 0
-
-    def add_page(self, store: Store, row: sqlite3.Row, dry_run: bool) -> None:
-        key = row["key"]
-        closed = row["closed"]
-        page = store.page(key)
-        stamp = f"page {key} {closed} {row['views']} {row['page_likes']}"
-        has_counts = bool(row["views"] or row["page_likes"])
+    def add_page(self, store: Store, row: sqlite3.Row) -> None:
+        stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
+        is_closed = row["closed"] and row["has_comments"]
         if store.imported(self.name, stamp):
-            self.pages.add(key)
-        elif has_counts or (closed and row["comments"]) or self.is_ours:
-            page_id = self.page_id(store, key, row["page_url"], dry_run)
-            if page and (page.total or page.closed):  # the owner has closed or opened it here
-                closed = page.closed
-            if closed and not (page and page.closed):
-                self.counts["closed"] += 1
-            if not dry_run:
-                store.note_import(self.name, stamp, 0)
-                store.raise_page(page_id, closed, row["views"], row["page_likes"])
+            self.pages.add(row["key"])
+        elif row["views"] or row["page_likes"] or is_closed or self.is_ours:
+            page = self.page_of(store, row)
+            is_decided = page.total or page.closed  # the owner has closed or opened it here
+            closed = page.closed if is_decided else row["closed"]
+            self.counts["closed"] += closed - page.closed
+            store.note_import(self.name, stamp, 0)
+            store.raise_page(page.id, closed, row["views"], row["page_likes"])
 
-    def add_comment(self, store: Store, row: sqlite3.Row, dry_run: bool) -> None:
-        number = int(row["id"]) if re.fullmatch("[1-9][0-9]{0,11}", row["id"]) else 0
+    def page_of(self, store: Store, row: sqlite3.Row) -> Page:
+        """The page of a row, which is added if it is new."""
+        self.pages.add(row["key"])
+        page = store.page(row["key"])
+        if page is None:
+            self.counts["new pages"] += 1
+            page = store.add_page(row["key"], row["page_url"], self.now, row["opened_at"])
+        return page
+
+    def add_comment(self, store: Store, row: sqlite3.Row) -> None:
+        number = int(row["id"]) if re.fullmatch("[1-9][0-9]{0,11}", row["id"]) else None
         values = {**dict(row), **json.loads(row["fields"]), "id": number}
         known = store.imported(self.name, row["stamp"])
         candidates = [known.id] if known else store.duplicates(**values)
-        duplicate = next(filter(self.match, candidates), None)
+        # Another record of the file may have the same text.
+        duplicate = next((id for id in candidates if id and id not in self.matched), 0)
         if known or duplicate:
             self.pages.add(row["key"])
             self.counts["there"] += 1
-            if duplicate and not dry_run:
-                store.note_import(self.name, row["stamp"], duplicate)
-            return
-        self.counts["new"] += 1
-        self.counts[row["status"]] += 1
-        page_id = self.page_id(store, row["key"], row["page_url"], dry_run)
-        if not dry_run:
-            self.store_comment(store, values, page_id)
+            comment_id = duplicate
+        else:
+            self.counts["new"] += 1
+            self.counts[values["status"]] += 1
+            comment_id = self.add_new_comment(store, values, self.page_of(store, row).id)
+        self.matched.add(comment_id)
+        store.note_import(self.name, row["stamp"], comment_id)
 
-    def match(self, id: int | None) -> bool:
-        """Whether no other record of this file is that comment: two may have the same text."""
-        sql = "INSERT OR IGNORE INTO matched VALUES (?)"
-        return bool(id) and self.db.execute(sql, (id,)).rowcount == 1
-
-    def store_comment(self, store: Store, values: Json, page_id: int) -> None:
+    def add_new_comment(self, store: Store, values: Json, page_id: int) -> int:
         parent = store.imported(self.name, values["parent_stamp"] or "")
         if parent and parent.page_id != page_id:
             parent = None
         content = values["content"]
         # Rendering a very long text takes too long inside a transaction.
         render = safe_html if len(content) <= 10_000 else plain_html
-        names = {*COMMENT_COLUMNS} - {"status", "thread_id", "parent_id", "shown"}
-        row = {name: value for name, value in values.items() if name in names}
-        row |= {
-            "id": values["id"] or None if self.is_ours else None,  # so that links to it stay valid
+        status = values.pop("status")
+        likes = values.pop("likes")
+        values |= {
+            "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
             "html": values["html"] or render(content),
             "parent_id": parent.id if parent else None,
             "thread_id": parent.thread_id if parent else None,
             "page_id": page_id,
             "user_id": None,
             "masked": 1,
-            "likes": 0,
         }
-        comment_id = store.add_comment(values["status"], self.now, **row).id
-        self.match(comment_id)
-        store.note_import(self.name, values["stamp"], comment_id)
-        store.add_likes("comment", comment_id, values["likes"])
+        comment_id = store.add_comment(status, self.now, **values).id
+        store.add_likes("comment", comment_id, likes)
+        return comment_id
 
-    def report(self, dry_run: bool) -> str:
+    def report(self) -> str:
         counts = self.counts
         skipped = sum(n for event, n in counts.items() if event.startswith("skipped"))
         totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
@@ -9560,14 +9407,10 @@ class Import:
             lines.append(f"  new: {', '.join(statuses)}")
         closed = f", {counts['closed']} closed to new comments" if counts["closed"] else ""
         lines.append(f"  {len(self.pages)} pages, {counts['new pages']} of them new{closed}")
-        if counts["times without zone"] and self.name in ("waline", "isso-json"):
+        if self.product.zone:
             lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
         if self.product.lost:
             lines.append(f"  not carried: {self.product.lost}")
-        if self.broken:
-            lines.append(f"  {self.broken}: what stands before is taken")
-        if dry_run:
-            lines.append("this was a dry run: nothing is written")
         return "\n".join(lines)
 
 
@@ -9594,47 +9437,51 @@ def list_items(records: Iterable[Json]) -> Iterator[str]:
         yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
 
 
-def exported_comments(
-    store: Store,
-    emails: bool,
-    form: str,
-    statuses: Iterable[str] = STATUSES,
-    deleted: Json = ERASED,
-) -> Iterator[Json]:
-    """The comments with these statuses, with times in that form. A comment that was deleted while
-    others below it were not has the values `deleted`."""
-    for row in store.exported_comments():
-        if row["status"] not in statuses:
-            continue
-        row["ip"] = masked(row["ip"])
-        row["email"] = row["known_email"] if emails else ""
-        if row["status"] == "deleted":
-            row |= deleted
-        row["updated_at"] = row["edited_at"] or row["created_at"]
-        times = {name: utc_text(row[name], form) for name in row if name.endswith("_at")}
-        yield {**row, **times}
+@dataclass(frozen=True)
+class Export:
+    """What is exported: all comments, with or without email addresses, of the blog of that name."""
+
+    store: Store
+    emails: bool
+    blog_name: str
+    origins: tuple[str, ...]
+
+    def comments(
+        self, form: str, statuses: Iterable[str] = STATUSES, deleted: Json = ERASED
+    ) -> Iterator[Json]:
+        """The comments with these statuses, with times in that form. A comment that was deleted
+        while others below it were not has the values `deleted`."""
+        for row in self.store.exported_comments():
+            if row["status"] not in statuses:
+                continue
+            row["ip"] = masked(row["ip"])
+            row["email"] = row["known_email"] if self.emails else ""
+            if row["status"] == "deleted":
+                row |= deleted
+            row["updated_at"] = row["edited_at"] or row["created_at"]
+            times = {name: utc_text(row[name], form) for name in row if name.endswith("_at")}
+            yield {**row, **times}
 
 
-def as_commentd(store: Store, config: Config, emails: bool) -> Iterator[str]:
+def as_commentd(export: Export) -> Iterator[str]:
     """Our own format, as the README documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
-    pages = (vars(page) for page in store.exported_pages())
+    pages = (vars(page) for page in export.store.exported_pages())
     yield from list_items(
         {**renamed_fields(page, COMMENTD_PAGE), "opened_at": utc_text(page["opened_at"])}
         for page in pages
     )
     yield '\n], "comments": [\n'
-    comments = exported_comments(store, emails, ISO)
-    yield from list_items(renamed_fields(row, COMMENTD) for row in comments)
+    yield from list_items(renamed_fields(row, COMMENTD) for row in export.comments(ISO))
     yield "\n]}\n"
 
 
-def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
+def as_waline(export: Export) -> Iterator[str]:
     yield '{"type": "waline", "version": 1, "tables": ["Comment", "Counter", "Users"],\n'
     yield '"data": {"Users": [], "Counter": [\n'
     yield from list_items(
         {"objectId": page.id, "time": page.views, "url": unquoted(page.page_url)}
-        for page in store.exported_pages()
+        for page in export.store.exported_pages()
     )
     yield '\n], "Comment": [\n'
     table = """objectId=id pid=parent_id rid=thread_id nick=nickname mail=email link=website
@@ -9646,23 +9493,22 @@ def as_waline(store: Store, config: Config, emails: bool) -> Iterator[str]:
             "url": unquoted(row["page_url"]),  # as its widget asks for it
             "status": row["status"].replace("visible", "approved"),
         }
-        for row in exported_comments(store, emails, ISO, deleted=GONE)
+        for row in export.comments(ISO, deleted=GONE)
     )
     yield "\n]}}\n"
 
 
-def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
+def as_artalk(export: Export) -> Iterator[str]:
     """All values are texts."""
     table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
     constants = {
-        "site_name": config.blog_name,
-        "site_urls": ",".join(config.site_origins),
+        "site_name": export.blog_name,
+        "site_urls": ",".join(export.origins),
         "is_collapsed": "false",
         "vote_down": "0",
         **dict.fromkeys(("ua", "password", "badge_name", "badge_color"), ""),
     }
-    form = SECONDS + " +0000"
     statuses = ("visible", "waiting", "deleted")
     yield "[\n"
     yield from list_items(
@@ -9675,7 +9521,7 @@ def as_artalk(store: Store, config: Config, emails: bool) -> Iterator[str]:
             "page_key": quoted_url(row["page_url"]),
             **constants,
         }
-        for row in exported_comments(store, emails, form, statuses, GONE)
+        for row in export.comments(f"{SECONDS} +0000", statuses, GONE)
     )
     yield "\n]\n"
 
@@ -9698,14 +9544,14 @@ ISSO = """
 ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
 
 
-def as_isso(store: Store, config: Config, emails: bool) -> Iterator[bytes]:
+def as_isso(export: Export) -> Iterator[bytes]:
     """The database file of Isso, whose importers keep neither parents nor edits nor likes. It shows
     names and websites as HTML, and puts each reply below the first comment."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "comments.db"
         with contextlib.closing(sqlite3.connect(file)) as db, db:
             db.executescript(ISSO)
-            for row in exported_comments(store, emails, SECONDS, ISSO_MODES):
+            for row in export.comments(SECONDS, ISSO_MODES):
                 add_to_isso(db, row)
             # Spam is left out. A deleted comment stays where there is a reply to it.
             sql = """
@@ -9751,16 +9597,16 @@ WXR_COMMENT = """wp:comment_id=id wp:comment_author=nickname wp:comment_author_e
 WXR_STATUSES = {"visible": "1", "waiting": "0", "spam": "spam"}
 
 
-def as_wordpress(store: Store, config: Config, emails: bool) -> Iterator[str]:
+def as_wordpress(export: Export) -> Iterator[str]:
     """WXR 1.2, which Disqus reads too."""
     yield WXR
     page_of = operator.itemgetter("page_url", "closed", "opened_at")
-    comments = exported_comments(store, emails, SECONDS, deleted=GONE)
+    comments = export.comments(SECONDS, deleted=GONE)
     by_page = itertools.groupby(comments, key=page_of)
     for number, ((page_url, closed, opened_at), comments_of_page) in enumerate(by_page, 1):
         item = {
             "title": page_url,
-            "link": page_link(page_url, config.site_origins) or quoted_url(page_url),
+            "link": page_link(page_url, export.origins) or quoted_url(page_url),
             "content:encoded": "",
             "dsq:thread_identifier": page_url,
             "wp:post_id": number,
@@ -9802,7 +9648,7 @@ def encoded(parts: Iterable[str | bytes]) -> Iterator[bytes]:
 
 
 # Each with what it cannot hold.
-EXPORTERS: dict[str, tuple[Callable[[Store, Config, bool], Iterator[str | bytes]], str]] = {
+EXPORTERS: dict[str, tuple[Callable[[Export], Iterator[str | bytes]], str]] = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
@@ -9836,15 +9682,13 @@ def new_page_url(page: Page, old: str, new: str) -> str:
     return new[:-1] + (written_rest[0] + query if written_rest else key[len(start) :])
 
 
-def move_pages(store: Store, old: str, new: str, own_hosts: set[str], dry_run: bool) -> list[str]:
-    """Gives pages a new URL. Returns a line for each one that has (or would have) another."""
+def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
+    """Gives pages a new URL. Returns a line for each one that has another."""
     if old.endswith("*") != new.endswith("*"):
         raise SettingsError("a * stands at both ends, or at none")
-    if has_controls(new) or len(new) > 2048:
-        raise SettingsError("no page can have that address")
     lines = []
     old_key = page_name(old, own_hosts).key
-    with contextlib.nullcontext() if dry_run else store.writing():
+    with store.writing():
         pages = {page.key: page for page in store.all_pages()}
         urls = {key: new_page_url(page, old_key, new) for key, page in pages.items()}
         names = {key: page_name(url, own_hosts) for key, url in urls.items() if url}
@@ -9854,12 +9698,11 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str], dry_run: b
         for key in sorted(moves, key=len, reverse=keys_grow):
             page = pages[key]
             name = moves[key]
-            if len(name.page_url) > 2048:
-                raise OperatorError(f"{page.page_url} would be too long")
+            if len(name.page_url) > 2048 or has_controls(name.page_url):
+                raise OperatorError(f"{page.page_url} would get a URL that no page can have")
             merged = " (merged)" if name.key in pages and name.key not in moves else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
-            if not dry_run:
-                store.rename_page(page, name.key, name.page_url)
+            store.rename_page(page, name.key, name.page_url)
     return lines
 
 
@@ -10283,12 +10126,12 @@ def check(config: Config, arguments: argparse.Namespace) -> int:
     return 1 if counts["fail"] else 0
 
 
-def progress(done: str) -> Progress | None:
-    """A line on the terminal that counts up. None if there is no terminal."""
-    if not sys.stderr.isatty():
-        return None
+def progress(done: str) -> Progress:
+    """A line that counts up, if there is a terminal."""
 
     def show(left: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            return
         end = "" if left else "\n"
         print(f"\r{100 * (total - left) // max(1, total)} % {done}", end=end, file=sys.stderr)
 
@@ -10348,42 +10191,63 @@ def recount(config: Config, arguments: argparse.Namespace) -> int:
 
 def import_command(config: Config, arguments: argparse.Namespace) -> int:
     source = Path(arguments.what)
-    path = Path(config.database_path)
-    now = int(World().now())
+    own_hosts = {host_of(origin) for origin in config.site_origins}
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
-        plain, broken = resources.enter_context(unpacked(source))
-        name = arguments.format or product_of(plain, source)
-        places = Places(static_folder(), config.geo_file)
-        resources.callback(places.close)
-        importer = Import(name, config, places.of, now, arguments.zone, broken)
-        resources.callback(importer.db.close)
-        importer.stage(plain, progress("read"))
-        if not (importer.counts["read"] or importer.counts["pages"]):
-            reason = importer.broken or f"there is no comment and no page of {name} in it"
-            raise OperatorError(f"{source}: {reason}")
+        place_of = no_place
+        if config.privacy_show_location:
+            places = Places(static_folder(), config.geo_file)
+            resources.callback(places.close)
+            place_of = places.of
+        with unpacked(source) as plain:
+            product = arguments.format or product_of(plain)
+            importer = Import(product, own_hosts, place_of, int(World().now()), arguments.zone)
+            resources.callback(importer.db.close)
+            importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
-        if arguments.dry_run and not size_of(path):
-            path = Path(resources.enter_context(tempfile.TemporaryDirectory())) / "commentd.db"
+        path = resources.enter_context(database_of(config, arguments.dry_run))
         store = Store(path, as_command=size_of(path) > 0)
         resources.callback(store.close)
-        importer.bring_in(store, arguments.dry_run, progress("brought in"))
-    print(importer.report(arguments.dry_run))
-    return 1 if importer.broken else 0
+        importer.bring_in(store, progress("brought in"))
+    print(importer.report())
+    if arguments.dry_run:
+        print("this was a dry run: nothing is written")
+    return 0
+
+
+def no_place(ip: str) -> tuple[str, str]:
+    return "", ""
+
+
+@contextlib.contextmanager
+def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
+    """The database; a copy of it for a dry run."""
+    path = Path(config.database_path)
+    if not is_dry_run:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        if size_of(path):
+            with read_only(path) as db:
+                if schema_version(db):
+                    copy_database(db, copy)
+        yield copy
 
 
 def export_command(config: Config, arguments: argparse.Namespace) -> int:
     name = arguments.what or "commentd"
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
-    export, lost = EXPORTERS[name]
+    write, lost = EXPORTERS[name]
     if name == "isso" and sys.stdout.isatty():
         raise SettingsError("this is a database: commentd export isso > comments.db")
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config) as store:
-            exported.writelines(encoded(export(store, config, arguments.emails)))
+            export = Export(store, arguments.emails, config.blog_name, config.site_origins)
+            exported.writelines(encoded(write(export)))
         exported.seek(0)
         try:
             shutil.copyfileobj(exported, sys.stdout.buffer)
@@ -10399,8 +10263,11 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
 
 def move(config: Config, arguments: argparse.Namespace) -> int:
     own_hosts = {host_of(origin) for origin in config.site_origins}
-    with command_store(config) as store:
-        lines = move_pages(store, arguments.what, arguments.new, own_hosts, arguments.dry_run)
+    with (
+        database_of(config, arguments.dry_run) as path,
+        contextlib.closing(Store(path, as_command=True)) as store,
+    ):
+        lines = move_pages(store, arguments.what, arguments.new, own_hosts)
     for line in lines:
         print(line)
     print(f"{len(lines)} pages {'would move' if arguments.dry_run else 'moved'}")

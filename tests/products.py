@@ -219,19 +219,6 @@ def wordpress(thread: Thread, closed: tuple[str, ...] = ()) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}'.encode()
 
 
-def isso_json(thread: Thread) -> bytes:
-    said = [*thread]
-    threads = [
-        {"id": page, "title": "T", "comments": [
-            {"id": each.id, "author": unhtml(each.nickname), "email": unhtml(each.email),
-             "website": unhtml(each.website), "remote_addr": each.ip,
-             "created": moment(each.at, "%Y-%m-%d %H:%M:%S"), "text": each.text}
-            for each in said if each.page == page]}
-        for page in pages_of(said)
-    ]  # fmt: skip
-    return json.dumps(threads).encode()
-
-
 def remark42(thread: Thread) -> bytes:
     lines: list[Any] = [{"version": 1, "users": [], "posts": []}]
     lines += [
@@ -342,16 +329,13 @@ MAKERS: dict[str, Callable[..., bytes]] = {
     "valine": of_rows("valine"),
     "artalk": of_rows("artalk"),
     "disqus": disqus,
-    "isso-json": isso_json,
     "remark42": remark42,
     "commento": commento,
     "comentario": comentario,
     "cusdis": cusdis,
 }
-FLAT = {"isso-json"}  # which has no replies
 SQLITE = ("isso", "cusdis")
 XML = ("disqus", "wordpress")
-THREADED = [product for product in MAKERS if product not in FLAT]
 
 
 def blog(count: int = 12) -> list[Said]:
@@ -410,10 +394,8 @@ class Told:
 
     @property
     def failure(self) -> str:
-        """What went wrong: one sentence on stderr or, where something was read, in the report."""
+        """What went wrong, in one sentence."""
         assert self.code == 1, self
-        if not self.errors:
-            return re.findall(r"(?m)^  (.+): what stands before is taken$", self.text)[0]
         assert (self.data, self.errors.count("\n")) == (b"", 1)
         assert self.errors.startswith("commentd: ")
         return self.errors.removeprefix("commentd: ")
