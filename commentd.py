@@ -1195,12 +1195,9 @@ def nearest_setting(section: str, key: str) -> str:
     """What was probably meant, as the end of an error message."""
     if key in ("http", "https"):
         return "; does it go on from the line before? Then indent it"
-    keys_of_section = [name for part, name in SETTINGS if part == section]
-    if near := difflib.get_close_matches(key, keys_of_section, 1, 0.5):
-        return f"; did you mean {near[0]}?"
-    if elsewhere := [part for part, name in SETTINGS if name == key]:
-        return f"; did you mean [{elsewhere[0]}] {key}?"
-    return "; `commentd example` prints them all"
+    names = [f"[{section}] {key}" for section, key in SETTINGS]
+    nearest = difflib.get_close_matches(f"[{section}] {key}", names, 1)
+    return f"; did you mean {nearest[0]}?" if nearest else "; `commentd example` prints them all"
 
 
 def contradictions(config: Config) -> Iterator[str]:

@@ -103,7 +103,7 @@ def test_wrong_settings_are_2_a_sentence_each(tmp_path: Path) -> None:
     assert (code, text, CANARY in errors) == (2, "", False)
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
     said = (
-        "commentd: commentd.ini: [mail] hots: there is no such setting; did you mean host?\n"
+        "commentd: commentd.ini: [mail] hots: there is no such setting; did you mean [mail] host?\n"
         "commentd: COMMENTD_SITE_DEMO: must be yes or no\n"
     )
     assert run_here(tmp_path, COMMENTD_SITE_DEMO="x") == (2, "", said)

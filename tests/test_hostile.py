@@ -174,17 +174,6 @@ def blogs(app: App, browser: Browser, site: Site) -> Blogs:
     return Blogs(app, browser, site, ann)
 
 
-def test_a_base_of_the_page_leads_no_comment_elsewhere(blogs: Blogs) -> None:
-    say(blogs.app, "Hello.")
-    blogs.site.write(TAG, head="<base href='/elsewhere/'>")
-    page = blogs.browser.new_context(locale="zh-CN").new_page()
-    page.goto(blogs.site.address + POST)
-    link = page.locator("article .meta a")
-    expect(link).to_be_visible()
-    assert link.evaluate("a => a.href") == f"{blogs.site.address}{POST}#comment-1"
-    page.context.close()
-
-
 def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign: Campaign) -> None:
     for chance in campaign.rounds(8):
         patches = chance.sample([*PATCHES], chance.choice([1, 2, 3, 5]))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import CANARY, PAGE, Outside, Visitor, assert_whole
+from conftest import PAGE, Outside, Visitor, assert_whole
 from inside import REFUSALS
 from test_backup import files, found, killed_at
 from test_commands import run_here
@@ -131,21 +131,6 @@ def test_nothing_is_lost_and_a_backup_is_as_it_was(
     assert found(copy.parent) == {copy.name}
     for each in (old, copy):
         assert_whole(str(each))
-
-
-def test_the_service_starts_and_serves_what_it_had(old: Path, tmp_path: Path) -> None:
-    with services(tmp_path) as begin:
-        service = begin(program=NEWER)
-        (copy,) = (tmp_path / "backups").glob(f"*-schema{OLD}.db")
-        assert f"as it was, it is kept in {copy}\n" in service.said
-        listing = service.ask("GET", f"/comments?url={PAGE}&view=threads").json
-        assert [listing["total"], listing["page_likes"]] == [2, 1]
-        (root,) = listing["comments"]
-        assert [root["content"], root["replies"][0]["content"]] == ["first", "reply; it's -- one"]
-        login = {"email": "ann@example.com", "password": CANARY, "captcha_token": "x"}
-        assert service.ask("POST", "/auth/login", body=login).status == 200
-        assert service.stop() == 0
-    assert version_of(old) == OLD + 1
 
 
 # Cut off
