@@ -2263,7 +2263,9 @@ IS_DUE = """
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
 LEARN = {
     kind: f"""
-    INSERT INTO term AS t (hash, {kind}, learnt_at) VALUES (:hash, 1, :now)
+    INSERT INTO term AS t (hash, {kind}, learnt_at)
+    SELECT value, 1, :now FROM json_each(:hashes)
+     WHERE true
         ON CONFLICT (hash) DO UPDATE SET {kind} = t.{kind} + 1, learnt_at = excluded.learnt_at"""
     for kind in ("ham", "spam")
 }
@@ -2707,16 +2709,12 @@ class Store:
         return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
-        """At most three registrations of other clients wait for an address, and none of them is
-        dropped for a new one. A client's own is replaced."""
-        others = [
-            waiting
-            for waiting in self.registrations(email)
-            if now < waiting.expires_at
-            and client != waiting.client
-            and request_id != waiting.request_id
-        ]
-        return len(others) < 3
+        """At most three registrations of other clients wait for an email address, and none of
+        them is dropped for a new one. A client's own is replaced."""
+        sql = """
+            SELECT count(*) FROM registration
+             WHERE email = ? AND client <> ? AND request_id <> ? AND expires_at > ?"""
+        return int(self.value(sql, email, client, request_id, now)) < 3
 
     def add_registration(self, replaced: str, **values: Any) -> int:
         """Replaces what the client has waiting there, and the request with the id `replaced`."""
@@ -2996,9 +2994,10 @@ class Store:
             SELECT status, count(*) FROM comment WHERE status <> 'deleted' GROUP BY status
              UNION ALL
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
-        counts = {**dict.fromkeys(STATUSES, 0), **dict(map(tuple, self.run(sql).fetchall()))}
-        sql = "SELECT count(DISTINCT comment_id) FROM report"
-        return {**counts, "reported": int(self.value(sql))}
+        counts = dict.fromkeys(STATUSES, 0)
+        counts.update(map(tuple, self.run(sql).fetchall()))
+        counts["reported"] = self.value("SELECT count(DISTINCT comment_id) FROM report")
+        return counts
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
         """`values` has the columns that are not as in an erased comment. With an `id` the comment
@@ -3407,8 +3406,7 @@ class Store:
 
     def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
         """`kind` is ham or spam."""
-        rows = [{"hash": hash, "now": now} for hash in (0, *hashes)]
-        self.db.executemany(LEARN[kind], rows)
+        self.run(LEARN[kind], hashes=[0, *hashes], now=now)
         self.note_learnt(comment_id, kind)
 
     def unlearn(self, kind: str, counts: Counter[int]) -> None:

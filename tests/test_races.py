@@ -82,7 +82,7 @@ class Site:
     def link(self, do: str, to: str = OWNER) -> str:
         """A link in an email."""
         self.app.deliver()
-        number = [letter.recipient for letter in self.outside.emails].index(to)
+        number = [email.recipient for email in self.outside.emails].index(to)
         found = re.search(rf"/mail\?\S*do={do}\S*", self.outside.text(number))
         assert found
         return found[0]

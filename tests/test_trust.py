@@ -1,5 +1,5 @@
-"""Whom nobody has to trust: attacks that got through once. An admin is not to read others' codes,
-a former one is nobody, a stranger writes no emails of ours, and one reader holds up no other."""
+"""What an attacker must not get: the codes of others, rights that were taken away, emails of ours
+with their own words, the approval of another text, and what is known of an email address."""
 
 import sqlite3
 from collections.abc import Callable
@@ -109,7 +109,7 @@ def test_an_email_that_was_given_up_keeps_nothing_that_its_author_erased(
 
 
 @pytest.mark.slow
-def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
+def test_who_is_answered_on_many_pages_holds_up_nobody_elses_emails(
     visitor: Visitor, app: App, outside: Outside
 ) -> None:
     for email in (LU, ANN):
@@ -127,7 +127,7 @@ def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
     for _ in range(10):
         outside.time += MINUTE
         app.deliver()
-    assert [letter.recipient for letter in outside.emails if letter.recipient == ANN] == [ANN]
+    assert [email.recipient for email in outside.emails if email.recipient == ANN] == [ANN]
 
 
 @pytest.mark.parametrize(
@@ -140,22 +140,22 @@ def test_who_is_answered_on_many_pages_holds_up_nobody_elses_letters(
         "/see https://evil.example/",
     ],
 )
-def test_a_page_that_anybody_names_is_no_text_of_our_letters(
+def test_a_page_that_anybody_names_is_no_text_of_our_emails(
     visitor: Visitor, app: App, outside: Outside, page_url: str
 ) -> None:
     confirmed(visitor, app, outside, ANN)
     mine = visitor.say(page_url=page_url, email=ANN)["comment"]["id"]
     visitor.say("please sign in", page_url=page_url, nickname="Security", parent_id=mine)
     app.deliver()
-    (letter,) = outside.emails
-    head, _, _ = letter.message.partition("\n\n")
-    assert letter.recipient == ANN
+    (email,) = outside.emails
+    head, _, _ = email.message.partition("\n\n")
+    assert email.recipient == ANN
     assert "evil" not in head
     assert not [word for word in outside.text().split() if word.startswith("https://evil")]
     assert "locked" not in outside.text()
 
 
-def test_strangers_are_asked_by_no_more_than_thirty_letters_an_hour(
+def test_strangers_are_asked_by_no_more_than_thirty_emails_an_hour(
     visitor: Visitor, app: App, outside: Outside
 ) -> None:
     above = None
@@ -163,7 +163,7 @@ def test_strangers_are_asked_by_no_more_than_thirty_letters_an_hour(
         email = f"victim{number}@example.com"
         above = visitor.say(f"{number}", email=email, parent_id=above)["comment"]["id"]
     app.deliver()
-    assert len({letter.recipient for letter in outside.emails}) == len(outside.emails) == 30
+    assert len({email.recipient for email in outside.emails}) == len(outside.emails) == 30
     outside.time += HOUR
     visitor.say("in another hour", parent_id=above)  # who was not asked can be
     app.deliver()
@@ -171,7 +171,7 @@ def test_strangers_are_asked_by_no_more_than_thirty_letters_an_hour(
     assert len(outside.emails) == 31
 
 
-def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
+def test_a_row_that_was_shown_before_drops_no_email_that_waits(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside
 ) -> None:
     outside.mail_fails_with = REFUSED
@@ -186,7 +186,7 @@ def test_a_row_that_was_shown_before_drops_no_letter_that_waits(
     assert drop(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     assert do(owner, f"outbox/{stuck['id']}", 404)["code"] == "email_gone"
     app.deliver()
-    assert [letter.recipient for letter in outside.emails] == [LU]
+    assert [email.recipient for email in outside.emails] == [LU]
 
 
 # Rights that were taken away
