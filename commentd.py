@@ -5752,6 +5752,51 @@ def json_in_html(data: Json) -> str:
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
 
 
+def headers_for(config: Config, path: str, origin: str, authenticated: bool) -> dict[str, str]:
+    """The headers of every response to a path, unless its handler sets them."""
+    is_admin = path.startswith("/admin")  # for our own pages alone
+    is_account = path == "/me" or path.startswith(("/auth/", "/me/"))
+    is_private = authenticated or is_admin or is_account
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
+        "base-uri 'none'; sandbox",
+        "Cross-Origin-Resource-Policy": "same-origin" if is_admin else "cross-origin",
+        "Cache-Control": "no-store" if is_private else "no-cache",
+        "Vary": "Accept-Encoding, Origin, Authorization",
+    }
+    allowed = not config.site_origins or origin in config.site_origins
+    if allowed and not is_admin:
+        headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
+        headers["Access-Control-Expose-Headers"] = "Retry-After"
+    # Under a path, the host is not ours alone.
+    if re.fullmatch("https://[^/]+", config.server_public_url):
+        headers["Strict-Transport-Security"] = "max-age=31536000"
+    return headers
+
+
+# Refusals before a handler is called, by the status that Bottle or waitress gives them.
+REFUSALS: dict[int, Problem] = {
+    400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
+    404: NotFound("没有这个网址"),
+    405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
+    413: Problem("请求内容太大", "body_too_large", status=413),
+    431: Problem("请求头太大", "headers_too_large", status=431),
+    # A Transfer-Encoding.
+    501: Problem("请求必须带 Content-Length", "length_required", status=411),
+}
+
+
+def server_refusal(config: Config, code: int, path: str, origin: str) -> Response:
+    """The response to a request that waitress's parser refuses with a status."""
+    text = next((route.one_refusal for route in ROUTES if route.path == path), "")
+    response = refusal(REFUSALS.get(code), text)
+    headers = headers_for(config, path, origin, authenticated=True)
+    headers |= {**response.headers, "Content-Type": response.content_type}
+    return replace(response, headers=headers)
+
+
 # Forms and queries
 
 
@@ -7950,6 +7995,11 @@ class App:
             self.places.close()
 
 
+def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closing[Store]:
+    """The store for a command. Unless it `is_new`, the service may be running on the same file."""
+    return contextlib.closing(Store(Path(path), as_command=not is_new))
+
+
 def new_admin_link(store: Store, random_bytes: Callable[[int], bytes], now: int, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
@@ -8021,7 +8071,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         path.with_name(leftover).unlink(missing_ok=True)
     key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
     static = static_folder()
-    places = Places(static, config.geo_file)
+    places = places_of(config)
     services = Services(
         config=config,
         store=store,
@@ -8041,6 +8091,10 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
     return App(services, places, with_headers(site, config))
+
+
+def places_of(config: Config) -> Places:
+    return Places(static_folder(), config.geo_file)
 
 
 MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
@@ -8069,30 +8123,9 @@ def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
     return {path.name: bottle.SimpleTemplate(path.read_text("utf-8")) for path in paths}
 
 
-# Refusals before a handler is called, by the status that Bottle or waitress gives them.
-REFUSALS: dict[int, Problem] = {
-    400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
-    404: NotFound("没有这个网址"),
-    405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
-    413: Problem("请求内容太大", "body_too_large", status=413),
-    431: Problem("请求头太大", "headers_too_large", status=431),
-    # A Transfer-Encoding.
-    501: Problem("请求必须带 Content-Length", "length_required", status=411),
-}
-
-
 def bottle_refusal(error: bottle.HTTPError) -> Any:
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code)).body
-
-
-def server_refusal(config: Config, code: int, path: str, origin: str) -> Response:
-    """The response to a request that waitress's parser refuses with a status."""
-    text = next((route.one_refusal for route in ROUTES if route.path == path), "")
-    response = refusal(REFUSALS.get(code), text)
-    headers = headers_for(config, path, origin, authenticated=True)
-    headers |= {**response.headers, "Content-Type": response.content_type}
-    return replace(response, headers=headers)
 
 
 PREFLIGHT = {
@@ -8128,30 +8161,6 @@ def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Itera
         return body
 
     return wrapped
-
-
-def headers_for(config: Config, path: str, origin: str, authenticated: bool) -> dict[str, str]:
-    """The headers of every response to a path, unless its handler sets them."""
-    is_admin = path.startswith("/admin")  # for our own pages alone
-    is_account = path == "/me" or path.startswith(("/auth/", "/me/"))
-    is_private = authenticated or is_admin or is_account
-    headers = {
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; "
-        "base-uri 'none'; sandbox",
-        "Cross-Origin-Resource-Policy": "same-origin" if is_admin else "cross-origin",
-        "Cache-Control": "no-store" if is_private else "no-cache",
-        "Vary": "Accept-Encoding, Origin, Authorization",
-    }
-    allowed = not config.site_origins or origin in config.site_origins
-    if allowed and not is_admin:
-        headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
-        headers["Access-Control-Expose-Headers"] = "Retry-After"
-    # Under a path, the host is not ours alone.
-    if re.fullmatch("https://[^/]+", config.server_public_url):
-        headers["Strict-Transport-Security"] = "max-age=31536000"
-    return headers
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -9750,7 +9759,7 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
-        config = self.channel.server.application.services.config
+        config = self.channel.server.services.config
         origin = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
         response = server_refusal(config, self.request.error.code, path, origin)
@@ -9795,7 +9804,7 @@ class ResponseCache:
         self.adj = adj
         self.entries: dict[bytes, CacheEntry] = {}
         self.size = 0
-        # Parsing headers takes the longest, and most requests repeat the headers of another.
+        # Parsing takes longest, and most requests repeat the headers of another.
         self.read_headers = functools.lru_cache(4096)(self.parse_headers)
 
     def parse_headers(self, block: bytes, ip: str) -> tuple[bytes, Client | None] | None:
@@ -9899,7 +9908,7 @@ class FairQueue(deque[Any]):
     def append(self, channel: Any) -> None:
         headers = channel.requests[0].headers
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
-        clients = channel.server.application.services.clients
+        clients = channel.server.services.clients
         channel.client = clients.of({**environ, "REMOTE_ADDR": channel.addr[0]}).network
         channel.turn = sum(other.client == channel.client for other in self)
         self.insert(sum(other.turn <= channel.turn for other in self), channel)
@@ -9960,11 +9969,9 @@ WAITRESS_SETTINGS: Json = {
 }
 
 
-def make_server(app: App, *, fast: bool) -> Any:
-    """A server that listens; `OSError` if it cannot. Unless it is `fast`, it is the stock server of
-    waitress with documented settings."""
-    config = app.services.config
-    listen = config.server_listen
+def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> Any:
+    """A server that listens; `OSError` if it cannot. If not `fast`, it is a stock waitress."""
+    listen = services.config.server_listen
     files = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 4 * CONNECTIONS
     # The other 400 are for the database (three a thread) and for responses on the disk.
     limit = max(64, min(CONNECTIONS, files - 400))
@@ -9985,7 +9992,8 @@ def make_server(app: App, *, fast: bool) -> Any:
         raise OSError(f"can't listen on {listen} ({cause}): change [server] listen") from None
     if fast:
         server.channel_class = FastChannel
-        server.response_cache = ResponseCache(app.services, server.adj)
+        server.services = services
+        server.response_cache = ResponseCache(services, server.adj)
         dispatcher = server.task_dispatcher
         dispatcher.queue = FairQueue()
         server.handle_accept = functools.partial(accept_waiting, server)
@@ -9993,28 +10001,30 @@ def make_server(app: App, *, fast: bool) -> Any:
     return server
 
 
-def serve_until_stopped(app: App, server: Any, greeting: Callable[[], None]) -> None:
-    """Serves until SIGTERM or Ctrl-C, and then completes the requests in flight."""
-    is_fast = server.channel_class is FastChannel
+@contextlib.contextmanager
+def stopping_on_signals(server: Any) -> Iterator[threading.Event]:
+    """The event is set by SIGTERM or Ctrl-C."""
     stopping = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.set()
-        if not is_fast:
+        if server.channel_class is not FastChannel:
             raise SystemExit  # ends the loop of waitress
         server.pull_trigger()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     with contextlib.suppress(SystemExit):
-        greeting()
-        with regular_work(app, stopping):
-            run(server, stopping) if is_fast else server.run()
+        yield stopping
 
 
-def run(server: Any, stopping: threading.Event) -> None:
+def run_server(server: Any, stopping: threading.Event) -> None:
+    """Serves until the event is set, and then completes the requests in flight."""
+    if server.channel_class is not FastChannel:
+        server.run()
+        return
     sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
-    clock = server.application.services.clock
+    clock = server.services.clock
     swept_at = 0.0
     while not stopping.is_set():
         turn(server, 1)
@@ -10081,7 +10091,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
             "[server] fast = no, until there is a commentd that knows it"
         )
     with contextlib.closing(make_app(config)) as app:
-        server = make_server(app, fast=fast)
+        server = make_server(app, app.services, fast=fast)
         now = app.services.clock()
         clock = check_clock(app.services.store.figures(int(now)), now)
         for finding in (*check_settings(config), *check_files(config), *clock):
@@ -10089,7 +10099,10 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
                 log.warning("%s: %s", finding.topic, finding.text)
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
         gc.freeze()
-        serve_until_stopped(app, server, functools.partial(greet, app, server))
+        with stopping_on_signals(server) as stopping:
+            greet(app, server)
+            with regular_work(app, stopping):
+                run_server(server, stopping)
     log.info("stopped; every acknowledged write is saved")
     return 0
 
@@ -10157,15 +10170,10 @@ def restore_command(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def command_store(config: Config) -> contextlib.closing[Store]:
-    """The store for a command: the service may be running on the same file."""
-    return contextlib.closing(Store(Path(config.database_path), as_command=True))
-
-
 def admin(config: Config, arguments: argparse.Namespace) -> int:
     email = arguments.what
     world = World()
-    with command_store(config) as store:
+    with command_store(config.database_path) as store:
         link = new_admin_link(store, world.random_bytes, int(world.now()), email)
     url = config.server_public_url or f"http://{config.server_listen}"
     print(f"Open this link within an hour to make {email} an admin and set a password:\n")
@@ -10174,7 +10182,7 @@ def admin(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def recount(config: Config, arguments: argparse.Namespace) -> int:
-    with command_store(config) as store, store.writing():
+    with command_store(config.database_path) as store, store.writing():
         corrected = store.recount()
     print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
@@ -10188,7 +10196,7 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     with contextlib.ExitStack() as resources:
         place_of = no_place
         if config.privacy_show_location:
-            places = Places(static_folder(), config.geo_file)
+            places = places_of(config)
             resources.callback(places.close)
             place_of = places.of
         with unpacked(source) as plain:
@@ -10198,8 +10206,7 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
         path = resources.enter_context(database_of(config, arguments.dry_run))
-        store = Store(path, as_command=size_of(path) > 0)
-        resources.callback(store.close)
+        store = resources.enter_context(command_store(path, is_new=not size_of(path)))
         importer.bring_in(store, progress("brought in"))
     print(importer.report())
     if arguments.dry_run:
@@ -10236,7 +10243,7 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
         raise SettingsError("this is a database: commentd export isso > comments.db")
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
-        with command_store(config) as store:
+        with command_store(config.database_path) as store:
             export = Export(store, arguments.emails, config.blog_name, config.site_origins)
             exported.writelines(encoded(write(export)))
         exported.seek(0)
@@ -10254,10 +10261,7 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
 
 def move(config: Config, arguments: argparse.Namespace) -> int:
     own_hosts = {host_of(origin) for origin in config.site_origins}
-    with (
-        database_of(config, arguments.dry_run) as path,
-        contextlib.closing(Store(path, as_command=True)) as store,
-    ):
+    with database_of(config, arguments.dry_run) as path, command_store(path) as store:
         lines = move_pages(store, arguments.what, arguments.new, own_hosts)
     for line in lines:
         print(line)

@@ -51,13 +51,10 @@ def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
 def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
     """A server that does nothing until it is turned; `serves` responds in place of the app. If it
     is not `fast`, it finds nothing in its cache."""
-    server = make_server(app, fast=True)
+    server = make_server(serves or app, app.services, fast=True)
     server.loop_seconds = 0
     if not fast:
         server.response_cache.find = lambda key: None
-    if serves:
-        serves.services = app.services
-        server.application = serves
     return server, functools.partial(commentd.turn, server)
 
 
