@@ -519,16 +519,11 @@ def test_a_list_of_the_keys_opens_in_each_language_and_closes(app: App, touch: V
         for key in ("next", "previous", "like", "post", "keys"):
             expect(dialog.locator("dd").get_by_text(words(lang, key), exact=True)).to_be_visible()
         assert not re.search("undefined|[{}]", dialog.inner_text())
-        assert len(dialog.locator("dd").all()) == len(dialog.locator("dt").all()) == 7
-        press(page, "jl?")
-        expect(dialog).to_have_count(1)
-        expect(comment(page, "No. 1.").locator(".like")).to_have_attribute("aria-pressed", "false")
         page.get_by_role("button", name=words(lang, "close")).click()
         expect(dialog).to_have_count(0)
         expect(comment(page, "No. 1.")).to_be_focused()
-        press(page, ["?", "Escape"])
-        expect(dialog).to_have_count(0)
-        expect(comment(page, "No. 1.")).to_be_focused()
+    press(page, ["?", "Escape"])
+    expect(dialog).to_have_count(0)
 
 
 # Copy and print

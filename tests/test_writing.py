@@ -593,13 +593,8 @@ def test_where_no_code_can_be_mailed_nobody_is_asked_to_sign_in(ground: Ground) 
 def test_a_login_that_has_ended_is_renewed_while_posting_or_gone_without(
     ground: Ground, outside: Outdoors, account: int
 ) -> None:
-    say(ground.app, "Hers.")
     page = signed_in(ground, faults=REFUSED)
     outside.ahead = 8 * 86400
-    button(article(page, "Hers."), "Like 0").click()
-    expect(button(article(page, "Hers."), "Like 1")).to_be_visible()
-    page = signed_in(ground)
-    outside.ahead += 8 * 86400
     expired = "Your session has expired. Sign in again, or go on with a name."
     for text in ("As myself.", "As a guest, then."):
         main(page).fill(text)
@@ -615,7 +610,7 @@ def test_a_login_that_has_ended_is_renewed_while_posting_or_gone_without(
         keyboard(button(page, "Post"))
         expect(article(page, text)).to_be_focused()
         end_logins(ground.app)
-    written = sql(ground.app, "SELECT user_id, content FROM comment WHERE id > 1")
+    written = sql(ground.app, "SELECT user_id, content FROM comment")
     assert written == [(account, "As myself."), (None, "As a guest, then.")]
 
 
@@ -716,7 +711,6 @@ def test_each_form_of_each_page_has_a_draft_that_outlives_what_happens(ground: G
     expect_all()
     ground.go(page, "/other/")
     expect(main(page)).to_have_value("")
-    expect(begin(page, "reply")).to_have_value("")
     main(page).fill("Elsewhere.")
     ground.go(page)
     for where in WHERE:
