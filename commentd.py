@@ -2769,15 +2769,16 @@ class Store:
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
         return account
 
-    def change_account(self, user_id: int, nickname: str, password: str) -> None:
+    def change_account(self, user_id: int, nickname: str, password: str) -> Account:
         """ "" leaves a value as it is. A new password revokes the tokens."""
         sql = """
             UPDATE account
                SET nickname = CASE WHEN :nickname = '' THEN nickname ELSE :nickname END,
                    password = CASE WHEN :password = '' THEN password ELSE :password END,
                    version = CASE WHEN :password = '' THEN version ELSE version + 1 END
-             WHERE id = :id"""
-        self.run(sql, id=user_id, nickname=nickname, password=password)
+             WHERE id = :id
+            RETURNING *"""
+        return self.all(Account, sql, id=user_id, nickname=nickname, password=password)[0]
 
     def claim_comments(self, account: Account) -> None:
         """Gives a new account the comments that guests wrote with its email address. Anybody can
@@ -6844,9 +6845,7 @@ def like_comment(context: RequestContext) -> Json:
     with context.writing():
         visible_comment(context, comment_id)
         limit_client(context, "like_one", comment_id)
-        limit_likes(context)
-        visitor = visitor_of(context)
-        likes = context.store.like("comment", comment_id, undo=undo, now=context.now, **visitor)
+        likes = like(context, "comment", comment_id, undo=undo)
     return {"success": True, "likes": likes, "liked": not undo}
 
 
@@ -6856,21 +6855,19 @@ def like_page(context: RequestContext) -> Json:
     name = page_field(context, context.form, "url" if context.form.get("url") else "page_url")
     undo = flag_field(context.form, "undo")
     with context.writing():
-        limit_likes(context)
         page = context.store.page(name.key)
         if page is None and not undo:
             page = page_for(context, name)
             limit_all(context, "pages")
-        likes = 0
-        if page:
-            visitor = visitor_of(context)
-            likes = context.store.like("page", page.id, undo=undo, now=context.now, **visitor)
+        likes = like(context, "page", page.id, undo=undo) if page else 0
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
-def limit_likes(context: RequestContext) -> None:
+def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
+    """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
     limit_client(context, "like")
     limit_all(context, "likes", "点赞的人太多，请稍后再试")
+    return context.store.like(what, id, undo=undo, now=context.now, **visitor_of(context))
 
 
 @route("POST", "/page/follow", permission=Permission.USER)
@@ -6914,7 +6911,7 @@ def get_me(context: RequestContext) -> Json:
     `answers`: emails about replies are sent. `following`: emails about that page are sent."""
     followed = context.store.followed(context.me.id)
     response = {
-        **account_fields(context, context.me),
+        **account_fields(context),
         "comments": context.store.count_comments_of(context.me.id),
         "follows": [followed_page(context, page) for page in followed],
     }
@@ -6924,9 +6921,9 @@ def get_me(context: RequestContext) -> Json:
     return response
 
 
-def account_fields(context: RequestContext, account: Account) -> Json:
-    answers = context.store.subscriptions(subscriber_of(context.key, account.email))
-    shown = attributes(account, "email nickname role created_at")
+def account_fields(context: RequestContext) -> Json:
+    answers = context.store.subscriptions(subscriber_of(context.key, context.me.email))
+    shown = attributes(context.me, "email nickname role created_at")
     return with_times(shown, answers=answers.get(0) != "no")
 
 
@@ -6951,14 +6948,12 @@ def change_me(context: RequestContext) -> Json:
     with context.writing_mail():
         if nickname not in ("", me.nickname):
             check_nickname(context, nickname)
-        store.change_account(me.id, nickname, stored)
+        changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.add_message(**changed_email(context, me.email))
         if answers is not None:
             subscriber = subscriber_of(context.key, me.email)
             store.subscribe(subscriber, 0, "yes" if answers else "no")
-        # Read inside the transaction, so that no error can follow the change.
-        changed = existing(store.account(me.id), "用户不存在", "user_gone")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)
@@ -6993,7 +6988,7 @@ def export_me(context: RequestContext) -> Json:
     comments = [as_author_sees(context, each)["comment"] for each in store.comments_of(me.id)]
     traces = store.traces(f"user {me.id}")
     return {
-        "account": account_fields(context, me),
+        "account": account_fields(context),
         "comments": comments,
         "follows": [followed_page(context, page) for page in store.followed(me.id)],
         "muted": [followed_page(context, page) for page in muted if page],
@@ -7066,7 +7061,6 @@ def get_thread(context: RequestContext) -> Response:
     JavaScript and for search engines."""
     page = page_named(context.store, query_page(context))
     number = query_number(context, "page", 1, 1_000_000)
-    requested = query_text(context, "lang")
     offset = (number - 1) * THREADS_ON_PAGE
     roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
     has_next = len(roots) > THREADS_ON_PAGE
@@ -7076,7 +7070,8 @@ def get_thread(context: RequestContext) -> Response:
         for root in pinned + roots[:THREADS_ON_PAGE]
     ]
     comments = [comment for root, replies in threads for comment in (root, *replies)]
-    language = language_of(requested, " ".join(each.content for each in comments))
+    written = " ".join(each.content for each in comments)
+    language = language_of(query_text(context, "lang"), written)
     texts = texts_in(language)
     link = own_link(page.page_url, context.config.site_origins)
     response = html_page(
@@ -7092,7 +7087,7 @@ def get_thread(context: RequestContext) -> Response:
         title=texts["thread_title"].format(page=page.page_url),
         back=link,
         comment_link=comment_link,
-        links=thread_links(context, page, number, requested, has_next=has_next),
+        links=thread_links(context, page, number, language, has_next=has_next),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
         total=page.total,  # a page without comments is not indexed: anybody can link to one
         threads=threads,
@@ -7113,11 +7108,10 @@ def thread_links(
         return f"thread?{urllib.parse.urlencode(query)}"
 
     links = {}
-    more = {"lang": language} if language else {}
     if number > 1:
-        links["prev"] = thread_url(number - 1, **more)
+        links["prev"] = thread_url(number - 1, lang=language)
     if has_next:
-        links["next"] = thread_url(number + 1, **more)
+        links["next"] = thread_url(number + 1, lang=language)
     if context.config.server_public_url:
         links["canonical"] = f"{context.config.server_public_url}/{thread_url(number)}"
     return links
