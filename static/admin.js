@@ -556,12 +556,12 @@ function drawn(draw, row) {
 function listing({path, key = path, query = {}, draw, none = 'none', skips, then}) {
   const list = h('ol', {class: 'list', role: 'list'}, h('li', {class: 'none', tabIndex: -1}, say(none)))
   let seen = 0
-  const page = next => load(list, `${path}?${new URLSearchParams({...query, ...next})}`, reply => {
-    const rows = listOf(reply[key])
+  const page = next => load(list, `${path}?${new URLSearchParams({...query, ...next})}`, response => {
+    const rows = listOf(response[key])
     const items = rows.map(row => drawn(draw, row))
     seen += rows.length
     list.append(...items)
-    if (reply.more && rows.length) {
+    if (response.more && rows.length) {
       const more = h('li', {class: 'more'}, button(say('more'), () => {
         more.remove()
         page(skips ? {skip: seen} : {before: rows.at(-1).id})
@@ -570,7 +570,7 @@ function listing({path, key = path, query = {}, draw, none = 'none', skips, then
     }
     listStatus.textContent = seen ? say('found', seen) : say(none)
     if (next) items[0].querySelector('article, button, a')?.focus()
-    then?.(reply)
+    then?.(response)
   })
   page()
   return list
@@ -981,8 +981,8 @@ function block(kinds) {
 const comments = (query, none) => listing({
   path: 'comments', query, none,
   draw: comment => row(comment, query.status),
-  then: reply => {
-    showCounts(reply.counts)
+  then: response => {
+    showCounts(response.counts)
     if (!current()) setCurrent(rows()[0])
     const none = main.querySelector('.none')
     const {reported} = counts
@@ -990,7 +990,7 @@ const comments = (query, none) => listing({
       none.append(h('p', {}, link('#queue?status=reported', say('n_reported', reported))))
     }
     main.querySelector('.filter')?.remove()
-    if (FILTERED.includes(query.status)) main.append(filterState(reply.filter))
+    if (FILTERED.includes(query.status)) main.append(filterState(response.filter))
   },
 })
 
@@ -1053,7 +1053,7 @@ const VIEWS = {
   },
 
   settings() {
-    load(main, 'settings', reply => main.append(...findings(reply), ...tag(), ...backup(), ...inForce(reply)))
+    load(main, 'settings', response => main.append(...findings(response), ...tag(), ...backup(), ...inForce(response)))
   },
 
   welcome() {
@@ -1161,8 +1161,8 @@ function chart(word, days) {
     h('div', {class: 'ends small', ariaHidden: 'true'}, span(text(days[0]?.day)), span(text(days.at(-1)?.day))))
 }
 
-function figures(reply) {
-  const days = listOf(reply.days)
+function figures(response) {
+  const days = listOf(response.days)
   const words = ['comments', 'views', 'likes']
   const title = say('last_days', days.length)
   const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
@@ -1170,14 +1170,14 @@ function figures(reply) {
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
       days.map(day => [text(day.day), ...words.map(word => amount(day[word]))]))),
-    ranking('by_views', reply.by_views), ranking('by_comments', reply.by_comments))
+    ranking('by_views', response.by_views), ranking('by_comments', response.by_comments))
 }
 
 // -- Settings -----------------------------------------------------------------
 
 /** The findings of `check`, which are in English. */
-function findings(reply) {
-  const open = listOf(reply.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
+function findings(response) {
+  const open = listOf(response.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
     h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
   return [h('h2', {}, say('findings')), open.length ? h('ul', {class: 'list'}, ...open) : h('p', {}, say('no_findings'))]

@@ -106,17 +106,6 @@ def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
             assert not (gone and quoted), f"{path.name}: a string would be cut: {line}"
 
 
-def test_the_language_of_a_reader_is_spoken(app: App, browser: Browser) -> None:
-    with service(app) as address:
-        for locale, heading in (("zh-TW", "跑起来了。"), ("fr", "It works.")):
-            context = new_context(browser, locale=locale)
-            page = context.new_page()
-            page.goto(address)
-            expect(page.get_by_role("heading", level=1)).to_have_text(heading)
-            expect(page.locator("html")).to_have_attribute("lang", re.compile("^(zh-CN|en)$"))
-            context.close()
-
-
 def test_a_file_of_the_page_is_sent_zipped_and_once(app: App) -> None:
     def ask(**headers: str) -> webob.Response:
         return webob.Request.blank("/home.js", environ=headers).get_response(app)

@@ -1159,21 +1159,6 @@ BLOCKED = """for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 
 }"""
 
 
-def test_where_storage_is_blocked_memory_serves(view: View) -> None:
-    number = say(view.app, "Hello.")
-    view.page.add_init_script(BLOCKED)
-    page = view(at=f"#comment-{number}")
-    expect(page.locator("[data-target]")).to_contain_text("Hello.")
-    like(page.locator("article"))
-    button(page, "赞 1", pressed=True).click()
-    expect(button(page, "赞 0", pressed=False)).to_be_visible()
-    expect(button(expect_posted(page, "Mine."), "修改")).to_be_visible()
-    page.get_by_label("写下你的想法…").fill("Another.")
-    expect(page.get_by_label("昵称")).to_have_value("林深")
-    button(page, "发表评论").click()
-    expect(comment(page, "Another.")).to_be_focused()
-
-
 def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None:
     conversation(view.app)
     page = view(

@@ -477,7 +477,7 @@ def test_a_reader_registers_with_the_code_from_an_email(ground: Ground, use: Use
     fill_registration(open_registration(page, use), use)
     right = ground.code(page)
     use(code_field(page), f"{(int(right) + 1) % 10**6:06}")
-    expect(page.locator(".error")).to_contain_text("The code is wrong or too old.")
+    expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     expect(code_field(page)).to_have_attribute("aria-invalid", "true")
     expect(code_field(page)).to_be_focused()
     expect(code_field(page)).to_have_accessible_description(re.compile("wrong or too old"))
@@ -526,7 +526,7 @@ def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
     button(page, "Sign out").click()
     open_account(page)
     sign_in(page)
-    expect(page.locator(".error")).to_have_text("Wrong address or password.")
+    expect(page.locator(".error")).to_have_text("Wrong email or password.")
     sign_in(page, password="another one")
     expect_signed_in(page)
 
@@ -540,7 +540,7 @@ def test_an_expired_code_is_sent_again_and_taken_however_it_is_pasted(
     late = ground.code(page)
     outside.ahead = 601
     code_field(page).fill(late)
-    expect(page.locator(".error")).to_contain_text("The code is wrong or too old.")
+    expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     button(page, "Send it again").click()
     expect(page.locator(".error")).to_have_count(0)
     code = ground.code(page)
@@ -574,7 +574,7 @@ def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
     main(page).focus()
     button(page, "Sign in").click()
     code_field(page).fill(code)
-    confirmed = "Your address is confirmed. Please sign in."
+    confirmed = "Your email address is confirmed. Please sign in."
     expect(page.get_by_role("status").first).to_have_text(confirmed)
     panel.get_by_label("Password").fill(PASSWORD)
     button(panel, "Sign in").click()
@@ -595,7 +595,7 @@ def test_a_login_that_has_ended_is_renewed_while_posting_or_gone_without(
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
     outside.ahead = 8 * 86400
-    expired = "Your session has expired. Sign in again, or go on with a name."
+    expired = "Your session has expired. Sign in again, or continue as a guest."
     for text in ("As myself.", "As a guest, then."):
         main(page).fill(text)
         keyboard(button(page, "Post"))
@@ -774,7 +774,7 @@ def test_a_counter_appears_near_the_limit(ground: Ground) -> None:
     expect(page.get_by_text("-10", exact=True)).to_be_visible()
     sent = requests_of(page, "/comments")
     button(page, "Post").click()
-    assert_told(page, main(page), "Characters too many: 10.")
+    assert_told(page, main(page), "Too long by 10.")
     assert sent == []
     main(page).fill("字" * 300)
     button(page, "Post").click()
@@ -817,7 +817,7 @@ REFUSALS = [
     ("email_invalid", 400, "Email", "ann@example.com"),
     ("website_invalid", 400, "Website", "https://example.com"),
     *[
-        (f"captcha_{fault}", 403, "", "not a robot")
+        (f"captcha_{fault}", 403, "", "you’re human")
         for fault in ("failed", "token_missing", "down")
     ],
     ("origin_refused", 403, "", "site"),
@@ -857,7 +857,10 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) ->
     panel = page.get_by_role("form", name="Create an account")
     for name in ("Email", "Name"):
         textbox(panel, name).fill("")
-    for name, words in (("Name", "Please enter a name."), ("Email", "Please enter your address.")):
+    for name, words in (
+        ("Name", "Please enter a name."),
+        ("Email", "Please enter your email address."),
+    ):
         keyboard(button(panel, "Send the code"))
         assert_told(page, textbox(panel, name), words)
 
@@ -1269,7 +1272,7 @@ def test_a_captcha_that_is_blocked_is_told_in_words(ground: Ground, siteverify: 
     page.route("https://**", block)
     write(page, "Let me through.")
     keyboard(button(page, "Post"))
-    expect(page.locator(".error")).to_contain_text("not a robot")
+    expect(page.locator(".error")).to_contain_text("you’re human")
     expect(main(page)).to_have_value("Let me through.")
     assert len(tries) <= 2 * (2 if siteverify.kind.startswith("recaptcha") else 1)
     page.unroute("https://**")

@@ -1,11 +1,12 @@
 """The widget against WCAG 2.2, level A and AA, in a real Chromium with the real service; run by
 hand: `python tests/wcag.py`, with `--only NAME` for some states or paths, `--lang` and `--scheme`
-for some of those, `--write tests/wcag.md` for the report. It ends with 1 when there are findings.
+for some of those. It prints what was checked and what was found, and ends with 1 when there are
+findings. wcag.md says what that means for each criterion; its figures are those of the last run.
 
 Every state is opened in every language: axe-core looks at it, contrasts are computed against what
 is painted behind, Tab walks through, names are read from the browser's accessibility tree, and the
 widget is made narrow, large and widely spaced. Then whole paths are walked by keys alone, and what
-is announced meanwhile is noted. The report says what no program can judge."""
+is announced meanwhile is noted."""
 
 import argparse
 import contextlib
@@ -806,86 +807,6 @@ def walk_path(stage: Stage, *where: str) -> None:
 
 # The report
 
-TESTED, PART, PERSON = "passes", "passes as far as tested", "not by machine"
-# Of the 55 criteria of level A and AA those that apply: what the verdict rests on, and why.
-CRITERIA = f"""\
-1.1.1 Non-text content | {TESTED} | axe; icons stand in buttons with names; the mark beside a name says nothing
-1.3.1 Info and relationships | {PART} | axe: lists, articles, labels, region; whether the structure says all that the look says, a person must judge
-1.3.2 Meaningful sequence | {PART} | Tab goes in the order of reading; the order of texts is that of the source
-1.3.3 Sensory characteristics | {PERSON} | no text speaks of shape, colour or place: read
-1.3.4 Orientation | {TESTED} | the same controls on a phone upright and on its side
-1.3.5 Identify input purpose | {TESTED} | axe; each field of the account has `autocomplete`
-1.4.1 Use of colour | {PART} | axe: links in texts; faults are words too; whether colour alone tells anything else, a person must judge
-1.4.3 Contrast (minimum) | {TESTED} | each text, hints too, against all that is painted behind it: at least 4.5 : 1, large ones too (not by axe)
-1.4.4 Resize text | {TESTED} | zoom and letters at 200 %: nothing cut, on each other, or outside
-1.4.10 Reflow | {TESTED} | 320 px: nothing scrolls sideways but code
-1.4.11 Non-text contrast | {TESTED} | edges of fields, lines, icons, focus rings: at least 3 : 1; in forced colours buttons have borders
-1.4.12 Text spacing | {TESTED} | the four values, at 1024 and 320 px: nothing cut, on each other, or outside
-1.4.13 Content on hover or focus | {TESTED} | what comes up at a hovered comment covers nothing; `title` is the browser's
-2.1.1 Keyboard | {TESTED} | Tab reaches every control; each path below by keys alone
-2.1.2 No keyboard trap | {TESTED} | Tab leaves the widget at its end, Shift+Tab leads back
-2.1.4 Character key shortcuts | {TESTED} | no letter alone does anything while the focus is outside the widget
-2.2.1 Timing adjustable | {PERSON} | limits: a code holds ten minutes and can be sent again; the time to edit is a rule of the blog
-2.2.2 Pause, stop, hide | {TESTED} | nothing moves by itself when a state is there
-2.3.1 Three flashes | {TESTED} | as 2.2.2
-2.4.3 Focus order | {TESTED} | no step of Tab goes back; after each step of each path the focus is where one goes on
-2.4.4 Link purpose (in context) | {PART} | axe and names; a comment's time leads to it, within its article
-2.4.6 Headings and labels | {PERSON} | every control has a label; whether the words are good, a person must judge
-2.4.7 Focus visible | {TESTED} | an outline at every stop of Tab
-2.4.11 Focus not obscured (minimum) | {TESTED} | no stop lies wholly under what is fixed or sticky, or outside the window
-2.5.2 Pointer cancellation | {TESTED} | a press that is moved away does nothing
-2.5.3 Label in name | {TESTED} | a button's visible words are in its name
-2.5.8 Target size (minimum) | {TESTED} | 24 px, or the space of 24 px around, by mouse and by finger
-3.1.2 Language of parts | {PART} | the widget's names are in the letters of its language; a comment's language is not known
-3.2.1 On focus | {TESTED} | walking through leads to no other page
-3.2.2 On input | {PART} | another order keeps the focus; whether a reader knows what the code's last digit does, a person must judge
-3.2.4 Consistent identification | {PERSON} | the words of a language are in one list
-3.3.1 Error identification | {TESTED} | the field at fault is marked, described and focused; the words are announced
-3.3.2 Labels or instructions | {TESTED} | axe; every field has a visible label but the text, whose hint is its label
-3.3.3 Error suggestion | {PERSON} | the words of the refusals say what to do: read
-3.3.4 Error prevention | {PART} | deleting takes two presses; a comment has a preview and can be changed
-3.3.7 Redundant entry | {TESTED} | name and text are kept over posting, signing in and offline
-3.3.8 Accessible authentication (minimum) | {TESTED} | password and code can be pasted, and have `autocomplete`; no puzzle (but captchas of others)
-4.1.2 Name, role, value | {TESTED} | axe; names from the accessibility tree; states of like, line, menu, preview
-4.1.3 Status messages | {TESTED} | posted, waiting, offline, deleted, signed in and out are in `status` or `alert`
-""".strip().splitlines()  # noqa: E501
-
-
-def report_of(
-    report: Report, version: str, only: list[str], langs: list[str], schemes: list[str]
-) -> str:
-    """Markdown, the same bytes whenever the same was found."""
-    whole = (only, langs, schemes) == ([*STATES, *PATHS], LANGS, SCHEMES)
-    states, paths = ([name for name in only if name in all_] for all_ in (STATES, PATHS))
-    counts = Counter(criterion for criterion, _ in report.found)
-    table = []
-    for line in CRITERIA:
-        title, verdict, how = line.split(" | ")
-        bad = counts[title.split()[0]]
-        fails = f"**{bad} finding{'s' * (bad > 1)}**"
-        table.append(f"| {title} | {fails if bad else verdict} | {how} |")
-    checks = ", ".join(f"{name}: {count}" for name, count in sorted(report.checks.items()))
-    large, all_targets = report.large
-    return INTRO.format(
-        widget=__version__,
-        browser=version,
-        axe=re.search(r"axe v([\d.]+)", Axe().axe_script)[1],  # type: ignore[index]
-        tags=", ".join(TAGS),
-        table="\n".join(table),
-        part="" if whole else "**A part of the tests ran; the verdicts are of that part.**\n\n",
-        states=f"{len(states)}: {'; '.join(states)}",
-        paths=f"{len(paths)}: {'; '.join(paths)}",
-        langs=f"{len(langs)}: {', '.join(langs)}",
-        schemes=", ".join(schemes),
-        looks=", ".join(LOOKS),
-        total=sum(report.checks.values()),
-        checks=checks,
-        share=f"{large} of {all_targets}",
-        findings="\n".join(findings_of(report)) or "None.",
-        unsure="\n".join(f"- {what} ({brief(f)})" for what, f in sorted(report.unsure.items()))
-        or "Nothing.",
-    )
-
 
 def findings_of(report: Report) -> list[str]:
     return [
@@ -899,49 +820,6 @@ def brief(places: Places) -> str:
     return "; ".join(
         ", ".join(c[:3]) + f" and {len(c) - 3} more" * (len(c) > 3) for c in columns if c
     )
-
-
-INTRO = """# The widget and WCAG 2.2, level A and AA
-
-Written by `python tests/wcag.py --write tests/wcag.md`. Widget {widget}, Chromium {browser},
-axe-core {axe} ({tags}).
-
-“Passes” means that the tests named found no fault in any state, language and scheme. It is a report
-of tests by machine, not a statement of conformance: what a person must judge is said so, and no
-screen reader took part, only the tree that the browser hands to one.
-
-{part}| criterion | verdict | how |
-|---|---|---|
-{table}
-
-Of the 55 criteria these are not applicable: 1.2.1 to 1.2.5, 1.4.2 and 1.4.5, since there are no
-images and media, which is looked for in every state; 2.5.1, 2.5.4 and 2.5.7, since a press is all
-there is; 3.2.6, since no contact is offered; 2.4.1, 2.4.2, 2.4.5, 3.1.1 and 3.2.3 are those of a
-page or a site.
-
-## What was looked at
-
-- States, {states}.
-- Paths by keys alone, {paths}.
-- Languages, {langs}; schemes: {schemes}; looks: {looks}.
-  English and Arabic go through everything, English in all looks (forced colours in the first,
-  `photo` in one scheme: they don’t differ); the others through axe-core, names, contrast in light
-  colours, targets and sizes.
-- {total} checks. {checks}.
-- Targets on a touch screen that are 44 px or more each way: {share}.
-
-A toast is kept while a state is looked at, though a reader sees it for five seconds: the worst case
-for what it may cover. Where a fold fades a text out, its contrast is taken as if unfolded. Captchas
-of others are not judged.
-
-## Findings
-
-{findings}
-
-## For a person to look at
-
-{unsure}
-"""
 
 
 # Running
@@ -971,20 +849,24 @@ def run(stage: Stage, only: list[str], langs: list[str], schemes: list[str]) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
-    parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--only", action="append", choices=[*STATES, *PATHS], metavar="NAME")
     parser.add_argument("--lang", action="append", choices=LANGS)
     parser.add_argument("--scheme", action="append", choices=SCHEMES)
-    asked = parser.parse_args()
-    only, langs = asked.only or [*STATES, *PATHS], asked.lang or LANGS
-    schemes = asked.scheme or SCHEMES
+    options = parser.parse_args()
+    only, langs = options.only or [*STATES, *PATHS], options.lang or LANGS
     with blog.chromium() as browser, staged(browser) as stage:
-        run(stage, only, langs, schemes)
-        text = report_of(stage.report, browser.version, only, langs, schemes)
-    if asked.write:
-        asked.write.write_text(text, "utf-8")
-    print(text[text.index("## What was looked at") :])
-    sys.exit(bool(stage.report.found))
+        run(stage, only, langs, options.scheme or SCHEMES)
+        version = browser.version
+    report = stage.report
+    checks = ", ".join(f"{name}: {count}" for name, count in sorted(report.checks.items()))
+    large, targets = report.large
+    print(f"Widget {__version__}, Chromium {version}")
+    print(f"{sum(report.checks.values())} checks. {checks}.")
+    print(f"Targets on a touch screen that are 44 px or more each way: {large} of {targets}.")
+    print("Findings:", *findings_of(report) or ["None."], sep="\n")
+    unsure = [f"- {what} ({brief(places)})" for what, places in sorted(report.unsure.items())]
+    print("For a person to look at:", *unsure or ["Nothing."], sep="\n")
+    sys.exit(bool(report.found))
 
 
 if __name__ == "__main__":
