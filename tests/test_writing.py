@@ -480,7 +480,7 @@ def test_a_reader_registers_with_the_code_from_an_email(ground: Ground, use: Use
     expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
     expect(code_field(page)).to_have_attribute("aria-invalid", "true")
     expect(code_field(page)).to_be_focused()
-    expect(code_field(page)).to_have_accessible_description(re.compile("wrong or too old"))
+    expect(code_field(page)).to_have_accessible_description(re.compile("wrong or has expired"))
     use(code_field(page), right)
     expect_signed_in(page)
     expect(main(page)).to_have_value("Wait for me.")
