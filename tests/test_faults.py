@@ -153,7 +153,6 @@ SITE: dict[str, Any] = {
     "captcha_provider": "none",
 }
 NOW = START + 4000
-TRIAL_SECRET = f"1x{'0' * 31}AA"  # Cloudflare's, for tests
 
 
 class Client(Visitor):
@@ -248,12 +247,10 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /auth/register, again": ("", account(ANN)),
     "POST /auth/verify": ("", account() | CODE),
     "POST /auth/login": ("", account(ANN)),
-    "POST /auth/login, a captcha of others": ("", account(ANN) | {"captcha_token": "{captcha}"}),
     "POST /auth/logout": (ANN, {}),
     "POST /comments": ("", NEW),
     "POST /comments, a reply": ("", {**COMMENT, "email": ANN, "parent_id": 1}),
     "POST /comments, of an account": (ANN, NEW),
-    "POST /comments, a captcha of others": ("", NEW),
     "POST /comments/preview": ("", {"content": "hi"}),
     "PATCH /comments/<comment_id>": ("", {"content": "new", "edit_token": "{edit_token}"}),
     "DELETE /comments/<comment_id>": ("", {"edit_token": "{edit_token}"}),
@@ -351,7 +348,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     """A database with something of all, closed cleanly, and what one has to know of it."""
     home = tmp_path_factory.mktemp("town")
     outside = Outside()
-    facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1, "captcha": "first"}
+    facts: dict[str, Any] = {"page_id": 1, "user_id": 1, "block_id": 1}
     config = Config(
         database_path=str(home / "commentd.db"), backup_folder=str(home / "backups"), **SITE
     )
@@ -494,7 +491,6 @@ def play(town: Town, name: str) -> Told:
 def go_on(town: Town, name: str, how: str) -> str:
     """The machine works again: how the same operation goes now, if it did not."""
     town.chance.seed(2)
-    town.facts = {**town.facts, "captcha": "second"}  # a login that was refused has spent it
     town.outside.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
     if name not in ALONE and name != "a stop":
         health = stranger(town.app).get("/health", expect_errors=True)
@@ -513,8 +509,6 @@ def in_a_child(town: Town, name: str, folder: Path, at: int = -1, fault: str = "
     """Do it in a process of its own, on a copy or on what is there; None when it died."""
     path = folder / "commentd.db"
     config = replace(town.config, database_path=str(path), backup_folder=str(folder / "copies"))
-    if "captcha of others" in name:
-        config = replace(config, captcha_provider="turnstile", captcha_secret=TRIAL_SECRET)
     if not folder.exists():
         folder.mkdir()
         if name != "the first start":

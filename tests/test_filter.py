@@ -15,10 +15,7 @@ import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor
-from hypothesis import HealthCheck, given
-from hypothesis import settings as how
-from hypothesis import strategies as st
-from test_admin import OWNER, Judge, block, change, do, judge, new_admin, new_owner, queue, rows
+from test_admin import OWNER, Judge, block, change, do, judge, new_owner, queue, rows
 from test_comments import solved
 from test_import import Said, wordpress
 from test_moderation import edit, held, settled, shown
@@ -264,43 +261,6 @@ def test_an_edit_or_a_correction_makes_it_forget_what_stood_there(
         assert figures(owner) == (0, 1, False)
         change(owner, "comments/1", **{what: "https://other.example"})
         assert (learnt(owner), counts(db)) == ({1: ""}, {}), what
-
-
-TEXTS = ["Casino bonus", "加微信 casino", "Thanks for the bonus", "谢谢", "see https://x.example"]
-STATES = st.sampled_from(["visible", "waiting", "spam", "deleted"])
-NUMBER, TEXT = st.integers(1, 5), st.sampled_from(TEXTS)
-ACTIONS = st.one_of(
-    st.tuples(st.just("judge"), st.lists(NUMBER, min_size=1, max_size=5), STATES),
-    st.tuples(st.just("correct"), NUMBER, TEXT),
-    st.tuples(st.just("edit"), NUMBER, TEXT),
-)
-
-
-@pytest.mark.slow
-@given(actions=st.lists(ACTIONS, max_size=8))
-@how(suppress_health_check=list(HealthCheck))
-def test_after_any_judgements_it_knows_what_stands_and_when_all_are_undone_nothing(
-    app: App, db: sqlite3.Connection, actions: list[Any]
-) -> None:
-    for table in ("term", "comment", "page", "sqlite_sequence"):
-        db.execute(f"DELETE FROM {table}")
-    desk, reader = webtest.TestApp(app), webtest.TestApp(app)
-    desk.authorization = ("Bearer", new_admin(app)[0])
-    edit_tokens = {}
-    for number, text in enumerate(TEXTS, 1):
-        body = {"page_url": "/", "nickname": "Ann", "captcha_token": "x", "content": text}
-        edit_tokens[number] = reader.post_json("/comments", body).json["edit_token"]
-    for do_what, which, wish in actions:
-        if do_what == "judge":
-            desk.post_json("/admin/comments", {"ids": which, "status": wish})
-        elif do_what == "correct":
-            desk.patch_json(f"/admin/comments/{which}", {"content": wish})
-        elif rows(db, f"SELECT 1 FROM comment WHERE id = {which} AND status <> 'spam'"):
-            body = {"content": wish, "edit_token": edit_tokens[which]}
-            reader.patch_json(f"/comments/{which}", body, expect_errors=True)
-    assert counts(db) == recount(app, db)
-    desk.post_json("/admin/comments", {"ids": [1, 2, 3, 4, 5], "status": "waiting"})
-    assert counts(db) == {}
 
 
 # What it holds

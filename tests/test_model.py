@@ -1,23 +1,19 @@
 """A simple model of the whole: readers, guests and an admin do what they like in any order, time
-passes, emails fail, the service stops, starts, is put back to a backup; and after each step what
+passes, emails fail, the service stops and starts; and after each step what
 everybody sees is what the model says."""
 
-import copy
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
-from unittest import mock
 
 import pytest
 import webtest
 from conftest import CANARY, Campaign, Outside, assert_whole
 from inside import add_account, token_of, writer
-from test_commands import run_here
 
-import commentd
 from commentd import Config, make_app
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -92,7 +88,6 @@ class World:
 
     def __init__(self, config: Config) -> None:
         self.config, self.outside, self.model = config, Outside(), Model()
-        self.backup: tuple[str, Model] | None = None
         self.log: list[str] = []
         self.number = self.moderated = 0
         self.start()
@@ -285,30 +280,6 @@ class World:
         assert_whole(self.config.database_path)
         self.start()
 
-    def command(self, *words: str) -> None:
-        with mock.patch.object(commentd, "World", return_value=self.outside.world):
-            assert run_here(Path(self.config.database_path).parent, *words)[0] == 0
-
-    def is_put_back(self, chance: Random) -> None:
-        """A backup is made, or restored."""
-        if self.backup is None or chance.random() < 0.6:
-            self.number += 1
-            target = f"commentd.db.{self.number}"
-            self.command("backup", target)
-            self.backup = target, copy.deepcopy(self.model)
-            return
-        dead = token_of(self.app, OWNER, "admin")
-        self.app.close()
-        self.outside.time += 1  # what it puts aside is named for the second
-        source, model = self.backup
-        self.command("restore", source)
-        self.model = copy.deepcopy(model)
-        self.start()
-        for _ in range(3):
-            self.app.tick()
-        self.forget()
-        self.ask("GET", "/admin/comments", 401, dead)
-
     # What everybody sees
 
     def compare(self, page: str) -> None:
@@ -361,7 +332,7 @@ Step = Callable[[World, Random], None]
 STEPS: dict[Step, int] = {
     World.comments: 14, World.joins: 4, World.changes: 8, World.likes: 7, World.leaves: 1,
     World.moderates: 5, World.blocks: 2, World.time_passes: 3,
-    World.starts_again: 1, World.is_put_back: 2,
+    World.starts_again: 1,
 }  # fmt: skip
 
 
