@@ -5671,6 +5671,14 @@ def caller_of(
     return account
 
 
+def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> bool:
+    """Whether the recipient of a moderation link still gets notifications about a page."""
+    recipients = owner_recipients(services, page_url)
+    if services.config.webhook_url:
+        recipients.append(WEBHOOK)
+    return subscriber in [subscriber_of(services.key, each) for each in recipients]
+
+
 # Responses
 
 INTERNAL = {"error": "服务出错了，请稍后再试", "code": "internal"}
@@ -5746,6 +5754,23 @@ def html_page(services: Services, template: str, status: int = 200, **variables:
     if services.config.server_public_url.startswith("https:"):  # elsewhere browsers ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Response(text.encode(), "text/html; charset=utf-8", headers, status)
+
+
+def translated_page(
+    services: Services, template: str, language: str, status: int = 200, **variables: Any
+) -> Response:
+    """As `html_page`, with the texts of a language; English for an unknown one."""
+    if language not in LANGUAGES:
+        language = "en"
+    return html_page(
+        services,
+        template,
+        status,
+        lang=language,
+        dir=direction_of(language),
+        texts=texts_in(language),
+        **variables,
+    )
 
 
 def json_in_html(data: Json) -> str:
@@ -7074,12 +7099,10 @@ def get_thread(context: RequestContext) -> Response:
     language = language_of(query_text(context, "lang"), written)
     texts = texts_in(language)
     link = own_link(page.page_url, context.config.site_origins)
-    response = html_page(
+    response = translated_page(
         context,
         "thread.html",
-        lang=language,
-        dir=direction_of(language),
-        texts=texts,
+        language,
         name_of=name_of,
         rfc3339=rfc3339,
         beijing_time=beijing_time,
@@ -7808,28 +7831,23 @@ def link_page(
     link: tuple[str, str] = ("", ""),
     status: int = 200,
 ) -> Response:
-    """The page that a signed link opens. `title` names its text. With `params` it has a button
-    that does what they say, or `undoes` what was done. `link` has a URL and names its text."""
-    language = context.query.get("lang", [""])[0]
-    if language not in LANGUAGES:
-        language = "en"
-    texts = texts_in(language)
-    button = ""
+    """The page that a signed link opens. With `params` it has a button that does what they say, or
+    `undoes` what was done. `link` is a URL and its label. Title and label are names of texts."""
+    label = ""
     if params:
-        button = texts["undo" if undoes else f"button_{params['do']}"]
-    return html_page(
+        label = "undo" if undoes else f"button_{params['do']}"
+    return translated_page(
         context,
         "link.html",
+        context.query.get("lang", [""])[0],
         status,
-        lang=language,
-        dir=direction_of(language),
-        title=texts[title].format(site=context.config.blog_name),
+        title=title,
+        site=context.config.blog_name,
         comment=comment,
         action=f"?{signed_query(context.key, params or {})}",
-        button=button,
+        label=label,
         undoes=undoes,
-        url=link[0],
-        link_text=texts.get(link[1]),
+        link=link,
     )
 
 
@@ -7837,9 +7855,7 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     comment = moderated_comment(context, int(params["id"]))
-    recipients = [WEBHOOK] if context.config.webhook_url else []
-    recipients += owner_recipients(context, comment.page_url)
-    if params["who"] not in [subscriber_of(context.key, each) for each in recipients]:
+    if not may_moderate_by_link(context, params["who"], comment.page_url):
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
