@@ -118,7 +118,7 @@ MEGA = 1024 * 1024
 
 
 class OperatorError(Exception):
-    """What the person who runs the service must fix. It ends the program with one sentence."""
+    """A fault that the owner must fix. It ends the program with one sentence."""
 
     exit_code = 1
 
@@ -352,8 +352,8 @@ def direction_of(language: str) -> str:
 # Names
 
 
-# What an emoji may hold though it is invisible: a selector after a symbol or before a keycap, and a
-# joiner between two emoji.
+# Invisible parts of an emoji: a selector after a symbol or before a keycap, and a joiner between
+# two emoji.
 EMOJI_PARTS = re.compile(
     r"(?<=[^\w\s])\ufe0f|\ufe0f(?=\u20e3)"
     r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
@@ -1035,7 +1035,7 @@ class Config:
         secret=True,
     )
     privacy_show_ip: str = setting(
-        "What readers see of an author's IP address: masked, full or none. Admins see all of it.",
+        "How readers see an author's IP address: masked, full or none. Admins see all of it.",
         one_of("masked", "full", "none"),
         "masked",
     )
@@ -1192,7 +1192,7 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
 
 
 def nearest_setting(section: str, key: str) -> str:
-    """What was probably meant, as the end of an error message."""
+    """A hint at the setting that was probably meant, for the end of an error message."""
     if key in ("http", "https"):
         return "; does it go on from the line before? Then indent it"
     names = [f"[{section}] {key}" for section, key in SETTINGS]
@@ -3683,21 +3683,21 @@ class Places:
         "" if they are unknown."""
         if not ip:
             return "", ""
-        address = ipaddress.ip_address(ip)
+        parsed = ipaddress.ip_address(ip)
         with self.lock:
-            if address.is_global and not address.is_multicast:
+            if parsed.is_global and not parsed.is_multicast:
                 country, location = self.from_own_file(ip)
                 if country:
                     return country, location
             # The table of IPv6 has the upper half, moved into the range of a signed number.
-            start = int(address) if address.version == 4 else (int(address) >> 64) - 2**63
+            start = int(parsed) if parsed.version == 4 else (int(parsed) >> 64) - 2**63
             sql = """
                 SELECT country, location FROM range JOIN place ON place.id = range.place
                  WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-            return self.query(address.version, sql, start) or ("", "")
+            return self.query(parsed.version, sql, start) or ("", "")
 
     def from_own_file(self, ip: str) -> tuple[str, str]:
-        """What the owner's file says, with the country names of the bundled tables."""
+        """The place in the owner's file, with the country name of the bundled tables."""
         if self.own is None:
             return "", ""
         try:
@@ -3821,7 +3821,7 @@ def signed_query(key: bytes, params: Mapping[str, str]) -> str:
 
 
 def subscriber_of(key: bytes, email: str) -> str:
-    """What stands for an email address in subscriptions, so that none of them holds it."""
+    """The hash that stands for an email address in subscriptions. They hold no address."""
     return keyed_hash(key, "subscriber", email)[:32]
 
 
@@ -3977,7 +3977,7 @@ def print_email(message: str) -> None:
 
 @dataclass(frozen=True)
 class World:
-    """What lies outside the process. A test passes its own functions."""
+    """The clock, randomness, email and HTTP. A test passes its own functions."""
 
     now: Callable[[], float] = time.time
     random_bytes: Callable[[int], bytes] = secrets.token_bytes

@@ -39,7 +39,6 @@ PATCHES = {
     "fetch": "{ const f = fetch; window.fetch = (...all) => f(...all).then(reply => reply) }",
     "then": """{ const t = Promise.prototype.then
         Promise.prototype.then = function (...all) { return t.apply(this, all) } }""",
-    "promise": "window.Promise = class Mine extends Promise {}",
     "storage blocked": BLOCKED,
     "storage full": "Storage.prototype.setItem = () => { throw new DOMException('x') }",
     "crypto": "Object.defineProperty(window, 'crypto', {value: undefined})",

@@ -55,8 +55,8 @@ def is_refused(visitor: Visitor, token: str) -> bool:
 def test_a_token_with_one_change_is_refused(ann: Visitor, part: int, data: st.DataObject) -> None:
     parts = dict([ann.authorization])["Bearer"].split(".")
     at = data.draw(st.integers(0, len(parts[part]) - 1))
-    letter = data.draw(st.sampled_from("Aa0-_.=é").filter(lambda c: c != parts[part][at]))
-    parts[part] = parts[part][:at] + letter + parts[part][at + 1 :]
+    character = data.draw(st.sampled_from("Aa0-_.=é").filter(lambda c: c != parts[part][at]))
+    parts[part] = parts[part][:at] + character + parts[part][at + 1 :]
     assert is_refused(ann, ".".join(parts))
 
 
@@ -126,8 +126,6 @@ def test_without_the_work_there_is_no_solution(visitor: Visitor) -> None:
         derived = hashlib.sha256(begin + counter.to_bytes(4)).hexdigest()
         guess = {"counter": counter, "derivedKey": derived}
         assert comment(visitor, payload | {"solution": guess}, 403) == CAPTCHA_FAILED
-    for path, new in CHANGES:
-        comment(visitor, changed(payload, path, new), 403)
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -146,23 +144,12 @@ def changed(value: Any, path: tuple[str, ...], new: Any) -> Any:
     return {k: v for k, v in copy.items() if v is not ...}
 
 
-CHANGES: list[tuple[tuple[str, ...], Any]] = [
-    (("challenge", "parameters", "expiresAt"), START * 2),
-    (("challenge", "parameters", "keyPrefix"), ""),
-    (("challenge", "parameters", "keyLength"), 32.0),
-    *((("challenge", "signature"), odd) for odd in ("é", "\ud800")),
-    *((("solution", "counter"), odd) for odd in (2**32, -1, True, 10**300)),
-    (("solution", "derivedKey"), None),
-    *(((), odd) for odd in ([], None)),
-]
-
-
 @pytest.mark.slow
 @unlimited
 def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
     payload = solved(visitor)
     ways = [path for path in places(payload) if path[-1:] not in [("time",), ("provider",)]]
-    odd: list[Any] = [..., None, 0, True, -1, 1.5, 2**31, "", "00", "x", [], {}, {"a": 1}]
+    odd: list[Any] = [..., None, 0, True, -1, 1.5, 2**32, 10**300, "", "00", "é", "\ud800", [], {}]
     client = webtest.TestApp(visitor.served)
     for path, new in product(ways, odd):
         sent = changed(payload, path, new) if path or new is not ... else {}

@@ -80,17 +80,14 @@ def test_every_address_is_in_the_range_that_holds_it() -> None:
         assert {ip: places.of(ip) for ip in known} == known
 
 
-def damaged(healthy: bytes) -> dict[str, bytes | None]:
+def damaged(whole: bytes) -> dict[str, bytes | None]:
     """What may lie where a table should be; None for nothing at all."""
-    size = len(healthy)
     return {
         "missing": None,
-        "empty": b"",
         "text": b"version https://git-lfs.example/spec/v1\n" * 20,
-        "cut in half": healthy[: size // 2],
-        "overwritten": healthy[:4096] + b"\xff" * (size - 4096),
-        # What is read first is whole.
-        "overwritten behind": healthy[: size - size // 8] + b"\xff" * (size // 8),
+        "overwritten": whole[:4096] + b"\xff" * (len(whole) - 4096),
+        # The start, which is read first, is whole.
+        "overwritten at the end": whole[: len(whole) * 7 // 8] + b"\xff" * (len(whole) // 8),
     }
 
 
