@@ -10270,6 +10270,8 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def move(config: Config, arguments: argparse.Namespace) -> int:
+    if not (arguments.what and arguments.new):
+        raise SettingsError("a URL is empty")
     own_hosts = {host_of(origin) for origin in config.site_origins}
     with database_of(config, arguments.dry_run) as path, command_store(path) as store:
         lines = move_pages(store, arguments.what, arguments.new, own_hosts)
