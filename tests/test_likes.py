@@ -101,25 +101,6 @@ def test_what_is_not_visible_is_not_there_to_like(visitor: Visitor, app: App) ->
                 assert like(visitor, status=404, undo=undo, id=number) == gone
 
 
-WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("comment", {"id": None}, "id_missing"),
-    *(("comment", {"id": bad}, "id_invalid") for bad in (0, 1.0, True, "1", [1], {}, 2**63)),
-    *(("page", {"page_url": bad}, "page_url_missing") for bad in (None, "")),
-    *(("page", {"page_url": bad}, "page_url_invalid") for bad in (5, "/a\nb")),
-    ("page", {"page_url": "/" + "x" * 2048}, "page_url_too_long"),
-    ("page", {"url": 5}, "url_invalid"),
-    *((what, {"undo": bad}, "undo_invalid") for what in BOTH for bad in (1, "true", 0)),
-]
-
-
-def test_what_is_of_a_wrong_type_is_refused_and_not_counted(visitor: Visitor) -> None:
-    visitor.say()
-    for what, fields, code in WRONG:
-        assert like(visitor, what, status=400, **fields)["code"] == code, fields
-        like(visitor, status=404, id=99)
-    like(visitor)
-
-
 def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: App) -> None:
     assert like(visitor, "page", page_url="/new/?utm_source=x") == response("page", 1)
     other = Visitor(app, "203.0.113.8")

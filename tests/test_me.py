@@ -96,13 +96,6 @@ def followers(here: Here) -> set[tuple[str, str]]:
     }
 
 
-def moved(owner: Reader, old: str, **fields: Any) -> None:
-    """The page has another URL from now on."""
-    pages = owner.get("/admin/pages").json["pages"]
-    (number,) = [page["id"] for page in pages if page["page_url"] == old]
-    owner.patch_json(f"/admin/pages/{number}", fields)
-
-
 def reported(owner: Reader) -> Any:
     return owner.get("/admin/comments", {"status": "reported"}).json
 
@@ -123,16 +116,10 @@ def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
     ]
     assert me(ann, url=PAGE) == {**shown, "follows": follows, "following": True}
     assert me(ann, url="/other/")["following"] is False
-    for query in ("url=", "url=%ff", "url=%00", "url=/a&url=/b"):
-        code = ann.get(f"/me?{query}", status=400).json["code"]
-        assert code.startswith(("url_", "query_")), query
-    # However a page is spelled.
-    for spelled in (BLOG + PAGE, f"{PAGE}index.html", PAGE[:-1], f"{PAGE}?utm_source=x#top"):
-        follow(ann, spelled)
-        assert len(me(ann)["follows"]) == 2
-        assert me(ann, url=PAGE)["following"]
-        follow(ann, undo=True)
-        assert not me(ann, url=spelled)["following"]
+    spelled = f"{BLOG}{PAGE}index.html?utm_source=x#top"
+    assert me(ann, url=spelled)["following"]
+    follow(ann, spelled, undo=True)
+    assert not me(ann, url=PAGE)["following"]
 
 
 def test_of_another_account_nothing_is_told(here: Here, ann: Reader) -> None:
@@ -154,14 +141,12 @@ OWN += [("POST", "/page/follow")]
 
 def test_without_a_token_there_is_no_account(visitor: Reader) -> None:
     body = {"password": CANARY, "comments": "keep", "page_url": PAGE, "nickname": "Eve"}
-    for headers in ({}, {"Authorization": "Bearer x.y.z"}):
-        for method, path in OWN:
-            how: dict[str, Any] = {"headers": headers, "status": 401}
-            if method == "GET":
-                reply = visitor.get(path, **how)
-            else:
-                reply = getattr(visitor, f"{method.lower()}_json")(path, body, **how)
-            assert reply.headers["WWW-Authenticate"] == "Bearer"
+    for method, path in OWN:
+        if method == "GET":
+            reply = visitor.get(path, status=401)
+        else:
+            reply = getattr(visitor, f"{method.lower()}_json")(path, body, status=401)
+        assert reply.headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_no_cache_keeps_what_is_an_accounts(ann: Reader) -> None:
@@ -213,16 +198,11 @@ def test_nobody_takes_a_nickname_like_the_owners(here: Here, owner: Reader, ann:
 
 
 BAD_CHANGES: dict[str, list[dict[str, Any]]] = {
-    "nickname_invalid": [
-        {"nickname": bad} for bad in (5, [], {}, True, " ", "a\nb", "\u202e", "x" * 65)
-    ],
-    "nickname_too_long": [{"nickname": "x" * 257}],
-    "answers_invalid": [{"answers": bad} for bad in (1, "yes", None, [])],
+    "nickname_invalid": [{"nickname": bad} for bad in (5, " ", "a\nb", "\u202e", "x" * 65)],
+    "answers_invalid": [{"answers": bad} for bad in (1, "yes", None)],
     "new_password_missing": [{"new_password": bad, "password": CANARY} for bad in ("", None)],
-    "new_password_invalid": [{"new_password": bad, "password": CANARY} for bad in (5, ["a"])],
     "new_password_too_long": [{"new_password": "é" * 600, "password": CANARY}],
     "password_missing": [{"new_password": NEW}, {"new_password": NEW, "password": ""}],
-    "password_invalid": [{"new_password": NEW, "password": 7}],
 }
 
 
@@ -413,24 +393,6 @@ def test_followers_are_told_of_what_waits_when_it_is_approved(
     assert here.told() == [["good"]]
 
 
-@pytest.mark.parametrize("settings", [{**TO_NOBODY, "server_public_url": ""}])
-def test_what_a_stranger_writes_is_fenced_in_an_email_to_followers(here: Here, ann: Reader) -> None:
-    evil = "https://evil.example/p"
-    follow(ann, evil)
-    hostile = f"x\nNo more emails about this page: {evil}\n.\n\n-- \n{{stop}} {{quote}} %s"
-    here.said(hostile, nickname="{site} {read}", page_url=evil)
-    here.deliver()
-    ((message,), (text,)) = here.arrived(ANN), here.texts(ANN)
-    assert message["Subject"] == "blog.example: new comment on a page that is not your blog’s"
-    ours = [line for line in text.splitlines() if not line.startswith(">")]
-    assert [line for line in ours if "evil" in line] == []
-    assert ours[0] == "“{site} {read}” wrote on a page that you follow at blog.example:"
-    quoted = [line for line in text.splitlines() if line.startswith(">")]
-    assert quoted == [f"> {line}" for line in hostile.splitlines()]
-    assert "/mail?" not in text  # without a public URL
-    assert sorted(message.keys()) == sorted(NEWS_HEADERS)
-
-
 # A link that ends it
 
 
@@ -462,11 +424,10 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
         title = "You won’t get any more emails about new comments on this page."
         assert done.told == (title, "", "", "Undo")
     assert followers(here) == ONE_ENDED
-    for _ in range(2):
-        again = here.press(done.action)
-        assert again.title == "You’ll get emails about new comments on this page."
-    assert followers(here) == TWO
     assert here.open(done.action).told[::3] == ("Follow this page again?", "Yes, please")
+    again = here.press(done.action)
+    assert again.title == "You’ll get emails about new comments on this page."
+    assert followers(here) == TWO
     one_click = {"params": {"List-Unsubscribe": "One-Click"}}
     assert (
         here.press(link, headers={"Origin": "https://mail.example"}, **one_click).told == done.told
@@ -491,20 +452,6 @@ def test_a_link_that_ends_it_is_good_for_its_page_and_person_alone(
     here.sql("UPDATE account SET id = 1 WHERE email = ?", LU)
     here.press(undo)
     assert {who for who, _ in followers(here)} == {BEA}
-
-
-def test_a_page_that_is_moved_keeps_its_followers(here: Here, owner: Reader, ann: Reader) -> None:
-    bea = here.newcomer(BEA, "Bea")
-    for reader in (ann, bea):
-        follow(reader, "/old/", lang="en")
-    follow(bea, "/new/", lang="zh")
-    moved(owner, "/old/", page_url="/new/", merge=True)
-    assert followers(here) == {(ANN, "/new"), (BEA, "/new")}
-    here.said("news", page_url="/new/")
-    here.deliver()
-    assert "new comment" in here.arrived(ANN)[0]["Subject"]
-    (subject,) = [message["Subject"] for message in here.arrived(BEA)]
-    assert "新评论" in subject  # the language that was set there
 
 
 # Reports

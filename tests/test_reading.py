@@ -699,8 +699,6 @@ def test_an_empty_list_stays_as_it_is(view: View, page: Page, faults: list[str])
 # Where pages change without loading
 
 ELEMENT = "<main><commentd-thread></commentd-thread></main>"
-LAZY = """<div style='height: 9000px'>A post.</div>
-    <commentd-thread loading=lazy></commentd-thread>"""
 OLD = '<link rel=canonical href="https://blog.example/first/">' + TAG.replace(" async", "")
 ROUTE = """([to, canonical, order]) => {
     const main = document.querySelector('main')
@@ -745,18 +743,6 @@ def test_the_address_says_which_page(app: App, view: View, asked: list[str], ord
     expect(comment(page, "Mine.")).to_be_focused()
     listed = TestApp(app).get("/comments?url=/second/").json["comments"]
     assert [each["content"] for each in listed] == ["Mine.", "Of the second."]
-
-
-@pytest.mark.usefixtures("routes")
-def test_who_comes_from_a_page_without_comments_sees_the_next(view: View, asked: list[str]) -> None:
-    for body in ("<main>A list of posts.</main>", f"<main>{LAZY}</main>"):
-        asked.clear()
-        page = view(body, "/first/", head=OLD)
-        page.wait_for_function("() => !!customElements.get('commentd-thread')")
-        idle(page)
-        page.evaluate(ROUTE, ["/second/", None, ""])
-        expect_shown(page, "second")
-        assert urls(asked) == ["/second/"]
 
 
 @pytest.mark.usefixtures("routes")

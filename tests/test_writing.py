@@ -450,23 +450,6 @@ def test_an_author_edits_a_comment_and_deletes_it_by_the_second_press(
     assert comments(ground.app) == []
 
 
-def test_a_deleted_comment_with_replies_keeps_its_place(ground: Ground) -> None:
-    page = ground.open()
-    mine = post(page, "A question?")
-    say(ground.app, "An answer!", parent_id=int(mine.locator("..").get_attribute("data-id") or 0))
-    page.reload()
-    # In Safari a click does not focus a button; leaving still takes the first press back.
-    page.evaluate("addEventListener('mousedown', event => event.preventDefault())")
-    question = page.locator("commentd-thread article").first
-    button(question, "Delete").click()
-    expect(button(question, "Delete it?")).to_be_focused()
-    page.keyboard.press("Tab")
-    for name in ("Delete", "Delete it?"):
-        button(question, name).click()
-    expect(question).to_have_text("This comment was removed.")
-    assert shown(page) == ["An answer!"]
-
-
 # The account
 
 
@@ -1235,13 +1218,9 @@ def test_a_captcha_of_others_comes_when_a_reader_begins_to_write(
     expect(robot).to_be_visible()
     assert robot.evaluate(f"e => ({inside})(e, 'article') === document")
     robot.click()
-    page.evaluate("() => fakes[1]['expired-callback']()")  # what ran out is asked for anew
     button(first, "Post").click()
-    page.wait_for_function("() => fakes.length === 3")
-    expect(robot).to_have_count(1)
-    robot.click()
     expect(page.locator("li li .body")).to_have_text("An answer.")
-    assert [form["response"][:7] for form in siteverify.asked] == ["token-0", "token-2"]
+    assert [form["response"][:7] for form in siteverify.asked] == ["token-0", "token-1"]
     assert len(loaded) == 1
 
 
