@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TextIO
@@ -196,6 +196,15 @@ def recount(app: App) -> None:
 def seat(app: App, many: int) -> None:
     """So many may write, and hash passwords, at once."""
     app.services.store.seats = app.services.hasher.seats = threading.Semaphore(many)
+
+
+@contextmanager
+def seats_taken(app: App, many: int) -> Iterator[None]:
+    """So many passwords are being hashed, or wait for it."""
+    with ExitStack() as stack:
+        for _ in range(many):
+            stack.enter_context(app.services.hasher.seat())
+        yield
 
 
 def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:

@@ -8,10 +8,8 @@ import itertools
 import json
 import re
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
@@ -908,43 +906,8 @@ def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside)
 # Many at once, a restart, and a system that has little to give
 
 
-@contextmanager
-def crowd_of_hashers(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[list[int], list[webtest.TestResponse]]]:
-    """Twelve log in, and no password comes to be hashed meanwhile: those that are begun, and what
-    the last four are told."""
-    begun: list[int] = []
-    go_on = threading.Event()
-    real = hashlib.pbkdf2_hmac
-
-    def slow(*given: Any) -> bytes:
-        begun.append(1)
-        assert go_on.wait(20)
-        return real(*given)
-
-    def log_in(number: int) -> webtest.TestResponse:
-        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": f"192.0.2.{number}"})
-        return client.post_json("/auth/login", body(email=ANN), expect_errors=True)
-
-    monkeypatch.setattr(hashlib, "pbkdf2_hmac", slow)
-    waiting: set[Future[webtest.TestResponse]]
-    with ThreadPoolExecutor(12) as pool:
-        waiting = {pool.submit(log_in, number) for number in range(12)}
-        try:
-            sent_away: list[webtest.TestResponse] = []
-            while len(sent_away) < 4 or len(begun) < 2:
-                done, waiting = wait(waiting, 0.05, FIRST_EXCEPTION)
-                sent_away += [future.result() for future in done]
-            yield begun, sent_away
-        finally:
-            go_on.set()
-            monkeypatch.setattr(hashlib, "pbkdf2_hmac", real)
-    assert {future.result().status_int for future in waiting} == {401}
-
-
 def test_two_hash_six_wait_and_the_ninth_is_sent_away(
-    app: App, visitor: Visitor, hashes: list[int], monkeypatch: pytest.MonkeyPatch
+    app: App, visitor: Visitor, hashes: list[int]
 ) -> None:
     busy = stranger(app, 1)  # who is beyond a rate limit, so that nothing is hashed for them
     for number in range(10):
@@ -952,15 +915,15 @@ def test_two_hash_six_wait_and_the_ninth_is_sent_away(
     hashes.clear()
     assert knock(busy, "/auth/login", 11).status_int == 429
     assert hashes == []
-    with crowd_of_hashers(app, monkeypatch) as (begun, sent_away):
-        assert [response.status_int for response in sent_away] == [503] * 4
+    with inside.seats_taken(app, 7):
+        visitor.login(status=401)
+    with inside.seats_taken(app, 8):
         visitor.faults_allowed = True
         for path in ("/auth/login", "/auth/register"):
             response = visitor.post_json(path, body(), status=503)
             assert response.json["code"] == "busy"
             assert int(response.headers["Retry-After"]) > 0
         assert knock(busy, "/auth/login", 12).status_int == 429
-        assert len(begun) == 2
         assert visitor.listing()["total"] == 0, "readers are served meanwhile"
     visitor.register()
 
