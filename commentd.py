@@ -7546,10 +7546,10 @@ def parent_to_reply_to(context: RequestContext, parent_id: int) -> FullComment:
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
-    found = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
+    waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
     comments = [
         {**serialize(context, comment), **attributes(comment, "status held version")}
-        for comment in reversed(found)
+        for comment in reversed(waiting)
     ]
     return {"comments": comments}
 
@@ -7788,8 +7788,7 @@ def top_pages(context: RequestContext, sort: str) -> list[Json]:
 def day_for_admin(day: Day) -> Json:
     return {
         "day": f"{datetime.fromtimestamp(day.day * DAY, UTC):%F}",
-        "comments": max(0, day.comments),
-        "views": max(0, day.views),
+        **attributes(day, "comments views"),
         "likes": max(0, day.likes),  # more may have been taken back than given on a day
     }
 
