@@ -5320,11 +5320,8 @@ class Client:
 
 # Networks in which containers and machines reach each other (RFC 1918, 3927, 4193, 6598).
 LOCAL_NETWORKS = [
-    ipaddress.ip_network(network)
-    for network in (
-        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
-        *("fc00::/7", "fe80::/10"),
-    )
+    *map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
+    *map(ipaddress.ip_network, ("100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")),
 ]
 # The limits of all readers behind a local peer that is not named, in clients. Whoever makes up
 # IP addresses there gets no more.
@@ -5379,26 +5376,35 @@ class Clients:
         self.unnamed_proxy = True
 
 
+@dataclass
+class PageViews:
+    """Views of a page since they were last written. `client`, the first one, may add the page."""
+
+    page_url: str
+    client: Client
+    count: int = 0
+
+
 class ViewCounter:
-    """The views since they were last written: by page key, their number, the page's URL, and the
-    first client, for whose limit of new pages they may count."""
+    """The views since they were last written, by page key."""
 
     MOST = 10_000  # pages between two writes: more is a flood, and not counted
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pending: dict[str, tuple[int, str, Client]] = {}
+        self.pending: dict[str, PageViews] = {}
 
     def add(self, name: PageName, client: Client) -> None:
         with self.lock:
-            if name.key in self.pending or len(self.pending) < self.MOST:
-                views, page_url, first = self.pending.get(name.key, (0, name.page_url, client))
-                self.pending[name.key] = (views + 1, page_url, first)
+            if len(self.pending) < self.MOST:
+                views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
+                views.count += 1
 
     def waiting(self, key: str) -> int:
-        return self.pending.get(key, (0,))[0]
+        views = self.pending.get(key)
+        return views.count if views else 0
 
-    def take(self) -> dict[str, tuple[int, str, Client]]:
+    def take(self) -> dict[str, PageViews]:
         """Forgets the views, which the caller writes."""
         with self.lock:
             pending = self.pending
@@ -6028,21 +6034,19 @@ def flush_views(services: Services, now: int) -> None:
     """Writes all views. A page that is not known yet is added if its client may add one. If the
     disk refuses, these views are lost."""
     pending = services.views.take()
-    if pending:
-        with services.store.writing(only_views=True):
-            for key, (count, page_url, client) in pending.items():
-                write_views(services, key, count, page_url, client, now)
-
-
-def write_views(
-    services: Services, key: str, count: int, page_url: str, client: Client, now: int
-) -> None:
-    if services.store.add_views(key, count, now):
+    if not pending:
         return
-    uses = [("pages", "", 1), *client_uses(services, client, "page")]
+    with services.store.writing(only_views=True):
+        for key, views in pending.items():
+            if not services.store.add_views(key, views.count, now):
+                add_viewed_page(services, key, views, now)
+
+
+def add_viewed_page(services: Services, key: str, views: PageViews, now: int) -> None:
+    uses = [("pages", "", 1), *client_uses(services, views.client, "page")]
     if not use_limits(services, now, *uses):
-        services.store.add_page(key, page_url, now)
-        services.store.add_views(key, count, now)
+        services.store.add_page(key, views.page_url, now)
+        services.store.add_views(key, views.count, now)
 
 
 BOTS = re.compile(
@@ -6072,23 +6076,29 @@ def count_view(services: Services, client: Client, name: PageName, now: int) -> 
 
 def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
+    provider = context.config.captcha_provider
     # 2048 is the most that Cloudflare accepts.
-    most = 2048 if context.config.captcha_provider == "turnstile" else 4096
+    most = 2048 if provider == "turnstile" else 4096
     captcha_token = text_field(context.form, "captcha_token", most)
-    if context.config.captcha_provider == "none":
+    if provider == "none":
         return None
-    refusal = Forbidden("人机验证失败，请重试", "captcha_failed")
-    if own or context.config.captcha_provider == "altcha":
+    if own or provider == "altcha":
         captcha = solved_captcha(captcha_token, context.key, context.now)
-        if captcha is None:
-            raise refusal
-        return captcha
+    else:
+        captcha = hosted_captcha(context, captcha_token)
+    if captcha is None:
+        raise Forbidden("人机验证失败，请重试", "captcha_failed")
+    return captcha
+
+
+def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | None:
+    """The captcha that a provider says is solved; else None."""
     signature = hashlib.sha256(captcha_token.encode()).hexdigest()
     # A provider accepts a token once. What a repeated one was spent on decides about it.
     if not context.store.is_spent(signature):
         limit_client(context, "siteverify")
         if not context.captcha_provider.passes(context, captcha_token):
-            raise refusal
+            return None
     return Captcha(signature, context.now + HOUR)
 
 

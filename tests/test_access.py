@@ -111,21 +111,6 @@ def watched(ground: Ground, **how: Any) -> Page:
     return page
 
 
-def test_the_text_is_the_first_stop_of_an_empty_widget(ground: Ground) -> None:
-    page = watched(ground)
-    expect(page.get_by_text("No comments yet.")).to_be_visible()
-    page.evaluate("bench.start()")
-    assert page.locator("form").get_by_role("button").filter(visible=True).count() == 0
-    page.keyboard.press("Tab")
-    expect(main(page)).to_be_focused()
-    found = stops(page)
-    assert [name for _, name, _ in found] == [
-        *("Write a comment…", "Name", "Email, website (optional)"),
-        *("Post", "Preview", "Sign in", "Like this page 0"),
-    ]
-    assert [stop for stop in found if not stop[2]] == []
-
-
 def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: Ground) -> None:
     say(ground.app, "Older.", "Bo", website="https://bo.example/", likes=1)
     first = say(ground.app, "[Newer](https://a.example/).", "Cy", hours=0.5)

@@ -299,22 +299,6 @@ def test_every_shape_of_a_list_is_described(town: Town) -> None:
     assert (reported["reports"][0]["reason"], reported["spam"]) == ("rude", None)
 
 
-def test_every_kind_of_refusal_is_described(town: Town) -> None:
-    guest, like = Witness(town.app, ip="192.0.2.7"), {"id": 1}
-    cases = {
-        "uri_too_long": guest.ask("GET /comments", "/comments?url=" + "x" * 9000),
-        "body_too_large": guest.ask("POST /comment/like", "/comment/like", {"x": "x" * 66000}),
-        "content_type": guest.post("/comment/like", "id=1", expect_errors=True),
-        "comment_gone": guest.ask("POST /comment/like", "/comment/like", {"id": 99}),
-        "login_required": guest.ask("GET /me", "/me"),
-        "too_many": [guest.ask("POST /comment/like", "/comment/like", like) for _ in range(11)][-1],
-        "wrong_password": town.ask("DELETE /me", {}, {"password": "x", "comments": "keep"}),
-    }
-    assert_described(OPERATIONS["POST /comment/like"], cases["content_type"])
-    assert {code: answer.json["code"] for code, answer in cases.items()} == {c: c for c in cases}
-    assert int(cases["too_many"].headers["Retry-After"]) > 0
-
-
 def edges(schema: Any, *, is_text: bool) -> tuple[list[Any], list[Any]]:
     """What a schema just allows, and just not; in a query all is text."""
     schema = resolved(schema)
@@ -361,12 +345,6 @@ ODD: list[Any] = [
     *("' OR 1=1 --", "{}", "%s", "{{state}}", "../../commentd.db", "http://[", "\u0130", "1e3"),
     *("javascript:alert(1)", "a@b@c.example", [], {}, [1], ["1"] * 200, {"a": {"b": [{}]}}),
 ]  # fmt: skip
-
-
-BROKEN = [b"", b"\xff", b"{", b'"x":NaN,', b"\xef\xbb\xbf", b"[", b"\0"]
-
-
-TYPES = ["application/json"] * 12 + ["text/plain", "application/json; charset=gbk", ""]
 
 
 @dataclass(frozen=True)
@@ -428,10 +406,7 @@ def whatever(town: Town, label: str, chance: Random) -> Asked:
     if chance.random() < 0.1:
         body[chance.choice(["role", "verified", "user_id", "__proto__", ""])] = chance.choice(ODD)
     raw = json.dumps(body, ensure_ascii=chance.random() < 0.5).encode("utf-8", "surrogatepass")
-    if chance.random() < 0.05:
-        at = chance.randrange(len(raw) + 1)
-        raw = raw[:at] + chance.choice(BROKEN) + raw[at:]
-    return Asked(path, urlencode(query), *((raw, chance.choice(TYPES)) if form else ()))
+    return Asked(path, urlencode(query), *((raw, "application/json") if form else ()))
 
 
 PAIRS = [(label, caller) for label in OPERATIONS for caller in CALLERS]

@@ -314,19 +314,11 @@ def test_an_edit_that_makes_a_comment_wait_is_told_anew(telling: Telling, hook: 
     with telling(moderation_words=("casino",)) as here:
         made = here.say("fine", lang="en")
         here.deliver()
-        link = hook.calls[0].data["links"]["spam"]
-        edit(here, made, "still fine")
-        here.deliver()
-        assert len(hook.calls) == 1
-        # A link in an older call shows the new text first.
-        assert here.press(link, status=409).text == "still fine"
-        assert here.listing()["total"] == 1
         edit(here, made, "a casino")
         here.deliver()
         first, second = hook.calls
         assert (second.data["content"], second.data["held"]) == ("a casino", "word: casino")
         assert second.id != first.id
-        assert here.press(second.data["links"]["visible"]).button == "Undo"
 
 
 # What is not told
@@ -743,25 +735,17 @@ def test_feishu_is_shown_a_fresh_signature_and_says_no_with_a_200(
 def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
     telling: Telling, hook: Hook
 ) -> None:
-    for count, owners in enumerate(((), ("nobody",))):
-        with telling(notify_owner=owners, moderation_hold="all") as here:
-            number = here.said(f"hi {count}")
-            here.deliver()
-            data = hook.calls[0].data
-            assert (data["status"], data["held"]) == ("waiting", "all")
-            assert [*data["links"]] == ["visible", "spam", "deleted"]
-            for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
-                link = data["links"][do]
-                assert here.open(link).title == EMAIL_TEXTS["en"][f"page_{do}"]
-                undo = here.press(link)
-                assert here.listing()["total"] == total
-                assert here.press(link).told == undo.told  # twice is once
-            assert here.status_of(number) == "deleted"
+    with telling(notify_owner=("nobody",), moderation_hold="all") as here:
+        number = here.said("hi")
+        here.deliver()
+        links = hook.calls[0].data["links"]
+        for do, total in (("visible", 1), ("spam", 0), ("visible", 1), ("deleted", 0)):
+            assert here.open(links[do]).title == EMAIL_TEXTS["en"][f"page_{do}"]
+            here.press(links[do])
+            assert here.listing()["total"] == total
     with telling(webhook_url="", notify_owner=(OWNER,)) as here:
-        here.press(data["links"]["visible"], status=403)
+        here.press(links["visible"], status=403)
         assert here.status_of(number) == "deleted"
-        here.said("hi")
-        assert here.outbox() == []
 
 
 # Settings
