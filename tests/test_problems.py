@@ -120,11 +120,9 @@ BODIES: dict[str, bytes] = {
     "two": b"{}{}",
     "list": b"[]",
     "null": b"null",
-    "too deep": b'{"a":' * 17 + b"1" + b"}" * 17,
-    "much too deep": b'{"a":' + b"[" * 60_000,
+    "too deep": b'{"a":' + b"[" * 60_000,
     "double key": b'{"n": 1, "n": 1}',
     "double key inside": b'{"n": 1, "a": [{"b": 1, "b": 2}]}',
-    "65 keys": json.dumps({str(n): n for n in range(65)}).encode(),
     "NaN": b'{"n": NaN}',
     "too large": b'{"n": 1e999}',
     "very long number": b'{"n": %s}' % (b"9" * 5000),
@@ -543,5 +541,5 @@ def test_what_another_machine_answers_steers_no_terminal(
         assert main(["check"]) == 1
         thread.join()
     printed = capsys.readouterr().out
-    (line,) = [line for line in printed.splitlines() if "go" in line]
+    (line,) = [line for line in printed.splitlines() if "away" in line]
     assert line.isprintable()
