@@ -2606,19 +2606,15 @@ class Store:
         for window in COUNTED[name]:
             self.run(sql, name=f"{name}/{window}", subject=subject)
 
-    def spend_captcha(self, signature: str, expires_at: int) -> bool:
-        """False if it was spent before."""
+    def spend_captcha(self, signature: str, expires_at: int, comment_id: int | None = None) -> bool:
+        """Spends a captcha, perhaps on a comment. False if it was spent before."""
         sql = """
-            INSERT INTO spent_captcha (signature, expires_at) VALUES (?, ?)
+            INSERT INTO spent_captcha (signature, expires_at, comment_id) VALUES (?, ?, ?)
                 ON CONFLICT (signature) DO NOTHING"""
-        return self.run(sql, signature, expires_at).rowcount == 1
+        return self.run(sql, signature, expires_at, comment_id).rowcount == 1
 
     def is_spent(self, signature: str) -> bool:
         return bool(self.value("SELECT 1 FROM spent_captcha WHERE signature = ?", signature))
-
-    def bind_captcha(self, signature: str, comment_id: int) -> None:
-        sql = "UPDATE spent_captcha SET comment_id = ? WHERE signature = ?"
-        self.run(sql, comment_id, signature)
 
     def comment_of_captcha(self, signature: str) -> Comment | None:
         """The comment on which a captcha was spent."""
@@ -2801,7 +2797,7 @@ class Store:
         self.withdraw(ids)
         if comments:
             self.erase_comments(ids)
-        values = {"id": account.id, "email": account.email, "subscriber": subscriber}
+        visitor = f"user {account.id}"
         for sql in (
             "UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
             "UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
@@ -2816,7 +2812,7 @@ class Store:
                   AND outbox_id IS NULL""",
             "DELETE FROM subscription WHERE subscriber = :subscriber",
         ):
-            self.run(sql, visitor=f"user {account.id}", **values)
+            self.run(sql, visitor=visitor, email=account.email, subscriber=subscriber)
         self.run(ERASE_AUTHOR, account_id=account.id, **ERASED)
         self.run("DELETE FROM account WHERE id = ?", account.id)
         self.has_erased = True
@@ -3141,17 +3137,12 @@ class Store:
         return int(self.value(sql, **{**absent, **values}))
 
     def due_message(self, now: int) -> Message | None:
-        """A code, else the one that has waited longest of those that are due."""
+        """The one that has waited longest of those that are due, codes first."""
         sql = """
             SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
               FROM outbox
-             WHERE due_at <= ? AND registration_id IS NOT NULL ORDER BY due_at LIMIT 1"""
-        code = self.one(Message, sql, now)
-        sql = """
-            SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
-              FROM outbox
-             WHERE due_at <= ? ORDER BY due_at LIMIT 1"""
-        return code or self.one(Message, sql, now)
+             WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
+        return self.one(Message, sql, now)
 
     def next_due(self) -> int | None:
         due_at: int | None = self.value("SELECT min(due_at) FROM outbox")
@@ -3561,34 +3552,27 @@ class Store:
             self.run(sql, now=now)
 
     def forget(self, before: int) -> bool:
-        """Masks IP addresses, and makes likes and reports anonymous, where they are older than
-        that time, in batches. True if there may be more."""
+        """Makes likes and reports that are older than that time anonymous, and masks 500 older IP
+        addresses. True if there may be more of these."""
+        for sql in (
+            """UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
+                WHERE liked_at < :before""",
+            """UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
+                WHERE liked_at < :before""",
+            """UPDATE report SET visitor = 'past ' || random()
+                WHERE reported_at < :before
+                  AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'""",
+        ):
+            self.run(sql, before=before)
         sql = """
             SELECT id, ip FROM comment
              WHERE masked = 0 AND created_at < ? ORDER BY created_at LIMIT 500"""
         unmasked = self.run(sql, before).fetchall()
-        for row in unmasked:
+        for comment_id, ip in unmasked:
             sql = "UPDATE comment SET ip = ?, masked = 1 WHERE id = ?"
-            self.run(sql, masked(row["ip"]), row["id"])
+            self.run(sql, masked(ip), comment_id)
             self.has_erased = True
-        sql = """
-            UPDATE report SET visitor = 'past ' || random()
-             WHERE reported_at < ?
-               AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'"""
-        self.run(sql, before)
-        changed = [len(unmasked)]
-        for sql in (
-            """UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE (comment_id, visitor) IN
-                      (SELECT comment_id, visitor FROM comment_liker
-                        WHERE liked_at < :before LIMIT 500)""",
-            """UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE (page_id, visitor) IN
-                      (SELECT page_id, visitor FROM page_liker
-                        WHERE liked_at < :before LIMIT 500)""",
-        ):
-            changed.append(self.run(sql, before=before).rowcount)
-        return max(changed) >= 500
+        return len(unmasked) == 500
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
@@ -6726,8 +6710,6 @@ def add_comment(
 ) -> Comment:
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     verdict = within_limits(context, verdict)
-    if captcha:
-        context.store.spend_captcha(captcha.signature, captcha.expires_at)
     comment = context.store.add_comment(
         verdict.status,
         context.now,
@@ -6746,7 +6728,7 @@ def add_comment(
     if verdict.status != "spam" and not context.is_admin:
         add_webhook(context, comment.id, "created")
     if captcha:
-        context.store.bind_captcha(captcha.signature, comment.id)
+        context.store.spend_captcha(captcha.signature, captcha.expires_at, comment.id)
     return comment
 
 

@@ -258,7 +258,7 @@ def test_many_are_done_in_several_turns_the_oldest_first(
         older = f"SELECT count(*) FROM comment WHERE masked = 0 AND created_at < ({done})"
         assert db.execute(older).fetchone() == (0,)
     assert rest == sorted(rest, reverse=True)
-    assert all(rest[0])  # a turn is short
+    assert rest[0][0] > 0  # a turn is short
     assert rest[-1] == (0, 0, 0)
     assert len(likers(db)) == 2600
 
