@@ -7754,7 +7754,7 @@ def download_backup(context: RequestContext) -> Response:
     with context.writing():
         audit(context, "backup")
     name = f"commentd-{datetime.fromtimestamp(context.now, UTC):%Y%m%d-%H%M%S}.db"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return Response(backup, "application/vnd.sqlite3", headers)
 
 

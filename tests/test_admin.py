@@ -62,7 +62,7 @@ def owner(app: App) -> Judge:
 
 
 def new_owner(app: App) -> Judge:
-    """The admin on the admin page, at an address of his own."""
+    """The admin on the admin page, at an IP address of their own."""
     admin, widget = new_admin(app)
     owner = Judge(app, ip="198.51.100.7")
     owner.authorization = ("Bearer", admin)
@@ -467,16 +467,6 @@ def test_the_admin_solves_our_own_captcha_whichever_readers_solve(
         assert sign_in(visitor, captcha_token=token, status=403)["code"] == "captcha_failed"
 
 
-def test_the_page_holds_nothing_inline_and_cannot_be_framed(visitor: Visitor) -> None:
-    answer = visitor.get("/admin")
-    policy = answer.headers["Content-Security-Policy"]
-    assert answer.content_type == "text/html"
-    assert "frame-ancestors 'none'" in policy
-    assert "unsafe" not in policy
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|style=|<style|javascript:", answer.text)
-
-
 # The queue
 
 
@@ -665,23 +655,6 @@ def test_a_judgement_tells_what_was_and_can_be_undone(
             judge(owner, [each["id"]], each["was"])
         assert status_of(db) == before
         assert ids(visitor.listing(limit=100)) == [5, 1]
-
-
-@NO_LIMITS
-def test_readers_see_at_once_what_was_judged(visitor: Visitor, owner: Visitor) -> None:
-    visitor.say("root")
-    visitor.say("leaf", parent_id=1)
-    for status, shown, total in (("spam", [(1, True, [2])], 1), ("visible", [(1, False, [2])], 2)):
-        judge(owner, [1], status)
-        threads = visitor.listing(view="threads")
-        seen = [
-            (c["id"], "deleted" in c, [r["id"] for r in c["replies"]]) for c in threads["comments"]
-        ]
-        assert (seen, threads["total"]) == (shown, total)
-    judge(owner, [1, 2], "deleted")
-    assert visitor.listing(view="threads")["comments"] == []
-    visitor.post_json("/comment/like", {"id": 1}, status=404)
-    visitor.say(parent_id=1, status=404)
 
 
 BAD_JUDGEMENTS: list[tuple[dict[str, Any], str]] = [

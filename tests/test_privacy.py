@@ -1,5 +1,5 @@
-"""What is known of a reader is forgotten in time: addresses are masked in the file, likes forget
-whose they are, and all sums stay."""
+"""Privacy: IP addresses are masked in the file and likes become anonymous after their days, while
+all counts stay. Nothing that readers name is called, and no public response holds an email."""
 
 import hashlib
 import json
