@@ -9,7 +9,6 @@ from datetime import datetime
 import inside
 import pytest
 from conftest import START, Outside, Visitor
-from test_asvs import functions
 from test_source import ROOT
 
 from commentd import Config, load_config, make_app
@@ -22,18 +21,6 @@ def test_the_limits_that_are_told_are_those_that_hold() -> None:
     table = SECURITY.partition("**Limits.**")[2].partition("Two passwords")[0]
     told = set(map(int, re.findall(r"\b\d+\b", table)))
     assert inside.rate_limits() <= told
-
-
-def test_every_command_of_a_figure_is_there() -> None:
-    there = functions()
-    files = {name.partition("::")[0] for name in there}
-    for words in re.findall(r"pytest ([^`]*)`", SECURITY):
-        (file,) = re.findall(r"tests/(\w+\.py)", words)
-        assert file in files, words
-        for part in re.findall(r"-k (\w+)", words):
-            assert [name for name in there if name.startswith(f"{file}::") and part in name], words
-    for file in re.findall(r"(?:python |\()(tests/[\w.]+)", SECURITY):
-        assert (ROOT / file).exists(), file
 
 
 @pytest.mark.parametrize("settings", [{"site_contact": "mailto:ann@example.com"}])
