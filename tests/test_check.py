@@ -92,7 +92,7 @@ def settings_of(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
     return {(section, key): (value, source) for section, key, value, source in lines}
 
 
-def test_every_setting_is_told_once_with_where_it_was_set(tmp_path: Path) -> None:
+def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
     text = "[site]\nname = My blog\ndemo = yes\norigins = https://a.example\n https://b.example\n"
     (tmp_path / "own.ini").write_text(text)
     told = settings_of(check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12))
@@ -105,7 +105,7 @@ def test_every_setting_is_told_once_with_where_it_was_set(tmp_path: Path) -> Non
     assert told["mail", "host"] == ("", "default")
 
 
-def test_no_secret_is_told_wherever_it_was_set(tmp_path: Path) -> None:
+def test_no_secret_is_printed(tmp_path: Path) -> None:
     keys = [("token", "key"), ("mail", "password"), ("captcha", "secret")]
     text = "".join(f"[{section}]\n{key} = {CANARY * 2}\n" for section, key in keys)
     (tmp_path / "commentd.ini").write_text(text)
@@ -120,7 +120,7 @@ def test_no_secret_is_told_wherever_it_was_set(tmp_path: Path) -> None:
             assert (value, told.split("_")[0]) == ("(hidden)", source)
 
 
-def test_wrong_settings_are_2_and_nothing_is_examined(tmp_path: Path) -> None:
+def test_wrong_settings_end_check_with_2(tmp_path: Path) -> None:
     report = check(tmp_path, mail_port="x", site_demo="x")
     assert (report.code, report.text) == (2, "")
     assert report.errors.count("commentd: COMMENTD_") == 2
@@ -131,7 +131,7 @@ def closed_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_what_a_public_service_should_not_leave_is_warned_about(tmp_path: Path) -> None:
+def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{closed_port()}"
     public = {"server_public_url": "https://comments.example", "server_trusted_proxy": "127.0.0.1"}
     mail = {"mail_host": "127.0.0.1", "mail_port": nobody.partition(":")[2], "mail_sender": "a@b.c"}
@@ -185,9 +185,7 @@ def mail(port: int, security: str = "none", password: str = "geheim") -> dict[st
     return usual | {"mail_port": port, "mail_security": security} | login
 
 
-def test_the_mail_server_is_logged_in_to_and_an_email_goes_where_it_is_asked_to(
-    tmp_path: Path,
-) -> None:
+def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path) -> None:
     with post_office() as office:
         report = check(tmp_path, **mail(office.port))
         assert (report.of("mail"), office.emails) == (["ok"], [])
@@ -203,7 +201,7 @@ def test_the_mail_server_is_logged_in_to_and_an_email_goes_where_it_is_asked_to(
     assert "on its way" not in printed
 
 
-def test_mail_that_does_not_work_is_told_in_words(tmp_path: Path) -> None:
+def test_mail_errors_are_explained(tmp_path: Path) -> None:
     with post_office() as office:
         refused = check(tmp_path, **mail(office.port, password=CANARY))
         clear = check(tmp_path, **mail(office.port, "starttls"))
@@ -246,7 +244,7 @@ def answering(body: str, status: int = 200) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
-def test_the_keys_of_a_captcha_are_tried(tmp_path: Path) -> None:
+def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
     def verdict(error: str) -> str:
         return json.dumps({"success": False, "error-codes": [error]})
 
@@ -270,7 +268,7 @@ def test_the_keys_of_a_captcha_are_tried(tmp_path: Path) -> None:
         assert CANARY not in report.text + report.errors
 
 
-def test_the_address_of_readers_is_tried_from_here(app: App, tmp_path: Path) -> None:
+def test_the_public_url_is_tried(app: App, tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}"
     assert check(tmp_path, server_public_url=nobody).of("public_url") == ["warn", "fail"]
     wrong = ("<html>ok", '{"status": "ok"}', '{"ok": false}', '["ok"]', "")
@@ -284,9 +282,7 @@ def test_the_address_of_readers_is_tried_from_here(app: App, tmp_path: Path) -> 
 # Files, rights, room
 
 
-def test_a_disk_that_is_nearly_full_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_nearly_full_disk_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for free, level in [(1, "fail"), (15, "fail"), (20, "warn"), (65, "ok")]:
         usage = shutil.disk_usage("/")._replace(free=free * 1024 * 1024)
         monkeypatch.setattr(shutil, "disk_usage", lambda path, usage=usage: usage)
@@ -315,7 +311,7 @@ def test_files_that_others_can_read_are_named(kept: Path, monkeypatch: pytest.Mo
 # The database
 
 
-def test_a_database_is_examined_and_stays_as_it_was(kept: Path) -> None:
+def test_check_leaves_the_database_as_it_was(kept: Path) -> None:
     whole = (kept / "commentd.db").read_bytes()
     (kept / "empty.db").touch()
     (kept / "text.db").write_text("not a database, though long enough to be read as one " * 99)
@@ -349,7 +345,7 @@ def test_a_database_is_examined_and_stays_as_it_was(kept: Path) -> None:
     assert not (kept / "none").exists()
 
 
-def test_what_a_sound_database_holds_is_told(kept: Path) -> None:
+def test_a_sound_database_is_ok(kept: Path) -> None:
     before = beside(kept)
     report = check(kept)
     assert (report.code, report.of("database")) == (0, ["ok"])
@@ -362,7 +358,7 @@ def test_what_a_sound_database_holds_is_told(kept: Path) -> None:
 EMAIL = "INSERT INTO outbox (recipient, message, expires_at, {}) VALUES ('a@example.com', {}, {})"
 
 
-def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
+def test_problems_in_the_database_are_reported(kept: Path) -> None:
     whole = (kept / "commentd.db").read_bytes()
     for script, topic, level, word in [
         ("UPDATE comment SET created_at = created_at + 3600", "clock", "fail", "behind"),
@@ -378,7 +374,7 @@ def test_what_the_database_tells_of_trouble_is_told(kept: Path) -> None:
         assert "example.com" not in report.text
 
 
-def test_the_age_of_the_last_backup_is_told(kept: Path) -> None:
+def test_the_age_of_the_last_backup_is_reported(kept: Path) -> None:
     (kept / "backups").mkdir()
     assert check(kept, backup_every=24).of("backup") == ["note"]
     ages = [(300, "warn", "300 h ago"), (49, "warn", "49 h ago"), (47, "ok", "47 h ago")]
@@ -407,7 +403,7 @@ def test_a_wrong_clock_and_a_backup_folder_of_another_database_are_found(
     assert error in run_here(kept, "backup")[2]
 
 
-def test_a_killed_service_is_examined_as_it_lies(tmp_path: Path) -> None:
+def test_check_works_after_a_crash(tmp_path: Path) -> None:
     live(tmp_path / "commentd.db", "hi", 1, killed=True)
     assert (tmp_path / "commentd.db-wal").stat().st_size
     before = beside(tmp_path)
@@ -418,7 +414,7 @@ def test_a_killed_service_is_examined_as_it_lies(tmp_path: Path) -> None:
     assert {name for name in before if after.get(name) != before[name]} <= {"commentd.db-shm"}
 
 
-def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
+def test_check_neither_waits_nor_writes_beside_a_service(
     app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
 ) -> None:
     visitor.say()
@@ -435,7 +431,9 @@ def test_beside_a_running_service_it_neither_waits_nor_changes_anything(
 # Versions
 
 
-def test_a_package_below_its_floor_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_with_known_vulnerabilities_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
     floors = dict(re.findall(r"([a-z0-9]+)>=([0-9.]+)", "\n".join(needed)))
     assert len(floors) == 5
@@ -464,9 +462,7 @@ def state(page: Any) -> Any:
     return json.loads(re.findall(r'<script[^>]+id="state">(.*?)</script>', page.text)[0])
 
 
-def test_the_page_shows_levels_by_topic_and_nothing_of_the_machine(
-    visitor: Visitor, tmp_path: Path
-) -> None:
+def test_the_home_page_shows_only_topics_and_levels(visitor: Visitor, tmp_path: Path) -> None:
     (tmp_path / "commentd.db").chmod(0o644)
     page = visitor.get("/")
     shown = state(page)
@@ -480,7 +476,7 @@ def test_the_page_shows_levels_by_topic_and_nothing_of_the_machine(
     assert [word for word in telling if word in page.text] == []
 
 
-def test_the_page_shows_the_worst_of_a_topic_and_the_past(
+def test_the_home_page_shows_the_worst_level_of_a_topic(
     visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visitor.say()
@@ -494,7 +490,7 @@ def test_the_page_shows_the_worst_of_a_topic_and_the_past(
     assert state(visitor.get("/"))["versions"] == "warn"
 
 
-def test_nobody_is_shown_the_state_when_there_is_an_admin_or_an_address(
+def test_the_home_page_hides_findings_from_the_public(
     config: Config, app: App, visitor: Visitor, outside: Outside, tmp_path: Path
 ) -> None:
     nothing = {"public": True}

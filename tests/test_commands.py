@@ -68,7 +68,7 @@ def run_here(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
-def test_version_help_and_example_are_told_whatever_the_settings(tmp_path: Path) -> None:
+def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> None:
     assert run(tmp_path, "example") == (0, example_config(), "")
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
     assert run_here(tmp_path, "example") == (0, example_config(), "")
@@ -86,7 +86,7 @@ def test_version_help_and_example_are_told_whatever_the_settings(tmp_path: Path)
     assert run(tmp_path, "example", python=("-S",)) == (1, "", said)
 
 
-def test_wrong_use_is_2(tmp_path: Path) -> None:
+def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage = ["dance", "--dance", "--config", "serve twice", "check twice", "recount twice"]
     usage += ["backup once twice", "restore", "recount --mail a@example.com"]
     wrong = dict.fromkeys(usage, "usage: commentd ")
@@ -97,7 +97,7 @@ def test_wrong_use_is_2(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir()), words
 
 
-def test_wrong_settings_are_2_a_sentence_each(tmp_path: Path) -> None:
+def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text(f"[mail]\nhots = x\npassword {CANARY}\n")
     code, text, errors = run_here(tmp_path, COMMENTD_SITE_DEMO="x")
     assert (code, text, CANARY in errors) == (2, "", False)
@@ -113,7 +113,7 @@ def test_wrong_settings_are_2_a_sentence_each(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_database_or_an_address_that_can_not_be_used_is_1(tmp_path: Path) -> None:
+def test_an_unusable_database_or_address_exits_with_1(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("not a database, though long enough to be read as one " * 20)
     with contextlib.closing(sqlite3.connect(tmp_path / "other.db")) as db:
         db.execute("CREATE TABLE of_others (id)")

@@ -93,7 +93,7 @@ def spoil(path: Path, chance: random.Random) -> str:
     return f"{table}.{column} = {value!r:.99}"
 
 
-def test_a_row_that_was_spoilt_hurts_itself_alone(
+def test_a_damaged_row_affects_itself_alone(
     config: Config, outside: Outside, campaign: Campaign
 ) -> None:
     config, path = replace(config, **USUAL), Path(config.database_path)
@@ -167,7 +167,7 @@ HUGE = [
 ]  # fmt: skip
 
 
-def test_what_is_huge_is_answered_in_pieces(
+def test_huge_threads_are_read_in_pages(
     config: Config, outside: Outside, campaign: Campaign
 ) -> None:
     """Four times as much is no larger a response; none recurses."""
@@ -217,9 +217,7 @@ TURNED = "\u202e\u2066\u202b"  # only a comment may hold them
 
 
 @pytest.mark.parametrize("kind", LETTERS)
-def test_the_longest_of_everything_goes_everywhere(
-    config: Config, outside: Outside, kind: str
-) -> None:
+def test_the_longest_texts_work_everywhere(config: Config, outside: Outside, kind: str) -> None:
     """What is written at all limits at once is read, searched, mailed, moderated and exported."""
     letters = LETTERS[kind]
     name = (letters * 64)[: 256 // max(len(c.encode()) for c in letters)][:64].rstrip("\u200d")

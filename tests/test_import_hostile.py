@@ -670,7 +670,7 @@ def test_of_another_format_nothing_comes_in(desk: Desk, product: str) -> None:
     assert desk.bring(file, "--format", product).counts == (1, 1, 0, 0)
 
 
-def test_wrong_use_is_2(desk: Desk) -> None:
+def test_wrong_use_exits_with_2(desk: Desk) -> None:
     for words in ("", "x y", "x --format none", "x --format", "x --host", "--dry-run"):
         told = desk.ask("import", *words.split())
         assert (told.code, told.text) == (2, "")

@@ -1,4 +1,4 @@
-"""Which web pages may write. `test_neighbours.py` has the headers that say who may read, what no
+"""Which web pages may write. `test_headers.py` has the headers that say who may read, what no
 cache may keep, and how browsers come again; `test_server.py` what the server refuses by itself."""
 
 import re

@@ -97,7 +97,7 @@ PARTS = {
 }
 
 
-def test_slow_but_honest_uploads_pass_each_with_a_time_of_its_own(ground: Ground) -> None:
+def test_slow_requests_each_have_their_own_deadline(ground: Ground) -> None:
     now, peer, stream, received = 1000.0, ground.come(), LIKED * 3, b""
     for piece in in_bites(stream, 7):  # the end of one comes with the next one's beginning
         ground.say(peer, piece)
@@ -110,7 +110,7 @@ def test_slow_but_honest_uploads_pass_each_with_a_time_of_its_own(ground: Ground
         received += data
 
 
-def test_a_connection_that_rests_is_left_alone_by_all_but_silence(ground: Ground) -> None:
+def test_an_idle_connection_closes_after_two_minutes(ground: Ground) -> None:
     new, used = ground.come(), ground.come(HEALTH)
     ground.sweep(1000)
     assert ground.sweep(1000 + 10 * (REQUEST_TIME + REPLY_TIME)) == [True, True]
@@ -123,7 +123,7 @@ def test_a_connection_that_rests_is_left_alone_by_all_but_silence(ground: Ground
     ground.until(lambda: gone(new) and gone(used))
 
 
-def test_a_reply_that_is_not_taken_is_dropped(ground: Ground) -> None:
+def test_a_response_that_is_not_read_is_dropped(ground: Ground) -> None:
     """Also where a byte of it is taken at times; but each reply has a time of its own."""
     never, rarely, slowly = (ground.come(LIST) for _ in range(3))
     for second in range(0, REPLY_TIME + 1, 5):
@@ -138,7 +138,7 @@ def test_a_reply_that_is_not_taken_is_dropped(ground: Ground) -> None:
     assert ground.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
 
 
-def test_of_too_much_that_nobody_takes_the_oldest_is_dropped(
+def test_the_oldest_unread_responses_are_dropped_above_a_limit(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground.come()
@@ -151,7 +151,7 @@ def test_of_too_much_that_nobody_takes_the_oldest_is_dropped(
     assert ground.sweep(1000) == [True, False, False, True]
 
 
-def test_of_too_many_those_silent_longest_make_room(ground: Ground) -> None:
+def test_the_longest_silent_connections_make_room(ground: Ground) -> None:
     """A drip is no sign of life, else those who drip would throw out slow but honest readers."""
     for _ in range(6):
         ground.come()
@@ -232,7 +232,7 @@ def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
     return received, found
 
 
-def test_what_two_could_read_in_two_ways_is_refused_once(quiet: Service) -> None:
+def test_ambiguous_requests_are_refused_once(quiet: Service) -> None:
     said = quiet.said
     for raw in AMBIGUOUS:
         received, statuses = answers(quiet, raw + HEALTH)
@@ -254,12 +254,12 @@ PLAIN = [
 ]
 
 
-def test_what_is_unusual_but_plain_is_answered_and_the_next_too(quiet: Service) -> None:
+def test_unusual_but_clear_requests_are_answered(quiet: Service) -> None:
     for raw in PLAIN:
         assert answers(quiet, raw + HEALTH)[1] == [200, 200], raw
 
 
-def test_nobody_is_asked_for_a_body_that_is_too_large(quiet: Service) -> None:
+def test_a_body_that_is_too_large_gets_no_100_continue(quiet: Service) -> None:
     assert answers(quiet, head(ASK, b"Content-Length: 99999999"))[1] == [413, 0]
 
 
@@ -273,7 +273,7 @@ def test_headers_may_have_16_kib(quiet: Service) -> None:
 # Peers that leave
 
 
-def test_whoever_only_listens_gets_what_was_asked_in_whole(quiet: Service) -> None:
+def test_a_half_closed_connection_gets_whole_responses(quiet: Service) -> None:
     for raw, statuses in (
         (HEALTH, [200, 0]),
         (LIKED, [200, 0]),
@@ -295,7 +295,7 @@ def reset(peer: socket.socket) -> None:
     peer.close()
 
 
-def test_whoever_leaves_while_it_is_worked_for_leaves_nothing(quiet: Service) -> None:
+def test_a_client_that_leaves_early_leaks_nothing(quiet: Service) -> None:
     before = held_at_rest(quiet)
     for raw in [request("POST", "/auth/login", body=LOGIN)] * 4 + [LIKED, LIST] * 20:
         reset(quiet.sent(raw))
@@ -353,7 +353,7 @@ def cut(peers: list[socket.socket]) -> bool:
 
 
 # The stock loop of waitress leaves it to the proxy to end what comes to no end.
-def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> None:
+def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
     service = start(program=IMPATIENT)
     before = held_at_rest(service)
     with_comments(service.path, 12_000)
@@ -378,7 +378,7 @@ def test_whatever_comes_to_no_end_is_cut_and_leaves_nothing(start: Start) -> Non
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start, loop: str) -> None:
+def test_no_thread_waits_for_a_client_that_does_not_read(start: Start, loop: str) -> None:
     service = start(program=ONE_THREAD, server=LOOPS[loop])
     with_comments(service.path, 25_000)
     # More than there are threads. Each health comes between two requests of a pipeline.
@@ -391,7 +391,7 @@ def test_no_worker_waits_for_a_peer_that_does_not_read(start: Start, loop: str) 
 
 
 @pytest.mark.usefixtures("many")
-def test_a_crowd_of_silent_ones_makes_room(start: Start) -> None:
+def test_a_crowd_of_silent_connections_makes_room(start: Start) -> None:
     service = start()
     before = held_at_rest(service)
     for raw in (b"", b"GET /comm"):
@@ -407,7 +407,7 @@ def test_a_crowd_of_silent_ones_makes_room(start: Start) -> None:
 
 @pytest.mark.parametrize("most", [256, 1024])
 @pytest.mark.usefixtures("many")
-def test_where_descriptors_are_few_a_newcomer_is_served(start: Start, most: int) -> None:
+def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int) -> None:
     """Beside those who come and go, those who do not read, and those who say nothing."""
     service = start(program=LIMITED.format(most, most))
     with_comments(service.path, 12_000)
@@ -438,7 +438,7 @@ def at_99(seconds: list[float]) -> int:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("many")
-def test_900_of_1000_that_are_silent_or_drip_keep_nobody_waiting(
+def test_900_silent_or_dripping_connections_keep_nobody_waiting(
     start: Start, campaign: Campaign
 ) -> None:
     """With `--seconds`, by the deadlines in force."""

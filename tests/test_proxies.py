@@ -225,13 +225,13 @@ FORGED = [
 ]
 
 
-def test_a_client_has_its_own_address_whatever_it_says(front: Front) -> None:
+def test_a_client_cannot_forge_its_ip_address(front: Front) -> None:
     for number, words in enumerate(FORGED, 1):
         answer = front.say(f"{number}", *words, client=f"127.0.2.{number}")
         assert (answer.status, answer.json["comment"]["ip"]) == (200, f"127.0.2.{number}"), words
 
 
-def test_limits_are_a_clients_own(front: Front) -> None:
+def test_rate_limits_are_per_client(front: Front) -> None:
     said = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
     refused = front.say("5", client="127.0.0.9")
     forged = front.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
@@ -245,7 +245,7 @@ def test_limits_are_a_clients_own(front: Front) -> None:
 # What arrives
 
 
-def test_pages_of_the_blog_may_read_and_are_told_so_once(front: Front) -> None:
+def test_cors_headers_appear_once(front: Front) -> None:
     own = {f"http://{HOST}:{front.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
     for origin, status in {BLOG: 200, FOREIGN: 403, **own}.items():
         asks = [f"Origin: {origin}", "Access-Control-Request-Method: POST"]
@@ -263,7 +263,7 @@ def test_pages_of_the_blog_may_read_and_are_told_so_once(front: Front) -> None:
         assert answers[0].headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
 
 
-def test_bodies_and_lines_are_as_long_as_without_a_proxy(front: Front) -> None:
+def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
     for size, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413), (4 * BODY_LIMIT, 413)):
         with front.connect("127.0.0.12") as line:
             # Above its limit the proxy may answer, and close, before all has been sent.
@@ -300,7 +300,7 @@ def test_an_edit_and_a_deletion_arrive_with_their_bodies(front: Front) -> None:
     assert front.ask("DELETE", target, body=right).status == 200
 
 
-def test_a_file_arrives_zipped_and_once(front: Front) -> None:
+def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
     plain = front.ask("GET", "/home.js")
     zipped = front.ask("GET", "/home.js", "Accept-Encoding: gzip")
     assert zipped.headers["Content-Encoding"] == "gzip"
@@ -384,7 +384,7 @@ def test_no_request_hides_another(front: Front) -> None:
 
 
 @pytest.mark.parametrize(("kind", "way"), [("nginx", "unix"), ("caddy", "tcp")])
-def test_a_proxy_is_noticed_until_it_is_named_and_a_service_is_missed_until_it_is_back(
+def test_an_untrusted_proxy_is_reported_until_it_is_named(
     tmp_path: Path, kind: str, way: str
 ) -> None:
     with site(tmp_path, kind, way) as here, services(tmp_path) as start:
@@ -422,7 +422,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("kind", PROXIES)
-def test_https_is_as_good(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
+def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
     def edit(printed: str) -> str:
         if kind == "caddy":  # which gets one by itself, where the world can see it
             return printed.replace(" {\n", " {{\n    tls {} {}\n".format(*certificate), 1)

@@ -261,7 +261,7 @@ ELSEWHERE = {**COMMENT, "page_url": "/wire/"}
 LIST = request("GET", f"/comments?url={PAGE}&limit=100")
 
 
-def test_what_goes_in_comes_out_over_the_wire(either: Service) -> None:
+def test_a_comment_is_posted_and_listed_over_the_wire(either: Service) -> None:
     target = "/comments?url=/wire/"
     head = either.ask("HEAD", target)
     posted = either.ask("POST", "/comments", body=ELSEWHERE)
@@ -295,14 +295,14 @@ def test_a_connection_serves_many_requests(either: Service) -> None:
             assert answer_on(connection, raw.split()[0].decode()).status == status, raw
 
 
-def test_a_body_may_have_64_kib_and_a_line_8(either: Service) -> None:
+def test_a_body_may_have_64_kib_and_a_request_line_8(either: Service) -> None:
     body = json.dumps(ELSEWHERE).encode().ljust(BODY_LIMIT)
     assert either.raw(post(AS_JSON + "; charset=UTF-8", body=body)).status == 200
     target = "/comments?limit=1&url=/&x=".ljust(LINE_LIMIT - len("GET  HTTP/1.1\r\n"), "a")
     assert either.ask("GET", target).status == 200
 
 
-def test_a_pipeline_is_cut_and_holds_no_thread(quiet: Service) -> None:
+def test_a_long_pipeline_is_cut(quiet: Service) -> None:
     # One too many, and no more: what the server has not read when it closes would reset the line.
     with quiet.sent(LIST * (PIPELINE + 1)) as connection:
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
@@ -342,7 +342,7 @@ def assert_refused(answer: Answer) -> None:
     assert_safe(answer)
 
 
-def test_whatever_is_refused_is_json_and_safe(quiet: Service) -> None:
+def test_every_refusal_is_json_with_security_headers(quiet: Service) -> None:
     for case, (raw, status, code) in REFUSED.items():
         answer = quiet.raw(raw)
         assert (answer.status, answer.json["code"]) == (status, code), case
@@ -352,7 +352,7 @@ def test_whatever_is_refused_is_json_and_safe(quiet: Service) -> None:
     assert quiet.ask("GET", f"/comments?url={PAGE}").json["total"] == 0
 
 
-def test_what_is_refused_of_the_admin_page_is_for_no_other_site(quiet: Service) -> None:
+def test_refusals_of_admin_routes_have_no_cors_headers(quiet: Service) -> None:
     long = (f"Origin: {BLOG}", "Content-Length: 1000000")
     answer = quiet.raw(request("POST", "/admin/login", *long))
     assert answer.status == 413
@@ -360,7 +360,7 @@ def test_what_is_refused_of_the_admin_page_is_for_no_other_site(quiet: Service) 
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_verification_too_large_fails_like_any_other(quiet: Service) -> None:
+def test_a_verification_that_is_too_large_fails_like_any_other(quiet: Service) -> None:
     for headers, body in (((ENDLESS,), b""), ((), padded(BODY_LIMIT + 1))):
         answer = quiet.raw(post(AS_JSON, *headers, body=body, target="/auth/verify"))
         assert (answer.status, answer.body.decode()) == (413, "验证码错误或已过期"), headers
@@ -372,7 +372,7 @@ ALLOWED = {BLOG: BLOG, FOREIGN: None, "null": None}
 BROKEN = {400: request("GET", "/", "Content-Length: x"), 413: post(AS_JSON, ENDLESS, body=b"")}
 
 
-def test_what_the_server_refuses_follows_the_settings_too(config: Config, outside: Outside) -> None:
+def test_refusals_of_the_parser_follow_the_settings(config: Config, outside: Outside) -> None:
     settings = {"site_origins": (BLOG,), "server_public_url": "https://comments.example"}
     how = replace(config, server_listen="127.0.0.1:0", **settings)
     with contextlib.ExitStack() as stack:
@@ -458,7 +458,7 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
     return statuses
 
 
-def test_no_bytes_make_it_fail(quiet: Service, campaign: Campaign) -> None:
+def test_random_bytes_do_not_make_it_fail(quiet: Service, campaign: Campaign) -> None:
     """Each stream gets whole answers and a close, and nothing is left behind, also where a peer
     does not wait for the answers."""
     before, said, used = held_at_rest(quiet), quiet.said, 0
@@ -503,7 +503,7 @@ def rows(service: Service, sql: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("loop", "number"), [("fast", signal.SIGTERM), ("stock", signal.SIGINT)])
-def test_a_stop_answers_what_is_in_flight_and_writes_the_last_views(
+def test_a_stop_completes_requests_in_flight_and_writes_the_last_views(
     start: Start, loop: str, number: int
 ) -> None:
     service = start(server=LOOPS[loop])
@@ -521,7 +521,7 @@ def test_a_stop_answers_what_is_in_flight_and_writes_the_last_views(
     assert rows(service, "SELECT page_url, views FROM page") == [(PAGE, 3)]
 
 
-def test_a_stop_answers_what_was_sent_before_it(start: Start) -> None:
+def test_a_stop_responds_to_what_was_sent_before(start: Start) -> None:
     service = start()
     listing = request("GET", "/embed.js", "User-Agent: a bot")
     like = request("POST", "/page/like", body={"page_url": PAGE})
@@ -553,7 +553,7 @@ def refused(service: Service) -> str:
     return service.said
 
 
-def test_of_those_that_start_at_once_on_one_file_one_serves(start: Start, tmp_path: Path) -> None:
+def test_only_one_of_several_starts_on_one_file_serves(start: Start, tmp_path: Path) -> None:
     path = str(tmp_path / "commentd.db")
     all_ = [start(tmp_path / name, waits=False, database={"path": path}) for name in "abc"]
     until(lambda: sum(each.process.poll() is not None for each in all_) == 2)
@@ -568,7 +568,7 @@ def test_of_those_that_start_at_once_on_one_file_one_serves(start: Start, tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_what_it_can_not_listen_on_is_named(
+def test_a_failure_to_listen_names_the_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", str(tmp_path / "commentd.db"))
@@ -615,9 +615,7 @@ sys.exit(commentd.main())"""
 
 
 @pytest.mark.parametrize("old", ["total_outbufs_len", "ReadOnlyFileBasedBuffer"])
-def test_a_waitress_that_is_another_inside_serves_as_it_is(
-    start: Start, tmp_path: Path, old: str
-) -> None:
+def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: str) -> None:
     service = start(program=other_waitress(tmp_path / "other", old, "another"))
     assert service.said.count("WARNING this waitress is not the version") == 1
     assert service.ask("POST", "/comments", body=COMMENT).status == 200
@@ -635,7 +633,7 @@ def test_a_waitress_that_is_another_inside_serves_as_it_is(
     assert "Traceback" not in service.said
 
 
-def test_the_waitress_that_is_here_is_known(quiet: Service) -> None:
+def test_the_installed_waitress_is_known(quiet: Service) -> None:
     # Else read again what changed, and what the program takes from it; write the digests there.
     assert "WARNING this waitress" not in quiet.said
 
@@ -674,9 +672,7 @@ FORWARDED = {"a1": "192.0.2.1", "a2": "192.0.2.1", "a3": "192.0.2.3, 192.0.2.1",
 FORWARDED |= {"c1": "2001:db8:0:1::1", "c2": "2001:db8:0:1::2", "d1": "2001:db8:0:2::1"}  # by /64
 
 
-def test_clients_of_a_proxy_are_served_in_turn_if_it_is_named_else_as_they_come(
-    queue: Callable[..., Queue],
-) -> None:
+def test_clients_behind_a_trusted_proxy_are_served_in_turn(queue: Callable[..., Queue]) -> None:
     in_turn = ["a1", "a2", "b1", "c1", "d1", "a3", "c2"]
     for trusted, served in ((("127.0.0.1",), in_turn), ((), [*FORWARDED])):
         made = queue(server_trusted_proxy=trusted)

@@ -228,9 +228,7 @@ def town(tmp_path: Path) -> Iterator[Town]:
         yield Town(start, tmp_path)
 
 
-def test_nothing_is_lost_and_nothing_grows_whatever_fails_meanwhile(
-    town: Town, campaign: Campaign
-) -> None:
+def test_nothing_is_lost_and_nothing_grows_under_faults(town: Town, campaign: Campaign) -> None:
     minute, pause = (60.0, 0.1) if campaign.seconds else (0.0, 0.0)
     clients = [Client(town, n, f"{campaign.seed}", pause) for n in range(CLIENTS)]
     for client in clients:

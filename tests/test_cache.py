@@ -119,7 +119,7 @@ def same(fast: Front, stock: Front, raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
-def test_what_is_ready_is_what_the_stock_server_sends(
+def test_a_cached_response_equals_that_of_the_stock_server(
     app: App, fronts: tuple[Front, Front]
 ) -> None:
     fill(app)
@@ -149,7 +149,7 @@ def form(chance: Random, etag: str) -> list[str]:
 
 
 @pytest.mark.parametrize("settings", [{}, {"site_origins": (BLOG,)}], ids=["any", "blog"])
-def test_nobody_gets_what_is_ready_for_another(
+def test_no_client_gets_a_response_cached_for_another(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
     """The cache fills with all forms of few requests, so that a wrong one would be found."""
@@ -163,7 +163,7 @@ def test_nobody_gets_what_is_ready_for_another(
     assert campaign.figures["304s"]
 
 
-def test_the_answer_to_a_token_is_for_nobody_else(app: App, fronts: tuple[Front, Front]) -> None:
+def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Front]) -> None:
     fill(app)
     fast, stock = fronts
     inside.add_account(app, OWNER, "Owner", CANARY, "admin")
@@ -227,7 +227,7 @@ SOON |= {"privacy_show_ip": "full"}
 
 
 @pytest.mark.parametrize("settings", [SOON], ids=[""])
-def test_what_time_alone_changes_is_seen_too(
+def test_changes_by_time_alone_show_too(
     app: App, outside: Outside, fronts: tuple[Front, Front]
 ) -> None:
     """The page closes, at most ten seconds late, and the IP address is masked, a minute late."""
@@ -293,7 +293,9 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
-def test_what_is_not_plain_is_answered_as_ever(app: App, fronts: tuple[Front, Front]) -> None:
+def test_unusual_requests_are_answered_as_by_the_stock_server(
+    app: App, fronts: tuple[Front, Front]
+) -> None:
     fill(app)
     fast, stock = fronts
     plain = same(fast, stock, PLAIN)
@@ -324,7 +326,9 @@ WHO += [[BROWSER, f"X-Forwarded-For: {client}"] for client in CLIENTS]
 
 
 @pytest.mark.parametrize("trusted", ["127.0.0.1", "192.0.2.99"])
-def test_views_are_counted_as_ever(config: Config, outside: Outside, trusted: str) -> None:
+def test_views_are_counted_as_by_the_stock_server(
+    config: Config, outside: Outside, trusted: str
+) -> None:
     with twins(config, outside, limits_enabled=True, server_trusted_proxy=(trusted,)) as both:
         for front in both:
             Visitor(front.app).say()
@@ -365,7 +369,7 @@ def test_views_show_after_ten_seconds_and_after_the_clock_was_set_back(
 # What is kept, and slow readers
 
 
-def test_a_flood_of_spellings_keeps_no_more_than_so_many_bytes(
+def test_the_cache_has_a_limit_in_bytes(
     app: App, fronts: tuple[Front, Front], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit(monkeypatch, cached=100_000)
@@ -380,7 +384,7 @@ def test_a_flood_of_spellings_keeps_no_more_than_so_many_bytes(
     assert len(fast.cached) <= 100_000
 
 
-def test_a_slow_reader_gets_all_and_once(
+def test_a_slow_reader_gets_each_response_once(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
     """Also one who asks again before they have read, by the ordinary way or out of the cache."""

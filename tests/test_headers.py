@@ -149,7 +149,7 @@ def test_every_route_method_and_status_has_its_headers_and_no_others(
 
 
 @with_metrics
-def test_every_operation_that_is_done_has_its_headers(
+def test_every_successful_operation_has_its_headers(
     town: Town, again: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():
@@ -165,7 +165,7 @@ def test_every_operation_that_is_done_has_its_headers(
         assert_due(Config(**METRICS), method, path, asked, answer)
 
 
-def test_what_is_zipped_has_a_tag_of_its_own(app: App) -> None:
+def test_a_compressed_response_has_its_own_etag(app: App) -> None:
     """Else a cache that holds both could serve the one as the other (RFC 9111, 4.3.4)."""
     client, zip_it = webtest.TestApp(app), {"Accept-Encoding": "gzip"}
     plain = client.get("/embed.js").headers["ETag"]
