@@ -3457,6 +3457,12 @@ class Store:
         backup.unlink()
         return file
 
+    def delete_leftovers(self) -> None:
+        """Deletes what a crash left of such a backup."""
+        path = Path(self.path)
+        for name in (f".{path.name}.download", f"..{path.name}.download.part"):
+            path.with_name(name).unlink(missing_ok=True)
+
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
 
@@ -8067,9 +8073,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
 
 def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
-    path = Path(config.database_path)
-    for leftover in (f".{path.name}.download", f"..{path.name}.download.part"):  # of a crash
-        path.with_name(leftover).unlink(missing_ok=True)
+    store.delete_leftovers()
     key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
     static = static_folder()
     places = places_of(config)
