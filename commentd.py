@@ -6804,9 +6804,10 @@ def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     """A comment that the caller may change; `NotFound` for all others."""
     token = text_field(context.form, "edit_token", 64, optional=True)
     comment = existing(context.store.full_comment(comment_id), "评论不存在", "comment_gone")
-    by_token = equal_in_constant_time(token, edit_token(context.key, comment))
-    by_account = context.caller is not None and comment.user_id == context.caller.id
-    may_change = by_account or (by_token and comment.user_id is None)
+    if comment.user_id is None:
+        may_change = equal_in_constant_time(token, edit_token(context.key, comment))
+    else:
+        may_change = context.caller is not None and comment.user_id == context.caller.id
     if comment.status == "deleted" or not may_change:
         raise NotFound("评论不存在", "comment_gone")
     return comment
@@ -7194,14 +7195,11 @@ def get_metrics(context: RequestContext) -> Response:
 @route("GET", "/.well-known/security.txt", permission=Permission.PUBLIC)
 def get_security_txt(context: RequestContext) -> str:
     """The security contact (RFC 9116), if `[site] contact` is set."""
-    if not context.config.site_contact:
+    contact = context.config.site_contact
+    if not contact:
         raise NotFound("没有这个网址")
     expires = rfc3339(context.now + 30 * DAY)
-    lines = [f"Contact: {context.config.site_contact}", f"Expires: {expires}"]
-    public_url = context.config.server_public_url
-    if public_url:
-        lines.append(f"Canonical: {public_url}/.well-known/security.txt")
-    return "\n".join([*lines, ""])
+    return f"Contact: {contact}\nExpires: {expires}\n"
 
 
 @route("GET", "/words/<name>", permission=Permission.PUBLIC, public=True)

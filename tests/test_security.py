@@ -2,16 +2,14 @@
 tell of a vulnerability where the owner set that."""
 
 import re
-from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
 
 import inside
 import pytest
-from conftest import START, Outside, Visitor
+from conftest import START, Visitor
 from test_source import ROOT
 
-from commentd import Config, load_config, make_app
+from commentd import load_config
 
 README = (ROOT / "README.md").read_text("utf-8")
 SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
@@ -31,15 +29,6 @@ def test_it_names_the_contact_for_a_month(visitor: Visitor) -> None:
     assert fields["Contact"] == "mailto:ann@example.com"
     assert datetime.fromisoformat(fields["Expires"]).timestamp() == START + 30 * 86_400
     assert fields.keys() == {"Contact", "Expires"}
-
-
-def test_it_says_where_it_is_at_home(config: Config, outside: Outside) -> None:
-    public, contact = "https://comments.example", "https://b.example/s"
-    config, where = replace(config, server_public_url=public), "/.well-known/security.txt"
-    with closing(make_app(replace(config, site_contact=contact), outside.world, rounds=1)) as app:
-        lines = Visitor(app).get(where).text.splitlines()
-    assert lines[0] == f"Contact: {contact}"
-    assert lines[-1] == f"Canonical: {public}{where}"
 
 
 def test_without_a_contact_it_looks_like_what_is_not_there(visitor: Visitor) -> None:
