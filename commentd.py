@@ -77,7 +77,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, BinaryIO, Literal, TextIO, TypeVar
+from typing import IO, Any, Literal, TextIO, TypeVar
 from xml.parsers import expat
 
 try:
@@ -8622,8 +8622,8 @@ def as_text(value: Any) -> str:
     while isinstance(value, dict):
         value = pick(value, "$oid|$numberLong|$numberInt|$numberDouble|$date|iso")
     text = str(value) if isinstance(value, str | int | float) else ""
-    text = text.encode("utf-8", "replace").decode().replace("\r\n", "\n")
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc").strip()
+    text = text.encode("utf-8", "replace").decode()
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "", text).strip()
 
 
 def is_true(value: Any) -> bool:
@@ -8735,9 +8735,8 @@ CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 
 def read_records(path: Path, product: Product, show: Progress) -> Records:
     size = path.stat().st_size
-    with path.open("rb") as file:
-        start = beginning(file)
-        text = io.TextIOWrapper(file, coding_of(file), errors="replace")
+    with open_text(path) as text:
+        start = beginning(text)
         if product.sql:
             records = database_records(path, product)
         elif start.startswith("<"):
@@ -8751,22 +8750,22 @@ def read_records(path: Path, product: Product, show: Progress) -> Records:
             records = json_records(text)
         for number, record in enumerate(records):
             if not number % 500:
-                show(size - file.tell(), size)
+                show(size - text.buffer.tell(), size)
             yield record
         show(0, size)
 
 
-def coding_of(file: BinaryIO) -> str:
-    mark = file.read(2)
-    file.seek(0)
-    return "utf-16" if mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+def open_text(path: Path) -> TextIO:
+    with path.open("rb") as file:
+        mark = file.read(2)
+    is_utf_16 = mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return path.open(encoding="utf-16" if is_utf_16 else "utf-8-sig", errors="replace")
 
 
-def beginning(file: BinaryIO) -> str:
-    coding = coding_of(file)
-    head = file.read(MEGA)
-    file.seek(0)
-    return head.decode(coding, "replace").lstrip("\ufeff \t\r\n")
+def beginning(text: TextIO) -> str:
+    start = text.read(MEGA).lstrip()
+    text.seek(0)
+    return start
 
 
 def has_record_lines(start: str) -> bool:
@@ -8934,8 +8933,8 @@ def database_records(path: Path, product: Product) -> Records:
 
 def product_of(path: Path) -> str:
     """The name of the product that a file is from, by how it begins."""
-    with path.open("rb") as file:
-        start = beginning(file)
+    with open_text(path) as text:
+        start = beginning(text)
     tables = set[str]()
     if start.startswith("SQLite format 3\0"):
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
@@ -8945,13 +8944,12 @@ def product_of(path: Path) -> str:
         if is_database or (not product.sql and re.match(product.sign, start)):
             return name
     names = ", ".join(PRODUCTS)
-    raise OperatorError(f"it is of no product that is known ({names}): name one with --format")
+    raise OperatorError(f"the file is of no known product: name one with --format ({names})")
 
 
 @contextlib.contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The file, or what is in it if it is compressed or LeanCloud's archive. An error inside of
-    the block names the file."""
+    """The file, or what is in it if it is compressed or LeanCloud's archive."""
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
@@ -8965,12 +8963,9 @@ def unpacked(path: Path) -> Iterator[Path]:
                 elif is_gzip:
                     copy_within_limit(file, plain, limit)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-            raise OperatorError(f"{path} breaks off, or is damaged ({error})") from None
+            raise OperatorError(f"the file breaks off, or is damaged ({error})") from None
         plain.flush()
-        try:
-            yield Path(plain.name) if is_gzip or is_archive else path
-        except OperatorError as error:
-            raise OperatorError(f"{path}: {error}") from None
+        yield Path(plain.name) if is_gzip or is_archive else path
 
 
 def unpack_archive(file: Any, target: IO[bytes], limit: int) -> None:
@@ -9029,9 +9024,13 @@ SET_DEPTHS = """
         SELECT comment.id, tree.depth + 1 FROM tree JOIN comment ON comment.parent = tree.id)
     UPDATE comment SET depth = tree.depth FROM tree WHERE tree.id = comment.id"""
 CUT_CIRCLES = "UPDATE comment SET parent = '', depth = 0 WHERE depth IS NULL RETURNING id"
+# A deleted comment stays where one below it was not deleted.
 DROP_CHILDLESS = """
-    DELETE FROM comment WHERE status = 'deleted' AND NOT EXISTS
-           (SELECT 1 FROM comment AS c WHERE c.parent = comment.id)
+    WITH RECURSIVE held (id) AS (
+        SELECT parent FROM comment WHERE status <> 'deleted'
+         UNION
+        SELECT comment.parent FROM held JOIN comment ON comment.id = held.id)
+    DELETE FROM comment WHERE status = 'deleted' AND id NOT IN (SELECT id FROM held)
     RETURNING id"""
 SET_TIMES = """
     UPDATE comment SET created_at = coalesce(
@@ -9066,10 +9065,8 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
     shown = "".join(c for c in text if unicodedata.category(c)[0] != "C" and c not in INVISIBLE)
-    for candidate in (text, shown[:64]):
-        if nickname := value_or_empty(proper_nickname, candidate):
-            return nickname
-    return "Anonymous"
+    nickname = value_or_empty(proper_nickname, text) or value_or_empty(proper_nickname, shown[:64])
+    return nickname or "Anonymous"
 
 
 def import_website(text: str) -> str:
@@ -9118,12 +9115,10 @@ class Import:
         if self.counts[event] <= NAMES_IN_REPORT:
             self.names.setdefault(event, []).append(one_line(name)[:64])
 
-    def note_each(self, event: str, sql: str, *values: str) -> bool:
-        """Notes an event for each id that a statement returns; False if there was none."""
-        rows = self.db.execute(sql, values).fetchall()
-        for (id,) in rows:
+    def note_each(self, event: str, sql: str, *values: str) -> None:
+        """Notes an event for each id that a statement returns."""
+        for (id,) in self.db.execute(sql, values).fetchall():
             self.note(event, id)
-        return bool(rows)
 
     # Staging
 
@@ -9257,11 +9252,11 @@ class Import:
             self.note("cut after 64 KiB", id)
             content = content.encode()[:TEXT_LIMIT].decode(errors="ignore")
             markup = plain_html(content)
-        ip = masked(plain_ip(values["ip"]))
-        country, place = self.place_of(ip)
-        if self.is_ours:
-            country = values["country"][:2]
-            place = values["location"][:64]
+        ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
+        country = values["country"][:2]
+        place = values["location"][:64]
+        if not self.is_ours:
+            country, place = self.place_of(ip)
         language = values["language"]
         row = {
             "status": values["status"],
@@ -9269,8 +9264,8 @@ class Import:
             "email": "" if email.endswith(".invalid") else value_or_empty(proper_email, email),
             "website": import_website(plain(values["website"])),
             "content": content,
-            "html": markup,
-            "ip": "" if ip == UNKNOWN_IP else ip,
+            "html": markup or safe_html(content),
+            "ip": ip,
             "country": country,
             "location": place,
             "language": language if language in LANGUAGES else "",
@@ -9293,8 +9288,7 @@ class Import:
         self.note_each("stand at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
         self.note_each("stand at the top, since they reply to each other", CUT_CIRCLES)
-        while self.note_each("skipped: deleted, or no text", DROP_CHILDLESS):
-            pass  # the parent of one that was dropped may be childless now
+        self.note_each("skipped: deleted, or no text", DROP_CHILDLESS)
         self.db.execute(SET_TIMES, (self.now,))
         self.db.execute(SET_PAGES)
 
@@ -9302,15 +9296,13 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(map(tuple, self.db.execute(BLOGS)))
-        present = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
         host = host_of(re.sub("^(https?://)?(www[.])?", "any://", name.lower()))
         own = {each.removeprefix("www.") for each in self.own_hosts}
         chosen = blogs.keys() & ({name, host} if name else own)
-        if name and not chosen:
-            others = f"of {present}" if present else "that name no blog: leave --host out"
-            raise OperatorError(f"--host {name}: the file has none of it, but comments {others}")
-        if len(blogs) > 1 and not chosen:
-            raise OperatorError(f"it holds comments of {present}: name yours with --host")
+        if not chosen and (name or len(blogs) > 1):
+            names = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
+            names = names or "none has a name, so leave it out"
+            raise OperatorError(f"name a blog of the file with --host: {names}")
         for other in blogs.keys() - (chosen or blogs):
             event = f"skipped: of {other} (--host {shlex.quote(other)} takes those alone)"
             self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
@@ -9378,14 +9370,10 @@ class Import:
         parent = store.imported(self.name, values["parent_stamp"] or "")
         if parent and parent.page_id != page_id:
             parent = None
-        content = values["content"]
-        # Rendering a very long text takes too long inside a transaction.
-        render = safe_html if len(content) <= 10_000 else plain_html
         status = values.pop("status")
         likes = values.pop("likes")
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
-            "html": values["html"] or render(content),
             "parent_id": parent.id if parent else None,
             "thread_id": parent.thread_id if parent else None,
             "page_id": page_id,
@@ -9533,59 +9521,6 @@ def artalk_flag(value: object) -> str:
     return str(bool(value)).lower()
 
 
-# The tables of Isso 0.13 and 0.14. `voters` is a Bloom filter of 2048 bits, in which nobody is.
-ISSO = """
-    PRAGMA user_version = 5;
-    CREATE TABLE threads (id INTEGER PRIMARY KEY, uri VARCHAR(256) UNIQUE, title VARCHAR(256));
-    CREATE TABLE comments (
-        tid REFERENCES threads(id), id INTEGER PRIMARY KEY, parent INTEGER,
-        created FLOAT NOT NULL, modified FLOAT, mode INTEGER, remote_addr VARCHAR,
-        text VARCHAR NOT NULL, author VARCHAR, email VARCHAR, website VARCHAR,
-        likes INTEGER DEFAULT 0, dislikes INTEGER DEFAULT 0, voters BLOB NOT NULL,
-        notification INTEGER DEFAULT 0);
-"""
-ISSO_MODES = {"visible": 1, "waiting": 2, "deleted": 4}
-
-
-def as_isso(export: Export) -> Iterator[bytes]:
-    """The database file of Isso, whose importers keep neither parents nor edits nor likes. It shows
-    names and websites as HTML, and puts each reply below the first comment."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "comments.db"
-        with contextlib.closing(sqlite3.connect(file)) as db, db:
-            db.executescript(ISSO)
-            for row in export.comments(SECONDS, ISSO_MODES):
-                add_to_isso(db, row)
-            # Spam is left out. A deleted comment stays where there is a reply to it.
-            sql = """
-                UPDATE comments SET parent = NULL
-                 WHERE parent NOT IN (SELECT id FROM comments)"""
-            db.execute(sql)
-            sql = """
-                DELETE FROM comments WHERE mode = 4 AND id NOT IN
-                       (SELECT parent FROM comments WHERE parent IS NOT NULL AND mode <> 4)"""
-            db.execute(sql)
-        with file.open("rb") as data:
-            yield from iter(lambda: data.read(65536), b"")
-
-
-def add_to_isso(db: sqlite3.Connection, row: Json) -> None:
-    row["uri"] = quoted_url(row["page_url"])
-    row["mode"] = ISSO_MODES[row["status"]]
-    row["nickname"] = html.escape(row["nickname"], quote=False)
-    row["website"] = html.escape(row["website"])
-    row["ip"] = row["ip"] or UNKNOWN_IP
-    db.execute("INSERT OR IGNORE INTO threads (uri, title) VALUES (:uri, :page_url)", row)
-    sql = """
-        INSERT INTO comments (tid, id, parent, created, modified, mode, remote_addr, text, author,
-                              email, website, likes, voters)
-        VALUES ((SELECT id FROM threads WHERE uri = :uri), :id, :thread_id,
-                coalesce(strftime('%s', :created_at), 0), strftime('%s', :edited_at), :mode, :ip,
-                :content, nullif(:nickname, ''), nullif(:email, ''), nullif(:website, ''), :likes,
-                zeroblob(256))"""
-    db.execute(sql, row)
-
-
 WXR = """<?xml version="1.0" encoding="UTF-8"?>
 <rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/"
  xmlns:dsq="http://www.disqus.com/" xmlns:dc="http://purl.org/dc/elements/1.1/"
@@ -9628,9 +9563,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
 def wxr_comment(row: Json) -> Json:
     # Disqus wants an email address, and takes authors with the same one for one person.
     author = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
-    shows_text = re.search(r">[^<\s]", row["html"])
     row |= {
-        "html": row["html"] if shows_text else html.escape(row["content"]),
         "email": row["email"] or f"{author}@commenter.invalid",
         "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one
         "approved": WXR_STATUSES[row["status"]],
@@ -9645,22 +9578,12 @@ def xml_elements(values: Json) -> str:
     return CONTROL.sub("", "".join(lines))
 
 
-def encoded(parts: Iterable[str | bytes]) -> Iterator[bytes]:
-    for part in parts:
-        yield part.encode() if isinstance(part, str) else part
-
-
 # Each with what it cannot hold.
-EXPORTERS: dict[str, tuple[Callable[[Export], Iterator[str | bytes]], str]] = {
+EXPORTERS: dict[str, tuple[Callable[[Export], Iterator[str]], str]] = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
     "waline": (as_waline, "edits, closed pages, likes of pages"),
-    "isso": (
-        as_isso,
-        "answers to answers (they stand below the first), spam, views, pins, closed pages, "
-        "likes of pages",
-    ),
 }
 
 
@@ -10242,13 +10165,11 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
     write, lost = EXPORTERS[name]
-    if name == "isso" and sys.stdout.isatty():
-        raise SettingsError("this is a database: commentd export isso > comments.db")
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config.database_path) as store:
             export = Export(store, arguments.emails, config.blog_name, config.site_origins)
-            exported.writelines(encoded(write(export)))
+            exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
         try:
             shutil.copyfileobj(exported, sys.stdout.buffer)

@@ -248,9 +248,6 @@ class Isso(bench_weight.Isso):
         return shutil.copy(self.data / "db", folder / "comments.db")
 
     def back(self, name: str, file: Path) -> None:
-        if name == "isso":
-            shutil.copy(file, self.data / "db")
-            return
         words = [*self.command()[:-1], "import", "-t", name, file]
         environ = os.environ | {"TZ": "UTC"}
         subprocess.run(words, check=True, env=environ, cwd=self.data, capture_output=True)
@@ -569,7 +566,6 @@ class Form(NamedTuple):
 
 BASE = {"page", "name", "at", "website", "mail"}
 FORMS = {
-    "isso": Form("isso", {*Told._fields} - {"pinned"}, {"visible", "waiting", "deleted"}),
     "wordpress": Form("isso", BASE | {"parent", "state"}, {"visible", "waiting"}),
     "waline": Form("waline", {*Told._fields} - {"edited"}, {"visible", "waiting", "spam"}),
 }
