@@ -27,7 +27,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inside import add_stored_comment, writing_store
 from test_commands import ROOT, run
-from test_server import COMMENT, services
 
 from commentd import (
     EXPORTERS,
@@ -475,15 +474,6 @@ def test_nothing_secret_is_in_it(lived_in: Home, name: str, emails: bool) -> Non
         assert full not in text
 
 
-def test_an_address_that_is_masked_already_stays(lived_in: Home) -> None:
-    with closing(sqlite3.connect(lived_in.path)) as db, db:
-        db.execute("UPDATE comment SET ip = '1.2.3.0', masked = 1 WHERE id = 1")
-    assert [row["ip"] for row in strict(lived_in.export())["comments"]] == [
-        "1.2.3.0",
-        "2001:db8:12::",
-    ]
-
-
 # The formats of others
 
 # What each can't carry, in the words in which the command says so.
@@ -782,26 +772,6 @@ def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> Non
         sizes.append((home.folder / "out").stat().st_size)
         most.append(usage.ru_maxrss * 1024)
     assert most[1] - most[0] < (sizes[1] - sizes[0]) / 2
-
-
-@pytest.mark.slow
-def test_it_is_one_moment_while_readers_write(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    crowd(home, 2000, 50)
-    with services(tmp_path) as start:
-        service = start()
-        with program(home, "export") as export:
-            text = export.stdout.read(100)  # and now it waits, since nobody takes more
-            body = {**COMMENT, "page_url": "/new/"}
-            assert service.ask("POST", "/comments", body=body).status == 200
-            text += export.stdout.read()
-            assert export.wait(60) == 0
-        whole = strict(text)
-        pages = {page["page_key"] for page in whole["pages"]}
-        assert {row["page_key"] for row in whole["comments"]} <= pages
-        later = strict(run(tmp_path, "export")[1].encode())
-        assert len(later["comments"]) == 51
-        assert service.ask("GET", "/comments?url=/new/").json["total"] == 1
 
 
 @pytest.mark.slow

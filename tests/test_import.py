@@ -128,17 +128,6 @@ def test_each_comment_comes_once_and_a_dry_run_tells_the_same(desk: Desk, produc
     assert len(desk.texts) == 15
 
 
-@pytest.mark.parametrize("product", FILES)
-def test_a_newer_export_brings_what_is_new_and_changes_nothing(desk: Desk, product: str) -> None:
-    desk.bring(MAKERS[product](blog()))
-    before = desk.kept
-    other = {"text": "edited there", "nickname": "Eve", "likes": 9, "status": "visible"}
-    changed = [replace(said, parent="", **other) for said in blog()]
-    assert desk.bring(MAKERS[product]([*changed, *blog(15)[12:]])).counts == (15, 3, 12, 0)
-    assert {at: desk.kept[at] for at in before} == before
-    assert len(desk.kept) == 15
-
-
 def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -> None:
     for product in ("valine", "waline", "twikoo", "artalk"):
         make = MAKERS[product]
@@ -166,16 +155,6 @@ def test_what_comes_from_two_products_comes_once(desk: Desk) -> None:
     more = replace(blog(13)[12], parent="1", page="/0/")
     assert desk.bring(FILES["isso"]([*thread, more])).counts == (13, 1, 12, 0)
     assert desk.kept[more.at]["above"] == NOON
-
-
-def test_ids_of_two_files_may_be_the_same(desk: Desk) -> None:
-    """Two Isso of one owner both begin with 1."""
-    one, other = blog(), [replace(s, at=s.at + HOUR, text=s.text + "b") for s in blog()]
-    for thread in (one, other):
-        assert desk.bring(FILES["isso"](thread)).counts == (12, 12, 0, 0)
-    for said in other:
-        above = NOON + HOUR + (int(said.parent) - 1) * MINUTE if said.parent else None
-        assert desk.kept[said.at]["above"] == above
 
 
 # Stopped
@@ -346,52 +325,6 @@ def test_what_was_done_here_stays_done(
     assert closed == closed | {page["page_key"]: page["closed"] for page in kept["pages"]}
 
 
-@quiet
-def test_an_export_of_ours_brings_nothing_back(desk: Desk, app: App, visitor: Visitor) -> None:
-    """Neither what is here, nor what was edited, hidden or deleted since; in either of the formats
-    that hold all of it."""
-    saids = [visitor.say(f"text {n}", page_url="/0/") for n in range(6)]
-    saids += [visitor.say(f"text {n}", page_url="/0/", parent_id=n - 5) for n in range(6, 9)]
-    visitor.post_json("/comment/like", {"id": 1})
-    ours = [desk.file(desk.export(form), form) for form in ("commentd", "waline")]
-    add_account(app, OWNER, "Owner", CANARY, "admin")
-    owner = Visitor(app)
-    owner.authorization = ("Bearer", token_of(app, OWNER, "admin"))
-
-    def brings_nothing() -> None:
-        before = desk.dump()
-        for file in ours:
-            assert desk.bring(file, "--dry-run").counts == (9, 0, 9, 0)
-            assert desk.bring(file).counts == (9, 0, 9, 0)
-        assert {**desk.dump(), "import": []} == {**before, "import": []}
-
-    brings_nothing()
-    sql(app, "DELETE FROM import")  # as where it was not brought in before
-    moderate(owner, [2], "spam")
-    change(owner, "comments/3", content="corrected")
-    for number in (1, 4):
-        token = {"edit_token": saids[number - 1]["edit_token"]}
-        assert visitor.delete_json(f"/comments/{number}", token).json["success"]
-    brings_nothing()
-
-
-def test_what_was_spam_there_goes_after_its_days_here_and_stays_away(
-    desk: Desk, app: App, outside: Outside
-) -> None:
-    thread = [replace(said, status="spam" if said.id in "147" else "visible") for said in blog()]
-    desk.bring(waline(thread))
-    outside.time += 29 * DAY
-    app.tick()
-    assert desk.kept[NOON]["content"] == "text 1"
-    outside.time += 2 * DAY
-    app.tick()
-    assert not {"text 1", "text 4", "text 7"} & {*desk.texts}
-    assert len([text for text in desk.texts if text]) == 9
-    before = desk.dump()
-    assert desk.bring(waline(thread)).counts == (12, 0, 12, 0)
-    assert desk.dump() == before
-
-
 def test_a_page_that_was_reopened_here_stays_open(
     desk: Desk, app: App, owner: Visitor, visitor: Visitor
 ) -> None:
@@ -466,31 +399,6 @@ def test_comments_that_reply_to_each_other_stand_at_the_top(desk: Desk) -> None:
         assert above.pop(31) == NOON + 30
         assert {*above.values()} == {None}
         assert desk.bring(waline(thread)).counts[1] == 0
-
-
-@pytest.mark.slow
-def test_a_long_chain_of_replies_comes_in(desk: Desk, app: App, visitor: Visitor) -> None:
-    """Longer than Python calls functions below each other."""
-    thread = [Said(str(n), NOON + n, str(n - 1), text=f"{n}") for n in range(1, 1501)]
-    assert desk.bring(waline(thread[::-1])).counts == (1500, 1500, 0, 0)
-    assert all(row["above"] == at - 1 for at, row in desk.kept.items() if at > NOON + 1)
-    listed = visitor.listing(url="/a/", view="threads")
-    assert (listed["total"], listed["threads"]) == (1500, 1)
-    before = desk.dump()
-    assert desk.bring(waline(thread)).counts == (1500, 0, 1500, 0)
-    assert desk.dump() == before
-
-
-def test_what_holds_a_reply_far_below_keeps_its_place(desk: Desk, app: App) -> None:
-    """A chain of empty comments stays where a word stands at its end, and goes where none does."""
-    chain = [Said(str(n), NOON + n, str(n - 1), text="") for n in range(1, 301)]
-    told = desk.bring(waline(chain))
-    assert (told.counts, told.number("pages")) == ((300, 0, 0, 300), 0)
-    told = desk.bring(waline([*chain, Said("301", NOON + 301, "300", text="word")]))
-    assert told.counts == (301, 301, 0, 0)
-    assert {row["status"] for at, row in desk.kept.items() if at < NOON + 301} == {"deleted"}
-    listed = Visitor(app).listing(url="/a/", view="threads")
-    assert (listed["total"], listed["threads"]) == (1, 1)
 
 
 def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
@@ -841,12 +749,6 @@ def test_the_spellings_of_a_page_are_one(desk: Desk) -> None:
         assert "blog.example" not in page["page_url"].lower()
 
 
-def test_pages_that_differ_stay_apart(desk: Desk) -> None:
-    apart = ["/a/", "/a/b/", "/a/?p=1", "/a/?p=2", "/A/", "/", "post-7", "/a/#!/route", "/a.html"]
-    desk.bring(waline([Said(str(n), NOON + n, page=p) for n, p in enumerate(apart)]))
-    assert len(desk.pages) == len(apart)
-
-
 def test_it_joins_the_page_that_is_here(desk: Desk, app: App, visitor: Visitor) -> None:
     url = "https://blog.example/a/"
     visitor.say("of here", page_url=url, headers={"Origin": "https://blog.example"})
@@ -924,14 +826,6 @@ def test_the_product_that_is_named_is_taken_not_what_it_looks_like(desk: Desk) -
     assert desk.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
     lines = "\n".join(map(json.dumps, rows))
     assert desk.bring(lines, "--format", "waline").counts[1] == 12
-
-
-def test_options_stand_before_or_after_the_file(desk: Desk) -> None:
-    file = desk.file(waline(blog()))
-    for words in (["import", "--dry-run", file], ["import", file, "--dry-run"]):
-        told = desk.ask(*words)
-        assert (told.code, told.counts[1]) == (0, 12)
-    assert desk.ask("import", "--format", "waline", file, "--zone", "+00:00").code == 0
 
 
 @pytest.fixture
@@ -1122,17 +1016,6 @@ def test_where_an_address_is_from_is_found_as_for_what_is_written_here(
         here = Visitor(app, ip="1.2.4.8").say("of here", page_url="/a/")["comment"]
     assert bool(here["location"]) == shown
     assert desk.kept[NOON]["location"] == here["location"]
-
-
-ORIGINAL = '<p class="canary-original">ho <b>ho</b></p>'
-
-
-def test_only_the_cleaned_html_is_stored(desk: Desk, outside: Outside) -> None:
-    desk.bring(MAKERS["twikoo"]([Said("1", text=ORIGINAL)]))
-    assert b"canary-original" not in desk.raw
-    with desk.served(outside) as visitor:
-        (shown,) = visitor.listing(url="/a/")["comments"]
-    assert (shown["content"], shown["html"]) == ("ho ho", "<p>ho <strong>ho</strong></p>")
 
 
 # How it works

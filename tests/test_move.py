@@ -1,18 +1,15 @@
 """`move`: pages get another address with all that is theirs, whole or not at all."""
 
-import itertools
 import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
 from inside import writing_store
-from test_backup import killed_at
 from test_commands import run
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
 from test_server import COMMENT, services, until
@@ -156,15 +153,6 @@ def test_a_page_can_be_spelled_anew(home: Home) -> None:
     assert pages(home) == {"/A%20b/": 1}
 
 
-def test_two_pages_swap_by_way_of_a_third(home: Home) -> None:
-    written(home, "/a/", "/b/")
-    for old, new in (("/a/", "/third/"), ("/b/", "/a/"), ("/third/", "/b/")):
-        assert move(home, old, new)[1] == 1
-    assert pages(home) == {"/a/": 2, "/b/": 1}
-    said = home.rows("SELECT content, page_url FROM comment JOIN page ON page.id = page_id")
-    assert {row["content"]: row["page_url"] for row in said} == {"/a/": "/b/", "/b/": "/a/"}
-
-
 # Many at once
 
 PARTS = st.builds(
@@ -278,29 +266,6 @@ def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
     assert move(home, "/old/*", "/new/*") == dry
     assert dry[1] == 2
     assert [bool(re.search(r"\(\w+\)$", line)) for line in dry[0]] == [True, False]
-
-
-@pytest.mark.slow
-def test_killed_anywhere_all_pages_have_moved_or_none(tmp_path: Path) -> None:
-    def states(home: Home) -> Any:
-        return pages(home), {row["page_id"] for row in home.rows("SELECT page_id FROM comment")}
-
-    home = Home(tmp_path / "whole")
-    written(home, *(f"/old/{number}/" for number in range(6)), "/new/3/")
-    before, file = states(home), home.path.read_bytes()
-    move(home, "/old/*", "/new/*")
-    after, seen = states(home), []
-    for line in itertools.count(0, 60):
-        cut = Home(tmp_path / str(line))
-        cut.path.write_bytes(file)
-        died = killed_at(line, lambda: cut.do("move", "/old/*", "/new/*"))  # noqa: B023
-        assert states(cut) in (before, after)
-        seen.append(states(cut) == after)
-        assert_whole(str(cut.path))
-        if not died:
-            break
-    assert seen == sorted(seen)
-    assert {*seen} == {False, True}
 
 
 def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
