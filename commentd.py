@@ -2661,14 +2661,14 @@ class Store:
             self.run(sql, user_id)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
-        """Replaces older links for the same email address; "" stands for any address."""
+        """Replaces older links for the same email address; "" stands for any."""
         self.run("DELETE FROM admin_link WHERE email = ?", email)
         sql = "INSERT INTO admin_link (hash, email, expires_at) VALUES (?, ?, ?)"
         self.run(sql, hash, email, expires_at)
 
     def admin_link_email(self, hash: str, now: int) -> str | None:
         """The email address that a one-time link is for; None if the link is not valid. A link for
-        any address ends when there is an admin."""
+        any email address ends when there is an admin."""
         sql = """
             SELECT email FROM admin_link
              WHERE hash = ? AND expires_at > ?
@@ -2678,7 +2678,7 @@ class Store:
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
-        revoked, and the links for this address or for any address end."""
+        revoked, and the links for this email address or for any end."""
         self.run("DELETE FROM registration WHERE email = ?", email)
         self.run("DELETE FROM admin_link WHERE email IN ('', ?)", email)
         sql = """
@@ -2753,7 +2753,7 @@ class Store:
 
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname and password and revokes its tokens.
-        All that waits for the address is dropped, emails with codes included."""
+        All that waits for the email address is dropped, emails with codes included."""
         sql = """
             INSERT INTO account AS a (email, nickname, password, created_at)
             VALUES (:email, :nickname, :password, :now)
@@ -2779,7 +2779,7 @@ class Store:
     def claim_comments(self, account: Account) -> None:
         """Gives a new account the comments that guests wrote with its email address. Anybody can
         have written them, so an existing account and an admin get none. The comments keep the
-        address, so that `unclaim_comments` finds them when the account becomes an admin's."""
+        email address, so that `unclaim_comments` finds them when the account becomes an admin's."""
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""

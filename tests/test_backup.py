@@ -1,4 +1,4 @@
-"""Backups: made while the database is in use, kept in rotation, put back; counters that are mended
+"""Backups: made while the database is in use, kept in rotation, restored; counters that are fixed
 beside the service; commands of root; and the file replicated by Litestream."""
 
 import itertools
@@ -57,7 +57,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def said(path: Path) -> list[str]:
-    """The comments of a database, as they would be after a start."""
+    """The comments of a database, with those in the -wal."""
     with closing(sqlite3.connect(path)) as db:
         return [text for (text,) in db.execute("SELECT content FROM comment ORDER BY 1")]
 
@@ -187,7 +187,7 @@ def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
 def test_a_copy_is_the_moment_it_began_at_however_much_is_written_meanwhile(
     tmp_path: Path, app: App, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else it would begin anew at each write, and come to no end while somebody writes."""
+    """Otherwise it would begin again at each write, and never end while somebody writes."""
     steps = itertools.count()
 
     class Slow(sqlite3.Connection):
@@ -623,7 +623,7 @@ def run_forked(folder: Path, *words: str) -> tuple[int, str, str]:
 
 
 def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> None:
-    """Else the service could not open its own database after `sudo commentd restore`."""
+    """Otherwise the service could not open its database after `sudo commentd restore`."""
     for words in (["check"], ["recount"], ["backup"], ["backup", "one.db"], ["restore", "one.db"]):
         assert run_forked(anothers, *words)[0] == 0
     assert len(found(anothers)) == 4

@@ -238,7 +238,7 @@ class Town:
             raise REFUSALS[0](errors.strip().splitlines()[-1])
 
 
-# What is asked for: by whom, and the form.
+# Requests: the account that sends them, and the form.
 CODE = {"token": "{code}"}
 SAFE = {"password": CANARY}
 NEW = {**COMMENT, "page_url": "/new/"}

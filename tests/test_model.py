@@ -104,7 +104,7 @@ class World:
     def ask(
         self, method: str, path: str, code: int, bearer: str = "", /, *, who: int = 0, **form: Any
     ) -> Any:
-        """A request, whose status is foretold."""
+        """A request; the model expects the status `code`."""
         client = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": f"203.0.{who}.7"})
         client.authorization = ("Bearer", bearer) if bearer else None
         if method == "GET":
@@ -113,7 +113,7 @@ class World:
             call = getattr(client, f"{method.lower()}_json")
             response = call(path, form, expect_errors=True)
         self.log.append(f"{method} {path} {form} {bearer[-4:]} by {who}: {response.status_int}")
-        assert response.status_int == code, f"{code} was foretold: {response.text[:200]}"
+        assert response.status_int == code, f"{code} was expected: {response.text[:200]}"
         return response.json if response.content_type == "application/json" else response.text
 
     def own(self, method: str, path: str, code: int = 200, **form: Any) -> Any:

@@ -284,7 +284,7 @@ def test_what_meets_a_block_is_kept_as_spam(
     app: App, owner: Visitor, kind: str, value: str, ip: str, fields: dict[str, str], meets: bool
 ) -> None:
     kept = block(owner, kind, value, sure=True)["block"]["value"]
-    if kind in ("address", "email"):  # of whom it was, a comment tells no more than readers see
+    if kind in ("address", "email"):  # the reason shows no more than readers see
         kept = masked(kept.partition("/")[0]) if kind == "address" else kept.partition("@")[2]
     Judge(app, ip=ip).say(**fields)
     assert held(owner) == (("spam", f"block: {kept}") if meets else ("visible", ""))

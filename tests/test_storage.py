@@ -502,7 +502,7 @@ ROWS = "INSERT INTO a VALUES (1); INSERT INTO b VALUES (1);"
 
 
 def test_a_migration_that_fails_leaves_nothing(file: sqlite3.Connection) -> None:
-    """Nor do those before it stay, since no released program knows that state."""
+    """The earlier ones of the same start go too: no released program knows that state."""
     migrate(file, [BASE])
     before = schema(file)
     broken = "CREATE TABLE c (id); INSERT INTO a VALUES (2); INSERT INTO nowhere VALUES (1);"

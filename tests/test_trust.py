@@ -431,7 +431,7 @@ def test_as_much_is_written_whatever_is_known_of_an_address(
 
 
 def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visitor) -> None:
-    """Whoever asked first for a page, as of a site of his own, would name it for ever."""
+    """Otherwise the first request for a page could name it for ever as one of another site."""
     evil = {"Origin": "https://evil.example"}
     visitor.get("/comments", {"url": f"https://evil.example{PAGE}"}, headers=evil)
     visitor.served.tick()
@@ -443,7 +443,7 @@ def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visit
 def test_the_password_of_a_registration_that_waits_confirms_nothing(
     app: App, ann: Visitor, outside: Outside
 ) -> None:
-    """Else whoever has a token takes the account: he registers its address with his password."""
+    """Otherwise a stolen token takes the account: register its address with another password."""
     outside.time += 120
     Visitor(app, "198.51.100.9").register(password="a stranger's own")
     body = {"new_password": "taken over", "password": "a stranger's own"}
