@@ -9099,7 +9099,8 @@ class Import:
         self.own_hosts = own_hosts
         self.place_of = place_of
         self.now = now
-        self.zone = datetime.strptime(zone or self.product.zone or "Z", "%z").tzinfo
+        offset = zone or self.product.zone or "Z"
+        self.zone = datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo
         self.is_ours = name == "commentd"  # then all is as it was exported
         self.counts: Counter[str] = Counter()
         self.names: dict[str, list[str]] = {}  # of the first comments that each line is about

@@ -268,6 +268,7 @@ def test_readers_are_served_while_all_writers_wait(tmp_path: Path) -> None:
     with services(tmp_path) as start:
         service = start()
         service.ask("POST", "/comments", body=COMMENT)
+        service.ask("GET", f"/comments?url={PAGE}")  # it is cached now
         with closing(sqlite3.connect(service.path, isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             like = request("POST", "/comment/like", body={"id": 1})
