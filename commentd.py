@@ -8432,8 +8432,7 @@ def home(context: RequestContext) -> Response:
 def admin_settings(context: RequestContext) -> Json:
     """The settings in effect, with secrets hidden, and what was found, the worst first."""
     figures = context.store.figures(context.now)
-    findings = findings_inside(context, figures, context.now)
-    findings.sort(key=severity, reverse=True)
+    findings = reversed(findings_inside(context, figures, context.now))
     return {
         "version": __version__,
         "settings": [*settings_in_effect(context.config)],
@@ -10271,8 +10270,8 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
         if arguments.config:
             command += ["--config", str(arguments.config.absolute())]
     program = Path(sys.argv[0]).absolute()
-    needed = (folder, program, sys.executable, sys.base_prefix)
-    in_home = any(Path(path).parts[1:2] in (("home",), ("root",)) for path in needed)
+    needed = (folder, str(program), sys.executable, sys.base_prefix)
+    in_home = any(path.startswith(("/home/", "/root/")) for path in needed)
     values = {
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
@@ -10388,29 +10387,20 @@ def give_up_root(path: Path) -> None:
 
 
 class OnceAMinute(logging.Filter):
-    """Writes a repeated line once a minute, with the number of those left out. Otherwise a client
-    that repeats a failing request could fill the disk."""
-
-    MOST = 1000  # different lines that are remembered
+    """Drops lines that were written in the last minute. Otherwise a client that repeats a failing
+    request could fill the disk."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lock = threading.Lock()
-        self.lines: dict[str, tuple[float, int]] = {}  # when it was written, and left out since
+        self.written_at: dict[str, float] = {}  # by line
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        with self.lock:
-            if len(self.lines) >= self.MOST:
-                self.lines.clear()
-            written_at, left_out = self.lines.get(line, (-math.inf, 0))
-            if 0 <= record.created - written_at < MINUTE:
-                self.lines[line] = written_at, left_out + 1
-                return False
-            self.lines[line] = record.created, 0
-        if left_out:
-            record.msg = f"{line} (left out since the last one: {left_out})"
-            record.args = ()
+        if 0 <= record.created - self.written_at.get(line, -math.inf) < MINUTE:
+            return False
+        if len(self.written_at) >= 1000:
+            self.written_at.clear()
+        self.written_at[line] = record.created
         return True
 
 
