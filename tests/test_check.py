@@ -476,20 +476,6 @@ def test_the_home_page_shows_only_topics_and_levels(visitor: Visitor, tmp_path: 
     assert [word for word in telling if word in page.text] == []
 
 
-def test_the_home_page_shows_the_worst_level_of_a_topic(
-    visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    visitor.say()
-    assert state(visitor.get("/"))["backup"] == "note"
-    outside.time -= DAY
-    assert state(visitor.get("/"))["clock"] == "fail"
-    outside.time += DAY
-    Visitor(visitor.served, ip="172.17.0.1").get("/health", headers={"X-Forwarded-For": "::1"})
-    assert "unnamed_proxy" in state(visitor.get("/"))
-    monkeypatch.setattr("importlib.metadata.version", lambda name: "0.1")
-    assert state(visitor.get("/"))["versions"] == "warn"
-
-
 def test_the_home_page_hides_findings_from_the_public(
     config: Config, app: App, visitor: Visitor, outside: Outside, tmp_path: Path
 ) -> None:

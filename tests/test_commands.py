@@ -135,22 +135,6 @@ def test_an_unusable_database_or_address_exits_with_1(tmp_path: Path) -> None:
 # README.md
 
 
-@pytest.mark.slow
-def test_the_commands_of_the_readme_are_one_line_of_sound_shell_each() -> None:
-    for command in SHELL:
-        assert "\n" not in command
-    subprocess.run(["sh", "-n", "-c", "\n".join(SHELL)], check=True)
-    start, *_, test = (command for command in SHELL if " -m venv " in command)
-    assert start.endswith("/commentd")
-    assert start.removesuffix(" -e . && .venv/bin/commentd") == test.removesuffix(
-        " -e '.[test]' && .venv/bin/pytest"
-    )
-    script = ROOT / ".ci/run"
-    assert os.access(script, os.X_OK)
-    subprocess.run(["bash", "-n", script], check=True)
-    assert script.read_text("utf-8").splitlines()[-1] in SHELL
-
-
 def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"commentd": "commentd:main"}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import test_server
-from conftest import PAGE, Campaign, Outside
+from conftest import PAGE, Outside
 from inside import database_path
 from serving import (
     CONNECTIONS,
@@ -429,40 +429,3 @@ def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int
 
 def in_bites(raw: bytes, size: int = 1) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
-
-
-def at_99(seconds: list[float]) -> int:
-    """The 99th percentile, in milliseconds."""
-    return round(1000 * sorted(seconds)[len(seconds) * 99 // 100])
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("many")
-def test_900_silent_or_dripping_connections_keep_nobody_waiting(
-    start: Start, campaign: Campaign
-) -> None:
-    """With `--seconds`, by the deadlines in force."""
-    service = start(program="" if campaign.seconds else IMPATIENT)
-    before, taken = held_at_rest(service), list[float]()
-    with_comments(service.path, 500)
-    for chance in campaign.rounds(1):
-        silent = [service.connect() for _ in range(500)]
-        drips = [service.sent(LIST[:1]) for _ in range(400)]
-        begun_at, sent = time.monotonic(), 1
-        while not all(map(gone, drips)):
-            if time.monotonic() - begun_at > sent:  # a byte a second
-                sent += 1
-                for peer in drips:
-                    with contextlib.suppress(OSError):
-                        peer.send(LIST[sent : sent + 1])
-            asked_at = time.monotonic()
-            assert service.raw(chance.choice([LIST, LIKED, HEALTH])).status == 200
-            taken.append(time.monotonic() - asked_at)
-            assert asked_at - begun_at < 60, "drips are not cut"
-        campaign.figures["honest requests"] = len(taken)
-        campaign.figures["ms at their 99th percentile"] = at_99(taken)
-        campaign.figures["ms until all drips were cut"] = round(1000 * (asked_at - begun_at))
-        for peer in [*silent, *drips]:
-            peer.close()
-        service.opened.clear()
-        until(lambda: held(service) == before)

@@ -329,35 +329,24 @@ POST, OLD = "POST {0}/comments HTTP/1.1", "POST {0}/comments HTTP/1.0"
 SIZE = f"{len(SEEN):x}".encode()
 TE, CL = "Transfer-Encoding: ", "Content-Length: "
 BOTH = CL + "4\r\n" + CHUNKED  # which RFC 9112 lets a server refuse, or read by the chunks
-# {0} is the prefix, {1} the length of the body, {2} that of its first part.
-LENGTHS = ["+{2}", "-{2}", "0x{2}", "{2}_0", "{2}.0", "{2} 0", "{2}\x0b", "{2}, {1}"]
-TWO_LENGTHS = [f"{CL}{{2}}\r\n{CL}{{1}}", f"{CL}{{1}}\r\n{CL}{{2}}", "Content-Length : {2}"]
-TWO_LENGTHS += [f"Content_Length: {{2}}\r\n{CL}{{1}}", f"Host: evil.example\r\n{CL}{{2}}"]
-CODINGS = ["xchunked", "chunked, identity", "identity, chunked", "gzip, chunked", ",chunked"]
-CODINGS += ["identity", '"chunked"', "chunked;x=y", "\x0bchunked", "chunked\x0b", "chun\0ked"]
-SPELLINGS = [TE + "\tchunked", TE + " CHUNKED ", TE + "\r\n chunked", "x: y\n" + CHUNKED]
-NO_HEADERS = ["Transfer-Encoding : chunked", "Transfer_Encoding: chunked", "x: y\r\n " + CHUNKED]
-NO_HEADERS += ["x: y\r" + CHUNKED, "x: y\0\r\n" + CHUNKED]
-SIZES = [b"zz", b"", b"-1", b"+%s", b"0x%s", b" %s", b"%s_", b"1" + b"0" * 14 + b"%s", b"f" * 20]
-WITH_BODY = [f"GET {{0}}/comments?url={PAGE}", "HEAD {0}/health", "OPTIONS {0}/comments"]
-WITH_BODY += ["DELETE {0}/comments", "POST {0}/nothing/here"]
 # A request line, headers and a body. {0} is the prefix, {1} the length of the body, {2} that of its
 # first part.
 AMBIGUOUS: list[tuple[str, str, bytes]] = [
     *((POST, both, WHOLE) for both in (BOTH, CHUNKED + "\r\n" + CL + "4")),
-    *((POST, f"{first}\r\n{CHUNKED}", ENDED) for first in (CHUNKED, TE + "identity")),
-    *((POST, f"{TE}{odd}\r\n{CL}{{1}}", ENDED) for odd in CODINGS),
-    *((POST, f"{odd}\r\n{CL}4", WHOLE) for odd in SPELLINGS),
-    *((POST, f"{odd}\r\n{CL}{{1}}", ENDED) for odd in NO_HEADERS),
-    *((POST, CL + odd, PLAIN) for odd in LENGTHS),
-    *((POST, odd, PLAIN) for odd in TWO_LENGTHS),
+    (POST, f"{CHUNKED}\r\n{CHUNKED}", ENDED),
+    *(
+        (POST, f"{TE}{odd}\r\n{CL}{{1}}", ENDED)
+        for odd in ("xchunked", "gzip, chunked", "\x0bchunked")
+    ),
+    *((POST, f"{odd}\r\n{CL}4", WHOLE) for odd in (TE + " CHUNKED ", TE + "\r\n chunked")),
+    (POST, f"Transfer-Encoding : chunked\r\n{CL}{{1}}", ENDED),
+    *((POST, CL + odd, PLAIN) for odd in ("+{2}", "0x{2}", "{2} 0", "{2}, {1}")),
+    (POST, f"{CL}{{2}}\r\n{CL}{{1}}", PLAIN),
+    (POST, f"Content_Length: {{2}}\r\n{CL}{{1}}", PLAIN),
     *((OLD, CHUNKED, ENDED), (OLD, BOTH, WHOLE)),
-    ("POST {0}/comments HTTP/2.0", CL + "{2}", PLAIN),
-    *((POST, CHUNKED, ENDED.replace(SIZE, odd.replace(b"%s", SIZE), 1)) for odd in SIZES),
+    *((POST, CHUNKED, ENDED.replace(SIZE, odd, 1)) for odd in (b"zz", b"-1", b"f" * 20)),
     (POST, CHUNKED, b"1\r\n" + SEEN + b"\r\n0\r\n\r\n" + HIDDEN),
-    (POST, CHUNKED, WHOLE.replace(b"\r\n", b';x="\n"\r\n', 1)),
-    (POST, CHUNKED, WHOLE[:-2] + b"Content-Length: 4\r\n\r\n"),
-    *((f"{line} HTTP/1.1", CL + "{1}", HIDDEN) for line in WITH_BODY),
+    *((f"{line} HTTP/1.1", CL + "{1}", HIDDEN) for line in ("GET {0}/comments", "HEAD {0}/health")),
     ("GET {0}/%0d%0a%0d%0aGET%20/health HTTP/1.1", "x: y", b""),
 ]
 
