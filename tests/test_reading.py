@@ -858,17 +858,6 @@ def test_a_text_can_be_read_after_a_switch_and_back(dressed: View) -> None:
         expect(page.locator("commentd-thread")).to_have_css("color-scheme", "light")
 
 
-@pytest.mark.parametrize("start", ["light", "dark"])
-def test_a_page_without_colours_is_read_in_both(dressed: View, page: Page, start: str) -> None:
-    page.emulate_media(color_scheme=start)
-    dressed("html { color-scheme: light dark }")
-    for scheme in ("dark", "light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        idle(page)
-        idle(page)
-        assert seen_on(page, "#fff" if scheme == "light" else "#121212")[1] >= 45
-
-
 def test_the_attribute_says_the_ground_where_the_page_cannot(dressed: View) -> None:
     for theme, other, own, ground in (("dark", "light", "#000", "#000"),
                                       ("light", "dark", "#fff", "#fff")):  # fmt: skip
