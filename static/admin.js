@@ -205,17 +205,22 @@ const out = (href, shown) => /^https?:\/\//i.test(href)
 const keyed = (key, word, act, props) => button(say(word), act, {'aria-keyshortcuts': key, ...props})
 
 const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60]]
-const moment = written => new Date(text(written).replace(' ', 'T') + '+08:00')
+const dateOf = time => new Date(text(time).replace(' ', 'T') + '+08:00')
 
-function when(written) {
-  const then = moment(written)
-  if (isNaN(then)) return ''
-  const ahead = (then - Date.now()) / 1000
-  const far = Math.abs(ahead)
-  const [unit, size] = UNITS.find(([, size]) => far >= size) ?? UNITS[2]
-  const shown = far > 2592e3 ? then.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
-    : new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(ahead > 0 ? Math.round(ahead / size) : Math.ceil(ahead / size), unit)
-  return h('time', {dateTime: then.toISOString(), title: then.toLocaleString(TAGS[lang])}, shown)
+/** A time as “2 hours ago” or “in 3 days”; more than 30 days away as a date. */
+function relativeTime(date) {
+  const seconds = (date - Date.now()) / 1000
+  const distance = Math.abs(seconds)
+  if (distance > 2592e3) return date.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
+  const [unit, size] = UNITS.find(([, size]) => distance >= size) ?? UNITS[2]
+  const n = seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size)
+  return new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(n, unit)
+}
+
+function when(time) {
+  const date = dateOf(time)
+  if (isNaN(date)) return ''
+  return h('time', {dateTime: date.toISOString(), title: date.toLocaleString(TAGS[lang])}, relativeTime(date))
 }
 
 /** A table. The first cell of a row is its heading, and numbers are aligned to the right. */
@@ -303,8 +308,8 @@ function panel(word, fields, work, cancel) {
       if (form.ariaBusy === 'true') return
       form.ariaBusy = 'true'
       fault.textContent = ''
-      const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, name === 'password' ? value : value.trim()]))
-      if (values.password) values.password = digest(values.password)
+      const values = {}
+      for (const [name, value] of new FormData(form)) values[name] = name === 'password' ? digest(value) : value.trim()
       try {
         await work(values, form)
       } catch (error) {
@@ -637,10 +642,12 @@ function focusItem(item) {
   node?.scrollIntoView({block: 'nearest'})
 }
 
+/** Goes to the next or previous comment, or to the current one if the focus is elsewhere. */
 function step(by) {
   const all = rows()
   const at = all.indexOf(current())
-  focusItem(main.querySelector('article:focus-within') ? all[at + by] ?? all[at] : all[at] ?? all[0])
+  const next = main.querySelector('article:focus-within') && all[at + by]
+  focusItem(next ?? all[at] ?? all[0])
 }
 
 /** Shows how many comments are selected, with the buttons for them. */
@@ -652,7 +659,8 @@ function updateSelection(status) {
   }
   if (!n) return selectionBar.replaceChildren()
   if (!selectionBar.firstChild) {
-    selectionBar.append(span(), ...statusButtons(status, to => moderate(selectedItems(), to)), button(say('everything'), set(true)), button(say('nothing'), set(false)))
+    const buttons = statusButtons(status, to => moderate(selectedItems(), to))
+    selectionBar.append(span(), ...buttons, button(say('everything'), set(true)), button(say('nothing'), set(false)))
   }
   selectionBar.firstChild.textContent = say('picked', n)
 }
@@ -752,10 +760,13 @@ function score({spam, content, nickname}) {
   if (!Number.isFinite(spam?.score)) return
   const written = `${text(nickname)} ${text(content)}`.toLowerCase()
   const [colon, comma] = lang === 'zh' ? ['：', '、'] : [': ', ', ']
-  const side = spam.score >= .9 ? 'spam' : spam.score < .5 ? 'ham' : 'open'
-  const words = (before, of) => joined(listOf(spam.tokens).filter(({score}) => of === (score > .5 ? 'spam' : 'ham')).map(({token}) => text(token)), written)
-    .flatMap((word, i) => [i ? comma : before + colon, clue(word)])
-  return span(say('score_' + side, percent(spam.score)), ...words('', side === 'ham' ? side : 'spam'), ...side === 'open' ? words(say('but'), 'ham') : [])
+  const terms = (before, isSpam) => {
+    const tokens = listOf(spam.tokens).filter(({score}) => isSpam === score > .5).map(({token}) => text(token))
+    return joined(tokens, written).flatMap((term, i) => [i ? comma : before + colon, termText(term)])
+  }
+  if (spam.score < .5) return span(say('score_ham', percent(spam.score)), ...terms('', false))
+  if (spam.score >= .9) return span(say('score_spam', percent(spam.score)), ...terms('', true))
+  return span(say('score_open', percent(spam.score)), ...terms('', true), ...terms(say('but'), false))
 }
 
 /** In scripts without spaces the terms of the filter are pairs of characters. Overlapping ones are joined to words. */
@@ -772,9 +783,11 @@ function joined(tokens, written) {
   return words
 }
 
-function clue(token) {
-  const [, kind, what] = /^(links?|name):(.*)/s.exec(token) ?? []
-  return kind === 'links' ? say(Number(what) ? 'n_links' : 'no_links', Number(what)) : span(bdi(what ?? token), kind === 'name' && ` (${say('nickname')})`)
+/** A term of the filter as a person reads it: `links:2`, `link:HOST`, `name:WORD` or a word. */
+function termText(term) {
+  const [, kind, value] = /^(links?|name):(.*)/s.exec(term) ?? []
+  if (kind === 'links') return say(Number(value) ? 'n_links' : 'no_links', Number(value))
+  return span(bdi(value ?? term), kind === 'name' && ` (${say('nickname')})`)
 }
 
 const regions = code => new Intl.DisplayNames(TAGS[lang], {type: 'region'}).of(code)
@@ -802,12 +815,15 @@ function facts(comment) {
 /** How many readers reported a comment, and why. */
 function reportsOf({reports}) {
   const all = listOf(reports)
+  if (!all.length) return
   const times = new Map()
-  for (const reason of all.map(each => text(each.reason)).filter(each => each)) times.set(reason, (times.get(reason) ?? 0) + 1)
+  for (const {reason} of all) times.set(text(reason), (times.get(text(reason)) ?? 0) + 1)
+  times.delete('')
   const reasons = [...times].sort(([, a], [, b]) => b - a).map(([reason, n]) =>
     h('li', {}, bdi(reason), n > 1 && h('span', {class: 'small'}, ` (${say('times', n)})`)))
   const rest = reasons.splice(3)
-  return all.length > 0 && h('div', {class: 'reports'}, h('p', {class: 'alarm'}, say('reports', all.length)),
+  return h('div', {class: 'reports'},
+    h('p', {class: 'alarm'}, say('reports', all.length)),
     h('ul', {}, ...reasons),
     rest.length > 0 && h('details', {}, h('summary', {}, say('reasons', rest.length)), h('ul', {}, ...rest)))
 }
@@ -999,7 +1015,9 @@ const FILTERED = ['waiting', 'spam']
 /** What the spam filter has learnt from. */
 function filterState(filter) {
   const {spam, ham, active} = filter ?? {}
-  return Number.isFinite(spam) ? h('p', {class: 'small filter'}, say('learnt_spam', spam), lang === 'zh' ? '' : ' ', say(active ? 'learnt_ham' : 'learning', ham)) : ''
+  if (!Number.isFinite(spam)) return ''
+  const space = lang === 'zh' ? '' : ' '
+  return h('p', {class: 'small filter'}, say('learnt_spam', spam), space, say(active ? 'learnt_ham' : 'learning', ham))
 }
 
 // -- Views --------------------------------------------------------------------
@@ -1099,15 +1117,17 @@ function userLine(row) {
   const word = other === 'admin' ? 'promote' : 'demote'
   const change = () => dialog(say(word), word, [bdi(nickname), ownPassword()], ({password}) => put({role: other, password}))
   const theirs = link('#comments?' + new URLSearchParams({q: text(email)}), say('n_comments', row.comments))
+  const badges = [role === 'admin' && badge('admin'), row.blocked && badge('blocked'), you && span(say('you'))]
+  const block = workButton(row.blocked ? 'unblock' : 'block', () => put({blocked: !row.blocked}))
   const item = line(
-    h('p', {class: 'row'}, h('b', {}, bdi(nickname)), role === 'admin' && badge('admin'), row.blocked && badge('blocked'), you && span(say('you'))),
+    h('p', {class: 'row'}, h('b', {}, bdi(nickname)), ...badges),
     dots(bdi(email), theirs, span(say('since'), ' ', when(created_at))),
-    button(say(word), change), you ? '' : workButton(row.blocked ? 'unblock' : 'block', () => put({blocked: !row.blocked})))
+    button(say(word), change), you ? '' : block)
   return item
 }
 
 function blockLine({id, kind, value, note, expires_at}) {
-  const days = Math.ceil((moment(expires_at) - Date.now()) / 86400e3) // NaN: without an end
+  const days = Math.ceil((dateOf(expires_at) - Date.now()) / 86400e3) // NaN: without an end
   const item = line(span(say(kind), ' ', h('b', {}, bdi(value))),
     dots(expires_at ? span(say('ends'), ' ', when(expires_at)) : say('forever'), text(note) && bdi(note)),
     workButton('remove', async () => {
@@ -1153,8 +1173,11 @@ function chart(word, days) {
   const values = days.map(day => amount(day[word]))
   const most = Math.max(...values, 1)
   const sum = say('sum', values.reduce((a, b) => a + b, 0)).replace('{m}', number(Math.max(...values, 0)))
-  const bars = values.map((value, i) => svg('rect', {x: 10 * i + 1, width: 8, y: 60 - 60 * value / most, height: 60 * value / most},
-    svg('title', {}, `${text(days[i].day)}: ${number(value)}`)))
+  const bars = values.map((value, i) => {
+    const height = 60 * value / most
+    const title = svg('title', {}, `${text(days[i].day)}: ${number(value)}`)
+    return svg('rect', {x: 10 * i + 1, width: 8, y: 60 - height, height}, title)
+  })
   const shape = {viewBox: `0 0 ${10 * days.length} 60`, preserveAspectRatio: 'none'}
   const picture = svg('svg', {...shape, role: 'img', 'aria-label': `${say(word)}: ${sum}`}, ...bars)
   return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), h('span', {class: 'small'}, sum)), picture,
@@ -1177,10 +1200,12 @@ function figures(response) {
 
 /** The findings of `check`, which are in English. */
 function findings(response) {
-  const open = listOf(response.findings).filter(({level}) => level !== 'ok').map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
+  const open = listOf(response.findings).filter(({level}) => level !== 'ok')
+  const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
     h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
-  return [h('h2', {}, say('findings')), open.length ? h('ul', {class: 'list'}, ...open) : h('p', {}, say('no_findings'))]
+  const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))
+  return [h('h2', {}, say('findings')), list]
 }
 
 function tag() {

@@ -518,6 +518,7 @@ def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
     desk.expect_states("waiting")
+    page.keyboard.press("x")
     mouse(button(page, "Select all"))
     expect(bar).to_contain_text("5 selected")
     mouse(button(page, "Clear"))
