@@ -34,7 +34,7 @@ ONE_THREAD = PROGRAM.format(
 
 
 def until(ready: Callable[[], T], seconds: float = 20) -> T:
-    """What a condition gives as soon as it is true."""
+    """The value of a condition as soon as it is true."""
     ends_at = time.monotonic() + seconds
     while not (found := ready()):
         assert time.monotonic() < ends_at, "waited in vain"
@@ -43,14 +43,14 @@ def until(ready: Callable[[], T], seconds: float = 20) -> T:
 
 
 def limit(patch: pytest.MonkeyPatch, **limits: int) -> None:
-    """Other limits of the server than those in force."""
+    """Sets other limits of the server."""
     for name, value in limits.items():
         patch.setattr(commentd, LIMITS[name], value)
 
 
 def turned(app: App, *, fast: bool = True, serves: Any = None) -> tuple[Any, Turn]:
-    """A server that does nothing until it is turned; `serves` responds in place of the app. If it
-    is not `fast`, it finds nothing in its cache."""
+    """A server that only works in its turns; `serves` responds in place of the app. If it is not
+    `fast`, it finds nothing in its cache."""
     server = make_server(serves or app, app.services, fast=True)
     server.loop_seconds = 0
     if not fast:
@@ -66,7 +66,7 @@ def stop(server: Any) -> None:
 
 
 def gone(peer: socket.socket) -> bool:
-    """Whether the other side has closed, whatever it sent before."""
+    """Whether the other side has closed the connection."""
     peer.setblocking(False)
     try:
         while peer.recv(1 << 20):
@@ -79,7 +79,7 @@ def gone(peer: socket.socket) -> bool:
 
 
 class Ground:
-    """A server that is turned by hand, and its peers. Nothing moves unless it is told to."""
+    """A server that only works when `turn` is called, and its clients."""
 
     def __init__(self, server: Any, turn: Turn, outside: Outside) -> None:
         self.server, self.turn, self.outside = server, turn, outside
@@ -94,7 +94,7 @@ class Ground:
         return until(turned)
 
     def come(self, raw: bytes = b"", ip: str = "127.0.0.1") -> socket.socket:
-        """A peer that has sent this, and was heard."""
+        """A new connection, on which the server has read this."""
         known = set(self.server.active_channels)
         peer = socket.socket()
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -117,15 +117,15 @@ class Ground:
             self.until(lambda: channel.last_activity and not channel.requests)
 
     def untaken(self, peer: socket.socket) -> int:
-        """How many bytes wait for a peer to read."""
+        """How many bytes the client has not read."""
         return int(self.channel(peer).total_outbufs_len)
 
     def take(self, peer: socket.socket) -> None:
-        """The peer reads all that is there for it."""
+        """The client reads everything."""
         self.until(lambda: not gone(peer) and not self.untaken(peer))
 
     def sweep(self, now: float, most: int = CONNECTIONS) -> list[bool]:
-        """Who is still there, after what the server does each second: now, in seconds."""
+        """Which connections are still open after the sweep at this time, in seconds."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(self.server.adj, "connection_limit", -(-most * 10 // 9))
             commentd.sweep(self.server, self.made_at + now)
@@ -133,7 +133,7 @@ class Ground:
         return [peer.getsockname() in names for peer in self.peers]
 
     def look_for_silence(self, now: float) -> None:
-        """What the server does each few seconds, at a time of its own clock."""
+        """Does the maintenance of waitress at this time."""
         self.outside.time += 1
         self.server.maintenance(now)
         for _ in range(3):
@@ -146,8 +146,8 @@ class Ground:
 
 
 class Queue(Ground):
-    """A server with one thread. It notes by their User-Agent whom it
-    begins to work for, and goes on when the gate is open."""
+    """A server with one thread, which waits until the gate is open. `served` holds the User-Agents
+    of the requests in the order in which they were begun."""
 
     def __init__(self, app: App, outside: Outside) -> None:
         self.gate, self.served = threading.Event(), list[str]()
@@ -163,15 +163,15 @@ class Queue(Ground):
         until(lambda: len(pool.threads) == 1)
 
     def ask(self, raw: bytes, ip: str = "127.0.0.1") -> None:
-        """Sends a request, and waits until the server has read it."""
+        """Sends a request and waits until the server has read it."""
         peer = self.come(ip=ip)
         channel = self.channel(peer)
         peer.sendall(raw)
         self.until(lambda: channel.requests)
-        self.until(lambda: self.served)  # its thread works for the first one
+        self.until(lambda: self.served)  # the thread has the first one
 
     def head(self, peer: socket.socket) -> bytes:
-        """What has come on a connection, as soon as it has a whole head."""
+        """The data of a connection, as soon as the head is whole."""
         received = bytearray()
         peer.setblocking(False)
 
@@ -184,7 +184,7 @@ class Queue(Ground):
         return bytes(received)
 
     def statuses(self) -> list[int]:
-        """Those on all connections, in the order in which they were opened."""
+        """The statuses on all connections, in the order in which they were opened."""
         self.gate.set()
         return [int(self.head(peer)[9:12]) for peer in self.peers]
 
@@ -223,7 +223,7 @@ class Front:
             assert self.noted.wait_for(ready, 20), "waited in vain"
 
     def look(self) -> None:
-        """Waits until the server has looked at all that was sent."""
+        """Waits until the server has read all that was sent."""
         for _ in range(2):
             turns = self.turns
             self.server.pull_trigger()
@@ -235,12 +235,12 @@ class Front:
 
     @property
     def cached(self) -> bytes:
-        """All that the response cache keeps."""
+        """All keys and responses of the cache."""
         entries = [*self.server.response_cache.entries.items()]
         return b"".join(key + entry.response for key, entry in entries)
 
     def connect(self, room: int = 0) -> socket.socket:
-        """A connection, with little room for what is not read."""
+        """A connection, with small buffers if `room` is given."""
         connection = socket.socket()
         self.connections.append(connection)
         if room:
@@ -255,7 +255,7 @@ class Front:
         return connection
 
     def responses(self, *requests: bytes) -> list[bytes]:
-        """To requests on one connection, each of which waits for the response before it."""
+        """The responses to requests on one connection, one after the other."""
         found = []
         with self.connect() as connection:
             for raw in requests:
@@ -269,14 +269,14 @@ class Front:
         return self.responses(raw)[0]
 
     def from_cache(self, *requests: bytes) -> list[bytes]:
-        """The responses to requests that nobody works for."""
+        """Responses that must come from the cache."""
         worked = self.worked
         found = self.responses(*requests)
         assert self.worked == worked, "somebody worked"
         return found
 
     def stream(self, *pieces: bytes) -> bytes:
-        """All that comes for bytes that come in pieces, until it is closed."""
+        """All data that the server sends after these pieces, until it closes."""
         received = b""
         with self.connect() as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

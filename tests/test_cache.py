@@ -53,7 +53,7 @@ def config(config: Config) -> Config:
 
 @contextlib.contextmanager
 def twins(config: Config, outside: Outside, **settings: Any) -> Iterator[tuple[Front, Front]]:
-    """Two services in the same world, to which the same happens."""
+    """Two services with the same clock and randomness, for the same requests."""
     with contextlib.ExitStack() as stack:
         both = []
         for name in ("fast", "stock"):
@@ -93,7 +93,7 @@ FILES = ["/embed.js", "/words/de.json"]
 
 
 def fill(app: App) -> None:
-    """Two pages with what a list can hold."""
+    """Two pages with all kinds of comments."""
     visitor = Visitor(app)
     for number in range(1, 28):
         parent = {"parent_id": number // 2} if number % 3 == 0 else {}
@@ -110,10 +110,10 @@ def fill(app: App) -> None:
 
 
 def same(fast: Front, stock: Front, raw: bytes) -> bytes:
-    """The response of both: of the stock server, of the fast one, and out of its cache."""
+    """The response, which is the same from the stock server, the fast one and its cache."""
     expected = stock.ask(raw)
     assert fast.ask(raw) == expected, raw
-    fast.ask(re.sub(rb"If-None-Match.*\r\n", b"", raw))  # whole, or there is nothing to cache
+    fast.ask(re.sub(rb"If-None-Match.*\r\n", b"", raw))  # a whole response, which can be cached
     assert fast.from_cache(raw) == [expected], raw
     return expected
 
@@ -136,7 +136,7 @@ def test_a_cached_response_equals_that_of_the_stock_server(
 
 
 def form(chance: Random, etag: str) -> list[str]:
-    """Headers of a reader, who may know the response."""
+    """Headers of a browser, which may have the response already."""
     said = {
         "Accept-Encoding": ["", "gzip, deflate, br", "gzip;q=0", "br, *;q=0.5", "deflate"],
         "Origin": ["", BLOG, FOREIGN, "null"],
@@ -152,7 +152,7 @@ def form(chance: Random, etag: str) -> list[str]:
 def test_no_client_gets_a_response_cached_for_another(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
-    """The cache fills with all forms of few requests, so that a wrong one would be found."""
+    """The cache holds all variants of few requests, so that a wrong one would be found."""
     fill(app)
     etags = dict[str, str]()
     for chance in campaign.rounds(20):
@@ -301,7 +301,7 @@ def test_unusual_requests_are_answered_as_by_the_stock_server(
     plain = same(fast, stock, PLAIN)
     for raw in ODD:
         expected = stock.stream(raw)
-        for _ in range(2):  # nor is it cached for the next
+        for _ in range(2):  # and it is not cached
             assert fast.stream(raw) == expected, raw
         assert fast.from_cache(PLAIN) == [plain], raw
     for size in (7, len(PLAIN) - 1):
@@ -352,7 +352,7 @@ def test_views_show_after_ten_seconds_and_after_the_clock_was_set_back(
 ) -> None:
     fill(app)
     fast, stock = fronts
-    app.tick()  # else it writes more than views
+    app.tick()  # so that only views are written later
     targets = [LIST, f"{LIST}&view=threads", f"/pages?url={PAGE}", f"/pages?url={PAGE}&url=/new/"]
     requests = [get(target) for target in targets]
     before = fast.responses(*requests)
@@ -387,7 +387,7 @@ def test_the_cache_has_a_limit_in_bytes(
 def test_a_slow_reader_gets_each_response_once(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
-    """Also one who asks again before they have read, by the ordinary way or out of the cache."""
+    """Also one who sends the next request before reading, whether it is cached or not."""
     with_comments(database_path(app), 800)
     fast, _ = fronts
     requests = [get(f"{LIST}&limit=100"), get(f"{LIST}&limit=100", "X: \t"), get("/embed.js")]

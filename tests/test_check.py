@@ -42,7 +42,7 @@ class Report:
 
     @property
     def found(self) -> list[tuple[str, str, str]]:
-        """Level, topic and words of each finding."""
+        """Level, topic and text of each finding."""
         return LINE.findall(self.text)
 
     def of(self, topic: str) -> list[str]:
@@ -58,7 +58,7 @@ def check(folder: Path, *words: str, **settings: object) -> Report:
     report = Report(*run_here(folder, "check", *words, **variables))
     assert "\x1b" not in report.text
     assert "Exception" not in report.errors
-    # The exit code follows from what was found, and what is bad stands last.
+    # The exit code follows from the findings, of which the worst come last.
     levels = [level for level, _, _ in report.found]
     assert levels == sorted(levels, key=["ok", "note", "warn", "fail"].index)
     assert report.code == (2 if not report.text else int("fail" in levels))
@@ -71,7 +71,7 @@ def beside(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    """A folder with a database that holds a comment, as a clean stop leaves it."""
+    """A folder with a database of one comment, after a clean stop."""
     live(tmp_path / "commentd.db", "hi", 1)
     return tmp_path
 
@@ -162,7 +162,7 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
 
 
 class StrictOffice(PostOffice):
-    """Says so when a password is wrong."""
+    """A mail server that refuses wrong passwords."""
 
     def authenticate(self, *of: Any) -> Any:
         result = super().authenticate(*of)
@@ -193,9 +193,9 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     assert report.of("mail") == ["ok", "ok"]
     assert "owner@blog.example" in report.words("mail").lower()
     assert office.logins == [(b"blog", b"geheim")] * 3
-    (letter,) = office.emails
-    assert (letter.mail_from, letter.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
-    assert b"\r\nSubject: commentd\r\n" in letter.content
+    (email,) = office.emails
+    assert (email.mail_from, email.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
+    assert b"\r\nSubject: commentd\r\n" in email.content
     printed = check(tmp_path, "--mail", "owner@blog.example").text
     assert "\nTo: owner@blog.example\nSubject: commentd\n" in printed
     assert "on its way" not in printed
@@ -220,7 +220,7 @@ def test_mail_errors_are_explained(tmp_path: Path) -> None:
 
 @contextmanager
 def answering(body: str, status: int = 200) -> Iterator[tuple[str, list[str]]]:
-    """The URL of a web server that gives one response to all, and what it was asked."""
+    """The URL of a web server with one response for all requests, and these requests."""
     asked: list[str] = []
 
     class Talk(http.server.BaseHTTPRequestHandler):

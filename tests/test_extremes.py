@@ -44,7 +44,7 @@ ADMIN = [
 
 
 def world_of(outside: Outside) -> World:
-    """Webhooks are taken by nobody."""
+    """A world in which every fetch succeeds, such as of webhooks."""
     return replace(outside.world, fetch=lambda *_, **__: (200, b""))
 
 
@@ -79,7 +79,7 @@ READS = [
 
 
 def spoil(path: Path, chance: random.Random) -> str:
-    """Sets a column of the last comment, or of its author, to what does not belong there."""
+    """Sets a column of the last comment, or of its author, to a wrong value."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA ignore_check_constraints = ON")
         table = chance.choice(["comment", "account"])
@@ -137,7 +137,7 @@ def test_a_damaged_row_affects_itself_alone(
 
 
 def grown(path: Path, n: int) -> None:
-    """A page whose comments each reply to the last one, with likers; as many pages and emails."""
+    """Adds a page whose comments each reply to the one before, and as many likes and pages."""
     rows = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :n)"
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("INSERT INTO page (id, key, page_url, seen_at) VALUES (1, '/big', '/big/', 1)")
@@ -170,7 +170,7 @@ HUGE = [
 def test_huge_threads_are_read_in_pages(
     config: Config, outside: Outside, campaign: Campaign
 ) -> None:
-    """Four times as much is no larger a response; none recurses."""
+    """Four times as many rows make no larger response, and nothing recurses."""
     most, sizes = 25_000 if campaign.seconds else 500, dict[str, list[int]]()
     for n in (most, 4 * most):
         path = Path(config.database_path).with_name(f"{n}.db")
@@ -196,7 +196,7 @@ def test_huge_threads_are_read_in_pages(
             app.tick()
             for name in ("commentd", "artalk", "isso"):
                 assert len(exported(app, name)) > n
-            # Nor does an export wait for itself, while writers of the service wait for it.
+            # An export does not hold back the checkpoint.
             assert path.with_name(f"{n}.db-wal").stat().st_size == 0
         campaign.figures["rows"] += 6 * n
     for url, (size, more) in sizes.items():
@@ -218,7 +218,7 @@ TURNED = "\u202e\u2066\u202b"  # only a comment may hold them
 
 @pytest.mark.parametrize("kind", LETTERS)
 def test_the_longest_texts_work_everywhere(config: Config, outside: Outside, kind: str) -> None:
-    """What is written at all limits at once is read, searched, mailed, moderated and exported."""
+    """Texts at all limits at once are read, searched, mailed, moderated and exported."""
     letters = LETTERS[kind]
     name = (letters * 64)[: 256 // max(len(c.encode()) for c in letters)][:64].rstrip("\u200d")
     url = "/" + (letters * 2048)[:2046].rstrip("\u200d") + "/"
@@ -241,7 +241,7 @@ def test_the_longest_texts_work_everywhere(config: Config, outside: Outside, kin
         say(parent_id=first["id"], email="")
         visitor.post_json(f"/comments/{first['id']}/report", {"reason": (letters * 500)[:500]})
         app.deliver()
-        assert {letter.recipient for letter in outside.emails} == {OWNER, email}
+        assert {each.recipient for each in outside.emails} == {OWNER, email}
         query = {"url": url}
         for path in ("/comments", "/thread", "/feed.atom", "/pages"):
             if len(urllib.parse.urlencode(query)) < 8000:

@@ -53,11 +53,11 @@ METHODS = [*("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS", "TRACE"
 STATUSES = (400, 401, 403, 404, 409, 413, 414, 415, 429, 500, 503)
 KEPT = {"/feed.atom": 300, "/thread": 300, "/openapi.json": 3600, "/embed.js": 3600}
 KEPT |= {"/admin.css": 3600, "/words/de.json": 3600}
-ALIKE = {"/comments", "/comments/latest", "/pages"}  # what all get alike, unless by a token
+ALIKE = {"/comments", "/comments/latest", "/pages"}  # public, unless the request has a token
 
 
 def due(config: Config, method: str, path: str, asked: dict[str, str], answer: Any) -> Any:
-    """The headers that a reply has: these and no others. (webtest unpacks what is zipped.)"""
+    """The headers that a response must have, and no others. (webtest decompresses bodies.)"""
     status, headers = answer.status_int, answer.headers
     own, kept = path.startswith("/admin"), path in KEPT and answer.status_int in (200, 304)
     html = headers.get("Content-Type") == "text/html; charset=utf-8"
@@ -166,7 +166,7 @@ def test_every_successful_operation_has_its_headers(
 
 
 def test_a_compressed_response_has_its_own_etag(app: App) -> None:
-    """Else a cache that holds both could serve the one as the other (RFC 9111, 4.3.4)."""
+    """Otherwise a cache could serve one as the other (RFC 9111, section 4.3.4)."""
     client, zip_it = webtest.TestApp(app), {"Accept-Encoding": "gzip"}
     plain = client.get("/embed.js").headers["ETag"]
     zipped = client.get("/embed.js", headers=zip_it).headers["ETag"]

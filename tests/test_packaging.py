@@ -43,7 +43,7 @@ def done(*command: str | Path, **how: str | Path) -> str:
 
 
 def build(source: Path, into: Path, kind: str) -> None:
-    """What pip has the project's build backend do."""
+    """Builds a wheel or sdist as pip does."""
     backend = pytest.importorskip("hatchling.build")
     with contextlib.chdir(source):
         getattr(backend, f"build_{kind}")(str(into))
@@ -100,7 +100,7 @@ def test_the_sdist_holds_the_source_and_makes_the_same_wheel(built: Path, tmp_pa
 
 @pytest.fixture(scope="module")
 def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command in an environment of its own, which borrows the packages that we need."""
+    """The command in an environment of its own, which uses the packages of this one."""
     folder = tmp_path_factory.mktemp("installed")
     done(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin/python"
@@ -117,7 +117,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_serves(folder: Path, *command: str | Path, **environ: str | Path) -> None:
-    """The page, a file of it, an example, and a comment that knows where it comes from."""
+    """Checks the home page, a static file, an example, and the location of a comment."""
     words = list(map(str, command))
     program = f"""import os, sys
 del os.environ["PYTHONPATH"]
@@ -166,7 +166,7 @@ def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     assert_serves(tmp_path, *bare, file, SHIV_ROOT=unpacked)
     (site,) = unpacked.glob("commentd*/site-packages")
     assert {name for name in STATIC if not (site / "commentd_static" / name).is_file()} == set()
-    (site / "bottle.py").unlink()  # it is these that were used
+    (site / "bottle.py").unlink()  # this copy was used
     with pytest.raises(AssertionError, match="bottle"):
         done(*bare, file, "--version", SHIV_ROOT=unpacked)
 
@@ -199,7 +199,7 @@ def values(unit: str, name: str) -> list[str]:
 
 
 def systemd_analyze(*words: str | Path) -> str:
-    """What it says, without the lines on what this machine lacks."""
+    """Its output, without lines about what this machine lacks."""
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("there is no systemd-analyze: install Debian's package systemd")
@@ -256,7 +256,7 @@ def test_a_program_that_is_no_command_is_started_by_this_python(unit: Unit, tmp_
         assert values(text, "ExecStart") == [f"{sys.executable} {tmp_path / name}"]
         assert_sound(text, tmp_path / "commentd.service")
     text = unit("/srv/commentd/commentd.pyz", "systemd")
-    (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)  # where it is unpacked, it may write
+    (place,) = re.findall('SHIV_ROOT=([^ "\n]+)', text)  # it may write where it is unpacked
     assert "CacheDirectory" in text or place.startswith(values(text, "WorkingDirectory")[0])
 
 

@@ -1,5 +1,5 @@
-"""Hostile peers: those that say nothing, drip, never read, come in crowds, or send what two
-readers could take for two requests. None holds a thread, a descriptor or the log for long."""
+"""Hostile clients: silent ones, those that send a byte now and then, never read, come in crowds, or
+send ambiguous requests. None holds a thread, a descriptor or the log for long."""
 
 import contextlib
 import re
@@ -124,7 +124,7 @@ def test_an_idle_connection_closes_after_two_minutes(ground: Ground) -> None:
 
 
 def test_a_response_that_is_not_read_is_dropped(ground: Ground) -> None:
-    """Also where a byte of it is taken at times; but each reply has a time of its own."""
+    """Also if a byte of it is read now and then. Each response has its own deadline."""
     never, rarely, slowly = (ground.come(LIST) for _ in range(3))
     for second in range(0, REPLY_TIME + 1, 5):
         never.recv(0)
@@ -152,7 +152,7 @@ def test_the_oldest_unread_responses_are_dropped_above_a_limit(
 
 
 def test_the_longest_silent_connections_make_room(ground: Ground) -> None:
-    """A drip is no sign of life, else those who drip would throw out slow but honest readers."""
+    """A byte of an unfinished request does not count: it would keep a hostile client connected."""
     for _ in range(6):
         ground.come()
     ground.say(ground.peers[0], HEALTH)
@@ -174,7 +174,7 @@ def test_the_longest_silent_connections_make_room(ground: Ground) -> None:
 
 @pytest.fixture(scope="module")
 def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service for all tests that leave it as it was."""
+    """A service for all tests that leave it unchanged."""
     with services(tmp_path_factory.mktemp("peers")) as start:
         yield start()
 
@@ -219,7 +219,8 @@ AMBIGUOUS = [
 
 
 def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
-    """All that comes, until it is closed or a second answer has begun; and its statuses."""
+    """All data until the connection closes or a second response begins, and the statuses; 0 stands
+    for closed."""
     received, found = b"", []
     with service.sent(raw) as peer:
         peer.settimeout(5)
@@ -248,7 +249,7 @@ PLAIN = [
     get(first=ABSOLUTE),
     *(get(word) for word in (b"X: \xff", b"X:", ASK)),
     b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
-    request("GET", "/health", body=b"{}"),  # a body that nobody wants
+    request("GET", "/health", body=b"{}"),  # an unused body
     get(*[b"X-%d: y" % i for i in range(700)]),
     get(ASK, b"Content-Length: 0"),
 ]
@@ -312,7 +313,7 @@ LIMITED = PROGRAM.format("resource.setrlimit(resource.RLIMIT_NOFILE, ({0}, {1}))
 
 @pytest.fixture
 def many() -> Iterator[None]:
-    """May this process open so many sockets?"""
+    """Lets this process open 2000 sockets."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < 2000:
         pytest.skip("this process may not open 2000 files")
@@ -322,7 +323,7 @@ def many() -> Iterator[None]:
 
 
 def hello() -> bytes:
-    """What a browser says first where it expects TLS."""
+    """The first bytes of a browser that expects TLS."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
         ssl.create_default_context().wrap_bio(
@@ -332,7 +333,7 @@ def hello() -> bytes:
 
 
 def unwilling(service: Service) -> socket.socket:
-    """A peer that asks for much and does not read."""
+    """A client that asks for long responses and does not read them."""
     peer = service.connect()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     peer.sendall(LIST * PIPELINE)
@@ -340,14 +341,14 @@ def unwilling(service: Service) -> socket.socket:
 
 
 def poke(peers: list[socket.socket]) -> None:
-    """One more byte of each."""
+    """Sends one more byte on each connection."""
     for peer in peers:
         with contextlib.suppress(OSError):
             peer.send(b"1")
 
 
 def cut(peers: list[socket.socket]) -> bool:
-    """Whether all were closed, after one more byte of each."""
+    """Whether all connections are closed, after one more byte on each."""
     poke(peers)
     return all(map(gone, peers))
 
@@ -364,7 +365,7 @@ def test_endless_requests_are_cut_and_leak_nothing(start: Start) -> None:
     assert {answer_on(reader).status for reader in readers} == {200}
     for reader in readers:
         reader.close()
-    used = memory(service)  # every thread has had a long list in its hands
+    used = memory(service)  # every thread has made a long list
     for _ in range(2):
         dripping = [service.sent(raw) for raw in [*PARTS.values(), hello()]]
         unread = [unwilling(service) for _ in range(3)]
@@ -408,7 +409,7 @@ def test_a_crowd_of_silent_connections_makes_room(start: Start) -> None:
 @pytest.mark.parametrize("most", [256, 1024])
 @pytest.mark.usefixtures("many")
 def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int) -> None:
-    """Beside those who come and go, those who do not read, and those who say nothing."""
+    """Beside clients that come and go, that do not read, and that are silent."""
     service = start(program=LIMITED.format(most, most))
     with_comments(service.path, 12_000)
     crowd = [service.connect() for _ in range(most // 2)]
@@ -418,13 +419,13 @@ def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int
         assert answer_on(crowd[-1]).status == 200
     for _ in range(most // 26):
         unwilling(service)
-    for _ in range(50):  # while more and more is kept for those who do not read
+    for _ in range(50):  # while more and more responses are unread
         assert service.ask("GET", "/health").status == 200
     for _ in range(most + 50):
         service.connect()
     assert service.ask("GET", f"/comments?url={PAGE}&page=2").status == 200
     assert service.said.count("\n") < 50, service.said[-3000:]
-    service.end()  # by a stop it would wait for those who do not read
+    service.end()  # a stop would wait for the clients that do not read
 
 
 def in_bites(raw: bytes, size: int = 1) -> list[bytes]:

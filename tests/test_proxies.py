@@ -80,7 +80,7 @@ BLOCKS = {"nginx": "server {{\nserver_name {0};\nlisten {1};\n", "caddy": "http:
 
 @dataclass(frozen=True)
 class Front:
-    """A proxy, and how readers reach it. Each test is other clients, whose limits are apart."""
+    """A proxy, and how to connect to it. Each test has its own clients, with their own limits."""
 
     service: Service
     port: int
@@ -109,7 +109,7 @@ class Front:
 
 @contextlib.contextmanager
 def free_port() -> Iterator[int]:
-    """A port that nobody else is given meanwhile; whoever is told it may listen there."""
+    """A port that is reserved meanwhile, on which another program can listen."""
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("", 0))
@@ -117,7 +117,7 @@ def free_port() -> Iterator[int]:
 
 
 class Site:
-    """What a service and its proxy have to know of each other."""
+    """The addresses that a service and its proxy share."""
 
     def __init__(self, folder: Path, kind: str, way: str, port: int, inner: int) -> None:
         self.folder, self.kind, self.port = folder, kind, port
@@ -137,7 +137,7 @@ class Site:
         edit: Callable[[str], str] = str,
         authority: ssl.SSLContext | None = None,
     ) -> Iterator[Front]:
-        """The proxy as the program sets it up."""
+        """The proxy, with the settings that the program prints."""
         code, printed, said = run(self.folder, "example", self.kind)
         assert (code, said) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
@@ -189,7 +189,7 @@ MATRIX = [
 def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
-    """One of each kind, for all tests that leave it as it is."""
+    """A service behind each kind of proxy, for all tests that leave it unchanged."""
     kind, way, path, loop = request.param
     prefix = path.rstrip("/")
     folder = tmp_path_factory.mktemp("front")
@@ -203,7 +203,7 @@ def front(
 
 
 def assert_single(answer: Answer) -> None:
-    """No header is there twice."""
+    """Checks that no header is repeated."""
     times = Counter(name.lower() for name in answer.headers)
     assert {name: n for name, n in times.items() if n > 1} == {}
 
@@ -266,7 +266,7 @@ def test_cors_headers_appear_once(front: Front) -> None:
 def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
     for size, status in ((BODY_LIMIT, 200), (BODY_LIMIT + 1, 413), (4 * BODY_LIMIT, 413)):
         with front.connect("127.0.0.12") as line:
-            # Above its limit the proxy may answer, and close, before all has been sent.
+            # Above its limit the proxy may respond, and close, before all was sent.
             with contextlib.suppress(ConnectionError):
                 body = padded(size)
                 line.sendall(request("POST", front.prefix + "/comments", AS_JSON, body=body))
@@ -381,7 +381,7 @@ def test_an_untrusted_proxy_is_reported_until_it_is_named(
         service = start(**here.settings(url, trusted=""))
         with here.proxy(service) as front:
             said = [front.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
-            assert said == [200] * 12  # whoever looks like all others is not limited as one
+            assert said == [200] * 12  # clients that look the same are not limited together
             noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.said)
             assert noticed == [f"set [server] trusted_proxy = {here.through}"]
             until(lambda: "proxy that is not trusted" in run(tmp_path, "check")[1])
@@ -413,7 +413,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("kind", PROXIES)
 def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Path]) -> None:
     def edit(printed: str) -> str:
-        if kind == "caddy":  # which gets one by itself, where the world can see it
+        if kind == "caddy":  # which gets a certificate by itself on a public host
             return printed.replace(" {\n", " {{\n    tls {} {}\n".format(*certificate), 1)
         for name, path in zip(("fullchain", "privkey"), certificate, strict=True):
             printed, times = re.subn(

@@ -1,4 +1,4 @@
-"""The program in a process of its own, over real sockets: what it replies, what it refuses before
+"""The program in a process of its own, over real sockets: its responses, what it refuses before
 any route is asked, whom it serves first, how it starts and stops. `test_origins.py` has the headers
 that pages of other sites depend on, `test_peers.py` has hostile peers."""
 
@@ -169,8 +169,8 @@ def services(folder: Path) -> Iterator[Start]:
 
 
 def held(service: Service) -> tuple[int, int]:
-    """Its sockets and temporary files, and its threads but those that hash, which come when there
-    is a password, and stand back."""
+    """The number of its sockets and temporary files, and of its threads except those that hash
+    passwords, which start later and have a lower priority."""
     process = Path(f"/proc/{service.process.pid}")
     if not process.exists():
         pytest.skip("this system has no /proc")
@@ -187,8 +187,8 @@ def held(service: Service) -> tuple[int, int]:
 
 
 def held_at_rest(service: Service) -> tuple[int, int]:
-    """The same of a service that listens and no more, when all its threads have been started."""
-    assert service.ask("GET", "/health").status == 200  # only its loop answers, after the start
+    """The same of a service that only listens, when all its threads have been started."""
+    assert service.ask("GET", "/health").status == 200  # the event loop runs
     return until(lambda: now if (now := held(service))[0] == 1 else None)
 
 
@@ -216,7 +216,7 @@ def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service behind waitress as it is."""
+    """A service behind a stock waitress."""
     with services(tmp_path_factory.mktemp("stock")) as start:
         yield start(server=LOOPS["stock"])
 
@@ -228,7 +228,7 @@ def either(request: pytest.FixtureRequest) -> Service:
 
 
 def assert_safe(answer: Answer) -> None:
-    """What every reply of the API carries, and what none does."""
+    """Checks the headers that every response of the API has, and those that none has."""
     headers = answer.headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
@@ -303,7 +303,7 @@ def test_a_body_may_have_64_kib_and_a_request_line_8(either: Service) -> None:
 
 
 def test_a_long_pipeline_is_cut(quiet: Service) -> None:
-    # One too many, and no more: what the server has not read when it closes would reset the line.
+    # One request too many, and no more: unread data would reset the connection when it closes.
     with quiet.sent(LIST * (PIPELINE + 1)) as connection:
         answered = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answered.count(b"HTTP/1.1 200 OK") == PIPELINE
@@ -421,7 +421,7 @@ STARTS = [b"", b"GET ", b"GET /comments", b"POST /comments HTTP/1.1\r\nHost: x\r
 
 
 def mangled(chance: Random) -> bytes:
-    """Requests that were cut, spliced, repeated, and have pieces of others in them."""
+    """Requests that were cut, repeated and mixed with pieces of others."""
     raw = b"".join(chance.choices(SEEDS, k=chance.choice([1, 1, 1, 2, 3, 12])))
     if chance.random() < 0.2:
         raw = chance.choice(STARTS) + b"".join(chance.choices(PIECES, k=chance.randrange(12)))
@@ -436,7 +436,7 @@ def mangled(chance: Random) -> bytes:
 
 
 def answers_in(received: bytes, sent: bytes) -> list[int]:
-    """The statuses of whole answers, one behind the other: each is strict, and there is no more."""
+    """The statuses of the responses in a stream. Each must be whole and valid."""
     statuses = []
     while received:
         head, ended, received = received.partition(b"\r\n\r\n")
@@ -459,8 +459,8 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
 
 
 def test_random_bytes_do_not_make_it_fail(quiet: Service, campaign: Campaign) -> None:
-    """Each stream gets whole answers and a close, and nothing is left behind, also where a peer
-    does not wait for the answers."""
+    """Each stream gets whole responses and is closed, and nothing leaks, also if a client does not
+    wait for the responses."""
     before, said, used = held_at_rest(quiet), quiet.said, 0
     for number, chance in enumerate(campaign.rounds(6)):
         listens = number % 3 > 0
@@ -507,8 +507,8 @@ def test_a_stop_completes_requests_in_flight_and_writes_the_last_views(
     start: Start, loop: str, number: int
 ) -> None:
     service = start(server=LOOPS[loop])
-    # Two hash at a time, two wait. Connections are taken and read in their order, so that whoever
-    # is answered after them came after them.
+    # Two passwords are hashed at a time, two wait. Connections are accepted and read in order, so
+    # these requests were read when a later one is answered.
     flights = [service.sent(request("POST", "/auth/login", body=LOGIN)) for _ in range(4)]
     for _ in range(3):
         assert service.ask("GET", f"/comments?url={PAGE}").status == 200
@@ -531,7 +531,7 @@ def test_a_stop_responds_to_what_was_sent_before(start: Start) -> None:
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     slow.sendall(listing)
     assert slow.recv(1, socket.MSG_PEEK)
-    # The system goes on to take connections and bytes for a process that stands still.
+    # The kernel accepts connections and data for a stopped process.
     service.process.send_signal(signal.SIGSTOP)
     new = [service.sent(raw) for raw in [like, listing] * 3]
     kept.sendall(like)
@@ -546,7 +546,7 @@ def test_a_stop_responds_to_what_was_sent_before(start: Start) -> None:
 
 
 def refused(service: Service) -> str:
-    """What a service says that does not start."""
+    """The log of a service that does not start."""
     assert service.process.wait(PATIENCE) == 1, service.said
     assert service.said.startswith("commentd: ")
     assert service.said.count("\n") == 1, service.said
@@ -588,7 +588,7 @@ def test_a_failure_to_listen_names_the_setting(
             assert said.startswith(f"commentd: can't listen on {listen} ({reason})"), said
             assert said.count("\n") == 1
         with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)  # the file is still that of the other
+            client.connect(path)  # the socket file still belongs to the other
     gc.collect()  # what waitress left open, as the process ends here
 
 
@@ -599,12 +599,12 @@ def test_a_socket_file_serves_its_group(start: Start, tmp_path: Path) -> None:
     assert service.ask("GET", f"/comments?url={PAGE}").status == 200
     service.process.kill()
     service.process.wait()
-    # What it left does not keep the next one away.
+    # The socket file that it left does not stop the next one.
     assert start(server={"listen": f"unix:{path}"}).ask("GET", "/health").status == 200
 
 
 def other_waitress(folder: Path, old: str, new: str) -> str:
-    """A program that serves with a waitress in which a name is another."""
+    """A program that serves with a waitress in which a name was changed."""
     shutil.copytree(Path(waitress.__file__).parent, folder / "waitress")
     for file in (folder / "waitress").glob("*.py"):
         file.write_text(file.read_text().replace(old, new))
@@ -634,7 +634,7 @@ def test_an_unknown_waitress_serves_as_stock(start: Start, tmp_path: Path, old: 
 
 
 def test_the_installed_waitress_is_known(quiet: Service) -> None:
-    # Else read again what changed, and what the program takes from it; write the digests there.
+    # Otherwise read what changed in waitress, and write its digest in Serving.
     assert "WARNING this waitress" not in quiet.said
 
 
@@ -655,7 +655,7 @@ def queue(config: Config, outside: Outside) -> Iterator[Callable[..., Queue]]:
 
 
 def named(name: str, method: str = "GET", *headers: str) -> bytes:
-    """A request that no cache answers, of one who says so who they are."""
+    """A request that is not cached; its User-Agent is this name."""
     target = f"/comments?url=/{name}" if method == "GET" else "/comment/like"
     return request(method, target, f"User-Agent: {name}", *headers)
 

@@ -1,4 +1,4 @@
-"""The service under mixed load, and a fault a minute. Whatever was acknowledged is there at the
+"""The service under mixed load, with a fault a minute. What was acknowledged is there at the
 end, nothing but the fault itself makes a request fail, and what the service holds comes back to
 where it was. An hour of it is `pytest tests/test_soak.py --seconds 3600`."""
 
@@ -36,11 +36,11 @@ GONE = 0  # in place of a status: the connection ended without an answer
 
 
 class Failed(Exception):
-    """A request that a fault made fail; nobody knows whether it was done."""
+    """A request failed by a fault, and may or may not have been done."""
 
 
 class Town:
-    """The service, and what is told of it."""
+    """The service, and what the clients observe."""
 
     def __init__(self, start: Start, folder: Path) -> None:
         self.begin, self.folder, self.starts = start, folder, 0
@@ -51,7 +51,7 @@ class Town:
         self.threads = held(self.service)[1]
 
     def start(self) -> None:
-        """By one loop and the other in turn."""
+        """Starts the service, by turns with the response cache and without."""
         self.starts += 1
         loop = [LOOPS["fast"], LOOPS["stock"]][self.starts % 2]
         server = {"listen": "127.0.0.1:0", "public_url": "http://127.0.0.1:1", **loop}
@@ -60,7 +60,7 @@ class Town:
 
     @contextmanager
     def excused(self, *what: int) -> Iterator[None]:
-        """Meanwhile these statuses are the fault's."""
+        """Meanwhile these statuses are expected."""
         excuse = [what, time.monotonic(), float("inf")]
         self.excuses.append(excuse)
         yield
@@ -70,13 +70,13 @@ class Town:
         return any(status in what and end >= begun_at for what, _, end in self.excuses)
 
     def seen(self, what: str, more: int = 1) -> None:
-        """Waits until it happened again."""
+        """Waits until this count has grown."""
         wanted = self.counts[what] + more
         until(lambda: self.counts[what] >= wanted or self.wrong, 60)
 
 
 class Client(threading.Thread):
-    """One who reads, writes, edits and deletes; at a pace."""
+    """A client that reads, writes, edits and deletes comments."""
 
     def __init__(self, town: Town, number: int, seed: str, pause: float) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ def few_descriptors(town: Town) -> None:
 
 
 def crowded(town: Town) -> None:
-    """Silent, dripping and leaving ones."""
+    """Many clients are silent, slow or leave."""
     parts = [*PARTS.values(), b""]
     crowd = [town.service.sent(parts[number % len(parts)]) for number in range(300)]
     town.seen("requests", 50)
