@@ -4311,7 +4311,7 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 
 # -- Mail ---------------------------------------------------------------------
 
-BATCH = 10  # emails that one transaction adds: other writers wait some milliseconds
+BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
@@ -4363,8 +4363,8 @@ def compose(
     """An email as the mail server gets it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     sender = sender_of(config)
-    # These headers are written by hand. Python makes encoded words of long ones, which nobody reads
-    # there (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
+    # These headers are written by hand. Python makes encoded words of long ones, where they are not
+    # allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
     by_hand = {"Message-ID": f"<{random_bytes(16).hex()}@{sender.domain}>", **(headers or {})}
     if sender.display_name.isascii():
         by_hand["From"] = str(sender)
@@ -4466,7 +4466,9 @@ def moderation_links(
     made_at: int | None = None,
 ) -> dict[str, str]:
     """For each status, a link that gives it to a comment, while its text and the recipient's role
-    stay."""
+    stay. There are none if readers cannot reach the service."""
+    if not services.config.server_public_url:
+        return {}
     until = (made_at or int(services.clock())) + LINK_LIFE
     params = {
         "was": comment.status,
@@ -4523,14 +4525,6 @@ def why_held(texts: Mapping[str, str], comment: Comment) -> str:
     return texts.get(f"held_{kind}", "{held}").format(value=value, held=comment.held)
 
 
-def thread_headers(services: MailServices, to: str, comment: Comment) -> dict[str, str]:
-    """Headers that keep the emails about a thread together: they name a message that is never
-    sent (RFC 5322, section 3.6.4)."""
-    secret = keyed_hash(services.key, "thread", to, comment.thread_id or comment.id)[:32]
-    root = f"<{secret}@{sender_of(services.config).domain}>"
-    return {"In-Reply-To": root, "References": root}
-
-
 def notification_email(
     services: MailServices,
     to: str,
@@ -4547,7 +4541,12 @@ def notification_email(
     if len(comments) > MOST_QUOTED:
         sections = [*sections, texts["owner_more"].format(n=len(comments) - MOST_QUOTED)]
     text = f"\n{'-' * 40}\n\n".join(sections) + end
-    headers = thread_headers(services, to, comments[0])
+    # They name a message that is never sent, and so keep the emails about a thread together
+    # (RFC 5322, section 3.6.4).
+    thread_id = comments[0].thread_id or comments[0].id
+    secret = keyed_hash(services.key, "thread", to, thread_id)[:32]
+    root = f"<{secret}@{sender_of(services.config).domain}>"
+    headers = {"In-Reply-To": root, "References": root}
     if unsubscribe:  # a button of the mail program (RFC 8058)
         headers["List-Unsubscribe"] = f"<{unsubscribe}>"
         headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
@@ -4597,8 +4596,8 @@ def owner_section(
     elif comment.status == "waiting":
         state = texts["owner_waiting"].format(held=why_held(texts, comment))
         links = "owner_waiting_links"
-    if config.server_public_url:
-        urls = moderation_links(services, comment, STATUSES, language, to)
+    urls = moderation_links(services, comment, STATUSES, language, to)
+    if urls:
         state += texts[links].format(**urls)
     website = f"\n> \n> {comment.website}" if comment.website else ""
     page = comment.page_url[:120]
@@ -4630,11 +4629,10 @@ def author_email(services: MailServices, to: str, pairs: list[Pair]) -> Json:
     return notification_email(services, to, "author", texts, replies, sections, end, stop)
 
 
-def follower_email(
-    services: MailServices, reader: Account, language: str, comments: list[FullComment]
-) -> Json:
+def follower_email(services: MailServices, reader: Account, comments: list[FullComment]) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
     config = services.config
+    language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
     texts = texts_in(language)
     comments = sorted(comments, key=lambda comment: (comment.page_id, comment.id))
 
@@ -4694,10 +4692,8 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     language = email_language(config, comment)
     needs_decision = comment.status == "waiting" or webhook.event == "reported"
     statuses = ("visible", "spam", "deleted") if needs_decision else ("spam", "deleted")
-    links = {}
-    if config.server_public_url:
-        made_at = webhook.created_at
-        links = moderation_links(services, comment, statuses, language, WEBHOOK, made_at)
+    made_at = webhook.created_at
+    links = moderation_links(services, comment, statuses, language, WEBHOOK, made_at)
     page = page_link(comment.page_url, config.site_origins)
     link = comment_link(page, comment.id) if page else ""
     if config.webhook_kind == "json":
@@ -4852,17 +4848,17 @@ class Draft:
 def owner_recipients(services: MailServices, page_url: str) -> list[str]:
     """The email addresses that get notifications about new comments on a page."""
     config = services.config
-    named = config.notify_owner or tuple(admin.email for admin in services.store.admins())
+    recipients = config.notify_owner or tuple(admin.email for admin in services.store.admins())
     own_hosts = {host_of(origin) for origin in config.site_origins}
     key = page_name(page_url, own_hosts).key
     for rule in config.notify_pages:
-        pattern, _, addresses = rule.rpartition(" = ")
+        pattern, _, emails = rule.rpartition(" = ")
         # `*` is the only wildcard, and a page may be written with or without the last slash.
         wildcards = glob.escape(page_name(pattern, own_hosts).key).replace("[*]", "*")
         if any(fnmatch.fnmatchcase(spelling, wildcards) for spelling in (key, f"{key}/")):
-            named = tuple(addresses.split(", "))
+            recipients = tuple(emails.split(", "))
             break
-    return [address for address in named if EMAIL.fullmatch(address)]
+    return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
 
 
 def author_recipients(services: MailServices, reply: FullComment) -> list[str]:
@@ -4870,14 +4866,14 @@ def author_recipients(services: MailServices, reply: FullComment) -> list[str]:
     return [parent.email] if parent and parent.email else []
 
 
-def wants_no_replies(services: MailServices, address: str, page_id: int) -> bool:
+def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
-    answers = services.store.subscriptions(subscriber_of(services.key, address))
-    return "no" in (answers.get(0), answers.get(page_id))
+    states = services.store.subscriptions(subscriber_of(services.key, email))
+    return "no" in (states.get(0), states.get(page_id))
 
 
 def due_news(services: MailServices, kind: str, to: str, now: int) -> dict[int, FullComment]:
-    """The comments that a recipient is to hear of, by the id of the notification."""
+    """The comments of the notifications that are due, by the id of the notification."""
     due = services.store.due_notifications(kind, to, now)
     comments = services.store.full_comments({each.comment_id for each in due})
     return {each.id: comments[each.comment_id] for each in due if each.comment_id in comments}
@@ -4891,7 +4887,7 @@ def email_draft(
     now: int,
     *limits: Limit,
 ) -> Draft:
-    """An email, or a wait if the recipient has had enough of them lately."""
+    """An email, or a wait if a limit is used up."""
     wait = max(services.store.limit_wait(*limit, now) for limit in limits)
     if wait:
         return Draft(ids, wait=wait)
@@ -4916,8 +4912,8 @@ def owner_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
 
 
 def author_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
-    """To the author of what was replied to, one email for each page. A guest is asked first, once:
-    whoever wrote the comment may have given another person's address."""
+    """Emails about replies to an author, one for each page. A guest is asked first, once: the
+    email address may be another person's."""
     store = services.store
     news = due_news(services, "author", to, now)
     parents = store.full_comments({reply.parent_id for reply in news.values() if reply.parent_id})
@@ -4950,7 +4946,7 @@ def author_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
-    """Whether an author may be told of a reply, or asked whether they want to be."""
+    """Whether an author may get an email about a reply, or a question whether they want to."""
     own = parent.user_id == reply.user_id if parent.user_id else parent.email == reply.email
     if own or parent.status != "visible" or parent.email != to or not EMAIL.fullmatch(to):
         return False
@@ -4972,8 +4968,8 @@ def reply_draft(
 
 
 def question_draft(services: MailServices, replies: Mapping[int, Pair], now: int) -> Draft:
-    """An email that asks a guest whether they want such emails. There are thirty an hour for all:
-    a comment may name anybody's address, and this must not become a way to write to strangers."""
+    """An email that asks a guest whether they want such emails. There are thirty an hour in all,
+    since a comment may name a stranger's email address."""
     limit = ("questions", "")
     if services.store.limit_wait(*limit, now):
         return Draft(replies)
@@ -4983,30 +4979,28 @@ def question_draft(services: MailServices, replies: Mapping[int, Pair], now: int
 
 
 def follower_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
-    """What is new on the pages that somebody follows, without what they wrote themselves and what
-    they get another email about."""
+    """What is new on the pages that a reader follows, without their own comments and those that
+    another email is about."""
     store = services.store
     news = due_news(services, "follower", to, now)
     reader = store.account_with_email(to)
     wanted: dict[int, FullComment] = {}
-    languages: list[str] = []
     if reader and not reader.blocked:
         for id, comment in news.items():
-            language = store.follow_language(reader.id, comment.page_id)
-            if language and not hears_of_it_anyway(services, reader, comment):
+            follows = store.follow_language(reader.id, comment.page_id)
+            if follows and not needs_no_email(services, reader, comment):
                 wanted[id] = comment
-                languages.append(language)
     yield Draft(news.keys() - wanted)
     if reader and wanted:
         comments = [*wanted.values()]
         limit = ("notification", f"follower {subscriber_of(services.key, to)}")
-        compose_email = functools.partial(follower_email, services, reader, languages[0], comments)
+        compose_email = functools.partial(follower_email, services, reader, comments)
         yield email_draft(services, wanted, comments, compose_email, now, limit)
 
 
-def hears_of_it_anyway(services: MailServices, reader: Account, comment: FullComment) -> bool:
-    """Whether a comment is a reader's own, or they hear of it as an owner or as its parent's
-    author."""
+def needs_no_email(services: MailServices, reader: Account, comment: FullComment) -> bool:
+    """Whether a comment is the reader's own, or they get an email about it as an owner or as the
+    author of its parent."""
     is_owner = reader.email in owner_recipients(services, comment.page_url)
     if comment.user_id == reader.id or is_owner:
         return True
@@ -5021,18 +5015,18 @@ DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_d
 def address_next(services: MailServices) -> bool:
     """Looks up the recipients of the next notification; False if there is none."""
     store = services.store
-    news = store.without_recipient(int(services.clock()))
-    comment = store.full_comment(news.comment_id) if news else None
-    if news is None or comment is None:
+    notification = store.without_recipient(int(services.clock()))
+    comment = store.full_comment(notification.comment_id) if notification else None
+    if notification is None or comment is None:
         return False
     with store.writing():
-        if news.kind == "owner":
+        if notification.kind == "owner":
             recipients = owner_recipients(services, comment.page_url)
-        elif news.kind == "author":
+        elif notification.kind == "author":
             recipients = author_recipients(services, comment)
         else:
             recipients = store.followers(comment.page_id)
-        store.set_recipients(news, recipients)
+        store.set_recipients(notification, recipients)
     return True
 
 
@@ -5043,10 +5037,9 @@ def write_emails(services: MailServices) -> bool:
     now = int(services.clock())
     for kind, drafts_for in DRAFTS.items():
         recipients = store.due_recipients(kind, now, BATCH)
-        drafts = [draft for to in recipients for draft in drafts_for(services, to, now)]
-        for start in range(0, len(drafts), BATCH):
-            store_drafts(store, drafts[start : start + BATCH], now)
-        if drafts:
+        for to in recipients:
+            store_drafts(store, [*drafts_for(services, to, now)], now)
+        if recipients:
             return True
     return False
 
@@ -5066,7 +5059,7 @@ def store_draft(store: Store, draft: Draft, now: int) -> None:
         store.postpone(draft.ids, now + draft.wait)
     elif draft.email is None:
         store.drop_notifications(draft.ids)
-    # Another draft of the batch may have used up the limit: then this one is drafted again.
+    # Another draft may have used up the limit: then this one is drafted again.
     elif not any(store.use_limit(*limit, now) for limit in draft.limits):
         if "subscriber" in draft.email:
             store.subscribe(draft.email["subscriber"], 0, "asked")
@@ -5104,14 +5097,14 @@ def deliver(services: MailServices, message: Message) -> None:
         if not store.begin_try(message, min(next_try, message.expires_at), tries):
             return  # a comment in it was hidden or changed since the message was looked up
         carried = store.carried(message.id)
-    expired = now >= message.expires_at
-    error = None if expired else try_to_send(services, message)
+    failure = "expired"
+    gives_up = True
+    if now < message.expires_at:
+        failure, gives_up = try_to_send(services, message)
     with store.writing():
-        if error is None and not expired:
+        if not failure:
             store.end_message(message.id, carried)
             return
-        gives_up = expired or is_final(error)
-        failure = "expired" if expired else failure_text(error)
         log.warning("email %d: %s%s", message.id, failure, "; given up" if gives_up else "")
         if gives_up:
             store.give_up(message.id, tries, failure, now + 30 * DAY)
@@ -5119,30 +5112,30 @@ def deliver(services: MailServices, message: Message) -> None:
             store.note_failure(message.id, tries, failure)
 
 
-def try_to_send(services: MailServices, message: Message) -> Exception | None:
-    """Sends a message; returns why it was not taken, or None."""
+def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
+    """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
     try:
         if not message.event:
             mail_server = services.config.mail_server
             services.send(message.recipient, message.message, **mail_server)
-            return None
+            return "", False
         comment = services.store.full_comment(message.comment_id or 0)
         if comment and comment.status in ("visible", "waiting"):
             send_webhook(services, message, comment)
     except (OSError, ValueError, smtplib.SMTPException) as error:
-        return error
-    return None
+        return failure_text(error), is_final(error)
+    return "", False
 
 
-def failure_text(error: Exception | None) -> str:
-    """What went wrong, without the text of the server, which may name addresses."""
+def failure_text(error: Exception) -> str:
+    """What went wrong, without the text of the server, which may name email addresses."""
     detail = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
     return f"{type(error).__name__} {detail}".strip()
 
 
-def is_final(error: Exception | None) -> bool:
+def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return all(500 <= code < 600 for code, _ in error.recipients.values())
@@ -5930,11 +5923,11 @@ def query_page(context: RequestContext) -> PageName:
     return page_field(context, {"url": query_text(context, "url")}, "url")
 
 
-def existing(found: Row | None, text: str, code: str) -> Row:
-    """What was found; `NotFound` if nothing was."""
-    if found is None:
+def existing(row: Row | None, text: str, code: str) -> Row:
+    """The row; `NotFound` if there is none."""
+    if row is None:
         raise NotFound(text, code)
-    return found
+    return row
 
 
 def visible_comment(context: RequestContext, comment_id: int) -> Comment:
@@ -6142,12 +6135,12 @@ def hash_within_limits(
 
 
 def scheme_for(context: RequestContext, email: str) -> str:
-    """How passwords for this address are hashed: all with one salt, so that one hash is enough to
-    log in, whatever else waits for the address."""
+    """How passwords for this email address are hashed: all with one salt, so that a login needs
+    one hash for the account and all waiting registrations."""
     account = context.store.account_with_email(email)
     waiting = context.store.registrations(email)  # read in any case: the work is the same
-    known = [account.password] if account else [each.password for each in waiting]
-    return scheme_of(known[0]) if known else password_scheme(context.rounds, context.key, email)
+    stored = [account.password] if account else [each.password for each in waiting]
+    return scheme_of(stored[0]) if stored else password_scheme(context.rounds, context.key, email)
 
 
 def authenticated(
