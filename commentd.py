@@ -5767,8 +5767,9 @@ def json_in_html(data: Json) -> str:
     return re.sub("[<>&]", lambda mark: f"\\u{ord(mark[0]):04x}", json.dumps(data))
 
 
-def headers_for(config: Config, path: str, origin: str, authenticated: bool) -> dict[str, str]:
+def headers_for(services: Services, path: str, origin: str, authenticated: bool) -> dict[str, str]:
     """The headers of every response to a path, unless its handler sets them."""
+    config = services.config
     is_admin = path.startswith("/admin")  # for our own pages alone
     is_account = path == "/me" or path.startswith(("/auth/", "/me/"))
     is_private = authenticated or is_admin or is_account
@@ -5803,11 +5804,11 @@ REFUSALS: dict[int, Problem] = {
 }
 
 
-def server_refusal(config: Config, code: int, path: str, origin: str) -> Response:
+def server_refusal(services: Services, code: int, path: str, origin: str) -> Response:
     """The response to a request that waitress's parser refuses with a status."""
     text = next((route.one_refusal for route in ROUTES if route.path == path), "")
     response = refusal(REFUSALS.get(code), text)
-    headers = headers_for(config, path, origin, authenticated=True)
+    headers = headers_for(services, path, origin, authenticated=True)
     headers |= {**response.headers, "Content-Type": response.content_type}
     return replace(response, headers=headers)
 
@@ -8086,7 +8087,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     site.default_error_handler = bottle_refusal
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
-    return App(services, places, with_headers(site, config))
+    return App(services, places, with_headers(site, services))
 
 
 def places_of(config: Config) -> Places:
@@ -8131,14 +8132,14 @@ PREFLIGHT = {
 }
 
 
-def with_headers(app: Callable[..., Any], config: Config) -> Callable[..., Iterable[bytes]]:
+def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., Iterable[bytes]]:
     """Adds CORS and security headers to every response, answers preflights, and refuses paths that
     are not UTF-8, in which Bottle would drop what it cannot read."""
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(config, path, environ.get("HTTP_ORIGIN", ""), authenticated)
+        added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             missing = [header for header in added.items() if header[0] not in dict(headers)]
@@ -9678,10 +9679,10 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
-        config = self.channel.server.services.config
+        services = self.channel.server.services
         origin = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        response = server_refusal(config, self.request.error.code, path, origin)
+        response = server_refusal(services, self.request.error.code, path, origin)
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
         self.response_headers.extend(response.headers.items())
         self.set_close_on_finish()
