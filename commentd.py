@@ -5326,17 +5326,16 @@ class Clients:
         self.unnamed_proxy = False
 
     def of(self, environ: Json) -> Client:
-        peer = plain_ip(environ.get("REMOTE_ADDR", ""))
-        through_file = self.listens_on_file and not peer
+        ip = plain_ip(environ.get("REMOTE_ADDR", ""))
+        through_file = self.listens_on_file and not ip
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
         hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))] if forwarded else []
-        if is_in(self.trusted, peer) or (through_file and self.trusts_file):
-            ip = next((hop for hop in hops if not is_in(self.trusted, hop)), peer)
-            return Client(ip, networks_of(ip))
-        if forwarded or environ.get("HTTP_FORWARDED"):
+        if is_in(self.trusted, ip) or (through_file and self.trusts_file):
+            ip = next((hop for hop in hops if not is_in(self.trusted, hop)), ip)
+        elif forwarded or environ.get("HTTP_FORWARDED"):
             hop = hops[0] if hops else ""
-            return self.behind_unnamed_proxy(peer, hop, through_file=through_file)
-        return Client(peer, networks_of(peer))
+            return self.behind_unnamed_proxy(ip, hop, through_file=through_file)
+        return Client(ip, networks_of(ip))
 
     def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
@@ -5561,7 +5560,7 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
             response = refusal(problem, route.one_refusal)
         except Exception:
             log.exception("%s %s failed", route.method, route.path)
-            response = refusal(None, route.one_refusal)
+            response = refusal(INTERNAL, route.one_refusal)
         headers = {"Content-Type": response.content_type, **response.headers}
         return bottle.HTTPResponse(response.body, response.status, headers)
 
@@ -5670,7 +5669,8 @@ def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> 
 
 # Responses
 
-INTERNAL = {"error": "服务出错了，请稍后再试", "code": "internal"}
+# What the client reads of an error whose details stay in the log.
+INTERNAL = Problem("服务出错了，请稍后再试", "internal", status=500)
 ACCEPTS_GZIP = re.compile(r"(?i)(?<![\w*])(gzip|\*)(?![\w-])(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 
 
@@ -5705,18 +5705,17 @@ def etag_of(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:16]}"'
 
 
-def refusal(problem: Problem | None, one_refusal: str = "") -> Response:
-    """The response for a problem; None: an internal error, whose details stay in the log."""
-    status = problem.status if problem else 500
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
-    if problem and problem.retry_after:
+def refusal(problem: Problem, one_refusal: str = "") -> Response:
+    """The response for a problem. `one_refusal` replaces its text, and most of the statuses."""
+    status = problem.status
+    headers = {}
+    if one_refusal and status not in (413, 415, 429) and status < 500:
+        status = 400
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if problem.retry_after:
         headers["Retry-After"] = str(problem.retry_after)
-    if one_refusal:
-        status = status if status in (413, 415, 429) or status >= 500 else 400
-        headers.pop("WWW-Authenticate", None)
-    body: Json = INTERNAL
-    if problem:
-        body = {"error": str(problem), "code": problem.code, **problem.details}
+    body = {"error": str(problem), "code": problem.code, **problem.details}
     return replace(response_of(one_refusal or body), headers=headers, status=status)
 
 
@@ -5807,7 +5806,7 @@ REFUSALS: dict[int, Problem] = {
 def server_refusal(services: Services, code: int, path: str, origin: str) -> Response:
     """The response to a request that waitress's parser refuses with a status."""
     text = next((route.one_refusal for route in ROUTES if route.path == path), "")
-    response = refusal(REFUSALS.get(code), text)
+    response = refusal(REFUSALS.get(code, INTERNAL), text)
     headers = headers_for(services, path, origin, authenticated=True)
     headers |= {**response.headers, "Content-Type": response.content_type}
     return replace(response, headers=headers)
@@ -8122,7 +8121,7 @@ def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
 
 def bottle_refusal(error: bottle.HTTPError) -> Any:
     bottle.response.content_type = "application/json; charset=utf-8"
-    return refusal(REFUSALS.get(error.status_code)).body
+    return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
 
 
 PREFLIGHT = {
