@@ -2259,7 +2259,7 @@ ADD_LIKES = {
 }
 # Notifications that wait for no email, about comments that their recipients may read.
 IS_DUE = """
-    outbox_id IS NULL AND due_at <= :now
+    outbox_id IS NULL AND due_at <= ?
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
 LEARN = {
     kind: f"""
@@ -3221,7 +3221,7 @@ class Store:
         sql = """
             SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
              WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
-        return self.one(Notification, sql + IS_DUE + " LIMIT 1", now=now)
+        return self.one(Notification, sql + IS_DUE + " LIMIT 1", now)
 
     def set_recipients(self, news: Notification, recipients: Iterable[str]) -> None:
         """Replaces a notification without a recipient by one for each recipient."""
@@ -3235,17 +3235,16 @@ class Store:
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
         sql = """
             SELECT DISTINCT recipient FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind = :kind AND recipient > '' AND """
-        sql = sql + IS_DUE + " ORDER BY recipient LIMIT :most"
-        return self.values(sql, kind=kind, now=now, most=most)
+             WHERE kind = ? AND recipient > '' AND """
+        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT ?", kind, now, most)
 
     def due_notifications(self, kind: str, recipient: str, now: int) -> list[Notification]:
         """The oldest ones of a recipient, at most what one email takes."""
         sql = """
             SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind = :kind AND recipient = :recipient AND """
+             WHERE kind = ? AND recipient = ? AND """
         sql = sql + IS_DUE + " ORDER BY comment_id LIMIT 200"
-        return self.all(Notification, sql, kind=kind, recipient=recipient, now=now)
+        return self.all(Notification, sql, kind, recipient, now)
 
     def pending(self, ids: Iterable[int]) -> set[int]:
         """Those of some notifications that no email carries yet."""
@@ -3987,13 +3986,13 @@ MOST_CLUES = 150  # terms that count
 LEAST_DISTANCE = 0.1  # of a clue from the middle
 LEAST_CLUES = 3  # where there are fewer, unknown terms are added
 SPAM_SCORE = 0.9  # from here on a comment is held
-LEAST_LEARNT = 20  # comments that the filter must know before it judges
+LEAST_LEARNT = 20  # comments that the filter must know before it holds any
 LEAST_OF_EACH = 5  # and of each kind
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
 MARKS = "".join(c for c in map(chr, range(0x300, 0x1B00)) if unicodedata.category(c)[0] == "M")
 LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
-# Compiled when the first comment is judged: that takes as long as importing eight modules.
+# Compiled when the first comment is read: that takes as long as importing eight modules.
 WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 # Signs between characters that hide a word: 加-微-信.
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
@@ -4102,7 +4101,7 @@ def opinion_summary(opinion: Json) -> str:
     return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
 
 
-# Blocks
+# Texts and blocks
 
 
 @dataclass(frozen=True)
@@ -4151,7 +4150,7 @@ def matches(block: Block, target: Target) -> bool:
 
 
 def block_summary(block: Block) -> str:
-    """A block as the comment that it matched keeps it: neither an IP nor an email address."""
+    """A block as the reason of a comment that it matched: neither an IP nor an email address."""
     if block.kind == "address":
         return masked(block.value.partition("/")[0])
     if block.kind == "email":
@@ -4160,7 +4159,7 @@ def block_summary(block: Block) -> str:
 
 
 def proper_block(kind: str, text: str) -> str:
-    """The one spelling of a value to block; `ValueError` for what cannot be blocked."""
+    """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
     if kind == "address":
         network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
         first = network.network_address
@@ -4237,12 +4236,12 @@ def count_known(store: Store, author: NewText | FullComment) -> int:
     )
 
 
-def judge_text(
+def moderate_text(
     store: Store, key: bytes, text: NewText, now: int, *, hold: str, held_terms: Iterable[str]
 ) -> Verdict:
-    """Renders and judges a text. It is costly, so it runs outside of transactions. Nothing is
-    dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
-    what the owner has set."""
+    """Renders a text and decides on its status. It is costly, so it runs outside of transactions.
+    Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold` and
+    `held_terms` are what the owner has set."""
     markup = safe_html(text.content)
     target = target_of(text, markup)
     for block in store.blocks(now):
@@ -4258,7 +4257,7 @@ def judge_text(
 
 
 def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -> str:
-    """Why a text waits although no term of the owner's is in it; "" if it does not."""
+    """Why a text waits that has none of the owner's terms; "" if it does not wait."""
     if text.too_fast:
         return "fast"
     opinion = filter_opinion(store, key, text.nickname, text.website, markup)
@@ -6681,7 +6680,7 @@ def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdi
         user_id=written["user_id"],
         **captcha,
     )
-    return judge_text(
+    return moderate_text(
         context.store,
         context.key,
         text,
