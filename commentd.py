@@ -1365,11 +1365,12 @@ MIGRATIONS = [
     CREATE INDEX comment_by_status ON comment (status, id);
     CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
     CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
-    CREATE INDEX comment_top_by_time ON comment (page_id, shown, created_at, id)
-        WHERE parent_id IS NULL AND pinned = 0;
-    CREATE INDEX comment_top_by_likes ON comment (page_id, shown, likes, created_at, id)
-        WHERE parent_id IS NULL AND pinned = 0;
-    CREATE INDEX comment_pinned ON comment (page_id, id) WHERE pinned = 1;
+    CREATE INDEX comment_top_newest ON comment (page_id, shown, pinned, created_at, id)
+        WHERE parent_id IS NULL;
+    CREATE INDEX comment_top_oldest ON comment (page_id, shown, pinned DESC, created_at, id)
+        WHERE parent_id IS NULL;
+    CREATE INDEX comment_top_by_likes ON comment (page_id, shown, pinned, likes, created_at, id)
+        WHERE parent_id IS NULL;
     CREATE INDEX comment_of_thread ON comment (thread_id, shown, created_at, id);
     CREATE INDEX comment_of_parent ON comment (parent_id) WHERE parent_id IS NOT NULL;
     CREATE INDEX comment_of_user ON comment (user_id) WHERE user_id IS NOT NULL;
@@ -2192,11 +2193,16 @@ SEARCH_PAGES = {
     }.items()
 }
 # Lists: which comments a view holds, the order of each sort, and what comes before a comment.
-# `parent` is the id of the page or, for the view `thread`, of the top-level comment.
+# `parent` is the id of the page or, for the view `thread`, of the top-level comment. Among threads,
+# pinned ones come first.
 VIEWS = {
-    "flat": "page_id = :parent AND status = 'visible'",
-    "threads": "page_id = :parent AND shown = 1 AND parent_id IS NULL AND pinned = 0",
-    "thread": "thread_id = :parent AND shown = 1",
+    "flat": ("page_id = :parent AND status = 'visible'", "", ""),
+    "threads": (
+        "page_id = :parent AND shown = 1 AND parent_id IS NULL",
+        "comment.pinned DESC, ",
+        "pinned > :pinned OR pinned = :pinned AND ",
+    ),
+    "thread": ("thread_id = :parent AND shown = 1", "", ""),
 }
 SORTS = {
     "newest": ("comment.created_at DESC, comment.id DESC", "(created_at, id) > (:created_at, :id)"),
@@ -2210,14 +2216,14 @@ SORTS = {
 # the first.
 LIST_COMMENTS = {
     (view, sort): f"""{SELECT_COMMENT} WHERE comment.id IN (
-        SELECT id FROM comment WHERE {condition} ORDER BY {order} LIMIT :limit OFFSET :offset
-    ) ORDER BY {order}"""
-    for view, condition in VIEWS.items()
+        SELECT id FROM comment WHERE {condition} ORDER BY {top}{order} LIMIT :limit OFFSET :offset
+    ) ORDER BY {top}{order}"""
+    for view, (condition, top, _) in VIEWS.items()
     for sort, (order, _) in SORTS.items()
 }
 COUNT_BEFORE = {
-    (view, sort): f"SELECT count(*) FROM comment WHERE {condition} AND {before}"
-    for view, condition in VIEWS.items()
+    (view, sort): f"SELECT count(*) FROM comment WHERE {condition} AND ({top}{before})"
+    for view, (condition, _, top) in VIEWS.items()
     for sort, (_, before) in SORTS.items()
 }
 # No number grows beyond 2^53, to which JavaScript can count: in a damaged row, the next sum would
@@ -2923,13 +2929,6 @@ class Store:
              WHERE comment.status = 'visible' AND page.key LIKE '/%' AND page.key NOT LIKE '//%'
              ORDER BY comment.id DESC LIMIT ?"""
         return self.all(Comment, SELECT_COMMENT + sql, limit)
-
-    def pinned(self, page_id: int) -> list[Comment]:
-        """The comments on top of a page, the newest first."""
-        sql = """
-             WHERE comment.page_id = ? AND comment.pinned = 1 AND comment.parent_id IS NULL
-             ORDER BY comment.id DESC"""
-        return self.all(Comment, SELECT_COMMENT + sql, page_id)
 
     def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
         """A comment of the same author with the same text in the same place."""
@@ -6445,7 +6444,9 @@ def get_comments(context: RequestContext) -> Json:
     show = comment_or_tombstone
     if query.view == "threads":
         show = functools.partial(with_replies, limit=query.limit)
-    comments = comments_of_list(context.store, query, page, number)
+    offset = (number - 1) * query.limit
+    parent = query.thread or page.id
+    comments = context.store.comments(query.view, query.sort, offset, query.limit, parent)
     response = {
         "comments": [show(context, comment) for comment in comments],
         "page": number,
@@ -6465,30 +6466,14 @@ def check_thread(store: Store, thread_id: int, page: Page) -> None:
         raise NotFound("评论不存在", "comment_gone")
 
 
-def comments_of_list(store: Store, query: ListQuery, page: Page, number: int) -> list[Comment]:
-    """Page `number` of the list; pinned comments come first in the view of threads."""
-    pinned = store.pinned(page.id) if query.view == "threads" else []
-    offset = (number - 1) * query.limit
-    first = pinned[offset : offset + query.limit]
-    rest = max(0, offset - len(pinned))
-    parent = query.thread or page.id
-    limit = query.limit - len(first)
-    return first + store.comments(query.view, query.sort, rest, limit, parent)
-
-
 def page_around(store: Store, query: ListQuery, page: Page) -> int:
     """The number of the list's page that holds the comment; 1 if readers do not see it."""
     comment = store.comment(query.around)
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
-    pinned: list[int] = []
     if query.view == "threads":
         comment = store.comment(comment.thread_id or 0) or comment
-        pinned = [each.id for each in store.pinned(page.id)]
-    if comment.id in pinned:
-        return pinned.index(comment.id) // query.limit + 1
-    before = len(pinned) + store.count_before(query.view, query.sort, comment)
-    return before // query.limit + 1
+    return store.count_before(query.view, query.sort, comment) // query.limit + 1
 
 
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
@@ -7080,10 +7065,9 @@ def get_thread(context: RequestContext) -> Response:
     offset = (number - 1) * THREADS_ON_PAGE
     roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
     has_next = len(roots) > THREADS_ON_PAGE
-    pinned = context.store.pinned(page.id) if number == 1 else []
     threads = [
         (root, context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id))
-        for root in pinned + roots[:THREADS_ON_PAGE]
+        for root in roots[:THREADS_ON_PAGE]
     ]
     comments = [comment for root, replies in threads for comment in (root, *replies)]
     written = " ".join(each.content for each in comments)

@@ -557,7 +557,7 @@ def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owne
         assert ways == [page.links[rel] for rel in ("prev", "next") if rel in page.links]
         assert page.lang == "en"
     first, second, third = (page.numbers for page in pages)
-    assert (first, second, third) == ([pinned, *numbers[:20]], numbers[20:40], numbers[40:])
+    assert (first, second, third) == ([pinned, *numbers[:19]], numbers[19:39], numbers[39:])
     assert "Pinned" in pages[0].texts["span"]
     assert ["prev" in page.links for page in pages] == [False, True, True]
     assert Shown(visitor.get("/" + pages[2].links["prev"])).numbers == second
