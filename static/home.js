@@ -1,10 +1,10 @@
-// The page at /: the tag to paste, what is still to be set, and the widget itself.
-// In order: Words, Elements, Tag, Setup, Start.
+// The page at /: the tag to paste, the setup checklist, and the widget itself.
+// In order: Texts, Elements, Tag, Setup, Start.
 'use strict'
 {
-  // -- Words ------------------------------------------------------------------
+  // -- Texts ------------------------------------------------------------------
 
-  const WORDS = {
+  const TEXTS = {
     en: {
       works: 'It works.',
       lead: 'Your comment service is running. Below is what your readers will see. Write the first comment: nothing leaves this machine.',
@@ -59,8 +59,8 @@
     },
   }
   const lang = navigator.language.startsWith('zh') ? 'zh' : 'en'
-  const words = WORDS[lang]
-  const say = key => words[key]
+  const texts = TEXTS[lang]
+  const say = key => texts[key]
 
   // -- Elements ---------------------------------------------------------------
 
@@ -77,7 +77,7 @@
 
   const tag = `<script src="${new URL('embed.js', location.href)}" async></script>`
 
-  /** Into the clipboard; over plain http, where there is none, the line is selected. */
+  /** Copies the tag. Plain http has no clipboard, so the line is selected there. */
   async function copy() {
     try {
       await navigator.clipboard.writeText(tag)
@@ -97,26 +97,27 @@
     unnamed_proxy: '[server]\ntrusted_proxy = 127.0.0.1',
   }
 
-  /** What is not in order, by topic; notes on the machine are for the terminal. */
-  function todo(state) {
-    const topics = Object.keys(state).filter(key => words[key] && (key in LINES || state[key] !== 'note'))
-      .sort((one, other) => (other === 'admin') - (one === 'admin'))
-    return topics.length
-      ? topics.flatMap(key => [
-        h('dt', {}, say(key)), ...LINES[key] ? [h('dd', {}, h('pre', {}, LINES[key]))] : [],
-      ])
-      : [h('dt', {}, say('done'))]
+  /** What to set, with lines for the configuration file. Notes on the machine are left to `check`. */
+  function checklist(state) {
+    const topics = Object.keys(state).filter(key => texts[key] && (key in LINES || state[key] !== 'note'))
+    topics.sort((one, other) => (other === 'admin') - (one === 'admin'))
+    const items = []
+    for (const key of topics) {
+      items.push(h('dt', {}, say(key)))
+      if (LINES[key]) items.push(h('dd', {}, h('pre', {}, LINES[key])))
+    }
+    return items.length ? items : [h('dt', {}, say('done'))]
   }
 
   // -- Start ------------------------------------------------------------------
 
   document.documentElement.lang = lang === 'zh' ? 'zh-CN' : 'en'
   addEventListener('DOMContentLoaded', () => {
-    for (const node of document.querySelectorAll('[data-word]')) node.textContent = say(node.dataset.word)
+    for (const node of document.querySelectorAll('[data-text]')) node.textContent = say(node.dataset.text)
     $('line').textContent = tag
     $('copy').addEventListener('click', copy)
     const state = JSON.parse($('state').textContent)
     if (state.public) $('setup').parentElement.remove()
-    else $('todo').append(...todo(state))
+    else $('todo').append(...checklist(state))
   })
 }
