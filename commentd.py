@@ -754,16 +754,13 @@ def yes_or_no(text: str) -> bool:
     return states[text.lower()]
 
 
-def split_items(text: str) -> list[str]:
-    return text.replace(",", " ").split()
-
-
-def origins(text: str) -> tuple[str, ...]:
-    """Where blogs live, as a browser names it in the header Origin: `https://blog.example`."""
-    return tuple(map(origin, split_items(text)))
+def list_of(parse: Callable[[str], str]) -> Callable[[str], tuple[str, ...]]:
+    """Items that are separated by commas or white space."""
+    return lambda text: tuple(map(parse, text.replace(",", " ").split()))
 
 
 def origin(text: str) -> str:
+    """Where a blog lives, as a browser names it in the header Origin: `https://blog.example`."""
     if not re.fullmatch(r"(?ai)https?://([\w.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/?", text):
         raise ValueError(f"{text}: write it as https://blog.example, without a path")
     scheme = text.lower().partition(":")[0]
@@ -789,12 +786,8 @@ def web_page(text: str) -> str:
     return text
 
 
-def networks(text: str) -> tuple[str, ...]:
-    """IP addresses, networks, or `unix` for whatever connects through the socket file."""
-    return tuple(map(network, split_items(text)))
-
-
 def network(text: str) -> str:
+    """An IP address, a network, or `unix` for whatever connects through the socket file."""
     try:
         return text if text == "unix" else str(ipaddress.ip_network(text))
     except ValueError:
@@ -845,9 +838,12 @@ def contact(text: str) -> str:
     raise ValueError("must be an email address, or a page such as https://blog.example/security/")
 
 
-def recipients(text: str) -> tuple[str, ...]:
-    """Email addresses, or `nobody`."""
-    return tuple(item if item == "nobody" else proper_email(item) for item in split_items(text))
+def recipient(text: str) -> str:
+    """An email address, or `nobody`."""
+    return text if text == "nobody" else proper_email(text)
+
+
+recipients = list_of(recipient)
 
 
 def page_rules(text: str) -> tuple[str, ...]:
@@ -913,7 +909,7 @@ class Config:
     server_trusted_proxy: tuple[str, ...] = setting(
         "The proxy in front, whose X-Forwarded-For is believed: its IP address as this service\n"
         "sees it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
-        networks,
+        list_of(network),
     )
     server_fast: bool = setting(
         "Cache public responses for some seconds and send them at once. no: the stock waitress,\n"
@@ -926,7 +922,8 @@ class Config:
         "The database file; relative to this file's folder.", default="commentd.db"
     )
     site_origins: tuple[str, ...] = setting(
-        "The blogs that may embed comments, one a line: https://blog.example. Empty: any.", origins
+        "The blogs that may embed comments, one a line: https://blog.example. Empty: any.",
+        list_of(origin),
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
@@ -1138,16 +1135,13 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     errors += contradictions(config)
     if errors:
         raise ValueError("\n".join(errors))
-    if path and path.stat().st_mode & 0o077 and any(map(is_secret, written)):
+    has_secret = any(SETTINGS[each.section, each.key].metadata["secret"] for each in written)
+    if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
     files = ("database_path", "backup_folder", "geo_file")
     located: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
     return replace(config, **located)
-
-
-def is_secret(entry: Entry) -> bool:
-    return bool(SETTINGS[entry.section, entry.key].metadata["secret"])
 
 
 def parse_entry(entry: Entry) -> Any:
