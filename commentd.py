@@ -272,7 +272,7 @@ def days_since_1970(seconds: int) -> int:
 
 # Characters that show nothing and are not control characters: fillers, variation selectors.
 INVISIBLE = {*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"}
-INVISIBLE |= {chr(n) for n in (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))}
+INVISIBLE |= {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
 
 # Scripts without spaces between words: Han, kana, Hangul, Thai, Lao, Khmer, Burmese.
 UNSPACED = (
@@ -3902,11 +3902,10 @@ def fetch(
         sent["Content-Type"] = "application/x-www-form-urlencoded"
     elif message is not None:
         sent["Content-Type"] = "application/json"
-    connection: type[http.client.HTTPConnection] = http.client.HTTPConnection
-    if parts.scheme == "https":
-        connection = http.client.HTTPSConnection
+    is_https = parts.scheme == "https"
+    connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
     response_body = bytearray(RESPONSE_LIMIT)
-    with contextlib.closing(connection(parts.netloc, timeout=FETCH_SECONDS)) as client:
+    with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request("GET" if body is None else "POST", target, body, sent)
             # readinto() has a bound. read() has none for a chunk of -1 bytes.
