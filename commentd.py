@@ -8656,7 +8656,7 @@ def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
     markup = "".join(f"<p>{each.strip()}</p>" for each in paragraphs).replace("\n", "<br>")
-    # Beside a block, the end of a line is none.
+    # Beside a block, the end of a line is no break.
     return re.sub(r"(?i)(?:<br>)?(</?(?:p|[uo]l|li|blockquote)>)(?:<br>)?", r"\1", markup)
 
 
@@ -8697,7 +8697,7 @@ Records = Iterator[tuple[str, Any]]  # each with the name of its table, list or 
 JSON_LIMIT = 64 * MEGA
 RECORD_LIMIT = 16 * MEGA  # no record of any product has a thousandth of it
 UNPACKED_LIMIT = 200  # times its size: texts unpack to ten times theirs, a bomb to a thousand times
-# Looked up while all files can be read: root gives its rights up later.
+# Python loads a codec at its first use, which may fail when root has given up its rights.
 CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 
 
@@ -8787,8 +8787,8 @@ def items_of_lists(name: str, data: Any) -> Records:
             yield from items_of_lists(key, value)
 
 
-# What breaks XML and stands in many an export all the same: control characters, and references
-# that only HTML knows. An XML declaration is an error after an empty line, and says nothing new.
+# What some exports hold, and XML does not allow: control characters, references that only HTML
+# knows, and a declaration after an empty line.
 CONTROL = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 REFERENCE = re.compile(r"&(?:#?\w+;)?")
 XML_DECLARATION = re.compile(r"\ufeff?<\?xml[^>]*>")
@@ -8828,7 +8828,7 @@ class XmlReader:
 
     def refuse_doctype(self, *_: object) -> None:
         """So that no entity is ever expanded."""
-        reason = "the file declares a document type, which no export does: it is not read"
+        reason = "the file declares a document type, which no export does: it is not imported"
         raise OperatorError(reason)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -8891,7 +8891,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
 def database_records(path: Path, product: Product) -> Records:
     with open_foreign_copy(path) as (db, tables):
         if not set(product.sign.split()) <= tables:
-            raise OperatorError(f"the file has not the tables {product.sign}")
+            raise OperatorError(f"the file lacks the tables {product.sign}")
         result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
             raise OperatorError(f"the database is damaged ({one_line(result)})")
@@ -9021,8 +9021,11 @@ STAGED_PAGES = """
       FROM page LEFT JOIN (SELECT DISTINCT key, page_url, opened_at FROM comment) AS comment
         ON comment.key = page.key
      GROUP BY page.key"""
+# `number`: the id, if it may be one of ours.
 STAGED_COMMENTS = """
-    SELECT comment.*, parent.stamp AS parent_stamp
+    SELECT comment.*, parent.stamp AS parent_stamp,
+           CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
+                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS number
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
@@ -9072,7 +9075,6 @@ class Import:
         self.is_ours = name == "commentd"  # then all is as it was exported
         self.counts: Counter[str] = Counter()
         self.names: dict[str, list[str]] = {}  # of the first comments that each line is about
-        self.pages: set[str] = set()
         self.matched: set[int] = set()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
@@ -9192,10 +9194,10 @@ class Import:
         row = self.row_of(id, values)
         created_at = self.time_in(values["created_at"])
         if created_at is None:
-            self.note("without a time that can be", id)
+            self.note("without a valid time", id)
         written_time = values["created_at"]
         identity = (location[1], written_time, values["nickname"], row["content"])
-        row_id = id or hashlib.sha256("\0".join(identity).encode()).hexdigest()[:32]
+        row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
@@ -9217,9 +9219,9 @@ class Import:
         plain = html.unescape if self.product.escaped else str
         email = plain(values["email"])
         content, markup = content_and_html(values)
-        if len(content.encode()) > TEXT_LIMIT:
-            self.note("cut after 64 KiB", id)
-            content = content.encode()[:TEXT_LIMIT].decode(errors="ignore")
+        if len(content) > TEXT_LIMIT:
+            self.note("cut after 65 536 characters", id)
+            content = content[:TEXT_LIMIT]
             markup = plain_html(content)
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
         country = values["country"][:2]
@@ -9265,9 +9267,8 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(map(tuple, self.db.execute(BLOGS)))
-        host = host_of(re.sub("^(https?://)?(www[.])?", "any://", name.lower()))
-        own = {each.removeprefix("www.") for each in self.own_hosts}
-        chosen = blogs.keys() & ({name, host} if name else own)
+        hosts = {name.lower()} if name else self.own_hosts
+        chosen = blogs.keys() & {name, *(host.removeprefix("www.") for host in hosts)}
         if not chosen and (name or len(blogs) > 1):
             names = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
             names = names or "none has a name, so leave it out"
@@ -9279,7 +9280,7 @@ class Import:
 
     # Adding
 
-    def bring_in(self, store: Store, show: Progress) -> None:
+    def add_all(self, store: Store, show: Progress) -> None:
         """Adds pages and comments, fifty a transaction, with pauses in which the service can
         write."""
         total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
@@ -9298,19 +9299,16 @@ class Import:
     def add_page(self, store: Store, row: sqlite3.Row) -> None:
         stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
         is_closed = row["closed"] and row["has_comments"]
-        if store.imported(self.name, stamp):
-            self.pages.add(row["key"])
-        elif row["views"] or row["page_likes"] or is_closed or self.is_ours:
+        is_relevant = row["views"] or row["page_likes"] or is_closed or self.is_ours
+        if is_relevant and not store.imported(self.name, stamp):
             page = self.page_of(store, row)
             is_decided = page.total or page.closed  # the owner has closed or opened it here
             closed = page.closed if is_decided else row["closed"]
-            self.counts["closed"] += closed - page.closed
             store.note_import(self.name, stamp, 0)
             store.raise_page(page.id, closed, row["views"], row["page_likes"])
 
     def page_of(self, store: Store, row: sqlite3.Row) -> Page:
         """The page of a row, which is added if it is new."""
-        self.pages.add(row["key"])
         page = store.page(row["key"])
         if page is None:
             self.counts["new pages"] += 1
@@ -9318,14 +9316,12 @@ class Import:
         return page
 
     def add_comment(self, store: Store, row: sqlite3.Row) -> None:
-        number = int(row["id"]) if re.fullmatch("[1-9][0-9]{0,11}", row["id"]) else None
-        values = {**dict(row), **json.loads(row["fields"]), "id": number}
+        values = {**dict(row), **json.loads(row["fields"]), "id": row["number"]}
         known = store.imported(self.name, row["stamp"])
         candidates = [known.id] if known else store.duplicates(**values)
         # Another record of the file may have the same text.
         duplicate = next((id for id in candidates if id and id not in self.matched), 0)
         if known or duplicate:
-            self.pages.add(row["key"])
             self.counts["there"] += 1
             comment_id = duplicate
         else:
@@ -9365,10 +9361,9 @@ class Import:
         statuses = [f"{counts[status]} {status}" for status in STATUSES if counts[status]]
         if statuses:
             lines.append(f"  new: {', '.join(statuses)}")
-        closed = f", {counts['closed']} closed to new comments" if counts["closed"] else ""
-        lines.append(f"  {len(self.pages)} pages, {counts['new pages']} of them new{closed}")
+        lines.append(f"  {counts['new pages']} new pages")
         if self.product.zone:
-            lines.append(f"  times without a zone are read as of {self.zone} (--zone)")
+            lines.append(f"  times without a time zone are read as {self.zone} (--zone)")
         if self.product.lost:
             lines.append(f"  not carried: {self.product.lost}")
         return "\n".join(lines)
@@ -9406,14 +9401,10 @@ class Export:
     blog_name: str
     origins: tuple[str, ...]
 
-    def comments(
-        self, form: str, statuses: Iterable[str] = STATUSES, deleted: Json = ERASED
-    ) -> Iterator[Json]:
-        """The comments with these statuses, with times in that form. A comment that was deleted
-        while others below it were not has the values `deleted`."""
+    def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
+        """All comments, with times in that form. A comment that was deleted while others below it
+        were not has the values `deleted`."""
         for row in self.store.exported_comments():
-            if row["status"] not in statuses:
-                continue
             row["ip"] = masked(row["ip"])
             row["email"] = row["known_email"] if self.emails else ""
             if row["status"] == "deleted":
@@ -9469,7 +9460,6 @@ def as_artalk(export: Export) -> Iterator[str]:
         "vote_down": "0",
         **dict.fromkeys(("ua", "password", "badge_name", "badge_color"), ""),
     }
-    statuses = ("visible", "waiting", "deleted")
     yield "[\n"
     yield from list_items(
         {
@@ -9481,7 +9471,8 @@ def as_artalk(export: Export) -> Iterator[str]:
             "page_key": quoted_url(row["page_url"]),
             **constants,
         }
-        for row in export.comments(f"{SECONDS} +0000", statuses, GONE)
+        for row in export.comments(f"{SECONDS} +0000", deleted=GONE)
+        if row["status"] != "spam"
     )
     yield "\n]\n"
 
@@ -9532,7 +9523,9 @@ def as_wordpress(export: Export) -> Iterator[str]:
 def wxr_comment(row: Json) -> Json:
     # Disqus wants an email address, and takes authors with the same one for one person.
     author = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
+    shows_text = re.search(r">[^<\s]", row["html"])
     row |= {
+        "html": row["html"] if shows_text else html.escape(row["content"]),
         "email": row["email"] or f"{author}@commenter.invalid",
         "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one
         "approved": WXR_STATUSES[row["status"]],
@@ -9580,7 +9573,7 @@ def new_page_url(page: Page, old: str, new: str) -> str:
 def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
     """Gives pages a new URL. Returns a line for each one that has another."""
     if old.endswith("*") != new.endswith("*"):
-        raise SettingsError("a * stands at both ends, or at none")
+        raise SettingsError("end both URLs with *, or neither")
     lines = []
     old_key = page_name(old, own_hosts).key
     with store.writing():
@@ -10102,7 +10095,7 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
         importer.arrange(arguments.host or "")
         path = resources.enter_context(database_of(config, arguments.dry_run))
         store = resources.enter_context(command_store(path, is_new=not size_of(path)))
-        importer.bring_in(store, progress("brought in"))
+        importer.add_all(store, progress("imported"))
     print(importer.report())
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
