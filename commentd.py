@@ -1085,7 +1085,7 @@ class Config:
             form["sitekey"] = self.captcha_site_key
         return {
             "provider": self.captcha_provider,
-            "url": self.captcha_verify_url or SITEVERIFY[self.captcha_provider],
+            "url": self.captcha_verify_url or SITEVERIFY.get(self.captcha_provider),
             "form": form,
             "hosts": [urllib.parse.urlsplit(page).hostname for page in pages if page],
             "is_test": self.captcha_secret in TEST_SECRETS,
@@ -4852,11 +4852,6 @@ def owner_recipients(services: MailServices, page_url: str) -> list[str]:
     return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
 
 
-def author_recipients(services: MailServices, reply: FullComment) -> list[str]:
-    parent = services.store.full_comment(reply.parent_id or 0)
-    return [parent.email] if parent and parent.email else []
-
-
 def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
     states = services.store.subscriptions(subscriber_of(services.key, email))
@@ -5013,10 +5008,11 @@ def address_next(services: MailServices) -> bool:
     with store.writing():
         if notification.kind == "owner":
             recipients = owner_recipients(services, comment.page_url)
-        elif notification.kind == "author":
-            recipients = author_recipients(services, comment)
-        else:
+        elif notification.kind == "follower":
             recipients = store.followers(comment.page_id)
+        else:
+            parent = store.full_comment(comment.parent_id or 0)
+            recipients = [parent.email] if parent and parent.email else []
         store.set_recipients(notification, recipients)
     return True
 
@@ -5226,26 +5222,27 @@ def is_person(provider: str, response: Json) -> bool:
 
 class CaptchaProvider:
     """Lets four requests at a time ask the provider, so that the others are served while it is
-    slow."""
+    slow. `service`: the named parameters of `siteverify`."""
 
-    def __init__(self) -> None:
+    def __init__(self, fetch: Callable[..., tuple[int, bytes]], service: Json) -> None:
+        self.fetch = fetch
+        self.service = service
         self.seats = threading.Semaphore(4)
         self.passed_at: dict[str, int] = {}  # by token: a provider accepts it only once
 
-    def passes(self, context: "RequestContext", captcha_token: str) -> bool:
-        provider = context.config.captcha_provider
+    def passes(self, captcha_token: str, now: int) -> bool:
         down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
         for token, passed_at in [*self.passed_at.items()]:
-            if not 0 <= context.now - passed_at < 5 * MINUTE:
+            if not 0 <= now - passed_at < 5 * MINUTE:
                 self.passed_at.pop(token, None)
         if captcha_token in self.passed_at:
             return True
         with holding(self.seats, 0.2, down):
             try:
-                if siteverify(context.fetch, captcha_token, **context.config.captcha_service):
-                    self.passed_at[captcha_token] = context.now
+                if siteverify(self.fetch, captcha_token, **self.service):
+                    self.passed_at[captcha_token] = now
             except (OSError, CaptchaDown) as error:
-                log.error("[captcha] %s gives no verdict: %s", provider, error)
+                log.error("[captcha] %s gives no verdict: %s", self.service["provider"], error)
                 raise down from None
         return captcha_token in self.passed_at  # after a double click, the other request passed
 
@@ -5406,9 +5403,9 @@ class Services(MailServices):
     assets: Mapping[str, Asset]
     templates: Mapping[str, bottle.SimpleTemplate]
     clients: Clients
+    captcha_provider: CaptchaProvider
     rounds: int = ROUNDS  # of the password hash
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
-    captcha_provider: CaptchaProvider = field(default_factory=CaptchaProvider)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
     mail_added: threading.Event = field(default_factory=threading.Event)
@@ -6071,7 +6068,7 @@ def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | Non
     # A provider accepts a token once. What a repeated one was spent on decides about it.
     if not context.store.is_spent(signature):
         limit_client(context, "siteverify")
-        if not context.captcha_provider.passes(context, captcha_token):
+        if not context.captcha_provider.passes(captcha_token, context.now):
             return None
     return Captcha(signature, context.now + HOUR)
 
@@ -8056,6 +8053,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         assets=assets_in(static),
         templates=templates_in(static),
         clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
+        captcha_provider=CaptchaProvider(world.fetch, config.captcha_service),
         **options,
     )
     site = bottle.Bottle()
