@@ -11,23 +11,10 @@ import pytest
 import test_admin
 import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor
-from test_admin import (
-    Judge,
-    audit,
-    block,
-    change,
-    do,
-    ids,
-    judge,
-    new_admin,
-    pages,
-    pin,
-    queue,
-    rows,
-)
+from test_admin import Judge, block, change, do, ids, judge, new_admin, pages, pin, queue, rows
 from test_comments import solved
 
-from commentd import App, Config, World, main, make_app, masked
+from commentd import App, Config, main, make_app, masked
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 owner, visitor = test_admin.owner, test_admin.visitor
@@ -199,35 +186,6 @@ def test_who_names_more_hosts_than_are_looked_up_waits(visitor: Visitor, owner: 
     assert held(owner) == ("waiting", "links")
     visitor.say(" ".join(many), website="https://evil.example")
     assert held(owner) == ("spam", "block: evil.example")
-
-
-def test_comments_wait_while_the_captcha_cannot_be_checked(
-    config: Config, outside: Outside
-) -> None:
-    replies: list[Any] = []
-
-    def fetch(url: str, form: Any = None) -> tuple[int, bytes]:
-        if not replies:
-            raise OSError("down")
-        return replies.pop()
-
-    there = {"captcha_provider": "turnstile", "captcha_site_key": "k", "captcha_secret": "s"}
-    config = replace(config, **there, site_origins=("https://blog.example",))
-    world = World(now=lambda: outside.time, send=outside.send, fetch=fetch)
-    with closing(make_app(config, world, rounds=1)) as app:
-        visitor, owner = Judge(app), Judge(app)
-        owner.authorization = ("Bearer", new_admin(app)[0])
-        assert visitor.say("one", captcha_token="a")["comment"]["status"] == "waiting"
-        assert held(owner) == ("waiting", "captcha_down")
-        assert judge(owner, [1], "visible")["comments"] == [{"id": 1, "was": "waiting"}]
-        replies.append(
-            (
-                200,
-                b'{"success":true,"hostname":"blog.example","action":"commentd","error-codes":[]}',
-            )
-        )
-        assert visitor.say("two", captcha_token="b")["comment"]["status"] == "visible"
-        assert shown(visitor) == [2, 1]
 
 
 # Blocks
@@ -597,22 +555,6 @@ def fresh(owner: Visitor) -> Visitor:
     token = test_admin.token_of(owner.served, test_admin.OWNER, "admin")
     owner.authorization = ("Bearer", token)
     return owner
-
-
-@settled(privacy_keep_ip_days=365)
-def test_nothing_is_left_of_what_its_author_deleted_though_it_was_moderated(
-    app: App, owner: Visitor, outside: Outside
-) -> None:
-    author = Judge(app, ip="198.18.7.77")
-    said = author.say(**TRACES)
-    judge(owner, [1], "waiting")
-    judge(owner, [1], "visible")
-    author.delete_json("/comments/1", {"edit_token": said["edit_token"]})
-    app.deliver()
-    outside.time += MINUTE
-    app.tick()
-    assert in_the_file(app) == []
-    assert [line[1] for line in audit(owner)] == ["waiting", "visible"]
 
 
 @settled(moderation_keep_days=10)
