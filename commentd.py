@@ -10231,7 +10231,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
             command += ["--config", str(arguments.config.absolute())]
     program = Path(sys.argv[0]).absolute()
     needed = (folder, str(program), sys.executable, sys.base_prefix)
-    in_home = any(path.startswith(("/home/", "/root/")) for path in needed)
+    in_home = any(path.split("/")[1] in ("home", "root") for path in needed)
     values = {
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
