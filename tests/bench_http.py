@@ -244,7 +244,8 @@ UNCHANGED = "10, unchanged"
 # Mixed
 
 
-MOST, PACE = "as many as it takes", 4000  # else so many requests a second, of which 5 % write
+PACE = 4000  # requests a second, of which 5 % write
+PACED, MOST = f"{PACE} requests a second", "as many as it takes"
 
 
 def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
@@ -261,9 +262,9 @@ def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
         posted.setdefault((connections, load), []).append(posting())
         return gets
 
-    found = in_turns(asked, product(asked.connections, ("", MOST)), turn)
+    found = in_turns(asked, product(asked.connections, (PACED, MOST)), turn)
     reads, writes = ("reads a second", "p50 ms", "p99 ms"), ("writes a second", "p99 ms", "share")
-    heading("Connections", *reads, *writes, "")
+    heading("Connections", *reads, *writes, "load")
     for place, turns in found.items():
         gets, posts = middle(turns), middle(posted[place])
         share = f"{100 * posts.rate / (gets.rate + posts.rate):.1f} %"
