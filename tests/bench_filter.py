@@ -69,20 +69,23 @@ class Blog:
         inside.add_account(self.app, OWNER, "Owner", "x", "admin")
         self.readers = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
 
-    def say(self, said: Said) -> None:
+    def say(self, comment: Said) -> None:
         self.time += HOUR
-        body = {"page_url": "/", "captcha_token": "x", "nickname": said.author}
-        answer = self.readers.post_json("/comments", {**body, "content": said.text}).json
-        said.id, said.held = answer["comment"]["id"], answer["comment"]["status"] == "waiting"
+        body = {"page_url": "/", "captcha_token": "x", "nickname": comment.author}
+        response = self.readers.post_json("/comments", {**body, "content": comment.text}).json
+        comment.id, comment.held = (
+            response["comment"]["id"],
+            response["comment"]["status"] == "waiting",
+        )
 
     def look(self, news: list[Said]) -> bool:
         """Moderate what came; whether the filter is active from now on."""
         desk = webtest.TestApp(self.app, extra_environ={"REMOTE_ADDR": "198.51.100.7"})
         desk.authorization = ("Bearer", inside.token_of(self.app, OWNER, "admin"))
-        for said in news:
-            if said.is_spam or said.held:
-                wish = "spam" if said.is_spam else "visible"
-                desk.post_json("/admin/comments", {"ids": [said.id], "status": wish})
+        for comment in news:
+            if comment.is_spam or comment.held:
+                wish = "spam" if comment.is_spam else "visible"
+                desk.post_json("/admin/comments", {"ids": [comment.id], "status": wish})
                 self.clicks += 1
         known: dict[str, Any] = desk.get("/admin/comments?limit=1").json["filter"]
         return bool(known["active"])
@@ -95,16 +98,16 @@ def run(comments: list[Said], every: int) -> int:
         blog = Blog(folder)
         for start in range(0, len(comments), every):
             news = comments[start : start + every]
-            for said in news:
-                said.active = active
-                blog.say(said)
+            for comment in news:
+                comment.active = active
+                blog.say(comment)
             active = blog.look(news)
         blog.app.close()
     return blog.clicks
 
 
 def tell(name: str, comments: list[Said], clicks: int) -> None:
-    judged = Counter((said.is_spam, said.held) for said in comments if said.active)
+    judged = Counter((comment.is_spam, comment.held) for comment in comments if comment.active)
     right, wrong = judged[True, True], judged[False, True]
     spam, good = right + judged[True, False], wrong + judged[False, False]
     print(

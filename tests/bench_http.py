@@ -101,9 +101,9 @@ Found = dict[Any, list[Figures]]
 Start = tuple[Path, int, Sequence[str | Path]]  # the folder, the port, the command
 
 
-def in_turns(asked: argparse.Namespace, places: Any, work: Callable[..., Figures]) -> Found:
+def in_turns(options: argparse.Namespace, places: Any, work: Callable[..., Figures]) -> Found:
     found: Found = defaultdict(list)
-    for _, place in product(range(asked.turns), list(places)):
+    for _, place in product(range(options.turns), list(places)):
         found[place].append(work(*place))
     return found
 
@@ -206,8 +206,8 @@ def screen(peer: Peer, size: int, connections: int, seconds: int) -> Figures:
     return loaded(peer, path, connections, seconds, **unchanged)()
 
 
-def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
-    sizes = SMALL | {1000 + size: size for size in [100, *asked.sizes] if size > 10}
+def listings(options: argparse.Namespace, stack: ExitStack) -> None:
+    sizes = SMALL | {1000 + size: size for size in [100, *options.sizes] if size > 10}
     peers = {
         "**commentd**": ours(stack, prepared(stack, sizes, "")),
         "commentd, each counts a view": ours(stack, prepared(stack, sizes, UNLIMITED)),
@@ -216,16 +216,16 @@ def listings(asked: argparse.Namespace, stack: ExitStack) -> None:
     address = peers["**commentd**"].address
     answers = {f"p/{page}": fetched(address, path) for page, path in paths.items()}
     peers |= {name: other.nginx(stack, name, answers) for name in NGINX}
-    for it in other.others(stack, asked.peers, asked.only):
+    for it in other.others(stack, options.peers, options.only):
         peers[it.title] = stack.enter_context(other.filled(it, sizes))
-    names = [name for name in peers if asked.only.search(name)]
-    every = product(asked.sizes, asked.connections, names)
+    names = [name for name in peers if options.only.search(name)]
+    every = product(options.sizes, options.connections, names)
     places = [each for each in every if each[0] or each[2] in NGINX + OURS]
 
     def turn(size: int, connections: int, name: str) -> Figures:
-        return screen(peers[name], size, connections, asked.seconds)
+        return screen(peers[name], size, connections, options.seconds)
 
-    found = in_turns(asked, places, turn)
+    found = in_turns(options, places, turn)
     heading("Comments", "connections", "server", *COLUMNS, "of nginx", words=3)
     for (size, connections, name), turns in found.items():
         rivals = [found[size, connections, other] for other in NGINX[:2] if other in names]
@@ -248,7 +248,7 @@ PACE = 4000  # requests a second, of which 5 % write
 PACED, MOST = f"{PACE} requests a second", "as many as it takes"
 
 
-def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
+def mixed(options: argparse.Namespace, stack: ExitStack) -> None:
     """One wrk reads and another writes, each with so many connections."""
     peer = ours(stack, prepared(stack, SMALL, UNLIMITED))
     posted = Found()
@@ -256,13 +256,15 @@ def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
     def turn(connections: int, load: str) -> Figures:
         each = 0 if load == MOST else 1000 * connections / PACE
         loaded(peer, peer.screen, connections, 1)()  # the lists are cached before anybody writes
-        getting = loaded(peer, peer.screen, connections, asked.seconds, wait=each / 0.95)
-        posting = loaded(peer, peer.write, connections, asked.seconds, peer.body, wait=each / 0.05)
+        getting = loaded(peer, peer.screen, connections, options.seconds, wait=each / 0.95)
+        posting = loaded(
+            peer, peer.write, connections, options.seconds, peer.body, wait=each / 0.05
+        )
         gets = getting()
         posted.setdefault((connections, load), []).append(posting())
         return gets
 
-    found = in_turns(asked, product(asked.connections, (PACED, MOST)), turn)
+    found = in_turns(options, product(options.connections, (PACED, MOST)), turn)
     reads, writes = ("reads a second", "p50 ms", "p99 ms"), ("writes a second", "p99 ms", "share")
     heading("Connections", *reads, *writes, "load")
     for place, turns in found.items():
@@ -275,27 +277,27 @@ def mixed(asked: argparse.Namespace, stack: ExitStack) -> None:
 # Writing, growth, start
 
 
-def writing(asked: argparse.Namespace, stack: ExitStack) -> None:
+def writing(options: argparse.Namespace, stack: ExitStack) -> None:
     peers = {OURS[0]: ours(stack, prepared(stack, SMALL, UNLIMITED))}
-    for it in other.others(stack, asked.peers, asked.only):
+    for it in other.others(stack, options.peers, options.only):
         peers[it.title] = stack.enter_context(other.filled(it, SMALL))
 
     def turn(connections: int, name: str) -> Figures:
         peer = peers[name]
-        return loaded(peer, peer.write, connections, asked.seconds, peer.body)()
+        return loaded(peer, peer.write, connections, options.seconds, peer.body)()
 
     heading("Connections", "comments written by", *COLUMNS, words=2)
-    for place, turns in in_turns(asked, product([1, *asked.connections], peers), turn).items():
+    for place, turns in in_turns(options, product([1, *options.connections], peers), turn).items():
         line(*place, middle(turns))
 
 
-def growth(asked: argparse.Namespace, stack: ExitStack) -> None:
+def growth(options: argparse.Namespace, stack: ExitStack) -> None:
     """One connection; each request is spelt anew, so that no answer lies ready."""
-    for comments in asked.comments:
+    for comments in options.comments:
         pages = {1000 + n: n for n in (10, 1000, 10_000, 100_000) if n < comments / 2}
         rest = dict.fromkeys(PAGES, (comments - sum(pages.values())) // len(PAGES))
         place = prepared(stack, pages | rest, UNLIMITED + "[backup]\nevery=0\n")
-        starts = [first_answer(place, SCREEN).rate for _ in range(asked.turns)]
+        starts = [first_answer(place, SCREEN).rate for _ in range(options.turns)]
         peer, counts = ours(stack, place), "".join(f"&url=/p/{n}" for n in range(1, 101))
         rows = [("counts of 100 pages", "/pages?x={any}" + counts, "")]
         rows += [("a like", "/comment/like", '{"id": {number}}')]
@@ -307,7 +309,7 @@ def growth(asked: argparse.Namespace, stack: ExitStack) -> None:
                 path = path.replace(f"page={size // 10}", "page={page}" + "0" * (size // 100_000))
                 rows += [(f"any screen of {shown(size)}", path, "")]
         sums = [memory(peer.pid)]
-        found = in_turns(asked, [(asked.seconds, peer, *row) for row in rows], uncached)
+        found = in_turns(options, [(options.seconds, peer, *row) for row in rows], uncached)
         sums += [memory(peer.pid), (place[0] / "commentd.db").stat().st_size >> 20]
         heading(f"{shown(comments)} comments in one file", *COLUMNS)
         for (_, _, name, _, _), turns in found.items():
@@ -331,17 +333,17 @@ def first_answer(place: Start, path: str) -> Figures:
         return Figures(took, cpu_seconds(pid) * 1000, memory(pid), shares)
 
 
-def start(asked: argparse.Namespace, stack: ExitStack) -> None:
+def start(options: argparse.Namespace, stack: ExitStack) -> None:
     """Each has been started before, and has one page of ten comments."""
     starts = {OURS[0]: (prepared(stack, {1: 10}, ""), SCREEN)}
-    for it in other.others(stack, asked.peers, asked.only):
+    for it in other.others(stack, options.peers, options.only):
         with other.filled(it, {1: 10}) as peer:
             starts[it.title] = (it.data, it.port, peer.command), it.screen
-    found = in_turns(asked, starts.values(), first_answer)
+    found = in_turns(options, starts.values(), first_answer)
     heading("Start", "ms to the first answer", "CPU ms", "MB (VmRSS)", "MB (Pss)")
     for name, place in starts.items():
         line(name, *map(shown, middle(found[place])[:4]))
-    line("`python -c pass`", shown(middle(in_turns(asked, [()], nothing)[()]).rate), "", "", "")
+    line("`python -c pass`", shown(middle(in_turns(options, [()], nothing)[()]).rate), "", "", "")
 
 
 def nothing() -> Figures:
@@ -389,8 +391,8 @@ def honest_times(port: int, seconds: float) -> dict[str, list[float]]:
     return times
 
 
-def flood(asked: argparse.Namespace, stack: ExitStack) -> None:
-    seconds = asked.seconds * asked.turns
+def flood(options: argparse.Namespace, stack: ExitStack) -> None:
+    seconds = options.seconds * options.turns
     columns = [f"{kind}, p50 and p99 ms" for kind in KINDS]
     heading("One client sends", *columns, "of it answered a second")
     for named, (connections, path, body) in FLOODS.items():
@@ -420,13 +422,13 @@ def main() -> None:
     parser.add_argument("--connections", default=[16, 128], **sizes)
     parser.add_argument("--seconds", type=int, default=3, help="for each turn")
     parser.add_argument("--turns", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("wrk is missing: on Debian, apt install wrk")
-    asked.peers = asked.peers and asked.peers.resolve()
+    options.peers = options.peers and options.peers.resolve()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it compiles once, as everywhere else
     with ExitStack() as stack:
-        TABLES[asked.table](asked, stack)
+        TABLES[options.table](options, stack)
 
 
 if __name__ == "__main__":

@@ -66,9 +66,9 @@ def fetched(address: str, path: str, **headers: str) -> Answer:
     with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=300)) as server:
         usual = {"Accept-Encoding": "gzip", "Origin": "https://blog.example"}
         server.request("GET", path, headers=usual | headers)
-        answer = server.getresponse()
-        headers = {name.title(): value for name, value in answer.getheaders()}
-        return answer.status, headers, answer.read()
+        response = server.getresponse()
+        headers = {name.title(): value for name, value in response.getheaders()}
+        return response.status, headers, response.read()
 
 
 # As Debian's package sets it; `tuned` is what its owner could do.
@@ -96,8 +96,8 @@ def nginx(stack: ExitStack, name: str, pages: dict[str, Answer]) -> Peer:
     program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     folder, port = Path(stack.enter_context(tempfile.TemporaryDirectory())), free_port()
     (folder / "p").mkdir()
-    for path, answer in pages.items():
-        (folder / path).write_bytes(answer[2])
+    for path, response in pages.items():
+        (folder / path).write_bytes(response[2])
     headers = next(iter(pages.values()))[1] if pages else {}
     words = {"kind": headers.get("Content-Type", "application/json"), "folder": folder}
     words |= {"user": "root" if os.geteuid() == 0 else "www-data", "port": port}

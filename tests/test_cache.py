@@ -169,12 +169,12 @@ def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Fr
     inside.add_account(app, OWNER, "Owner", CANARY, "admin")
     token = inside.token_of(app, OWNER)
     for target in TARGETS:
-        asked = get(target, f"Authorization: Bearer {token}", "Accept-Encoding: gzip")
-        personal = stock.ask(asked)
-        assert fast.ask(asked) == personal
+        sent = get(target, f"Authorization: Bearer {token}", "Accept-Encoding: gzip")
+        personal = stock.ask(sent)
+        assert fast.ask(sent) == personal
         plain = get(target, "Accept-Encoding: gzip")
         response = same(fast, stock, plain)
-        assert fast.ask(asked) == personal
+        assert fast.ask(sent) == personal
         assert fast.from_cache(plain) == [response]
         by_token = not target.startswith(("/feed", "/thread"))
         assert (b"\r\nContent-Encoding" in personal or b"\r\nEtag" in personal) != by_token
@@ -393,10 +393,10 @@ def test_a_slow_reader_gets_each_response_once(
     requests = [get(f"{LIST}&limit=100"), get(f"{LIST}&limit=100", "X: \t"), get("/embed.js")]
     responses = fast.responses(*requests)
     for chance in campaign.rounds(4):
-        asked = chance.choices(range(3), weights=[6, 1, 2], k=8)
+        sent = chance.choices(range(3), weights=[6, 1, 2], k=8)
         connection, received = fast.connect(room=4096), b""
         connection.setblocking(False)
-        for i in asked:
+        for i in sent:
             connection.sendall(requests[i])
             for _ in range(chance.choice([0, 1, 9])):
                 fast.look()
@@ -407,4 +407,4 @@ def test_a_slow_reader_gets_each_response_once(
         connection.shutdown(socket.SHUT_WR)
         while data := connection.recv(1 << 16):
             received += data
-        assert undated(received) == b"".join(responses[i] for i in asked)
+        assert undated(received) == b"".join(responses[i] for i in sent)

@@ -95,14 +95,16 @@ def settings_of(report: Report) -> dict[tuple[str, str], tuple[str, str]]:
 def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
     text = "[site]\nname = My blog\ndemo = yes\norigins = https://a.example\n https://b.example\n"
     (tmp_path / "own.ini").write_text(text)
-    told = settings_of(check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12))
-    assert list(told) == list(SETTINGS)
-    assert told["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
-    assert told["site", "demo"] == ("yes", "own.ini")
-    assert told["site", "origins"] == ("https://a.example, https://b.example", "own.ini")
-    assert told["backup", "every"] == ("12", "COMMENTD_BACKUP_EVERY")
-    assert told["mail", "security"] == ("starttls", "default")
-    assert told["mail", "host"] == ("", "default")
+    reported = settings_of(
+        check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12)
+    )
+    assert list(reported) == list(SETTINGS)
+    assert reported["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
+    assert reported["site", "demo"] == ("yes", "own.ini")
+    assert reported["site", "origins"] == ("https://a.example, https://b.example", "own.ini")
+    assert reported["backup", "every"] == ("12", "COMMENTD_BACKUP_EVERY")
+    assert reported["mail", "security"] == ("starttls", "default")
+    assert reported["mail", "host"] == ("", "default")
 
 
 def test_no_secret_is_printed(tmp_path: Path) -> None:
@@ -116,8 +118,8 @@ def test_no_secret_is_printed(tmp_path: Path) -> None:
         assert CANARY not in report.text + report.errors
         assert (report.text + report.errors).count("chmod 600") == 1
         for key in keys:
-            value, told = settings_of(report)[key]
-            assert (value, told.split("_")[0]) == ("(hidden)", source)
+            value, reported = settings_of(report)[key]
+            assert (value, reported.split("_")[0]) == ("(hidden)", source)
 
 
 def test_wrong_settings_end_check_with_2(tmp_path: Path) -> None:
@@ -154,8 +156,8 @@ def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) ->
     topics = {"mail", "origins", "public_url", "unnamed_proxy", "captcha", "limits", "webhook"}
     for settings, wanted in cases:
         found = {(level, topic) for level, topic, _ in check(tmp_path, **settings).found}
-        told = {pair for pair in found if pair[1] in topics and pair[0] in ("note", "warn")}
-        assert told == wanted, settings
+        reported = {pair for pair in found if pair[1] in topics and pair[0] in ("note", "warn")}
+        assert reported == wanted, settings
 
 
 # What is tried: mail, captcha, the way in
@@ -263,8 +265,13 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
             report = check(tmp_path, captcha_verify_url=f"{url}/siteverify", **keys, **site)
         assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
         assert [f"secret={CANARY}" in line for line in asked] == [True]
-        told = [words for each, topic, words in report.found if (each, topic) == (level, "captcha")]
-        assert (len(told), word in told[0], told[0].isascii()) == (1, True, True), (body, told)
+        reported = [
+            words for each, topic, words in report.found if (each, topic) == (level, "captcha")
+        ]
+        assert (len(reported), word in reported[0], reported[0].isascii()) == (1, True, True), (
+            body,
+            reported,
+        )
         assert CANARY not in report.text + report.errors
 
 

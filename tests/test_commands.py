@@ -32,10 +32,10 @@ SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", README, flags
 
 
 def run(
-    folder: Path, *words: str, python: tuple[str, ...] = ("-W", "error"), **environ: str
+    folder: Path, *arguments: str, python: tuple[str, ...] = ("-W", "error"), **environ: str
 ) -> tuple[int, str, str]:
     """Exit code, output and errors of the program, started in that folder."""
-    command = [sys.executable, *python, str(ROOT / "commentd.py"), *words]
+    command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
     done = subprocess.run(
         command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
@@ -44,9 +44,9 @@ def run(
     return done.returncode, done.stdout, done.stderr
 
 
-def run_here(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
+def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, str]:
     """The same in this process, which takes a tenth of the time."""
-    told, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+    output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
     handler = log_handler(errors)
     logging.getLogger().addHandler(handler)
@@ -54,17 +54,17 @@ def run_here(folder: Path, *words: str, **environ: str) -> tuple[int, str, str]:
         with (
             contextlib.chdir(folder),
             mock.patch.dict(os.environ, kept | environ, clear=True),
-            contextlib.redirect_stdout(told),
+            contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
         ):
-            code = main([*words])
+            code = main([*arguments])
     except SystemExit as ended:
         code = int(ended.code or 0)
     finally:
         logging.getLogger().removeHandler(handler)
-    told.seek(0)
+    output.seek(0)
     assert "Traceback" not in errors.getvalue()
-    return code, told.read(), errors.getvalue()
+    return code, output.read(), errors.getvalue()
 
 
 @pytest.mark.slow
@@ -82,19 +82,21 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
         usage = " ".join(run_here(tmp_path, name, "--help")[1].partition("\n\n")[0].split())
         assert usage.startswith(f"usage: commentd {name} ")
         assert usage.endswith(parameters or "]")
-    said = "commentd needs the package bottle: run `pip install .` where this file is\n"
-    assert run(tmp_path, "example", python=("-S",)) == (1, "", said)
+    message = "commentd needs the package bottle: run `pip install .` where this file is\n"
+    assert run(tmp_path, "example", python=("-S",)) == (1, "", message)
 
 
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage = ["dance", "--dance", "--config", "serve twice", "check twice", "recount twice"]
     usage += ["backup once twice", "restore", "recount --mail a@example.com"]
     wrong = dict.fromkeys(usage, "usage: commentd ")
-    for words, said in (wrong | {"example twice": "commentd: the examples are: systemd, "}).items():
-        code, text, errors = run_here(tmp_path, *words.split())
-        assert (code, text) == (2, ""), words
-        assert errors.startswith(said), words
-        assert not list(tmp_path.iterdir()), words
+    for arguments, message in (
+        wrong | {"example twice": "commentd: the examples are: systemd, "}
+    ).items():
+        code, text, errors = run_here(tmp_path, *arguments.split())
+        assert (code, text) == (2, ""), arguments
+        assert errors.startswith(message), arguments
+        assert not list(tmp_path.iterdir()), arguments
 
 
 def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
@@ -102,11 +104,11 @@ def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
     code, text, errors = run_here(tmp_path, COMMENTD_SITE_DEMO="x")
     assert (code, text, CANARY in errors) == (2, "", False)
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
-    said = (
+    message = (
         "commentd: commentd.ini: [mail] hots: there is no such setting; did you mean [mail] host?\n"
         "commentd: COMMENTD_SITE_DEMO: must be yes or no\n"
     )
-    assert run_here(tmp_path, COMMENTD_SITE_DEMO="x") == (2, "", said)
+    assert run_here(tmp_path, COMMENTD_SITE_DEMO="x") == (2, "", message)
     elsewhere = run_here(tmp_path, "--config", "none.ini", "serve")
     assert elsewhere == (2, "", "commentd: none.ini: No such file or directory\n")
     assert [path.name for path in tmp_path.iterdir()] == ["commentd.ini"]
@@ -141,8 +143,8 @@ def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> 
     options = re.findall(r"--\w+", run_here(tmp_path, "--help")[1])
     named = [span.split()[1:] for span in SPANS if re.match(r"(python )?commentd(\.py)? ", span)]
     assert named
-    for words in named:
-        assert words[0] in (*COMMANDS, *options)
+    for arguments in named:
+        assert arguments[0] in (*COMMANDS, *options)
     for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|\w+\.py|pyproject\.toml)`", README):
         assert (ROOT / path).exists()
 

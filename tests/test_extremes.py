@@ -99,11 +99,16 @@ def test_a_damaged_row_affects_itself_alone(
     config, path = replace(config, **USUAL), Path(config.database_path)
     with closing(make_app(config, world_of(outside), rounds=1)) as app:
         owner, client = new_admin(app), webtest.TestApp(app, {"REMOTE_ADDR": "198.51.100.9"})
-        said = {"page_url": "/p/", "nickname": "Lu", "captcha_token": "x", "content": "whole one"}
-        client.post_json("/comments", said)
+        comment = {
+            "page_url": "/p/",
+            "nickname": "Lu",
+            "captcha_token": "x",
+            "content": "whole one",
+        }
+        client.post_json("/comments", comment)
         inside.add_account(app, "ann@example.com", "Ann", CANARY)
         client.authorization = ("Bearer", inside.token_of(app, "ann@example.com"))
-        client.post_json("/comments", {**said, "content": "spoilt https://example.com/"})
+        client.post_json("/comments", {**comment, "content": "spoilt https://example.com/"})
     whole = path.read_bytes()
     for chance in campaign.rounds(8):
         for file in path.parent.glob("commentd.db*"):
@@ -114,17 +119,19 @@ def test_a_damaged_row_affects_itself_alone(
             client = webtest.TestApp(app, {"REMOTE_ADDR": "198.51.100.9"})
             for url in READS:
                 client.authorization = owner if "/admin/" in url else None
-                answer = client.get(url)
-                feed = re.findall('(?s)<content type="html">(.*?)</content>', answer.text)
-                is_page = answer.content_type == "text/html"
-                markup = answer.text if is_page else html.unescape("".join(feed))
+                response = client.get(url)
+                feed = re.findall('(?s)<content type="html">(.*?)</content>', response.text)
+                is_page = response.content_type == "text/html"
+                markup = response.text if is_page else html.unescape("".join(feed))
                 assert not re.search(r"<script\b[^>]*>alert|<svg\b[^>]*onload=", markup), (
                     what,
                     url,
                 )
-                assert "whole one" in answer.text or not url.startswith(("/comm", "/thr", "/feed"))
+                assert "whole one" in response.text or not url.startswith(
+                    ("/comm", "/thr", "/feed")
+                )
             client.authorization = None
-            client.post_json("/comments", {**said, "content": "well said", "parent_id": 1})
+            client.post_json("/comments", {**comment, "content": "well said", "parent_id": 1})
             client.post_json("/comment/like", {"id": 1})
             for work in (app.tick, app.deliver, app.back_up_if_due):
                 work()
@@ -185,8 +192,13 @@ def test_huge_threads_are_read_in_pages(
                 client.authorization = login if "/admin/" in url else None
                 sizes.setdefault(url, []).append(len(client.get(url).body))
             client.authorization = None
-            said = {"page_url": "/big/", "nickname": "Lu", "content": "last", "captcha_token": "x"}
-            done = client.post_json("/comments", {**said, "parent_id": n}).json
+            comment = {
+                "page_url": "/big/",
+                "nickname": "Lu",
+                "content": "last",
+                "captcha_token": "x",
+            }
+            done = client.post_json("/comments", {**comment, "parent_id": n}).json
             form = {"edit_token": done["edit_token"]}
             client.delete_json(f"/comments/{done['comment']['id']}", form)
             client.authorization = login
@@ -227,13 +239,13 @@ def test_the_longest_texts_work_everywhere(config: Config, outside: Outside, kin
     with closing(make_app(replace(config, **more), world_of(outside), rounds=1)) as app:
         visitor, login = Visitor(app), new_admin(app)
         email = f"{'e' * 64}@{'h' * 62}.{'h' * 62}.{'h' * 60}.cn"
-        said = {"page_url": url, "nickname": name, "email": email, "content": text}
-        said["website"] = "https://example.com/" + "x" * 2028
+        comment = {"page_url": url, "nickname": name, "email": email, "content": text}
+        comment["website"] = "https://example.com/" + "x" * 2028
         assert len(email) == 254
 
         def say(**fields: Any) -> Any:
             # As browsers do: WebTest would write each letter in six bytes.
-            body = json.dumps({**said, "captcha_token": "x", **fields}, ensure_ascii=False)
+            body = json.dumps({**comment, "captcha_token": "x", **fields}, ensure_ascii=False)
             kind = "application/json"
             return visitor.post("/comments", body.encode(), content_type=kind).json["comment"]
 

@@ -56,13 +56,13 @@ KEPT |= {"/admin.css": 3600, "/words/de.json": 3600}
 ALIKE = {"/comments", "/comments/latest", "/pages"}  # public, unless the request has a token
 
 
-def due(config: Config, method: str, path: str, asked: dict[str, str], answer: Any) -> Any:
+def due(config: Config, method: str, path: str, sent: dict[str, str], response: Any) -> Any:
     """The headers that a response must have, and no others. (webtest decompresses bodies.)"""
-    status, headers = answer.status_int, answer.headers
-    own, kept = path.startswith("/admin"), path in KEPT and answer.status_int in (200, 304)
+    status, headers = response.status_int, response.headers
+    own, kept = path.startswith("/admin"), path in KEPT and response.status_int in (200, 304)
     html = headers.get("Content-Type") == "text/html; charset=utf-8"
     personal = own or path.startswith(("/auth/", "/me/")) or path == "/me"
-    told = {
+    expected = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
         "Content-Security-Policy": PAGES if html else POLICY,
@@ -70,45 +70,45 @@ def due(config: Config, method: str, path: str, asked: dict[str, str], answer: A
         "Vary": "Accept-Encoding, Origin, Authorization",
         "Cache-Control": "no-cache",
     }
-    if personal or html or "Authorization" in asked:
-        told["Cache-Control"] = "no-store"
+    if personal or html or "Authorization" in sent:
+        expected["Cache-Control"] = "no-store"
     if kept:
-        told["Cache-Control"] = f"public, max-age={KEPT[path]}"
-    bearer = asked.get("Authorization", "").startswith("Bearer")
-    if kept or (path in ALIKE and answer.status_int == 200 and not bearer):
-        told["Etag"] = headers["ETag"]
-    if not own and (not config.site_origins or asked.get("Origin") in config.site_origins):
-        told["Access-Control-Allow-Origin"] = asked["Origin"] if config.site_origins else "*"
-        told["Access-Control-Expose-Headers"] = "Retry-After"
+        expected["Cache-Control"] = f"public, max-age={KEPT[path]}"
+    bearer = sent.get("Authorization", "").startswith("Bearer")
+    if kept or (path in ALIKE and response.status_int == 200 and not bearer):
+        expected["Etag"] = headers["ETag"]
+    if not own and (not config.site_origins or sent.get("Origin") in config.site_origins):
+        expected["Access-Control-Allow-Origin"] = sent["Origin"] if config.site_origins else "*"
+        expected["Access-Control-Expose-Headers"] = "Retry-After"
     if config.server_public_url == "https://comments.example":
-        told["Strict-Transport-Security"] = "max-age=31536000"
+        expected["Strict-Transport-Security"] = "max-age=31536000"
     if html and config.server_public_url.startswith("https:"):
-        told["Cross-Origin-Opener-Policy"] = "same-origin"
+        expected["Cross-Origin-Opener-Policy"] = "same-origin"
     if method == "OPTIONS":
-        told["Access-Control-Allow-Methods"] = "GET, POST, PATCH, DELETE"
-        told["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
-        told["Access-Control-Max-Age"] = "7200"
+        expected["Access-Control-Allow-Methods"] = "GET, POST, PATCH, DELETE"
+        expected["Access-Control-Allow-Headers"] = "Authorization, Content-Type"
+        expected["Access-Control-Max-Age"] = "7200"
     if status == 401:
-        told["Www-Authenticate"] = "Bearer"
+        expected["Www-Authenticate"] = "Bearer"
     if status in (429, 503):
-        told["Retry-After"] = {429: "60", 503: "5"}[status]
-    return told
+        expected["Retry-After"] = {429: "60", 503: "5"}[status]
+    return expected
 
 
 def methods_at(path: str) -> set[str]:
     return {r.method for r in ROUTES if re.fullmatch(re.sub("{.*?}", "[^/]+", r.path), path)}
 
 
-def assert_due(config: Config, method: str, path: str, asked: dict[str, str], answer: Any) -> None:
-    found = {name.title(): value for name, value in answer.headers.items()}
+def assert_due(config: Config, method: str, path: str, sent: dict[str, str], response: Any) -> None:
+    found = {name.title(): value for name, value in response.headers.items()}
     length, kind = found.pop("Content-Length", ""), found.pop("Content-Type", "")
     allow, name = found.pop("Allow", ""), found.pop("Content-Disposition", "")
-    assert found == due(config, method, path, asked, answer), (method, path, answer.status)
-    assert method == "HEAD" or length in ("", str(len(answer.body)))
-    there = methods_at(path) if answer.status_int == 405 else set()
+    assert found == due(config, method, path, sent, response), (method, path, response.status)
+    assert method == "HEAD" or length in ("", str(len(response.body)))
+    there = methods_at(path) if response.status_int == 405 else set()
     assert {*filter(None, allow.split(","))} == there
     assert name == "" or name.startswith('attachment; filename="commentd-')
-    assert bool(kind) == (answer.status_int != 204)
+    assert bool(kind) == (response.status_int != 204)
     assert not kind.startswith(("text/", "application/j")) or kind.endswith("; charset=utf-8")
 
 
@@ -136,14 +136,14 @@ def test_every_route_method_and_status_has_its_headers_and_no_others(
                 config, app = chance.choice(apps)
                 headers = {"Origin": chance.choice([BLOG, BLOG, "null", *OTHER_SITES])}
                 headers |= {"Authorization": "Bearer x", "Accept-Encoding": "gzip"}
-                asked = {name: headers[name] for name in headers if chance.random() < 0.4}
+                sent = {name: headers[name] for name in headers if chance.random() < 0.4}
                 target = path + chance.choice(["", f"?url={PAGE}", f"?url=%ff&next={FOREIGN}"])
                 with inside.refusing_with(status):
-                    answer = webtest.TestApp(app, lint=False).request(
-                        target, method=method, headers=asked, expect_errors=True
+                    response = webtest.TestApp(app, lint=False).request(
+                        target, method=method, headers=sent, expect_errors=True
                     )
-                assert_due(config, method, path, asked, answer)
-                reached[answer.status_int] += 1
+                assert_due(config, method, path, sent, response)
+                reached[response.status_int] += 1
     campaign.figures["responses"] = reached.total()
     assert reached.keys() >= {200, 204, 405, *STATUSES}
 
@@ -158,11 +158,11 @@ def test_every_successful_operation_has_its_headers(
         path = re.sub("{(.*?)}", lambda name: str(town.good[name[1]]), path)
         query = town.values(label, required(operation))
         form = next((town.values(label, fields(f, whole=False)) for f in forms(operation)), None)
-        answer = town.ask(label, query, form)
-        assert answer.status_int == 200, label
-        asked = {"Authorization": "Bearer x"}
+        response = town.ask(label, query, form)
+        assert response.status_int == 200, label
+        sent = {"Authorization": "Bearer x"}
         assert PERMISSION[label] in town.tokens
-        assert_due(Config(**METRICS), method, path, asked, answer)
+        assert_due(Config(**METRICS), method, path, sent, response)
 
 
 def test_a_compressed_response_has_its_own_etag(app: App) -> None:

@@ -118,11 +118,11 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def assert_serves(folder: Path, *command: str | Path, **environ: str | Path) -> None:
     """Checks the home page, a static file, an example, and the location of a comment."""
-    words = list(map(str, command))
+    arguments = list(map(str, command))
     program = f"""import os, sys
 del os.environ["PYTHONPATH"]
 os.environ.update({ {name: str(text) for name, text in environ.items()} })
-os.execv({words[0]!r}, {words} + sys.argv[1:])"""
+os.execv({arguments[0]!r}, {arguments} + sys.argv[1:])"""
     with services(folder) as start:
         service: Service = start(program=program, server={"trusted_proxy": "127.0.0.1"})
         assert service.ask("GET", "/").status == 200
@@ -182,13 +182,15 @@ def unit(
 ) -> Unit:
     """What `commentd example systemd` prints for a program and a Python, run in a folder."""
 
-    def printed(program: str, *words: str, folder: Path = tmp_path, python: str = "/usr") -> str:
+    def printed(
+        program: str, *arguments: str, folder: Path = tmp_path, python: str = "/usr"
+    ) -> str:
         monkeypatch.chdir(folder)
         Path("commentd.ini").touch(0o600)
         monkeypatch.setattr(sys, "argv", [program])
         monkeypatch.setattr(sys, "base_prefix", python)
         monkeypatch.setattr(sys, "executable", f"{python}/bin/python3")
-        assert main(["example", *words]) == 0
+        assert main(["example", *arguments]) == 0
         return capsys.readouterr().out
 
     return printed
@@ -198,15 +200,15 @@ def values(unit: str, name: str) -> list[str]:
     return re.findall(rf"^{name}=(.*)$", unit, re.M)
 
 
-def systemd_analyze(*words: str | Path) -> str:
+def systemd_analyze(*arguments: str | Path) -> str:
     """Its output, without lines about what this machine lacks."""
     tool = shutil.which("systemd-analyze")
     if tool is None:
         pytest.skip("there is no systemd-analyze: install Debian's package systemd")
-    ended = subprocess.run([tool, *map(str, words)], capture_output=True, text=True)
+    ended = subprocess.run([tool, *map(str, arguments)], capture_output=True, text=True)
     lines = (ended.stdout + ended.stderr).splitlines()
-    said = "\n".join(line for line in lines if "is not executable: No such file" not in line)
-    return said + f"\nexit code {ended.returncode}" if ended.returncode and said else said
+    output = "\n".join(line for line in lines if "is not executable: No such file" not in line)
+    return output + f"\nexit code {ended.returncode}" if ended.returncode and output else output
 
 
 def assert_sound(unit: str, file: Path) -> None:
@@ -277,8 +279,8 @@ def test_the_unit_may_write_wherever_the_settings_say(unit: Unit, tmp_path: Path
     (folder / "commentd.ini").write_text(text)
     escaped = str(folder).replace("%", "%%")
     for how in ({"folder": folder}, {}):
-        words = [] if how else ["--config", "my blog 100%b/commentd.ini"]
-        text = unit("/srv/c.py", "systemd", *words, **how)
+        arguments = [] if how else ["--config", "my blog 100%b/commentd.ini"]
+        text = unit("/srv/c.py", "systemd", *arguments, **how)
         written = set(shlex.split(values(text, "ReadWritePaths")[0]))
         assert written == {escaped, f"-{tmp_path}/data", f"-{tmp_path}/copies"}
         assert values(text, "WorkingDirectory") == [escaped]

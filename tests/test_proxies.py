@@ -97,14 +97,14 @@ class Front:
                 stack.enter_context(line)
             yield line
 
-    def ask(self, method: str, target: str, *words: str, client: str = ME, **body: Any) -> Answer:
+    def ask(self, method: str, target: str, *headers: str, client: str = ME, **body: Any) -> Answer:
         with self.connect(client) as line:
-            line.sendall(request(method, self.prefix + target, *words, **body))
+            line.sendall(request(method, self.prefix + target, *headers, **body))
             return answer_on(line, method)
 
-    def say(self, content: str, *words: str, client: str = ME) -> Answer:
+    def say(self, content: str, *headers: str, client: str = ME) -> Answer:
         body = {**COMMENT, "content": content}
-        return self.ask("POST", "/comments", *words, client=client, body=body)
+        return self.ask("POST", "/comments", *headers, client=client, body=body)
 
 
 @contextlib.contextmanager
@@ -119,10 +119,10 @@ def free_port() -> Iterator[int]:
 class Site:
     """The addresses that a service and its proxy share."""
 
-    def __init__(self, folder: Path, kind: str, way: str, port: int, inner: int) -> None:
+    def __init__(self, folder: Path, kind: str, transport: str, port: int, inner: int) -> None:
         self.folder, self.kind, self.port = folder, kind, port
-        self.through = "unix" if way == "unix" else ME
-        self.listen = f"unix:{folder}/s" if way == "unix" else f"{ME}:{inner}"
+        self.through = "unix" if transport == "unix" else ME
+        self.listen = f"unix:{folder}/s" if transport == "unix" else f"{ME}:{inner}"
 
     def settings(self, url: str, trusted: str | None = None) -> dict[str, dict[str, str]]:
         named = self.through if trusted is None else trusted
@@ -169,18 +169,18 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(folder: Path, kind: str, way: str) -> Iterator[Site]:
+def site(folder: Path, kind: str, transport: str) -> Iterator[Site]:
     if shutil.which(kind, path=PLACES) is None:
         pytest.skip(f"there is no {kind}: install Debian's package {kind}")
     with free_port() as port, free_port() as inner:
-        yield Site(folder, kind, way, port, inner)
+        yield Site(folder, kind, transport, port, inner)
 
 
 RARER = [("nginx", "unix", "/comments-of/"), ("caddy", "tcp", "/")]
 MATRIX = [
     ("nginx", "tcp", "/", "fast"),
     ("caddy", "unix", "/comments-of/", "fast"),
-    *(pytest.param((*way, "fast"), marks=pytest.mark.long) for way in RARER),
+    *(pytest.param((*transport, "fast"), marks=pytest.mark.long) for transport in RARER),
     pytest.param(("nginx", "tcp", "/", "stock"), marks=pytest.mark.long),
 ]
 
@@ -190,10 +190,10 @@ def front(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Front]:
     """A service behind each kind of proxy, for all tests that leave it unchanged."""
-    kind, way, path, loop = request.param
+    kind, transport, path, loop = request.param
     prefix = path.rstrip("/")
     folder = tmp_path_factory.mktemp("front")
-    with site(folder, kind, way) as here, services(folder) as start:
+    with site(folder, kind, transport) as here, services(folder) as start:
         settings = here.settings(f"http://{HOST}:{here.port}{prefix}")
         settings["server"] |= LOOPS[loop]
         longest = {"max_length": "10000"}
@@ -202,9 +202,9 @@ def front(
             yield front
 
 
-def assert_single(answer: Answer) -> None:
+def assert_single(response: Answer) -> None:
     """Checks that no header is repeated."""
-    times = Counter(name.lower() for name in answer.headers)
+    times = Counter(name.lower() for name in response.headers)
     assert {name: n for name, n in times.items() if n > 1} == {}
 
 
@@ -226,9 +226,11 @@ FORGED = [
 
 
 def test_a_client_cannot_forge_its_ip_address(front: Front) -> None:
-    for number, words in enumerate(FORGED, 1):
-        answer = front.say(f"{number}", *words, client=f"127.0.2.{number}")
-        assert (answer.status, answer.json["comment"]["ip"]) == (200, f"127.0.2.{number}"), words
+    for number, headers in enumerate(FORGED, 1):
+        response = front.say(f"{number}", *headers, client=f"127.0.2.{number}")
+        assert (response.status, response.json["comment"]["ip"]) == (200, f"127.0.2.{number}"), (
+            headers
+        )
 
 
 def test_rate_limits_are_per_client(front: Front) -> None:
@@ -249,18 +251,18 @@ def test_cors_headers_appear_once(front: Front) -> None:
     own = {f"http://{HOST}:{front.port}": 200, f"http://{HOST}": 200}  # public_url; the header Host
     for origin, status in {BLOG: 200, FOREIGN: 403, **own}.items():
         asks = [f"Origin: {origin}", "Access-Control-Request-Method: POST"]
-        answers = [
+        responses = [
             front.ask("OPTIONS", "/comments", *asks, "Content-Length: 0"),
             front.say(f"by {origin}", asks[0], client="127.0.0.11"),
             front.ask("GET", f"/comments?url={PAGE}", asks[0]),
             front.ask("GET", "/nothing/here", asks[0]),
         ]
-        assert [answer.status for answer in answers] == [204, status, 200, 404]
-        for answer in answers:
+        assert [response.status for response in responses] == [204, status, 200, 404]
+        for response in responses:
             allowed = BLOG if origin == BLOG else None
-            assert answer.headers["Access-Control-Allow-Origin"] == allowed
-            assert_single(answer)
-        assert answers[0].headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
+            assert response.headers["Access-Control-Allow-Origin"] == allowed
+            assert_single(response)
+        assert responses[0].headers["Access-Control-Allow-Methods"] == "GET, POST, PATCH, DELETE"
 
 
 def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
@@ -270,9 +272,9 @@ def test_size_limits_are_the_same_behind_a_proxy(front: Front) -> None:
             with contextlib.suppress(ConnectionError):
                 body = padded(size)
                 line.sendall(request("POST", front.prefix + "/comments", AS_JSON, body=body))
-            answer = answer_on(line)
-        assert answer.status == status
-        assert size != BODY_LIMIT + 1 or answer.json["code"] == "body_too_large"
+            response = answer_on(line)
+        assert response.status == status
+        assert size != BODY_LIMIT + 1 or response.json["code"] == "body_too_large"
     room = LINE_LIMIT - len(f"GET {front.prefix} HTTP/1.1\r\n")
     target = "/comments?limit=1&url=/&x=".ljust(room, "a")
     assert front.ask("GET", target).status == 200
@@ -283,8 +285,8 @@ def test_a_long_list_arrives_whole(front: Front) -> None:
     body = {**COMMENT, "page_url": "/long/"}
     for n in range(10):
         body["content"] = f"{n}".ljust(10_000, "长")
-        answer = front.ask("POST", "/comments", client=f"127.0.3.{n // 5 + 1}", body=body)
-        assert answer.status == 200
+        response = front.ask("POST", "/comments", client=f"127.0.3.{n // 5 + 1}", body=body)
+        assert response.status == 200
     target = "/comments?url=/long/&limit=100"
     there, here = front.ask("GET", target), front.service.ask("GET", target)
     assert len(there.body) > 500_000
@@ -313,8 +315,10 @@ def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
 
 def test_a_body_in_chunks_arrives_whole_if_the_proxy_reads_it_first(front: Front) -> None:
     body = chunked(json.dumps(COMMENT).encode())
-    answer = front.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
-    assert answer.status == (411 if front.prefix else 200)  # Caddy, which is at a prefix, does not
+    response = front.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
+    assert response.status == (
+        411 if front.prefix else 200
+    )  # Caddy, which is at a prefix, does not
 
 
 # One request, one answer
@@ -364,8 +368,8 @@ def test_no_request_hides_another(front: Front) -> None:
             connection.sendall(raw)
             while piece := connection.recv(65536):
                 got += piece
-        answers = re.findall(rb"HTTP/1\.[01] (\d{3}) ", got)
-        assert len(answers) - got.count(b'{"ok":true}') == 1, (raw, got)
+        responses = re.findall(rb"HTTP/1\.[01] (\d{3}) ", got)
+        assert len(responses) - got.count(b'{"ok":true}') == 1, (raw, got)
     assert rows(front.service, "SELECT ip FROM comment WHERE content = 'hidden'") == []
 
 
@@ -374,9 +378,9 @@ def test_no_request_hides_another(front: Front) -> None:
 
 @pytest.mark.parametrize(("kind", "way"), [("nginx", "unix"), ("caddy", "tcp")])
 def test_an_untrusted_proxy_is_reported_until_it_is_named(
-    tmp_path: Path, kind: str, way: str
+    tmp_path: Path, kind: str, transport: str
 ) -> None:
-    with site(tmp_path, kind, way) as here, services(tmp_path) as start:
+    with site(tmp_path, kind, transport) as here, services(tmp_path) as start:
         url = f"http://{HOST}:{here.port}"
         service = start(**here.settings(url, trusted=""))
         with here.proxy(service) as front:
@@ -388,8 +392,8 @@ def test_an_untrusted_proxy_is_reported_until_it_is_named(
             service.stop(signal.SIGKILL)
             assert front.say("lost", client="127.0.0.9").status == 502
             service = start(**here.settings(url))
-            answer = front.say("back", client="127.0.0.9")
-        assert (answer.status, answer.json["comment"]["ip"]) == (200, "127.0.0.9")
+            response = front.say("back", client="127.0.0.9")
+        assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
         assert rows(service, "SELECT count(*) FROM comment") == [(13,)]
         assert "not trusted" not in run(tmp_path, "check")[1]
         assert "not named" not in service.said
@@ -426,7 +430,7 @@ def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Pat
     with site(tmp_path, kind, "unix") as here, services(tmp_path) as start:
         service = start(**here.settings(f"https://{HOST}:{here.port}"))
         with here.proxy(service, "", edit, authority) as front:
-            answer = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
-    assert (answer.status, answer.json["comment"]["ip"]) == (200, "127.0.0.9")
-    assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
-    assert_single(answer)
+            response = front.say("hi", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
+    assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
+    assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert_single(response)

@@ -227,9 +227,9 @@ def either(request: pytest.FixtureRequest) -> Service:
     return service
 
 
-def assert_safe(answer: Answer) -> None:
+def assert_safe(response: Answer) -> None:
     """Checks the headers that every response of the API has, and those that none has."""
-    headers = answer.headers
+    headers = response.headers
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
     assert headers["Content-Security-Policy"] == POLICY
@@ -272,9 +272,9 @@ def test_a_comment_is_posted_and_listed_over_the_wire(either: Service) -> None:
     assert listed.json["comments"] == [
         {key: value for key, value in posted.json["comment"].items() if key != "status"}
     ]
-    for answer in (head, posted, listed):
-        assert answer.headers["Content-Type"] == JSON
-        assert_safe(answer)
+    for response in (head, posted, listed):
+        assert response.headers["Content-Type"] == JSON
+        assert_safe(response)
     again, get = either.ask("HEAD", target).headers, either.ask("GET", target).headers
     for headers in (again, get):
         del headers["Date"], headers["Etag"]  # the view is in the body
@@ -334,38 +334,38 @@ REFUSED = {
 }
 
 
-def assert_refused(answer: Answer) -> None:
-    assert answer.json.keys() == {"error", "code"}
-    assert answer.json["error"]
-    assert answer.headers["Content-Type"] == JSON
-    assert answer.headers["Access-Control-Allow-Origin"] == "*"
-    assert_safe(answer)
+def assert_refused(response: Answer) -> None:
+    assert response.json.keys() == {"error", "code"}
+    assert response.json["error"]
+    assert response.headers["Content-Type"] == JSON
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    assert_safe(response)
 
 
 def test_every_refusal_is_json_with_security_headers(quiet: Service) -> None:
     for case, (raw, status, code) in REFUSED.items():
-        answer = quiet.raw(raw)
-        assert (answer.status, answer.json["code"]) == (status, code), case
-        assert_refused(answer)
+        response = quiet.raw(raw)
+        assert (response.status, response.json["code"]) == (status, code), case
+        assert_refused(response)
         if status == 405:
-            assert set(answer.headers["Allow"].split(",")) == {"GET", "POST"}
+            assert set(response.headers["Allow"].split(",")) == {"GET", "POST"}
     assert quiet.ask("GET", f"/comments?url={PAGE}").json["total"] == 0
 
 
 def test_refusals_of_admin_routes_have_no_cors_headers(quiet: Service) -> None:
     long = (f"Origin: {BLOG}", "Content-Length: 1000000")
-    answer = quiet.raw(request("POST", "/admin/login", *long))
-    assert answer.status == 413
-    assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
-    assert answer.headers["Cache-Control"] == "no-store"
+    response = quiet.raw(request("POST", "/admin/login", *long))
+    assert response.status == 413
+    assert not [name for name in response.headers if name.lower().startswith("access-control-")]
+    assert response.headers["Cache-Control"] == "no-store"
 
 
 def test_a_verification_that_is_too_large_fails_like_any_other(quiet: Service) -> None:
     for headers, body in (((ENDLESS,), b""), ((), padded(BODY_LIMIT + 1))):
-        answer = quiet.raw(post(AS_JSON, *headers, body=body, target="/auth/verify"))
-        assert (answer.status, answer.body.decode()) == (413, "验证码错误或已过期"), headers
-        assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
-        assert_safe(answer)
+        response = quiet.raw(post(AS_JSON, *headers, body=body, target="/auth/verify"))
+        assert (response.status, response.body.decode()) == (413, "验证码错误或已过期"), headers
+        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+        assert_safe(response)
 
 
 ALLOWED = {BLOG: BLOG, FOREIGN: None, "null": None}
@@ -381,11 +381,11 @@ def test_refusals_of_the_parser_follow_the_settings(config: Config, outside: Out
         for (origin, allowed), (status, raw) in product(ALLOWED.items(), BROKEN.items()):
             connection = front.connect()
             connection.sendall(raw.replace(b"\r\n", f"\r\nOrigin: {origin}\r\n".encode(), 1))
-            answer = answer_on(connection)
-            assert answer.status == status
-            assert answer.headers["Access-Control-Allow-Origin"] == allowed, (origin, status)
-            assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
-            assert_safe(answer)
+            response = answer_on(connection)
+            assert response.status == status
+            assert response.headers["Access-Control-Allow-Origin"] == allowed, (origin, status)
+            assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
+            assert_safe(response)
 
 
 # Whatever comes over the wire
@@ -514,7 +514,7 @@ def test_a_stop_completes_requests_in_flight_and_writes_the_last_views(
         assert service.ask("GET", f"/comments?url={PAGE}").status == 200
     code = service.stop(number)
     answers = [answer_on(flight) for flight in flights]
-    assert [answer.json["code"] for answer in answers] == ["wrong_credentials"] * 4
+    assert [response.json["code"] for response in answers] == ["wrong_credentials"] * 4
     assert code == 0
     assert left_behind(service) == 0
     assert_whole(str(service.path))

@@ -101,19 +101,19 @@ class Client(threading.Thread):
         begun_at = time.monotonic()
         agent = f"User-Agent: client {self.number}"
         try:
-            answer = self.town.service.ask(method, target, agent, **how)
-            status, reason = answer.status, answer.body.decode("utf-8", "replace")
+            response = self.town.service.ask(method, target, agent, **how)
+            status, reason = response.status, response.body.decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
             status, reason = GONE, repr(error)
         self.town.counts["requests"] += 1
         if status in (GONE, 503):
             assert self.town.is_excused(status, begun_at), f"{method} {target} {reason}"
-            assert not status or int(answer.headers["Retry-After"]) > 0
+            assert not status or int(response.headers["Retry-After"]) > 0
             self.town.counts["refused" if status else "cut off"] += 1
             self.town.closing.wait(0.1)
             raise Failed
         assert status == 200, (target, status, reason)
-        return answer
+        return response
 
     def post(self, target: str, method: str = "POST", **body: Any) -> Any:
         done = self.ask(method, target, body={"captcha_token": "x", **body}).json
