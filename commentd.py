@@ -5139,8 +5139,8 @@ CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the eve
 
 
 class PasswordHasher:
-    """Hashes two passwords at a time while six wait; further requests are refused. So hashing
-    takes neither the threads that serve readers nor, on Linux, their time."""
+    """Hashes two passwords at a time while six wait, and refuses more. It takes no threads from
+    readers and, on Linux, has a lower priority than they have."""
 
     SECONDS = 30  # for all eight to be hashed, on a slow machine
 
@@ -5191,8 +5191,8 @@ def siteverify(
     hosts: list[str],
     is_test: bool,
 ) -> bool:
-    """Asks the captcha provider. `CaptchaDown` or `OSError` if it gives no verdict, or complains of
-    what is not the visitor's fault."""
+    """Whether the captcha provider accepts a token. `CaptchaDown` or `OSError` if it gives no
+    verdict, or if the fault is not the visitor's."""
     status, body = fetch(url, {**form, "response": captcha_token})
     response: Json = {}
     with contextlib.suppress(ValueError):
@@ -5248,9 +5248,9 @@ class CaptchaProvider:
 
 
 class MinuteCounter:
-    """Counts in memory what is too frequent for a row: uses a minute and client."""
+    """Counts uses by client and minute in memory: they are too many for rows."""
 
-    MOST = 10_000  # clients; beyond them, the one that was silent longest begins anew
+    MOST = 10_000  # clients: of more, the one whose last use is oldest is forgotten
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -5294,8 +5294,8 @@ LOCAL_NETWORKS = [
     *map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
     *map(ipaddress.ip_network, ("100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")),
 ]
-# The limits of all readers behind a local peer that is not named, in clients. Whoever makes up
-# IP addresses there gets no more.
+# All readers behind a local peer that is not named share the limits of so many clients, whatever
+# IP addresses they make up.
 SHARED = 20
 
 
@@ -6087,8 +6087,8 @@ def location_fields(context: RequestContext) -> Json:
 
 
 def visitor_of(context: RequestContext) -> Json:
-    """Who likes or reports, as `{visitor, liked_at}`: an account or, for a time, whoever uses this
-    network and browser."""
+    """Who likes or reports, as `{visitor, liked_at}`: an account or, for a time, a hash of network
+    and browser."""
     if context.caller:
         return {"visitor": f"user {context.caller.id}", "liked_at": None}
     browser = context.header("User-Agent")[:512]
@@ -10231,7 +10231,8 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
             command += ["--config", str(arguments.config.absolute())]
     program = Path(sys.argv[0]).absolute()
     needed = (folder, str(program), sys.executable, sys.base_prefix)
-    in_home = any(path.split("/")[1] in ("home", "root") for path in needed)
+    homes = tuple(f"/{name}/" for name in ("home", "root"))
+    in_home = any(path.startswith(homes) for path in needed)
     values = {
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
