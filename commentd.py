@@ -1528,19 +1528,25 @@ MIGRATIONS = [
 ]
 
 
+PRAGMAS = (
+    "busy_timeout = 5000",  # first: the next ones may have to wait
+    "journal_mode = WAL",
+    # FULL: what was acknowledged survives a power cut, not only a crash of the process.
+    "synchronous = FULL",
+    "journal_size_limit = 67108864",
+    "secure_delete = ON",
+    "trusted_schema = OFF",
+    "foreign_keys = ON",
+)
+
+
 def connect(path: str) -> sqlite3.Connection:
     """A connection in autocommit mode: a transaction begins with BEGIN. `Store` makes sure that no
     two threads use one at once."""
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
-        db.execute("PRAGMA busy_timeout = 5000")  # first: the next ones may have to wait
-        db.execute("PRAGMA journal_mode = WAL")
-        # FULL: what was acknowledged survives a power cut, not only a crash of the process.
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute("PRAGMA journal_size_limit = 67108864")
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA trusted_schema = OFF")
-        db.execute("PRAGMA foreign_keys = ON")
+        for pragma in PRAGMAS:
+            db.execute(f"PRAGMA {pragma}")
     except BaseException:  # the file is no database
         db.close()
         raise

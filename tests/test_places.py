@@ -159,7 +159,7 @@ def opened(file: Path) -> closing[Places]:
     return closing(Places(STATIC, str(file)))
 
 
-def found(file: Path, *ips: str) -> list[tuple[str, str]]:
+def places_of(file: Path, *ips: str) -> list[tuple[str, str]]:
     with opened(file) as places:
         return [places.of(ip) for ip in ips]
 
@@ -194,7 +194,7 @@ IN_CHINA = {
     "四川省 阿坝藏族羌族自治州": "四川 阿坝", "内蒙古自治区 锡林郭勒盟": "内蒙古 锡林郭勒",
     "": "中国",
 }  # fmt: skip
-SAID: list[tuple[dict[str, Any], tuple[str, str]]] = [
+RECORDS: list[tuple[dict[str, Any], tuple[str, str]]] = [
     *((maxmind("CN", "中国", *text.split()), ("CN", IN_CHINA[text])) for text in IN_CHINA),
     (maxmind("CN", "中国", ""), CHINA),
     (maxmind("CN", ""), CHINA),
@@ -222,10 +222,10 @@ SAID: list[tuple[dict[str, Any], tuple[str, str]]] = [
 
 def test_what_a_file_says_comes_in_the_words_of_the_tables(tmp_path: Path) -> None:
     # Each in a network of its own, with nothing known beside it: there the tables answer.
-    networks = {f"20.{number}.2.0/24": record for number, (record, _) in enumerate(SAID)}
+    networks = {f"20.{number}.2.0/24": record for number, (record, _) in enumerate(RECORDS)}
     for version in (4, 6):
         with opened(mmdb(tmp_path / "own.mmdb", networks, version)) as places:
-            for number, (record, place) in enumerate(SAID):
+            for number, (record, place) in enumerate(RECORDS):
                 assert places.of(f"20.{number}.2.3") == place, record
                 assert places.of(f"20.{number}.3.1") == US
             assert [places.of(ip) for ip in ("223.5.5.5", SIX)] == [HANGZHOU, US]
@@ -262,7 +262,7 @@ def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) 
     for known in (four.split(), six.split()):
         file = mmdb(tmp_path / "own.mmdb", dict.fromkeys(known, maxmind("FR", "法国")))
         *private, public = [str(ip_network(net)[-1]) for net in known]
-        assert found(file, public, "", *private) == [FRANCE, *[NOWHERE] * len(known)]
+        assert places_of(file, public, "", *private) == [FRANCE, *[NOWHERE] * len(known)]
 
 
 def test_a_comment_has_the_place_of_the_file_and_check_warns_if_it_is_unreadable(
@@ -303,7 +303,7 @@ def test_a_file_that_can_not_be_read_is_named_once_and_the_tables_answer(
     file = spoil(kind, france(tmp_path / "own.mmdb"))
     for _ in range(2):
         caplog.clear()
-        assert found(file, HERE, "223.5.5.5", SIX) == [US, HANGZHOU, US]
+        assert places_of(file, HERE, "223.5.5.5", SIX) == [US, HANGZHOU, US]
         (record,) = caplog.records
         assert (record.levelname, str(file) in record.getMessage()) == ("WARNING", True)
 
@@ -342,7 +342,7 @@ def test_a_package_that_is_missing_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "maxminddb", None)
-    assert found(france(tmp_path / "own.mmdb"), HERE) == [US]
+    assert places_of(france(tmp_path / "own.mmdb"), HERE) == [US]
     (record,) = caplog.records
     for word in ("needs maxminddb: pip install maxminddb", "using the bundled tables"):
         assert word in record.getMessage()
@@ -373,7 +373,7 @@ def test_no_descriptor_stays_open(tmp_path: Path, recwarn: pytest.WarningsRecord
         for kind in ("good", "text", "half"):
             file = spoil(kind, france(tmp_path / "own.mmdb"))
             before = len(os.listdir("/proc/self/fd"))
-            found(file, HERE)
+            places_of(file, HERE)
             assert len(os.listdir("/proc/self/fd")) == before, kind
     finally:
         gc.enable()
