@@ -2380,9 +2380,9 @@ class Store:
     and must run inside `writing()`."""
 
     def __init__(
-        self, path: Path, keep: Callable[[str], Path] | None = None, *, as_command: bool = False
+        self, path: Path, back_up: Callable[[str], Path] | None = None, *, as_command: bool = False
     ) -> None:
-        """`keep` makes a backup before a migration. `as_command`: the service may be running on
+        """`back_up` makes a backup before a migration. `as_command`: the service may be running on
         the same file."""
         check_database_file(path)
         if as_command and not path.exists():
@@ -2393,7 +2393,7 @@ class Store:
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
         self.local = threading.local()
-        self.seats = threading.Semaphore(8)
+        self.seats = threading.Semaphore(8)  # for threads that wait to write
         # The number of writes here after which readers may see something else. Views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
@@ -2412,20 +2412,21 @@ class Store:
             with self.write_lock() if as_command else contextlib.nullcontext():
                 self.writers.append(connect(self.path))
             self.writer = self.writers[0]
-            self.bring_up_to_date(keep)
+            self.bring_up_to_date(back_up)
         except BaseException as error:
             self.close()
             if isinstance(error, OSError | sqlite3.Error):
                 raise SchemaError(f"{path} can't be written: {error}") from None
             raise
 
-    def bring_up_to_date(self, keep: Callable[[str], Path] | None) -> None:
+    def bring_up_to_date(self, back_up: Callable[[str], Path] | None) -> None:
         version = schema_version(self.writer)
         if self.as_command and version < len(MIGRATIONS):
             raise SchemaError(f"{self.path} is of an older commentd: start the service once")
-        backup = keep(f"-schema{version}") if keep and 0 < version < len(MIGRATIONS) else None
-        if backup:
-            log.info("the database is brought up to date; as it was, it is kept in %s", backup)
+        backup = None
+        if back_up and 0 < version < len(MIGRATIONS):
+            backup = back_up(f"-schema{version}")
+            log.info("the database is brought up to date; before that, it was saved in %s", backup)
         try:
             migrate(self.writer)
         except BaseException:
