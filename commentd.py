@@ -5173,10 +5173,6 @@ class PasswordHasher:
             log.error("hashing fails: %s", str(error) or "no thread answers")
             raise Unavailable("暂时无法处理密码，请稍后再试", "busy") from None
 
-    def check(self) -> None:
-        """`Unavailable` if no password can be hashed. One round shows that in 0.1 ms."""
-        self.hash("", password_scheme(1, b"", ""))
-
     def seat(self) -> contextlib.AbstractContextManager[None]:
         """A place in the queue; `Unavailable` if there is none."""
         busy = Unavailable("现在登录的人太多，请稍后再试", "busy", retry_after=2)
@@ -6244,12 +6240,9 @@ def is_closed(context: RequestContext, page: Page) -> bool:
 
 @route("GET", "/health", permission=Permission.PUBLIC)
 def health(context: RequestContext) -> Json:
-    """`{ok}`; 503 if writes or the hashing of passwords fail. Hashing is tried every five
-    seconds."""
+    """`{ok}`; 503 if nothing can be written, which is tried every five seconds."""
     with context.writing():
-        hashing_is_due = not context.store.use_limit("health", "", context.now)
-    if hashing_is_due:
-        context.hasher.check()
+        context.store.use_limit("health", "", context.now)
     return {"ok": True}
 
 
@@ -8356,7 +8349,7 @@ def check_health_url(world: World, url: str) -> None:
     if (status, body) != (200, b'{"ok":true}'):
         reasons = {
             502: "the proxy can't reach commentd",
-            503: "commentd can't write to its disk or hash passwords; see its log",
+            503: "commentd can't write to its disk; see its log",
         }
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
