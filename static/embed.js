@@ -281,15 +281,25 @@ function formatted(html) {
   let open = root
   for (const [all, end, tag, attributes] of html.matchAll(/<(\/?)([a-z]+)((?: [a-z]+="[^"]*")*)>|[^<]+/g)) {
     if (!tag) open.append(decoded(all))
-    else if (end) open = open.localName === tag ? open.parentNode ?? open : open
-    else if (TAGS.test(tag)) {
+    else if (end) {
+      if (open.localName === tag) open = open.parentNode ?? open
+    } else if (TAGS.test(tag)) {
+      const node = h(tag)
       const href = decoded(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
-      const node = h(tag, /^(https?:\/\/|mailto:)/i.test(href) ? {href, rel} : tag === 'pre' ? {tabIndex: 0} : {})
+      if (tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href)) Object.assign(node, {href, rel})
+      if (tag === 'pre') node.tabIndex = 0
       open.append(node)
       if (!/^[bh]r$/.test(tag)) open = node
     }
   }
   return root
+}
+
+/** Makes a text field as high as its text, where CSS cannot. */
+function grow(text) {
+  if (CSS.supports('field-sizing: content')) return
+  text.style.height = ''
+  text.style.height = text.scrollHeight + 2 + 'px'
 }
 
 /** The supported language nearest to that of an element, or of the browser. */
@@ -584,7 +594,7 @@ class Thread extends HTMLElement {
     let item = this.#item(comment.id)
     if (item) item.firstChild.replaceWith(article)
     else {
-      const list = flat ?? (parent ? parent.querySelector('.replies > ol') ?? this.#replies(parent) : this.$('.list'))
+      const list = flat ?? (parent ? this.#repliesOf(parent) : this.$('.list'))
       item = h('li', {'data-id': comment.id}, article)
       list[top && !parent ? 'prepend' : 'append'](item)
     }
@@ -593,7 +603,10 @@ class Thread extends HTMLElement {
     return item
   }
 
-  #replies(item) {
+  /** The list of replies to a comment, made with the first one. */
+  #repliesOf(item) {
+    const present = item.querySelector('.replies > ol')
+    if (present) return present
     const list = h('ol', {role: 'list'})
     const onclick = () => this.use('more.js', 'hide', line, list)
     const line = button('', onclick, {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
@@ -662,57 +675,64 @@ class Thread extends HTMLElement {
   makeForm(subject) {
     const {parent, old} = subject
     const draft = ['draft', this.url, parent?.id, old?.id].join()
-    const label = this.say(parent ? 'replyto' : old ? 'edit' : 'write', parent?.nickname)
+    let label = this.say('write')
+    if (parent) label = this.say('replyto', parent.nickname)
+    if (old) label = this.say('edit')
     const value = recall(draft, old?.content ?? '', 'sessionStorage')
-    const text = h('textarea', {class: 'field', dir: 'auto', name: 'content', rows: 1, placeholder: label, ariaLabel: label, value})
+    const props = {class: 'field', name: 'content', dir: 'auto', rows: 1}
+    const text = h('textarea', {...props, placeholder: label, ariaLabel: label, value})
+    const counter = h('span')
+    const oninput = () => {
+      keep(draft, text.value, 'sessionStorage')
+      grow(text)
+      if (!old) this.captchaToken().catch(() => 0)
+      const left = this.settings.max_length - [...text.value].length
+      counter.textContent = left < 200 ? left : ''
+    }
+    const onkeydown = ({key, isComposing, ctrlKey, metaKey}) => {
+      if (key === 'Enter' && !isComposing && (ctrlKey || metaKey)) form.requestSubmit()
+    }
+    const onsubmit = async event => {
+      event.preventDefault()
+      if (form.ariaBusy === 'true') return
+      form.ariaBusy = true
+      await this.#send(form, draft).catch(error => this.use('more.js', 'showError', form, error))
+      form.ariaBusy = false
+    }
+    const onfocusin = () => form.classList.add('open')
+    const form = h('form', {noValidate: true, class: value ? 'form open' : 'form', onfocusin, oninput, onkeydown, onsubmit},
+      text,
+      h('div', {}, this.#guestFields(!!(old || me().token)), this.#formButtons(subject, counter)))
+    form.subject = subject
+    this.#applySettings(form)
+    setTimeout(grow, 0, text)
+    if (value && !old) this.captchaToken().catch(() => 0)
+    return form
+  }
+
+  /** Name, email and website of a guest. */
+  #guestFields(hidden) {
     const field = (name, word, type) => {
       const input = h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''})
       return h('label', {}, h('span', {}, this.say(word)), input)
     }
-    const guest = h('div', {class: 'guest', hidden: !!(old || me().token)},
+    return h('div', {class: 'guest', hidden},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
-    const counter = h('span')
-    const grow = () => {
-      if (CSS.supports('field-sizing: content')) return
-      text.style.height = ''
-      text.style.height = text.scrollHeight + 2 + 'px'
+  }
+
+  #formButtons({parent, old}, counter) {
+    const preview = ({target}) => this.use('more.js', 'preview', target.form, target)
+    const cancel = ({target: {form}}) => {
+      form.parentNode.focus()
+      form.remove()
     }
-    setTimeout(grow)
-    const rest = h('div', {}, guest, h('div', {class: 'row'},
+    return h('div', {class: 'row'},
       h('button', {class: 'button'}, this.say(old ? 'save' : 'post')),
-      button(this.say('preview'), ({target}) => this.use('more.js', 'preview', form, target), {ariaExpanded: false}),
-      parent || old ? button(this.say('cancel'), () => {
-        form.parentNode.focus()
-        form.remove()
-      }) : '',
-      counter, h('span', {class: 'push links'})))
-    const form = h('form', {
-      noValidate: true,
-      class: text.value ? 'form open' : 'form',
-      onfocusin: () => form.classList.add('open'),
-      onkeydown: ({key, isComposing, ctrlKey, metaKey}) => {
-        if (key === 'Enter' && !isComposing && (ctrlKey || metaKey)) form.requestSubmit()
-      },
-      oninput: () => {
-        keep(draft, text.value, 'sessionStorage')
-        grow()
-        if (!old) this.captchaToken().catch(() => 0)
-        const left = this.settings.max_length - [...text.value].length
-        counter.textContent = left < 200 ? left : ''
-      },
-      onsubmit: async event => {
-        event.preventDefault()
-        if (form.ariaBusy === 'true') return
-        form.ariaBusy = true
-        await this.#send(form, draft).catch(error => this.use('more.js', 'showError', form, error))
-        form.ariaBusy = false
-      },
-    }, text, rest)
-    form.subject = subject
-    this.#applySettings(form)
-    if (text.value && !old) this.captchaToken().catch(() => 0)
-    return form
+      button(this.say('preview'), preview, {ariaExpanded: false}),
+      parent || old ? button(this.say('cancel'), cancel) : '',
+      counter,
+      h('span', {class: 'push links'}))
   }
 
   #applySettings(form) {
