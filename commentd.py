@@ -231,13 +231,6 @@ def unique_names(pairs: list[tuple[str, Any]]) -> Json:
     return members
 
 
-def parse_query(query_string: str) -> dict[str, list[str]]:
-    """The parameters of a URL; `query_string` has one character per byte, as WSGI gives it.
-    `ValueError` for more than 256, and for what is not UTF-8."""
-    text = query_string.encode("latin-1").decode("utf-8")
-    return urllib.parse.parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=256)
-
-
 def attributes(row: object, names: str) -> Json:
     """The named attributes of a row, as a dictionary; `names` are separated by spaces."""
     return {name: getattr(row, name) for name in names.split()}
@@ -5603,8 +5596,13 @@ def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
+    """The parameters of the URL."""
     try:
-        return parse_query(environ.get("QUERY_STRING", ""))
+        # WSGI gives one character per byte.
+        text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
+        return urllib.parse.parse_qs(
+            text, keep_blank_values=True, errors="strict", max_num_fields=256
+        )
     except ValueError:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
 

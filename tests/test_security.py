@@ -1,5 +1,5 @@
-"""What README.md says of security holds, and `/.well-known/security.txt` (RFC 9116) names whom to
-tell of a vulnerability where the owner set that."""
+"""The limits that README.md states are in force; `/.well-known/security.txt` (RFC 9116) names the
+owner's contact for security; cached files differ by origin."""
 
 import re
 from datetime import datetime
@@ -15,10 +15,10 @@ README = (ROOT / "README.md").read_text("utf-8")
 SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
 
 
-def test_the_limits_that_are_told_are_those_that_hold() -> None:
+def test_the_limits_in_the_readme_are_in_force() -> None:
     table = SECURITY.partition("**Limits.**")[2].partition("Two passwords")[0]
-    told = set(map(int, re.findall(r"\b\d+\b", table)))
-    assert inside.rate_limits() <= told
+    stated = set(map(int, re.findall(r"\b\d+\b", table)))
+    assert inside.rate_limits() <= stated
 
 
 @pytest.mark.parametrize("settings", [{"site_contact": "mailto:ann@example.com"}])
