@@ -63,7 +63,6 @@ import ssl
 import sys
 import tarfile
 import tempfile
-import textwrap
 import threading
 import time
 import unicodedata
@@ -10201,12 +10200,7 @@ def proxy_settings(config: Config, kind: str) -> str:
         "ssl": " ssl" if tls else "",
         "upstream": upstream,
     }
-    block = template(f"{kind}-prefix.conf", **values)
-    if url.path:
-        return block
-    lines = [line for line in block.splitlines() if not line.startswith("#")]
-    inside = textwrap.indent("\n".join(lines), "\t" if kind == "caddy" else "    ")
-    text = template(f"{kind}.conf", inside=inside, **values)
+    text = template(f"{kind}-prefix.conf" if url.path else f"{kind}.conf", **values)
     return text if tls else re.sub(".* (ssl_|certbot).*\n", "", text)
 
 

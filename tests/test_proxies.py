@@ -376,7 +376,7 @@ def test_no_request_hides_another(front: Front) -> None:
 # What the owner sees
 
 
-@pytest.mark.parametrize(("kind", "way"), [("nginx", "unix"), ("caddy", "tcp")])
+@pytest.mark.parametrize(("kind", "transport"), [("nginx", "unix"), ("caddy", "tcp")])
 def test_an_untrusted_proxy_is_reported_until_it_is_named(
     tmp_path: Path, kind: str, transport: str
 ) -> None:
