@@ -115,8 +115,8 @@ class Visit:
         assert [url for url in self.asked if not url.startswith(homes)] == []
         assert self.page.context.cookies() == []
         secrets = [word for word in (self.me.get("token"), MAIL) if word]
-        told = self.page.evaluate(SECRET) + "".join(self.asked + self.heard)
-        assert [word for word in (*secrets, "edit_token", "javascript:") if word in told] == []
+        visible = self.page.evaluate(SECRET) + "".join(self.asked + self.heard)
+        assert [word for word in (*secrets, "edit_token", "javascript:") if word in visible] == []
 
 
 @dataclass

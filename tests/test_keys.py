@@ -155,8 +155,8 @@ def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
         sent = changed(payload, path, new) if path or new is not ... else {}
         body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": packed(sent)}
         if packed(sent) != packed(payload):
-            told = client.post_json("/comments", body, status=403).json
-            assert told == CAPTCHA_FAILED, (path, new)
+            response = client.post_json("/comments", body, status=403).json
+            assert response == CAPTCHA_FAILED, (path, new)
     comment(visitor, payload)
 
 

@@ -276,8 +276,8 @@ def test_a_comment_has_the_place_of_the_file_and_check_warns_if_it_is_unreadable
         assert (comment["country"], comment["location"]) == place, kind
         assert len(caplog.records) == (kind != "good"), kind
         code, text, _ = run_here(tmp_path, "check", COMMENTD_GEO_FILE=file.name)
-        told = re.findall(rf"^  warn +rights +.*{file.name}", text, re.M)
-        assert (code, len(told)) == (0, int(kind == "missing")), kind
+        warnings = re.findall(rf"^  warn +rights +.*{file.name}", text, re.M)
+        assert (code, len(warnings)) == (0, int(kind == "missing")), kind
 
 
 # Damage
@@ -357,8 +357,8 @@ def test_many_threads_look_up_right(tmp_path: Path) -> None:
     file = mmdb(tmp_path / "own.mmdb", {f"20.{n}.0.0/16": says[n % 3] for n in range(90)})
 
     def wrong(places: Places, first: int) -> list[int]:
-        asked = {n: places.of(f"20.{n % 90}.{n % 256}.1") for n in range(first, first + 100)}
-        return [n for n, place in asked.items() if place != expected[n % 90 % 3]]
+        seen = {n: places.of(f"20.{n % 90}.{n % 256}.1") for n in range(first, first + 100)}
+        return [n for n, place in seen.items() if place != expected[n % 90 % 3]]
 
     with opened(file) as places:
         assert at_once([lambda n=n: wrong(places, n * 7) for n in range(8)]) == [[]] * 8

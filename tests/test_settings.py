@@ -158,7 +158,7 @@ def test_the_environment_wins_and_a_byte_order_mark_is_no_part(path: Path) -> No
 
 
 def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) -> None:
-    for text, said in [
+    for text, reason in [
         (b"[mail]\nport = 1\nport = 2\n", "'port' in section 'mail' already exists"),
         (b"[mail]\nport = 1\n[mail]\n", "section 'mail' already exists"),
         (b"[mail]\nsender = \xff\n", "utf-8"),
@@ -167,10 +167,10 @@ def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) ->
     ]:
         (error, *others) = errors_of(path, text, COMMENTD_SITE_DEMO="x")
         assert error.startswith(f"{path}: ")
-        assert said in error
+        assert reason in error
         assert others == ["COMMENTD_SITE_DEMO: must be yes or no"]
-    for missing, said in [(tmp_path / "none.ini", "No such file"), (tmp_path, "Is a directory")]:
-        with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: {said}"):
+    for missing, reason in [(tmp_path / "none.ini", "No such file"), (tmp_path, "Is a directory")]:
+        with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: {reason}"):
             load_config(missing, {})
 
 
@@ -205,7 +205,7 @@ SOCKET = "[server]\nlisten = unix:/run/c.sock\ntrusted_proxy = "
 
 
 def test_settings_that_contradict_each_other_stop_the_start(path: Path) -> None:
-    for text, said in [
+    for text, reason in [
         (SERVER, "set [mail] sender too"),
         (SERVER + "user = ann\npassword = x", "set [mail] sender too"),
         (SERVER + "user = a@b.c\n", "set [mail] password too"),
@@ -217,7 +217,7 @@ def test_settings_that_contradict_each_other_stop_the_start(path: Path) -> None:
         (SOCKET + "127.0.0.1", "must be unix where"),
     ]:
         (error,) = errors_of(path, text)
-        assert said in error, text
+        assert reason in error, text
     for text in [
         SERVER + "sender = a@b.c",
         SERVER + "user = a@b.c\npassword = x",

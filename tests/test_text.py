@@ -396,12 +396,12 @@ class Judge(HTMLParser):
         self.opened: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
+        attributes = dict(attrs)
         assert tag in TAGS, tag
-        assert len(given) == len(attrs)
-        assert given.pop("rel", None) == (REL if tag == "a" else None)
-        target = given.pop("href", "mailto:" if tag == "a" else None)
-        assert not given, given
+        assert len(attributes) == len(attrs)
+        assert attributes.pop("rel", None) == (REL if tag == "a" else None)
+        target = attributes.pop("href", "mailto:" if tag == "a" else None)
+        assert not attributes, attributes
         assert (
             target is None if tag != "a" else re.match(r"(?i)https?://[^/\\]|mailto:", target or "")
         )
@@ -687,8 +687,8 @@ class Ways:
 
     def bring(self, path: Path) -> None:
         """From another product, where texts are HTML."""
-        said = fields(self.chance)
-        row = Said("7", page=self.page, text=said.pop("content"), **said)
+        comment = fields(self.chance)
+        row = Said("7", page=self.page, text=comment.pop("content"), **comment)
         path.write_bytes(self.chance.choice([*FILES.values()])([row]))
         with pytest.MonkeyPatch.context() as environ:
             environ.setenv("COMMENTD_DATABASE_PATH", self.config.database_path)
@@ -809,8 +809,10 @@ def test_in_a_browser_nothing_runs_and_nothing_is_fetched(
     eye, address, home = ground
     for chance in campaign.rounds(2):
         path, markup = f"/post/?n={campaign.last}", {}
-        for said in [fields(chance) for _ in range(20)]:
-            number = say(app, said.pop("content"), said.pop("nickname"), page=path, hours=0, **said)
+        for comment in [fields(chance) for _ in range(20)]:
+            number = say(
+                app, comment.pop("content"), comment.pop("nickname"), page=path, hours=0, **comment
+            )
             ((markup[number],),) = inside.sql(app, "SELECT html FROM comment WHERE id = ?", number)
 
         eye.page.goto(f"{home}/bare/")

@@ -103,19 +103,19 @@ class Unit(Service):
         places = (sys.base_prefix, str(ROOT), sysconfig.get_path("purelib"), python, file)
         join = 'echo $$ > "$0/cgroup.procs"; exec unshare "$@"'
         boot = ["--kill-child", "sh", "-c", BOOT, "boot", str(folder), kind, *places]
-        with (folder / "boot").open("w") as said:
+        with (folder / "boot").open("w") as output:
             self.process = subprocess.Popen(
-                ["sh", "-c", join, str(group), *NAMESPACES, *boot], stdout=said, stderr=said
+                ["sh", "-c", join, str(group), *NAMESPACES, *boot], stdout=output, stderr=output
             )
 
     def booted(self) -> "Unit":
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         until(lambda: self.process.poll() is not None or children.read_text())
         self.init = children.read_text().strip() if self.process.poll() is None else ""
-        said = self.folder / "boot"
+        output = self.folder / "boot"
         until(lambda: self.process.poll() is not None or self.ctl("is-system-running")[0] == 0)
         if self.process.poll() is not None:
-            pytest.skip(f"systemd does not run here: {said.read_text()}")
+            pytest.skip(f"systemd does not run here: {output.read_text()}")
         return self
 
     def ctl(self, *words: str) -> tuple[int, str]:
@@ -184,7 +184,7 @@ def test_under_the_printed_unit_everything_works(tmp_path: Path) -> None:
 
 
 def test_wrong_settings_are_reported_once_and_not_tried_again(tmp_path: Path) -> None:
-    """A backup folder that is missing is told, and readers are served."""
+    """A missing backup folder is reported, and readers are served."""
     with booted(tmp_path / "blog", "systemd", backup={"folder": "/srv/missing/copies"}) as unit:
         settings = unit.folder / "commentd.ini"
         right = settings.read_text()

@@ -200,8 +200,8 @@ def test_commands_leave_a_migration_to_the_service(old: Path, tmp_path: Path, ne
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
     for words in ("check", "recount", "admin bob@example.com", "import all.json"):
         code, text, errors = run_here(tmp_path, *words.split())
-        told = "commentd.db is of an older commentd: start the service once\n"
-        assert (code, told in text + errors) == (1, True), words
+        error = "commentd.db is of an older commentd: start the service once\n"
+        assert (code, error in text + errors) == (1, True), words
         assert (rows_of(old), schema_of(old)) == (before, was)
     assert run_here(tmp_path, "backup", "copy.db")[0] == 0  # which may always be made
     assert (rows_of(tmp_path / "copy.db"), schema_of(tmp_path / "copy.db")) == (before, was)
@@ -225,8 +225,8 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
     for name, (_, word, _) in COMMANDS.items():
         if name not in ("example", "restore"):
             code, text, errors = run_here(tmp_path, name, *takes.get(word, "").split())
-            told = "commentd.db was made by a newer commentd: "
-            assert (code, told in text + errors) == (1, True), name
+            error = "commentd.db was made by a newer commentd: "
+            assert (code, error in text + errors) == (1, True), name
             assert files(tmp_path) == whole, name
     (copy,) = (tmp_path / "backups").glob(f"*-schema{OLD}.db")
     code, text, errors = run_here(tmp_path, "restore", str(copy))
