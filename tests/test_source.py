@@ -255,7 +255,8 @@ def is_constant(sql: ast.expr) -> bool:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return is_constant(left) and is_constant(right)
         case ast.JoinedStr():
-            return ast.unparse(sql) == "f'PRAGMA user_version = {version + 1}'"
+            pragmas = ("f'PRAGMA user_version = {version + 1}'", "f'PRAGMA {pragma}'")  # of PRAGMAS
+            return ast.unparse(sql) in pragmas
         case ast.Attribute():
             return ast.unparse(sql) == "product.sql"  # of the table of products
         case ast.IfExp(body=body, orelse=other):
