@@ -8351,10 +8351,10 @@ def check_health_url(world: World, url: str) -> None:
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
-def run_check(topic: str, success: str, check: Callable[[], object]) -> Finding:
-    """A finding about what a check raises, else `success`, whose first word names the subject."""
+def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Finding:
+    """A finding about what the attempt raises, else `success`. Its first word is the subject."""
     try:
-        check()
+        attempt()
     except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
         detail = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
