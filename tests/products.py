@@ -361,7 +361,7 @@ def blog(count: int = 12) -> list[Said]:
 
 
 @dataclass(frozen=True)
-class Told:
+class Result:
     """What the program printed."""
 
     code: int
@@ -421,7 +421,7 @@ class Desk:
         sections = f"[database]\npath = {self.path}\n[site]\norigins = {self.origins}\n"
         self.settings.write_text(sections)
 
-    def ask(self, *words: object) -> Told:
+    def ask(self, *words: object) -> Result:
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="\n") for _ in range(2))
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
@@ -433,22 +433,22 @@ class Desk:
             stream.flush()
             stream.seek(0)
             printed.append(stream.detach().read())
-        told = Told(code, printed[0], printed[1].decode())
-        assert "Traceback" not in told.errors, told.errors
-        return told
+        result = Result(code, printed[0], printed[1].decode())
+        assert "Traceback" not in result.errors, result.errors
+        return result
 
     def file(self, data: bytes | str, name: str = "export") -> Path:
         path = self.folder / name
         path.write_bytes(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"))
         return path
 
-    def bring(self, data: bytes | str | Path, *words: object) -> Told:
+    def bring(self, data: bytes | str | Path, *words: object) -> Result:
         return self.ask("import", data if isinstance(data, Path) else self.file(data), *words)
 
     def export(self, *words: str) -> bytes:
-        told = self.ask("export", *words)
-        assert told.code == 0, told
-        return told.data
+        result = self.ask("export", *words)
+        assert result.code == 0, result
+        return result.data
 
     def whole(self) -> Row:
         """All that our own export holds."""

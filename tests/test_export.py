@@ -320,8 +320,8 @@ def test_what_is_exported_is_all_and_goes_through_an_empty_file_unchanged(
         if not whole["pages"]:
             return
         n = len(whole["comments"])
-        told = there.take(text)
-        assert told == {"read": n, "new": n, "already here": 0, "skipped": 0, **pages_of(told)}
+        result = there.take(text)
+        assert result == {"read": n, "new": n, "already here": 0, "skipped": 0, **pages_of(result)}
         assert there.export(*flags) == text
         assert_whole(str(there.path))
         before = dump(str(there.path))
@@ -329,8 +329,8 @@ def test_what_is_exported_is_all_and_goes_through_an_empty_file_unchanged(
         assert dump(str(there.path)) == before
 
 
-def pages_of(told: dict[str, int]) -> dict[str, int]:
-    return {name: told[name] for name in told if name == "new pages"}
+def pages_of(result: dict[str, int]) -> dict[str, int]:
+    return {name: result[name] for name in result if name == "new pages"}
 
 
 SAID = chain("visible", "visible", "visible", "spam", "deleted", "waiting")
@@ -458,8 +458,8 @@ def fill(app: App) -> None:
 @pytest.mark.parametrize("emails", [False, True])
 def test_nothing_secret_is_in_it(lived_in: Home, name: str, emails: bool) -> None:
     text = lived_in.export(name, *["--emails"] * emails).decode(errors="replace")
-    told = ["lu@example.cn", "ann@example.com"]
-    assert [email in text for email in told] == [emails, emails]
+    result = ["lu@example.cn", "ann@example.com"]
+    assert [email in text for email in result] == [emails, emails]
     texts = set()
     with closing(sqlite3.connect(lived_in.path)) as db:
         tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -467,7 +467,7 @@ def test_nothing_secret_is_in_it(lived_in: Home, name: str, emails: bool) -> Non
             for row in db.execute(f"SELECT * FROM {table}"):
                 texts |= {value for value in row if isinstance(value, str) and len(value) > 5}
     assert {"c0ffee" * 10, "blocked-note", "chief@example.com"} <= texts
-    assert [value for value in texts - {*told} if value in text] == []
+    assert [value for value in texts - {*result} if value in text] == []
     assert "198.51.100.0" in text
     assert "2001:db8:12::" in text
     for full in (FULL, FULL6, CANARY):
@@ -566,8 +566,8 @@ def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
             assert (code, lost_of(errors)) == (0, LOST[name])
             expected = picture(here.export("--emails"), LOST[name], read)
             if expected[0]:
-                told = there.take(text)
-                assert (told["new"], told["already here"]) == (sum(expected[0].values()), 0)
+                result = there.take(text)
+                assert (result["new"], result["already here"]) == (sum(expected[0].values()), 0)
                 assert picture(there.export("--emails"), set(), read) == expected
                 assert there.take(text)["new"] == 0
 

@@ -1,6 +1,6 @@
-"""What holds for an import, whatever product its file is of: each comment comes once, nothing that
-was done here is undone, it goes on where it was stopped, it spoils nothing for those who read and
-write meanwhile, and it tells what it did. What is particular to a product is tested beside."""
+"""What an import promises, whatever the product: each comment comes once, what was done here stays,
+an interrupted import goes on, readers and writers do not wait, and the report says what was done.
+What is particular to a product is in test_import_products.py."""
 
 import gzip
 import io
@@ -38,8 +38,8 @@ from products import (
     NOON,
     ROWS,
     Desk,
+    Result,
     Said,
-    Told,
     blog,
     file_of,
     moment,
@@ -80,10 +80,10 @@ def begun(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=folder, env=kept, **pipes)
 
 
-def ended(process: subprocess.Popen[str]) -> Told:
+def ended(process: subprocess.Popen[str]) -> Result:
     text, errors = process.communicate(timeout=120)
     assert "Traceback" not in errors, errors
-    return Told(process.returncode, text.encode(), errors)
+    return Result(process.returncode, text.encode(), errors)
 
 
 def count_in(path: Path) -> int:
@@ -185,8 +185,8 @@ def test_two_imports_at_a_time_bring_each_comment_once(desk: Desk) -> None:
     desk.file(waline(blog(600)))
     desk.use("commentd.db")
     both = [ended(process) for process in [begun(desk.folder, "import", "export") for _ in "ab"]]
-    assert [told.code for told in both] == [0, 0]
-    assert sum(told.counts[1] for told in both) == count_in(desk.path) == 600
+    assert [result.code for result in both] == [0, 0]
+    assert sum(result.counts[1] for result in both) == count_in(desk.path) == 600
 
 
 @pytest.mark.slow
@@ -211,9 +211,9 @@ def test_a_disk_that_is_full_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) 
     for room in (1 << 16, 1 << 20):
         desk.use(f"{room}.db", made=False)
         with little_room(room):
-            told = desk.bring(file)
-        assert (told.code, told.text) == (1, "")
-        assert re.search("^commentd: .+", told.errors, re.M)
+            result = desk.bring(file)
+        assert (result.code, result.text) == (1, "")
+        assert re.search("^commentd: .+", result.errors, re.M)
         left = count_in(desk.path)
         assert desk.bring(file).counts == (1000, 1000 - left, left, 0)
 
@@ -392,9 +392,9 @@ def test_comments_that_reply_to_each_other_stand_at_the_top(desk: Desk) -> None:
     for size in (1, 2, 3):
         desk.use(f"{size}.db")
         thread = [*circle(size), Said("30", NOON + 30, text="30"), Said("31", NOON + 31, "30")]
-        told = desk.bring(waline(thread))
-        assert (told.code, told.counts) == (0, (len(thread), len(thread), 0, 0))
-        assert told.number("stand at the top") == len(thread) - 2
+        result = desk.bring(waline(thread))
+        assert (result.code, result.counts) == (0, (len(thread), len(thread), 0, 0))
+        assert result.number("stand at the top") == len(thread) - 2
         above = {at - NOON: row["above"] for at, row in desk.kept.items()}
         assert above.pop(31) == NOON + 30
         assert {*above.values()} == {None}
@@ -410,8 +410,8 @@ def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
         Said("5", NOON + 4, page=f"/{'x' * 3000}/"),
         Said("6", NOON + 5, "6"),
     ]
-    told = desk.bring(waline(said))
-    reasons = re.findall(r"^  \d stand at the top, since (.+): (.+)$", told.text, re.M)
+    result = desk.bring(waline(said))
+    reasons = re.findall(r"^  \d stand at the top, since (.+): (.+)$", result.text, re.M)
     assert dict(reasons) == {
         "what they reply to is not there": "2, 3, 4",
         "they reply to each other": "6",
@@ -482,9 +482,9 @@ def test_any_tangle_of_replies_becomes_threads(
         left.unlink()
     file = desk.file(MAKERS[product](thread))
     dry = desk.bring(file, "--dry-run")
-    told = desk.bring(file)
-    assert (told.code, dry.code) == (0, 0)
-    assert dry.text == told.text + "this was a dry run: nothing is written\n"
+    result = desk.bring(file)
+    assert (result.code, dry.code) == (0, 0)
+    assert dry.text == result.text + "this was a dry run: nothing is written\n"
     kept, (saids, above) = desk.kept, expected(thread)
 
     def is_held(at: int) -> bool:
@@ -498,7 +498,7 @@ def test_any_tangle_of_replies_becomes_threads(
         assert row["page_key"] == said.page.rstrip("/")
         assert row["content"] == said.text
         assert row["status"] == (said.status if said.text else "deleted")
-    assert told.counts[1] == len(kept)
+    assert result.counts[1] == len(kept)
     before = desk.dump()
     assert desk.bring(file).counts[1:3] == (0, len(kept))
     assert desk.dump() == before
@@ -518,23 +518,23 @@ def test_what_is_wrong_with_a_row_is_told_with_its_name(desk: Desk) -> None:
         {**rows[1], "objectId": "timeless-7", "insertedAt": "yesterday"},
         {**rows[1]},
     ]
-    told = desk.bring(file_of("waline", rows))
-    assert (told.code, told.counts) == (0, (18, 14, 0, 4))
-    assert told.named("no page") == ["homeless-7"]
-    assert told.named("no text") == ["empty-7"]
-    assert told.named("at the top") == ["orphan-7"]
-    assert told.named("without a time") == ["timeless-7"]
-    assert told.named("twice") == [rows[1]["objectId"]]
-    assert "a text in the place" in told.text
+    result = desk.bring(file_of("waline", rows))
+    assert (result.code, result.counts) == (0, (18, 14, 0, 4))
+    assert result.named("no page") == ["homeless-7"]
+    assert result.named("no text") == ["empty-7"]
+    assert result.named("at the top") == ["orphan-7"]
+    assert result.named("without a time") == ["timeless-7"]
+    assert result.named("twice") == [rows[1]["objectId"]]
+    assert "a text in the place" in result.text
 
 
 def test_a_long_list_of_what_is_wrong_is_counted_and_begun(desk: Desk) -> None:
     thread = [Said(f"orphan-{n}", NOON + n, "nobody", text=f"{n}") for n in range(500)]
-    told = desk.bring(waline(thread))
-    assert told.number("at the top") == 500
-    assert "…" in told.text
-    assert 3 < len(told.named("at the top")) < 20
-    assert all(len(line) < 300 for line in told.text.splitlines())
+    result = desk.bring(waline(thread))
+    assert result.number("at the top") == 500
+    assert "…" in result.text
+    assert 3 < len(result.named("at the top")) < 20
+    assert all(len(line) < 300 for line in result.text.splitlines())
 
 
 def test_names_of_rows_can_not_write_on_the_terminal(desk: Desk) -> None:
@@ -542,10 +542,12 @@ def test_names_of_rows_can_not_write_on_the_terminal(desk: Desk) -> None:
     evil = "\x1b]0;evil\x07\x1b[2K\x9b2J\r\n  0 skipped\u202e"
     for product, row in ROWS.items():
         named = [row(Said(f"{evil}{n}", page="")) for n in range(3)]
-        told = desk.bring(file_of(product, [*named, row(Said("1")), evil * 3]))
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", told.text)
-        assert "evil" in told.text
-        assert len(told.text.splitlines()) < 8
+        result = desk.bring(file_of(product, [*named, row(Said("1")), evil * 3]))
+        assert not re.search(
+            r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", result.text
+        )
+        assert "evil" in result.text
+        assert len(result.text.splitlines()) < 8
 
 
 def test_the_report_counts_what_waits_and_what_is_closed(desk: Desk) -> None:
@@ -587,9 +589,9 @@ def test_a_time_that_can_not_be_becomes_that_of_the_parent_or_page_or_today(
         bad += [Said("below", "no", "a0", text="below"), Said("b", "no", text="on top")]
         bad += [Said("c", "no", page="/c/", text="alone")]
         said = [Said("1", NOON + HOUR), *bad, Said("2", NOON)]
-        told = desk.bring(MAKERS[product](said))
-        assert (told.code, told.counts[1]) == (0, len(said))
-        assert told.number("without a valid time") == len(bad)
+        result = desk.bring(MAKERS[product](said))
+        assert (result.code, result.counts[1]) == (0, len(said))
+        assert result.number("without a valid time") == len(bad)
         found = {row["content"]: row["created_at"] for row in desk.comments}
         assert {found[f"a{n}"] for n in range(len(NONSENSE))} == {NOON + HOUR}
         assert NOON <= found["below"] <= NOON + HOUR
@@ -625,11 +627,11 @@ def test_bare_times_are_of_the_zone_that_is_named(desk: Desk) -> None:
     thread = [Said("1", BARE), Said("2", NOON + 1, text="with its zone")]
     for number, words in enumerate(ZONES):
         desk.use(f"{number}.db")
-        told = desk.bring(waline(thread), *words)
+        result = desk.bring(waline(thread), *words)
         found = {row["content"]: row["created_at"] for row in desk.comments}
         assert found == {"hi": ZONES[words], "with its zone": NOON + 1}
         assert desk.bring(waline(thread)).counts == (2, 0, 2, 0)  # nobody has it twice for that
-        assert "--zone" in told.text
+        assert "--zone" in result.text
         assert "--zone" not in desk.bring(MAKERS["twikoo"](thread)).text
 
 
@@ -663,8 +665,8 @@ def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> Non
     in_xml = product in products.XML
     words = [w for w in ODD_WORDS if not in_xml or not re.search("[\x00\x1b]", w)]
     thread = [Said(str(n), NOON + n, "", "/a/", f"{n}", w, w, w) for n, w in enumerate(words, 1)]
-    told = desk.bring(MAKERS[product](thread))
-    assert (told.code, told.counts) == (0, (len(words), len(words), 0, 0))
+    result = desk.bring(MAKERS[product](thread))
+    assert (result.code, result.counts) == (0, (len(words), len(words), 0, 0))
     found = {words[int(row["content"]) - 1]: row for row in desk.comments}
     for word, row in found.items():
         assert proper_nickname(row["nickname"]) == row["nickname"], word
@@ -691,8 +693,8 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
         desk.use(f"{product}.db")
         texts = dict(enumerate(sizes, 1))
         thread = [Said(str(n), NOON + n, text=text) for n, text in texts.items()]
-        told = desk.bring(MAKERS[product](thread))
-        assert (told.code, told.counts) == (0, (6, 6, 0, 0))
+        result = desk.bring(MAKERS[product](thread))
+        assert (result.code, result.counts) == (0, (6, 6, 0, 0))
         kept = {at - NOON: row["content"] for at, row in desk.kept.items()}
         assert all(len(text) <= 65536 for text in kept.values())
         assert "�" not in "".join(kept.values())
@@ -701,7 +703,7 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
         shown = {number: comment["html"] for number, comment in enumerate(listed, 1)}
         if product in ("waline", "isso"):  # whose texts are Markdown
             assert kept == {n: t[:65536] for n, t in texts.items()}
-            assert {*told.named("cut after")} == {"4", "5"}
+            assert {*result.named("cut after")} == {"4", "5"}
             for number in (1, 2, 3, 6):
                 assert shown[number] == safe_html(texts[number])
         for number in (4, 5):
@@ -715,9 +717,9 @@ def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> N
         desk.use(f"{product}.db")
         said = [Said(str(n), NOON + n, text=t) for n, t in enumerate(["", " \n\t ", "\u200b"], 1)]
         said += [Said("7", NOON + 7, text="", email="a@example.com"), Said("8", NOON + 8, text="a")]
-        told = desk.bring(MAKERS[product](said))
-        assert (told.code, told.counts) == (0, (5, 1, 0, 4))
-        assert len(told.named("no text")) == 4
+        result = desk.bring(MAKERS[product](said))
+        assert (result.code, result.counts) == (0, (5, 1, 0, 4))
+        assert len(result.named("no text")) == 4
         desk.bring(MAKERS[product]([*said, Said("9", NOON + 9, "7", text="b")]))
         gone = desk.kept[NOON + 7]
         assert (gone["status"], gone["nickname"], gone["email"]) == ("deleted", "", "")
@@ -741,10 +743,10 @@ def test_the_spellings_of_a_page_are_one(desk: Desk) -> None:
     thread = [Said(str(n), NOON + n, page=page) for n, page in enumerate(spellings, 1)]
     for product in MAKERS:
         desk.use(f"{product}.db")
-        told = desk.bring(MAKERS[product](thread))
-        assert told.counts == (8, 8, 0, 0), product
+        result = desk.bring(MAKERS[product](thread))
+        assert result.counts == (8, 8, 0, 0), product
         ((key, page),) = desk.pages.items()
-        assert (key, len(desk.comments), told.number("pages")) == ("/2024/你好", 8, 1)
+        assert (key, len(desk.comments), result.number("pages")) == ("/2024/你好", 8, 1)
         assert "blog.example" not in page["page_url"].lower()
 
 
@@ -763,9 +765,9 @@ def test_a_comment_of_no_page_is_skipped_and_named(desk: Desk) -> None:
         desk.use(f"{product}.db")
         pages = [None, "", "  ", {}, [], "/a\nb", "/" + "x" * 3000]
         rows = [ROWS[product](Said(f"a{n}", page=page)) for n, page in enumerate(pages)]
-        told = desk.bring(file_of(product, [*rows, ROWS[product](Said("b"))]))
-        assert told.counts == (8, 1, 0, 7)
-        assert told.named("skipped: no page") == [f"a{n}" for n in range(7)]
+        result = desk.bring(file_of(product, [*rows, ROWS[product](Said("b"))]))
+        assert result.counts == (8, 1, 0, 7)
+        assert result.named("skipped: no page") == [f"a{n}" for n in range(7)]
 
 
 HOSTS = [
@@ -784,31 +786,31 @@ def several_hosts() -> list[Said]:
 def test_of_several_hosts_none_is_taken_before_one_is_named(desk: Desk, product: str) -> None:
     file = desk.file(MAKERS[product](several_hosts()))
     for words in ([], ["--host", "elsewhere.example"]):
-        told = desk.bring(file, *words)
+        result = desk.bring(file, *words)
         assert not desk.path.exists()
-        assert "blog.example (2), localhost:4000 (1)" in told.failure
-        assert words or "--host" in told.failure
+        assert "blog.example (2), localhost:4000 (1)" in result.failure
+        assert words or "--host" in result.failure
     for host in ("blog.example", "www.blog.example", "BLOG.example"):
-        told = desk.bring(file, "--host", host, "--dry-run")
-        assert (told.code, told.counts) == (0, (4, 3, 0, 1)), host
-        (skipped,) = told.named("localhost")
+        result = desk.bring(file, "--host", host, "--dry-run")
+        assert (result.code, result.counts) == (0, (4, 3, 0, 1)), host
+        (skipped,) = result.named("localhost")
         assert skipped.endswith("3")
-    told = desk.bring(file, "--host", "blog.example")
-    assert (told.counts, [*desk.pages], len(desk.comments)) == ((4, 3, 0, 1), ["/a"], 3)
+    result = desk.bring(file, "--host", "blog.example")
+    assert (result.counts, [*desk.pages], len(desk.comments)) == ((4, 3, 0, 1), ["/a"], 3)
 
 
 def test_the_host_of_the_settings_is_taken_of_itself(desk: Desk) -> None:
     desk.origins = "https://www.blog.example http://localhost:1313"
     desk.use("other.db")
-    told = desk.bring(waline([*several_hosts()[:2], Said("9", page="https://other.example/a/")]))
-    assert (told.code, told.counts) == (0, (3, 2, 0, 1))
-    assert told.named("other.example") == ["9"]
+    result = desk.bring(waline([*several_hosts()[:2], Said("9", page="https://other.example/a/")]))
+    assert (result.code, result.counts) == (0, (3, 2, 0, 1))
+    assert result.named("other.example") == ["9"]
 
 
 def test_a_host_is_refused_where_the_file_names_none_or_others(desk: Desk) -> None:
     for product in ("isso", "commento", "waline", "artalk"):
-        told = desk.bring(MAKERS[product](blog()), "--host", "nope.example")
-        assert "none has a name, so leave it out" in told.failure
+        result = desk.bring(MAKERS[product](blog()), "--host", "nope.example")
+        assert "none has a name, so leave it out" in result.failure
     views = waline([], Counter=[{"url": page, "time": 3} for page in HOSTS])
     assert desk.bring(views, "--host", "elsewhere.example").code == 1
     assert not desk.path.exists()
@@ -843,7 +845,7 @@ def test_the_rights_of_files_are_heeded(strangers: Path) -> None:
     file = strangers / "export.json"
     file.write_bytes(waline(blog()))
     file.chmod(0o200)
-    assert "export.json" in ended(begun(strangers, "import", str(file))).failure
+    assert "export.json" in ended(begun(strangers, "import", str(file))).errors
     file.chmod(0o600)
     os.chown(file, strangers.stat().st_uid, -1)
     assert ended(begun(strangers, "import", str(file))).counts == (12, 12, 0, 0)
@@ -863,8 +865,8 @@ def test_files_may_be_packed_and_have_any_name(desk: Desk) -> None:
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data if "Comment" in name else b"\0" * len(data)))
-    told = desk.bring(desk.file(packed.getvalue(), "x.tgz"), "--format", "waline")
-    assert (told.code, told.counts) == (0, (12, 0, 12, 0))
+    result = desk.bring(desk.file(packed.getvalue(), "x.tgz"), "--format", "waline")
+    assert (result.code, result.counts) == (0, (12, 0, 12, 0))
     assert desk.dump() == before
 
 
@@ -905,10 +907,10 @@ def test_readers_and_writers_do_not_wait_for_an_import(tmp_path: Path) -> None:
             answer = service.ask("POST", "/comments", body=body)
             assert answer.status == 200
             posted.append(answer.json["comment"]["id"])
-        told = ended(process)
+        result = ended(process)
         reader.stopping = True
         reader.join()
-        assert (told.code, told.counts) == (0, (2000, 2000 - left, left, 0))
+        assert (result.code, result.counts) == (0, (2000, 2000 - left, left, 0))
         assert {answer.status for answer in reader.answers} == {200}
         totals = [a.json["total"] for a in reader.answers if "total" in a.json]
         assert totals == sorted(totals)
@@ -1071,5 +1073,5 @@ def test_progress_is_shown_on_a_terminal_alone_and_reaches_its_end(desk: Desk) -
         numbers = [int(number) for number in re.findall(rf"\r(-?\d+) % {word}", shown)]
         assert numbers == sorted(numbers)
         assert 0 <= numbers[0] <= numbers[-1] <= 100
-    told = ended(begun(desk.folder, "import", "export"))
-    assert (told.code, told.errors, "%" in told.text) == (0, "", False)
+    result = ended(begun(desk.folder, "import", "export"))
+    assert (result.code, result.errors, "%" in result.text) == (0, "", False)

@@ -19,7 +19,7 @@ import inside
 import products
 import pytest
 from conftest import Outside
-from products import MAKERS, NOON, ROWS, SQLITE, XML, Desk, Said, Told, file_of, wordpress
+from products import MAKERS, NOON, ROWS, SQLITE, XML, Desk, Result, Said, file_of, wordpress
 
 import commentd
 
@@ -32,7 +32,7 @@ TEXTS = [product for product in MAKERS if product not in SQLITE]
 JSON = [product for product in TEXTS if product not in XML]
 
 
-def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> Told:
+def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> Result:
     """Run it in a process of its own, which may have so many MB more than it begins with."""
     lines = ["import commentd, pathlib, resource, sys"]
     if memory:
@@ -50,7 +50,7 @@ def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> T
         timeout=seconds,
     )
     assert b"Traceback" not in done.stderr, done.stderr
-    return Told(done.returncode, done.stdout, done.stderr.decode())
+    return Result(done.returncode, done.stdout, done.stderr.decode())
 
 
 def nothing_in(desk: Desk) -> bool:
@@ -104,8 +104,8 @@ def test_bytes_that_are_no_text_lose_no_other_comment(desk: Desk) -> None:
                 db.execute(f"UPDATE comments SET {column} = {broken} WHERE id = '1'")
         else:
             file = desk.file(data.replace(b"befXore", b"bef\xff\xfeore"))
-        told = desk.bring(file)
-        assert (told.code, told.counts) == (0, (2, 2, 0, 0))
+        result = desk.bring(file)
+        assert (result.code, result.counts) == (0, (2, 2, 0, 0))
         assert [re.sub("[\ufffd?]+", "", text) for text in desk.texts] == ["before", "Second"]
 
 
@@ -119,8 +119,8 @@ def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
             desk.use(f"{product} {encoding}.db")
             name = encoding[:6].strip("-")
             text = re.sub("utf-8", name, MAKERS[product](said).decode(), flags=re.I)
-            told = desk.bring((mark + text).encode(encoding))
-            assert (told.code, told.counts) == (0, (2, 2, 0, 0)), (product, encoding)
+            result = desk.bring((mark + text).encode(encoding))
+            assert (result.code, result.counts) == (0, (2, 2, 0, 0)), (product, encoding)
             assert desk.texts == ["Ä 中 😀", "Second"]
 
 
@@ -132,8 +132,8 @@ NOTHING_ENDS = [("comment", "[@"), ("comment", "[@](#"), ("comment", "<img "), (
 def test_a_megabyte_in_which_nothing_ends_is_read(desk: Desk, field: str, piece: str) -> None:
     """Each beginning that is looked for to the end of the text would take an hour."""
     row = ROWS["waline"](Said()) | {field: f"2020 {piece * (1_000_000 // len(piece))}x"}
-    told = child(desk.folder, "import", desk.file(file_of("waline", [row])))
-    assert (told.code, told.counts) == (0, (1, 1, 0, 0))
+    result = child(desk.folder, "import", desk.file(file_of("waline", [row])))
+    assert (result.code, result.counts) == (0, (1, 1, 0, 0))
 
 
 PIECES = ["<div>", "<blockquote>", "<ul><li>", "<b>", "<a href='https://a.example/'>"]
@@ -180,9 +180,9 @@ def test_any_field_may_be_null_or_missing_or_of_another_type(desk: Desk, product
         lines = [json.loads(line) for line in text.splitlines()]
         first = lines[:1] if product == "remark42" else []
         text = "\n".join(map(json.dumps, [*first, *with_spoilt(lines[len(first) :])]))
-    told = desk.bring(text)
-    assert (told.code, told.errors) == (0, "")
-    assert told.counts[0] > 70
+    result = desk.bring(text)
+    assert (result.code, result.errors) == (0, "")
+    assert result.counts[0] > 70
     kept = [(row["page_key"], row["nickname"], row["content"]) for row in desk.comments]
     assert ("/a", "Ann", "hi") in kept
     assert desk.bring(text).counts[1] == 0
@@ -201,9 +201,9 @@ def test_any_column_may_be_null_or_of_another_type(desk: Desk, product: str) -> 
                 for instead in (None, "", "x", -1, 1e300, b"\xff"):
                     less = (*values[:at], instead, *values[at + 1 :])
                     db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(less))})", less)
-        told = desk.bring(file)
-        assert (told.code, told.errors) == (0, "")
-        assert told.counts[0] >= (6 * len(values) + 1 if table == "comments" else 1)
+        result = desk.bring(file)
+        assert (result.code, result.errors) == (0, "")
+        assert result.counts[0] >= (6 * len(values) + 1 if table == "comments" else 1)
         assert "hi" in {row["content"] for row in desk.comments if row["page_key"] == "/a"}
 
 
@@ -219,9 +219,9 @@ def test_any_element_may_be_empty_or_missing(desk: Desk, product: str) -> None:
         for instead in ("", f"<{name} />", f"<{name}>x</{name}>", f"<{name}><{name}/></{name}>")
     ]
     less += [re.sub(' dsq:id="[^"]*"', "", record), f"<{tag}></{tag}>\n", f"<{tag}>x</{tag}>\n"]
-    told = desk.bring(text.replace(record, record + "".join(less)))
-    assert (told.code, told.errors) == (0, "")
-    assert told.counts[0] == len(less) + 1 >= 40
+    result = desk.bring(text.replace(record, record + "".join(less)))
+    assert (result.code, result.errors) == (0, "")
+    assert result.counts[0] == len(less) + 1 >= 40
     kept = [(row["page_key"], row["nickname"], row["content"]) for row in desk.comments]
     assert ("/a", "Ann", "hi") in kept
 
@@ -264,9 +264,9 @@ def test_xml_with_a_doctype_is_refused_and_nothing_is_read(desk: Desk, product: 
     head, _, rest = declaring(product, '[<!ENTITY x "in">]', "&x;").partition("\n")
     texts += [f"{head}\n{opening}{rest}{closing}" for opening, closing in HIDDEN]
     for text in texts:
-        told = desk.bring(text)
-        assert "declares a document type" in told.failure, text
-        assert "canary" not in told.text
+        result = desk.bring(text)
+        assert "declares a document type" in result.failure, text
+        assert "canary" not in result.text
         assert nothing_in(desk)
 
 
@@ -274,8 +274,8 @@ def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
     """A file is read line by line, and a section may have several."""
     text = "a &lt;!DOCTYPE html> &amp;nbsp; AT&T &amp;lt;?php\n<b>b</b> &amp; [x]] c"
     marked = wordpress([Said("1", text="MARK"), Said("2", NOON + 1)]).decode()
-    told = desk.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
-    assert told.counts == (2, 2, 0, 0)
+    result = desk.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
+    assert result.counts == (2, 2, 0, 0)
     assert desk.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\nb & [x]] c"
 
 
@@ -283,8 +283,8 @@ def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
 @each_xml
 def test_a_billion_laughs_are_not_laughed(desk: Desk, product: str) -> None:
     text = declaring(product, f"[{LAUGHS}]", "&l19;")
-    told = child(desk.folder, "import", desk.file(text), memory=50)
-    assert "declares a document type" in told.failure
+    result = child(desk.folder, "import", desk.file(text), memory=50)
+    assert "declares a document type" in result.failure
     assert nothing_in(desk)
 
 
@@ -295,8 +295,8 @@ def test_entities_that_xml_does_not_know_lose_no_comment(desk: Desk, product: st
     text = MAKERS[product](said).decode()
     for number, name in enumerate(names):
         text = text.replace(f"{number}here{number}", name)
-    told = desk.bring(text)
-    assert (told.code, told.counts) == (0, (8, 8, 0, 0))
+    result = desk.bring(text)
+    assert (result.code, result.counts) == (0, (8, 8, 0, 0))
     assert desk.texts[-2:] == ["a😀b", "a&b"]
     assert all(text.startswith("a") and text.endswith("b") for text in desk.texts)
 
@@ -434,8 +434,8 @@ def test_a_column_that_is_computed_does_no_harm(desk: Desk, product: str) -> Non
             with db:
                 update = "UPDATE sqlite_schema SET sql = ? WHERE name = 'comments'"
                 db.execute(update, (script[:end] + sql + script[end:],))
-        told = child(desk.folder, "import", file, memory=200)
-        assert told.code == 0 or told.failure
+        result = child(desk.folder, "import", file, memory=200)
+        assert result.code == 0 or result.failure
 
 
 @each_database
@@ -453,9 +453,9 @@ def test_a_damaged_database_is_told_of(desk: Desk, product: str) -> None:
 def test_json_above_64_mb_is_refused_but_for_lines_of_it(desk: Desk) -> None:
     file = desk.file(b'[{"page_key": "/"}')
     os.truncate(file, (64 << 20) + 1)
-    told = desk.bring(file, "--format", "artalk")
-    assert told.code == 1
-    assert "larger than 64 MB: split it, and import each part" in told.errors
+    result = desk.bring(file, "--format", "artalk")
+    assert result.code == 1
+    assert "larger than 64 MB: split it, and import each part" in result.errors
     row = '{"_id": "%d", "url": "/", "nick": "Ann", "comment": "%d", "created": 1700000000000}'
     lines = "".join((row % (number, number)).ljust(1 << 20) + "\n" for number in range(65))
     assert desk.bring(lines, "--format", "twikoo").counts[0] == 65
@@ -470,9 +470,9 @@ def test_of_a_file_that_breaks_off_nothing_comes_in(desk: Desk, product: str) ->
         desk.use(f"{len(data)}.db")
         cut = data[: len(data) * 9 // 10]
         if data is whole and whole.count(b"\n{") > 100:
-            told = desk.bring(cut)
-            assert len(desk.texts) == told.counts[1] > 130
-            assert told.named("can't be read") == [f"line {len(cut.splitlines())}"]
+            result = desk.bring(cut)
+            assert len(desk.texts) == result.counts[1] > 130
+            assert result.named("can't be read") == [f"line {len(cut.splitlines())}"]
         else:
             assert "breaks off" in desk.bring(cut).failure
             assert nothing_in(desk)
@@ -502,10 +502,10 @@ def test_a_bomb_is_read_piece_by_piece(desk: Desk, product: str) -> None:
     head, tail = MAKERS[product]([Said(text="MARK")]).split(b"MARK")
     path = bomb(desk.folder / "bomb.gz", head, b" " * (1 << 20), 300, tail)
     assert path.stat().st_size < 2 << 20
-    told = child(desk.folder, "import", path, memory=200)
-    assert "unpacks to more than 64 MB" in told.failure
-    told = child(desk.folder, "import", unpacked(path), memory=200)
-    assert told.code == 0 or told.failure
+    result = child(desk.folder, "import", path, memory=200)
+    assert "unpacks to more than 64 MB" in result.failure
+    result = child(desk.folder, "import", unpacked(path), memory=200)
+    assert result.code == 0 or result.failure
 
 
 def unpacked(path: Path) -> Path:
@@ -568,16 +568,16 @@ def test_a_file_of_no_known_product_is_refused_with_a_sentence(desk: Desk, there
         file = desk.file(data, name)
         before = untouched(desk.folder)
         for words in ([], ["--dry-run"]):
-            told = desk.bring(file, *words)
-            assert not told.text
-            assert told.failure
+            result = desk.bring(file, *words)
+            assert not result.text
+            assert result.failure
             assert untouched(desk.folder) == before
 
 
 def test_what_can_be_read_is_named_where_a_format_is_not_known(desk: Desk) -> None:
-    told = desk.bring(BAD_FILES["text"])
-    assert {*MAKERS} <= {*re.findall(r"[\w-]+", told.errors)}
-    assert "--format" in told.errors
+    result = desk.bring(BAD_FILES["text"])
+    assert {*MAKERS} <= {*re.findall(r"[\w-]+", result.errors)}
+    assert "--format" in result.errors
 
 
 def test_a_file_that_can_not_be_opened_is_told_of(desk: Desk) -> None:
@@ -590,8 +590,8 @@ def test_a_file_that_can_not_be_opened_is_told_of(desk: Desk) -> None:
 def test_of_another_format_nothing_comes_in(desk: Desk, product: str) -> None:
     file, empty = desk.file(MAKERS[product]([Said()])), desk.file(MAKERS[product]([]), "empty")
     for forced in {"disqus", "wordpress", "isso", "cusdis"} - {product}:
-        told = desk.bring(file, "--format", forced)
-        assert told.counts[1] == 0 if told.code == 0 else told.failure
+        result = desk.bring(file, "--format", forced)
+        assert result.counts[1] == 0 if result.code == 0 else result.failure
         assert nothing_in(desk)
     assert "no comment" in desk.bring(empty, "--format", product).failure
     assert desk.bring(file, "--format", product).counts == (1, 1, 0, 0)
@@ -599,7 +599,7 @@ def test_of_another_format_nothing_comes_in(desk: Desk, product: str) -> None:
 
 def test_wrong_use_exits_with_2(desk: Desk) -> None:
     for words in ("", "x y", "x --format none", "x --format", "x --host", "--dry-run"):
-        told = desk.ask("import", *words.split())
-        assert (told.code, told.text) == (2, "")
-        assert told.errors.startswith(("usage: commentd", "commentd: "))
+        result = desk.ask("import", *words.split())
+        assert (result.code, result.text) == (2, "")
+        assert result.errors.startswith(("usage: commentd", "commentd: "))
     assert not desk.path.exists()

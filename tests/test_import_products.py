@@ -141,7 +141,7 @@ def given(desk: Desk, name: str) -> Path:
         return desk.file(db.serialize(), name)
 
 
-def bring(desk: Desk, name: str, *words: str) -> products.Told:
+def bring(desk: Desk, name: str, *words: str) -> products.Result:
     host = WHOLE[name].host
     return desk.bring(given(desk, name), *(["--host", host] if host else []), *words)
 
@@ -185,18 +185,18 @@ def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
     whole, rows = WHOLE[name], wanted(name)
     dry = bring(desk, name, "--dry-run")
     assert not desk.path.exists()
-    told = bring(desk, name)
-    assert (told.code, told.errors) == (0, "")
-    assert dry.text == told.text + "this was a dry run: nothing is written\n"
+    result = bring(desk, name)
+    assert (result.code, result.errors) == (0, "")
+    assert dry.text == result.text + "this was a dry run: nothing is written\n"
     assert rows_of(desk, outside, whole.html) == rows
-    new, left = len(rows), told.counts[3]
-    assert told.counts == (new + left, new, 0, left)
-    skipped = re.findall(r"^ +skipped: .+?: (.*)$", told.text, re.M)
+    new, left = len(rows), result.counts[3]
+    assert result.counts == (new + left, new, 0, left)
+    skipped = re.findall(r"^ +skipped: .+?: (.*)$", result.text, re.M)
     names = sorted(each[:36] for listed in skipped for each in listed.split(", "))
     assert names == [each[:36] for each in whole.skipped.split(", ")] or not left
-    orphans = re.findall(r"^  (\d+) stand at the top, since ", told.text, re.M)
+    orphans = re.findall(r"^  (\d+) stand at the top, since ", result.text, re.M)
     assert sum(map(int, orphans)) == whole.orphans
-    assert told.number("without a valid time") == whole.timeless
+    assert result.number("without a valid time") == whole.timeless
 
     before = desk.dump()
     assert bring(desk, name).counts == (new + left, 0, new, left)
@@ -306,8 +306,8 @@ def test_what_may_be_otherwise_in_a_file(desk: Desk, what: str) -> None:
     text = MAKERS[product](TWO).decode()
     changed = re.sub(old, new, text)
     assert changed != text
-    told = desk.bring(changed)
-    assert (told.code, told.text.partition(":")[0]) == (0, product)
+    result = desk.bring(changed)
+    assert (result.code, result.text.partition(":")[0]) == (0, product)
     visible = [row for row in desk.comments if row["status"] == "visible"]
     plain = {(row["page_key"], row["content"].replace("\\", "")) for row in visible}
     assert plain == shown
@@ -394,8 +394,8 @@ def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
         desk.use(f"{product}.db")
         said = [Said(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))]
         shaped = [replace(s, **{field: v}) for s, (v, _) in zip(said, SHAPES[field], strict=True)]
-        told = desk.bring(MAKERS[product](shaped))
-        assert (told.counts[1], "at the top" in told.text) == (len(said), False)
+        result = desk.bring(MAKERS[product](shaped))
+        assert (result.counts[1], "at the top" in result.text) == (len(said), False)
         found = {row["page_key"]: row[column] for row in desk.comments}
         expected = {f"/{n}": wanted for n, (_, wanted) in enumerate(SHAPES[field])}
         assert found == expected, product
@@ -605,8 +605,8 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> 
         link = tarfile.TarInfo("Comment.9.jsonl")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    told = desk.bring(archive.getvalue())
-    assert told.text.startswith("valine: 2 comments read, 2 new")
+    result = desk.bring(archive.getvalue())
+    assert result.text.startswith("valine: 2 comments read, 2 new")
     assert desk.pages["/2021/hello"]["views"] == 123
     assert b"SECRET" not in desk.raw
     assert b"root:" not in desk.raw
@@ -672,17 +672,17 @@ def of_sites(*sites: tuple[str, str]) -> bytes:
 
 def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> None:
     for words in ([], ["--host", "Site C"], ["--host", "blog.example"]):
-        told = desk.bring(of_sites(*SITES), *words)
+        result = desk.bring(of_sites(*SITES), *words)
         assert not desk.path.exists()
-        assert "Site A (2), Site B (1)" in told.failure
-        assert "--host" in told.failure
-    told = desk.bring(of_sites(*SITES), "--host", "Site A")
+        assert "Site A (2), Site B (1)" in result.failure
+        assert "--host" in result.failure
+    result = desk.bring(of_sites(*SITES), "--host", "Site A")
     assert {row["nickname"]: row["page_key"] for row in desk.comments} == {
         "nick 0": "/x",
         "nick 1": "/y",
         "nick 3": "/z",
     }
-    assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in told.text
+    assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in result.text
     assert {page["closed"] for page in desk.pages.values()} == {0}
     desk.use("only.db")
     desk.bring(of_sites(("Site A", "/x/")))
