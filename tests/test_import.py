@@ -523,7 +523,7 @@ def test_what_is_wrong_with_a_row_is_told_with_its_name(desk: Desk) -> None:
     assert result.named("no page") == ["homeless-7"]
     assert result.named("no text") == ["empty-7"]
     assert result.named("at the top") == ["orphan-7"]
-    assert result.named("without a time") == ["timeless-7"]
+    assert result.named("without a valid time") == ["timeless-7"]
     assert result.named("twice") == [rows[1]["objectId"]]
     assert "a text in the place" in result.text
 
