@@ -2464,10 +2464,10 @@ class Store:
 
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
-        """The lock of the one writer. At most eight threads wait. The rest fail fast, when another
-        program holds the file for instance, and nobody waits longer than SQLite does."""
+        """The lock of the one writer. At most eight of the twelve threads wait for it, so that
+        readers are served when another program holds the file. Nobody waits longer than SQLite."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
-        with holding(self.seats, 1, late), holding(self.lock, 5, late):
+        with holding(self.seats, 0.2, late), holding(self.lock, 5, late):
             with self.machine_faults():
                 # Commands may write while the service runs: before SQLite 3.51.3, two writers at
                 # once can corrupt a WAL database (sqlite.org/wal.html#walresetbug).
