@@ -4320,6 +4320,9 @@ class MailServices:
     send: Callable[..., None]
     fetch: Callable[..., tuple[int, bytes]]
 
+    def timestamp(self) -> int:
+        return int(self.clock())
+
 
 @functools.cache
 def all_texts() -> dict[str, dict[str, str]]:
@@ -4371,7 +4374,7 @@ def compose(
 
 def message_row(services: MailServices, recipient: str, message: str, life: int = DAY) -> Json:
     """A message as `Store.add_message` takes it: due at once, given up after `life` seconds."""
-    now = int(services.clock())
+    now = services.timestamp()
     return {
         "recipient": recipient,
         "message": message,
@@ -4390,7 +4393,7 @@ def email_row(
     life: int = DAY,
 ) -> Json:
     """An email for the outbox."""
-    now = int(services.clock())
+    now = services.timestamp()
     message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
     return message_row(services, to, message, life)
 
@@ -4459,7 +4462,7 @@ def moderation_links(
     stay. There are none if readers cannot reach the service."""
     if not services.config.server_public_url:
         return {}
-    until = (made_at or int(services.clock())) + LINK_LIFE
+    until = (made_at or services.timestamp()) + LINK_LIFE
     params = {
         "was": comment.status,
         "until": str(until),
@@ -4650,18 +4653,18 @@ def follower_email(services: MailServices, reader: Account, comments: list[FullC
     )
 
 
-def question_email(services: MailServices, own: FullComment) -> Json:
+def question_email(services: MailServices, subscriber: str, own: FullComment) -> Json:
     """Asks a guest whether they want emails about replies to their comment `own`. Nothing in it
     was typed by a stranger."""
     texts = texts_in(own.language)
     site = services.config.blog_name
-    subscriber = subscriber_of(services.key, own.email)
-    until = str(int(services.clock()) + LINK_LIFE)
-    params = {"who": subscriber, "id": str(own.id), "until": until}
+    until = services.timestamp() + LINK_LIFE
+    params = {"who": subscriber, "id": str(own.id), "until": str(until)}
     confirm = signed_link(services, own.language, do="confirm", **params)
     subject = texts["ask_subject"].format(site=site)
     text = texts["ask_text"].format(site=site, confirm=confirm)
-    return {**email_row(services, own.email, subject, text), "subscriber": subscriber}
+    email = email_row(services, own.email, subject, text)
+    return {**email, "subscriber": subscriber}
 
 
 # Webhooks
@@ -4798,7 +4801,7 @@ def webhook_signature(key: bytes, message: bytes) -> str:
 def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
     """One try; `OSError` unless it was taken. The id is the same in each try, the time is not."""
     config = services.config
-    now = str(int(services.clock()))
+    now = str(services.timestamp())
     key = webhook_key(config.webhook_secret)
     body = webhook_body(services, comment, webhook)
     headers = {}
@@ -4835,6 +4838,9 @@ class Draft:
     limits: tuple[Limit, ...] = ()
 
 
+News = dict[int, FullComment]  # by the id of the notification
+
+
 def owner_recipients(services: MailServices, page_url: str) -> list[str]:
     """The email addresses that get notifications about new comments on a page."""
     config = services.config
@@ -4853,57 +4859,46 @@ def owner_recipients(services: MailServices, page_url: str) -> list[str]:
 
 def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
-    states = services.store.subscriptions(subscriber_of(services.key, email))
+    subscriber = subscriber_of(services.key, email)
+    states = services.store.subscriptions(subscriber)
     return "no" in (states.get(0), states.get(page_id))
 
 
-def due_news(services: MailServices, kind: str, to: str, now: int) -> dict[int, FullComment]:
-    """The comments of the notifications that are due, by the id of the notification."""
-    due = services.store.due_notifications(kind, to, now)
-    comments = services.store.full_comments({each.comment_id for each in due})
-    return {each.id: comments[each.comment_id] for each in due if each.comment_id in comments}
+def due_news(store: Store, kind: str, to: str, now: int) -> News:
+    """What the due notifications of a recipient are about."""
+    due = store.due_notifications(kind, to, now)
+    comments = store.full_comments({notification.comment_id for notification in due})
+    news: News = {}
+    for notification in due:
+        comment = comments.get(notification.comment_id)
+        if comment:
+            news[notification.id] = comment
+    return news
 
 
-def email_draft(
-    services: MailServices,
-    ids: Collection[int],
-    comments: list[FullComment],
-    compose_email: Callable[[], Json],
-    now: int,
-    *limits: Limit,
-) -> Draft:
-    """An email, or a wait if a limit is used up."""
-    wait = max(services.store.limit_wait(*limit, now) for limit in limits)
-    if wait:
-        return Draft(ids, wait=wait)
-    return Draft(ids, comments, compose_email(), limits=limits)
-
-
-def owner_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
+def owner_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
     """All that is new in one email, without the owner's own comments."""
-    news = due_news(services, "owner", to, now)
-    wanted = {
-        id: comment
-        for id, comment in news.items()
-        if to in owner_recipients(services, comment.page_url)
-        and not (comment.user_id and comment.email == to)
-    }
+    wanted: News = {}
+    for id, comment in news.items():
+        is_own = comment.user_id and comment.email == to
+        if not is_own and to in owner_recipients(services, comment.page_url):
+            wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if wanted:
         comments = [*wanted.values()]
+        email = owner_email(services, to, comments)
         limit = ("notification", f"owner {subscriber_of(services.key, to)}")
-        compose_email = functools.partial(owner_email, services, to, comments)
-        yield email_draft(services, wanted, comments, compose_email, now, limit)
+        yield Draft(wanted, comments, email, limits=(limit,))
 
 
-def author_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
+def author_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
     """Emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
     store = services.store
-    news = due_news(services, "author", to, now)
-    parents = store.full_comments({reply.parent_id for reply in news.values() if reply.parent_id})
-    subscription = store.subscriptions(subscriber_of(services.key, to)).get(0)
-    may_ask = subscription is None and bool(services.config.server_public_url)
+    parents = store.full_comments({reply.parent_id or 0 for reply in news.values()})
+    subscriber = subscriber_of(services.key, to)
+    subscription = store.subscriptions(subscriber).get(0)
+    may_ask = subscription is None and services.config.server_public_url
     unwanted: list[int] = []
     early: list[int] = []
     unasked: dict[int, Pair] = {}
@@ -4924,10 +4919,13 @@ def author_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
     # A comment that was edited may wait for the owner. Its author hears of replies once it is
     # shown again.
     yield Draft(early, wait=HOUR)
-    for page_id, replies in by_page.items():
-        yield reply_draft(services, to, page_id, replies, now)
+    for page_id, pairs in by_page.items():
+        email = author_email(services, to, [*pairs.values()])
+        # At most six an hour, and one in ten minutes about a page.
+        limits = (("reply_emails", subscriber), ("notification", f"{subscriber} {page_id}"))
+        yield Draft(pairs, in_pairs(pairs), email, limits=limits)
     if unasked:
-        yield question_draft(services, unasked, now)
+        yield question_draft(services, subscriber, unasked)
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
@@ -4939,48 +4937,37 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
     return not is_owner and not wants_no_replies(services, to, parent.page_id)
 
 
-def reply_draft(
-    services: MailServices, to: str, page_id: int, replies: Mapping[int, Pair], now: int
-) -> Draft:
-    """An email about replies on one page, at most six an hour."""
-    subscriber = subscriber_of(services.key, to)
-    pairs = [*replies.values()]
-    comments = [comment for pair in pairs for comment in pair]
-    hourly = ("reply_emails", subscriber)
-    pause = ("notification", f"{subscriber} {page_id}")
-    compose_email = functools.partial(author_email, services, to, pairs)
-    return email_draft(services, replies, comments, compose_email, now, hourly, pause)
+def in_pairs(pairs: Mapping[int, Pair]) -> list[FullComment]:
+    return [comment for pair in pairs.values() for comment in pair]
 
 
-def question_draft(services: MailServices, replies: Mapping[int, Pair], now: int) -> Draft:
+def question_draft(services: MailServices, subscriber: str, pairs: Mapping[int, Pair]) -> Draft:
     """An email that asks a guest whether they want such emails. There are thirty an hour in all,
     since a comment may name a stranger's email address."""
     limit = ("questions", "")
-    if services.store.limit_wait(*limit, now):
-        return Draft(replies)
-    comments = [comment for pair in replies.values() for comment in pair]
-    message = question_email(services, comments[1])
-    return Draft(replies, comments, message, limits=(limit,))
+    if services.store.limit_wait(*limit, services.timestamp()):
+        return Draft(pairs)
+    comments = in_pairs(pairs)
+    email = question_email(services, subscriber, comments[1])
+    return Draft(pairs, comments, email, limits=(limit,))
 
 
-def follower_drafts(services: MailServices, to: str, now: int) -> Iterator[Draft]:
+def follower_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
     """What is new on the pages that a reader follows, without their own comments and those that
     another email is about."""
-    store = services.store
-    news = due_news(services, "follower", to, now)
-    reader = store.account_with_email(to)
-    wanted: dict[int, FullComment] = {}
+    reader = services.store.account_with_email(to)
+    wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
-            follows = store.follow_language(reader.id, comment.page_id)
+            follows = services.store.follow_language(reader.id, comment.page_id)
             if follows and not needs_no_email(services, reader, comment):
                 wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if reader and wanted:
         comments = [*wanted.values()]
+        email = follower_email(services, reader, comments)
         limit = ("notification", f"follower {subscriber_of(services.key, to)}")
-        compose_email = functools.partial(follower_email, services, reader, comments)
-        yield email_draft(services, wanted, comments, compose_email, now, limit)
+        yield Draft(wanted, comments, email, limits=(limit,))
 
 
 def needs_no_email(services: MailServices, reader: Account, comment: FullComment) -> bool:
@@ -4997,21 +4984,25 @@ def needs_no_email(services: MailServices, reader: Account, comment: FullComment
 DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
 
 
+def recipients_of(services: MailServices, kind: str, comment: FullComment) -> list[str]:
+    """The email addresses that get notifications of a kind about a comment."""
+    if kind == "owner":
+        return owner_recipients(services, comment.page_url)
+    if kind == "follower":
+        return services.store.followers(comment.page_id)
+    parent = services.store.full_comment(comment.parent_id or 0)
+    return [parent.email] if parent and parent.email else []
+
+
 def address_next(services: MailServices) -> bool:
     """Looks up the recipients of the next notification; False if there is none."""
     store = services.store
-    notification = store.without_recipient(int(services.clock()))
+    notification = store.without_recipient(services.timestamp())
     comment = store.full_comment(notification.comment_id) if notification else None
     if notification is None or comment is None:
         return False
     with store.writing():
-        if notification.kind == "owner":
-            recipients = owner_recipients(services, comment.page_url)
-        elif notification.kind == "follower":
-            recipients = store.followers(comment.page_id)
-        else:
-            parent = store.full_comment(comment.parent_id or 0)
-            recipients = [parent.email] if parent and parent.email else []
+        recipients = recipients_of(services, notification.kind, comment)
         store.set_recipients(notification, recipients)
     return True
 
@@ -5020,11 +5011,12 @@ def write_emails(services: MailServices) -> bool:
     """Adds emails to the next recipients to the outbox; False if nobody is due. The emails are
     composed before the transaction, which takes only those whose comments did not change."""
     store = services.store
-    now = int(services.clock())
+    now = services.timestamp()
     for kind, drafts_for in DRAFTS.items():
         recipients = store.due_recipients(kind, now, BATCH)
         for to in recipients:
-            store_drafts(store, [*drafts_for(services, to, now)], now)
+            news = due_news(store, kind, to, now)
+            store_drafts(store, [*drafts_for(services, to, news)], now)
         if recipients:
             return True
     return False
@@ -5033,23 +5025,29 @@ def write_emails(services: MailServices) -> bool:
 def store_drafts(store: Store, drafts: list[Draft], now: int) -> None:
     with store.writing():
         pending = store.pending(id for draft in drafts for id in draft.ids)
-        fresh = store.full_comments({each.id for draft in drafts for each in draft.comments})
+        quoted_ids = {comment.id for draft in drafts for comment in draft.comments}
+        fresh = store.full_comments(quoted_ids)
         for draft in drafts:
-            unchanged = all(fresh.get(each.id) == each for each in draft.comments)
-            if unchanged and pending.issuperset(draft.ids):
+            is_fresh = all(fresh.get(comment.id) == comment for comment in draft.comments)
+            if is_fresh and pending.issuperset(draft.ids):
                 store_draft(store, draft, now)
 
 
 def store_draft(store: Store, draft: Draft, now: int) -> None:
-    if draft.wait:
-        store.postpone(draft.ids, now + draft.wait)
-    elif draft.email is None:
+    waits = [store.limit_wait(*limit, now) for limit in draft.limits]
+    wait = max(draft.wait, *waits, 0)
+    if wait:
+        store.postpone(draft.ids, now + wait)
+        return
+    if draft.email is None:
         store.drop_notifications(draft.ids)
-    # Another draft may have used up the limit: then this one is drafted again.
-    elif not any(store.use_limit(*limit, now) for limit in draft.limits):
-        if "subscriber" in draft.email:
-            store.subscribe(draft.email["subscriber"], 0, "asked")
-        store.carry(draft.ids, store.add_message(**draft.email))
+        return
+    for limit in draft.limits:
+        store.use_limit(*limit, now)
+    if "subscriber" in draft.email:
+        store.subscribe(draft.email["subscriber"], 0, "asked")
+    message_id = store.add_message(**draft.email)
+    store.carry(draft.ids, message_id)
 
 
 # Sending
@@ -5068,7 +5066,7 @@ def deliver_due(services: MailServices) -> float:
 
 
 def send_due(services: MailServices) -> None:
-    while message := services.store.due_message(int(services.clock())):
+    while message := services.store.due_message(services.timestamp()):
         deliver(services, message)
 
 
@@ -5076,7 +5074,7 @@ def deliver(services: MailServices, message: Message) -> None:
     """One try. The next try is stored first: if the disk fills up in between, the message is not
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = services.store
-    now = int(services.clock())
+    now = services.timestamp()
     tries = message.tries + 1
     next_try = now + min(HOUR, 5 * 3 ** min(message.tries, 9))
     with store.writing():
