@@ -6273,6 +6273,7 @@ def register(context: RequestContext) -> Json:
 
     limits = (("register",), ("code", email))
     stored = hash_within_limits(context, email, password, captcha, *limits)
+    client = context.client.network or request_id
     blocked = is_blocked_email(context.store, email, context.now)
     has_account = context.store.account_with_email(email) is not None
     message = code_email(context, email, code, has_account=has_account)
@@ -6283,12 +6284,12 @@ def register(context: RequestContext) -> Json:
         "password": stored,
         # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else keyed_hash(context.key, "code", request_id, code),
-        "client": client_hash(context) or request_id,
+        "client": keyed_hash(context.key, "client", client),
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
     with context.writing_mail():
-        if may_send_code(context, registration, replaced):
+        if take_code_email(context, registration, replaced):
             registration_id = context.store.add_registration(replaced, **registration)
             if not blocked:
                 context.store.add_message(**message, registration_id=registration_id)
@@ -6298,22 +6299,17 @@ def register(context: RequestContext) -> Json:
     return {"success": True, "request_id": request_id}
 
 
-def client_hash(context: RequestContext) -> str:
-    network = context.client.network
-    return keyed_hash(context.key, "client", network) if network else ""
-
-
-def may_send_code(context: RequestContext, registration: Json, replaced: str) -> bool:
-    """Whether one more registration may wait for the email address, and one more email may be
-    sent."""
+def take_code_email(context: RequestContext, registration: Json, replaced: str) -> bool:
+    """Counts one more email with a code. False if no further registration may wait for the email
+    address, or if no further email may be sent."""
+    store = context.store
     email = registration["email"]
     # Something is written in any case, so that the time of the response tells nothing.
-    context.store.use_limit("quiet", "", context.now)
-    client = registration["client"]
-    if not context.store.may_register(email, client, replaced, context.now):
+    store.use_limit("quiet", "", context.now)
+    if not store.may_register(email, registration["client"], replaced, context.now):
         return False
-    uses = [("mail", keyed_hash(context.key, "mail", email), 1), ("mails", "", 1)]
-    return not use_limits(context, context.now, *uses)
+    recipient = keyed_hash(context.key, "mail", email)
+    return not use_limits(context, context.now, ("mail", recipient, 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", permission=Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6327,14 +6323,16 @@ def verify(context: RequestContext) -> str:
 
     # A client that knows the request id has five tries of its own. Without one, it shares the tries
     # of the email address with strangers.
-    guess = [] if request_id else [("guess", keyed_hash(context.key, "guess", email), 1)]
+    guesses = []
+    if not request_id:
+        guesses.append(("guess", keyed_hash(context.key, "guess", email), 1))
+    confirmed = None
     with context.writing_mail():
         limit_client(context, "verify")
-        confirmed = None
-        if not use_limits(context, context.now, *guess):
+        if not use_limits(context, context.now, *guesses):
             confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
-            return_uses(context, *guess)
+            return_uses(context, *guesses)
             apply_registration(context, confirmed)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
@@ -6355,13 +6353,13 @@ def registration_with_code(
 
 
 def apply_registration(context: RequestContext, registration: Registration) -> None:
-    is_new = context.store.account_with_email(registration.email) is None
-    account = context.store.confirm(registration, context.now)
+    store = context.store
+    is_new = store.account_with_email(registration.email) is None
+    account = store.confirm(registration, context.now)
     if is_new:
-        context.store.claim_comments(account)
+        store.claim_comments(account)
     else:
-        message = changed_email(context, account.email)
-        context.store.add_message(**message)
+        store.add_message(**changed_email(context, account.email))
 
 
 @route("POST", "/auth/login", permission=Permission.PUBLIC)
@@ -6420,28 +6418,31 @@ def get_comments(context: RequestContext) -> Json:
     page = page_named(context.store, name)
     if query.thread:
         check_thread(context.store, query.thread, page)
-    number = page_around(context.store, query, page) if query.around else query.page
-    if number == 1 and not query.thread and not query.around:
+    number = query.page
+    if query.around:
+        number = page_around(context.store, query, page)
+    elif number == 1 and not query.thread:
         context.cache_entry.viewed = name
         if is_real_view(context.environ):
             count_view(context, context.client, name, context.now)
 
-    show = comment_or_tombstone
-    if query.view == "threads":
-        show = functools.partial(with_replies, limit=query.limit)
     offset = (number - 1) * query.limit
     parent = query.thread or page.id
     comments = context.store.comments(query.view, query.sort, offset, query.limit, parent)
     response = {
-        "comments": [show(context, comment) for comment in comments],
         "page": number,
         **page_counts(context, page),
         "max_comment_length": context.config.comments_max_length,
     }
-    if query.view == "threads":
-        response["threads"] = page.threads
-        response["settings"] = widget_settings(context, page)
-    return response
+    if query.view != "threads":
+        shown = [comment_or_tombstone(context, comment) for comment in comments]
+        return {"comments": shown, **response}
+    return {
+        "comments": [with_replies(context, root, query.limit) for root in comments],
+        **response,
+        "threads": page.threads,
+        "settings": widget_settings(context, page),
+    }
 
 
 def check_thread(store: Store, thread_id: int, page: Page) -> None:
@@ -6466,14 +6467,18 @@ def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     the response has at most a thousand."""
     most = min(100, 1000 // limit)
     replies = context.store.comments("thread", "oldest", 0, most + 1, root.id)
-    more = context.store.count_replies(root.id) - most if len(replies) > most else 0
+    more = 0
+    if len(replies) > most:
+        more = context.store.count_replies(root.id) - most
     shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
-    return {**comment_or_tombstone(context, root), "replies": shown, "more_replies": more}
+    thread = comment_or_tombstone(context, root)
+    return {**thread, "replies": shown, "more_replies": more}
 
 
 def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
-    show = serialize if comment.status == "visible" else tombstone
-    return show(context, comment)
+    if comment.status == "visible":
+        return serialize(context, comment)
+    return tombstone(context, comment)
 
 
 def widget_settings(context: RequestContext, page: Page) -> Json:
@@ -6508,7 +6513,8 @@ def get_pages(context: RequestContext) -> Json:
 @route("GET", "/comments/latest", permission=Permission.ANYONE, public=True)
 def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
-    latest = context.store.latest_comments(query_number(context, "limit", 6, 30))
+    limit = query_number(context, "limit", 6, 30)
+    latest = context.store.latest_comments(limit)
     return {"comments": [serialize(context, comment) for comment in latest]}
 
 
@@ -6558,7 +6564,7 @@ def post_comment(context: RequestContext) -> Json:
     destination = destination_of(context, name, written, captcha)
     if destination.earlier:
         return posted(context, destination.earlier, captcha, again=True)
-    check_limits(context, "comment", *([] if destination.page.id else ["page"]))
+    check_limits(context, "comment")
     verdict = verdict_on(
         context,
         written,
@@ -6567,9 +6573,8 @@ def post_comment(context: RequestContext) -> Json:
     )
     written |= location_fields(context)
     with context.writing_mail():
-        destination = destination_of(
-            context, name, written, captcha
-        )  # it may have changed meanwhile
+        # It may have changed meanwhile.
+        destination = destination_of(context, name, written, captcha)
         if destination.earlier:
             return posted(context, destination.earlier, captcha, again=True)
         written["page_id"] = page_for(context, name).id
@@ -6579,10 +6584,8 @@ def post_comment(context: RequestContext) -> Json:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a comment goes: the page, the comment that it replies to, and the comment that the same
-    request made before."""
+    """The comment that a new one replies to, and the one that the same request made before."""
 
-    page: Page
     parent: Comment | None
     earlier: Comment | None
 
@@ -6598,7 +6601,7 @@ def destination_of(
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
     if is_closed(context, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
-    return Destination(page, parent, earlier)
+    return Destination(parent, earlier)
 
 
 def check_nickname(context: RequestContext, nickname: str) -> None:
@@ -6704,7 +6707,7 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `TooMany` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
-    is_flood = bool(use_limits(context, context.now, ("comments", "", 1)))
+    is_flood = use_limits(context, context.now, ("comments", "", 1)) > 0
     if is_flood:
         log.warning("more than 300 comments in an hour: further ones wait for approval")
     if is_flood and verdict.status == "visible" and not context.is_admin:
@@ -6759,7 +6762,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
         comment = editable_comment(context, comment_id)
         if content != comment.content:
             change_text(context, comment, content, verdict)
-        return as_author_sees(context, context.store.comment(comment.id) or comment)
+        return as_author_sees(context, own_comment(context, comment_id))
 
 
 def own_comment(context: RequestContext, comment_id: int) -> FullComment:
@@ -6838,7 +6841,7 @@ def like_comment(context: RequestContext) -> Json:
 @route("POST", "/page/like", permission=Permission.ANYONE)
 def like_page(context: RequestContext) -> Json:
     """`{page_url, undo?}` to `{success, page_likes, liked}`."""
-    name = page_field(context, context.form, "url" if context.form.get("url") else "page_url")
+    name = page_field(context, context.form, "page_url")
     undo = flag_field(context.form, "undo")
     with context.writing():
         page = context.store.page(name.key)
@@ -6949,17 +6952,19 @@ def change_me(context: RequestContext) -> Json:
 @route("DELETE", "/me", permission=Permission.USER)
 def delete_me(context: RequestContext) -> Json:
     """`{password, comments}` to `{success}`. `comments` is `keep` (without a name) or `delete`."""
+    store = context.store
+    me = context.me
     comments = text_field(context.form, "comments", 8)
     choice(comments, "comments", ("keep", "delete"))
     confirm_password(context)
     with context.writing():
-        if [admin.id for admin in context.store.admins()] == [context.me.id]:
+        if context.is_admin and len(store.admins()) == 1:
             raise Problem("至少要有一位站长", "last_admin", status=409)
-        for comment in context.store.comments_of(context.me.id):
+        for comment in store.comments_of(me.id):
             if comment.learnt == "ham":
-                unteach(context.store, context.key, comment)
-        subscriber = subscriber_of(context.key, context.me.email)
-        context.store.erase_account(context.me, subscriber, comments=comments == "delete")
+                unteach(store, context.key, comment)
+        subscriber = subscriber_of(context.key, me.email)
+        store.erase_account(me, subscriber, comments=comments == "delete")
     return {"success": True}
 
 
@@ -6971,15 +6976,16 @@ def export_me(context: RequestContext) -> Json:
     me = context.me
     answers = store.subscriptions(subscriber_of(context.key, me.email))
     muted = [store.page_by_id(page_id) for page_id, state in answers.items() if state == "no"]
-    comments = [as_author_sees(context, each)["comment"] for each in store.comments_of(me.id)]
-    traces = store.traces(f"user {me.id}")
-    return {
+    comments = store.comments_of(me.id)
+    export: Json = {
         "account": account_fields(context),
-        "comments": comments,
+        "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
         "follows": [followed_page(context, page) for page in store.followed(me.id)],
         "muted": [followed_page(context, page) for page in muted if page],
-        **{name: [with_times(row) for row in rows] for name, rows in traces.items()},
     }
+    for name, rows in store.traces(f"user {me.id}").items():
+        export[name] = [with_times(row) for row in rows]
+    return export
 
 
 # The feed and the thread page
