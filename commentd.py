@@ -1070,7 +1070,7 @@ class Config:
 
     @property
     def captcha_service(self) -> Json:
-        """The named parameters of `siteverify`."""
+        """The named parameters of `CaptchaProvider`, but for `fetch`."""
         pages = (*self.site_origins, self.server_public_url)
         form = {"secret": self.captcha_secret}
         if self.captcha_provider == "hcaptcha":
@@ -5174,56 +5174,24 @@ class PasswordHasher:
 CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the provider has actions
 
 
-def siteverify(
-    fetch: Callable[..., tuple[int, bytes]],
-    captcha_token: str,
-    *,
-    provider: str,
-    url: str,
-    form: Mapping[str, str],
-    hosts: list[str],
-    is_test: bool,
-) -> bool:
-    """Whether the captcha provider accepts a token. `CaptchaDown` or `OSError` if it gives no
-    verdict, or if the fault is not the visitor's."""
-    status, body = fetch(url, {**form, "response": captcha_token})
-    response: Json = {}
-    with contextlib.suppress(ValueError):
-        response = strict_json(body)
-    errors = str(response.get("error-codes"))
-    if re.search("(missing|invalid)-input-secret", errors):
-        raise CaptchaDown("it refuses [captcha] secret")
-    if 400 <= status < 500 and "input-response" in errors:
-        return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
-    success = response.get("success")
-    if status != 200 or type(success) is not bool or "internal-error" in errors:
-        raise CaptchaDown(f"status {status}, and no verdict")
-    is_ours = response.get("hostname") in hosts and is_person(provider, response)
-    return success and (is_test or is_ours)
-
-
-def is_person(provider: str, response: Json) -> bool:
-    """Whether a person solved a captcha, and for this purpose."""
-    # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-    has_score = provider == "recaptcha" and "score" in response
-    score: Any = response.get("score")
-    if has_score and not (type(score) in (int, float) and score >= 0.5):
-        return False
-    has_action = has_score or provider == "turnstile" or "action" in response
-    return not has_action or response.get("action") == CAPTCHA_ACTION
-
-
+@dataclass
 class CaptchaProvider:
-    """Lets four requests at a time ask the provider, so that the others are served while it is
-    slow. `service`: the named parameters of `siteverify`."""
+    """A hosted captcha. Four requests at a time ask the provider, so that the others are served
+    while it is slow. `form` is sent with each captcha token, `hosts` are those of the blog, and
+    with the keys `is_test` every token passes."""
 
-    def __init__(self, fetch: Callable[..., tuple[int, bytes]], service: Json) -> None:
-        self.fetch = fetch
-        self.service = service
-        self.seats = threading.Semaphore(4)
-        self.passed_at: dict[str, int] = {}  # by token: a provider accepts it only once
+    fetch: Callable[..., tuple[int, bytes]]
+    provider: str
+    url: str
+    form: Mapping[str, str]
+    hosts: list[str]
+    is_test: bool
+    seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
+    # When tokens passed: a provider accepts a token only once.
+    passed_at: dict[str, int] = field(default_factory=dict)
 
     def passes(self, captcha_token: str, now: int) -> bool:
+        """Whether the token passes, or has passed in the last minutes."""
         down = CaptchaDown("人机验证服务暂时没有响应，请稍后再试")
         for token, passed_at in [*self.passed_at.items()]:
             if not 0 <= now - passed_at < 5 * MINUTE:
@@ -5232,12 +5200,41 @@ class CaptchaProvider:
             return True
         with holding(self.seats, 0.2, down):
             try:
-                if siteverify(self.fetch, captcha_token, **self.service):
+                if self.accepts(captcha_token):
                     self.passed_at[captcha_token] = now
             except (OSError, CaptchaDown) as error:
-                log.error("[captcha] %s gives no verdict: %s", self.service["provider"], error)
+                log.error("[captcha] %s gives no verdict: %s", self.provider, error)
                 raise down from None
         return captcha_token in self.passed_at  # after a double click, the other request passed
+
+    def accepts(self, captcha_token: str) -> bool:
+        """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
+        or if the fault is not the visitor's."""
+        status, body = self.fetch(self.url, {**self.form, "response": captcha_token})
+        response: Json = {}
+        with contextlib.suppress(ValueError):
+            response = strict_json(body)
+        errors = str(response.get("error-codes"))
+        if re.search("(missing|invalid)-input-secret", errors):
+            raise CaptchaDown("it refuses [captcha] secret")
+        if 400 <= status < 500 and "input-response" in errors:
+            return False  # the token is at fault; `CaptchaDown` would shut all other visitors out
+        success = response.get("success")
+        if status != 200 or type(success) is not bool or "internal-error" in errors:
+            raise CaptchaDown(f"status {status}, and no verdict")
+        return success and (self.is_test or self.is_ours(response))
+
+    def is_ours(self, response: Json) -> bool:
+        """Whether the captcha was solved by a person, on the blog, and for this purpose."""
+        if response.get("hostname") not in self.hosts:
+            return False
+        # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
+        has_score = self.provider == "recaptcha" and "score" in response
+        score: Any = response.get("score")
+        if has_score and not (type(score) in (int, float) and score >= 0.5):
+            return False
+        has_action = has_score or self.provider == "turnstile" or "action" in response
+        return not has_action or response.get("action") == CAPTCHA_ACTION
 
 
 class MinuteCounter:
@@ -5282,18 +5279,9 @@ class Client:
         return self.networks[0][0] if self.networks else ""
 
 
-# Networks in which containers and machines reach each other (RFC 1918, 3927, 4193, 6598).
-LOCAL_NETWORKS = [
-    *map(ipaddress.ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")),
-    *map(ipaddress.ip_network, ("100.64.0.0/10", "169.254.0.0/16", "fc00::/7", "fe80::/10")),
-]
 # All readers behind a local peer that is not named share the limits of so many clients, whatever
 # IP addresses they make up.
 SHARED = 20
-
-
-def is_in(networks: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network], ip: str) -> bool:
-    return bool(ip) and any(ipaddress.ip_address(ip) in network for network in networks)
 
 
 class Clients:
@@ -5310,26 +5298,32 @@ class Clients:
         ip = plain_ip(environ.get("REMOTE_ADDR", ""))
         through_file = self.listens_on_file and not ip
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))] if forwarded else []
-        if is_in(self.trusted, ip) or (through_file and self.trusts_file):
-            ip = next((hop for hop in hops if not is_in(self.trusted, hop)), ip)
+        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]
+        if self.trusts(ip) or (through_file and self.trusts_file):
+            if forwarded:
+                ip = next((hop for hop in hops if not self.trusts(hop)), ip)
         elif forwarded or environ.get("HTTP_FORWARDED"):
-            hop = hops[0] if hops else ""
-            return self.behind_unnamed_proxy(ip, hop, through_file=through_file)
+            return self.behind_unnamed_proxy(ip, hops[0], through_file=through_file)
         return Client(ip, networks_of(ip))
+
+    def trusts(self, ip: str) -> bool:
+        return bool(ip) and any(ipaddress.ip_address(ip) in network for network in self.trusted)
 
     def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
         mostly the owner's proxy. In a local network it can be a reader who writes the header and
         the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
         named = bool(self.trusted or self.trusts_file)
-        if through_file or (peer and ipaddress.ip_address(peer).is_loopback):
-            self.notice("unix" if through_file else peer)
-            return Client(peer, networks_of(peer) if named else [])
-        if named or not is_in(LOCAL_NETWORKS, peer):
-            return Client(peer, networks_of(peer))
+        networks = networks_of(peer)
+        ip = ipaddress.ip_address(peer or "::")
+        if through_file or ip.is_loopback:
+            self.notice(peer or "unix")
+            return Client(peer, networks if named else [])
+        # Containers and machines reach each other in networks that are not global.
+        if named or ip.is_global or not peer:
+            return Client(peer, networks)
         self.notice(f"{peer}, if that is yours")
-        shared = [(network, factor * SHARED) for network, factor in networks_of(peer)]
+        shared = [(network, factor * SHARED) for network, factor in networks]
         return Client(peer, [(f"{peer} for {networks_of(hop)[0][0]}", 1), *shared])
 
     def notice(self, name: str) -> None:
@@ -5450,9 +5444,8 @@ class RequestContext(Services):
     def writing(self) -> Iterator[None]:
         """One transaction. `Unauthorized` if the caller's token was revoked meanwhile."""
         with self.store.writing():
-            now = self.caller and self.store.account(self.caller.id)
-            if self.caller and (now is None or now.version != self.caller.version):
-                raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+            if self.caller:
+                valid_account(self.store, self.caller.id, self.caller.version)
             yield
 
     @contextlib.contextmanager
@@ -5461,6 +5454,14 @@ class RequestContext(Services):
         with self.writing():
             yield
         self.mail_added.set()
+
+
+def valid_account(store: Store, user_id: int, version: int) -> Account:
+    """The account; `Unauthorized` if it is deleted or blocked, or if its tokens were revoked."""
+    account = store.account(user_id)
+    if account is None or account.version != version or account.blocked:
+        raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+    return account
 
 
 @dataclass(frozen=True)
@@ -5587,9 +5588,13 @@ def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None
     public_host = urllib.parse.urlsplit(config.server_public_url).netloc
     scheme, _, host = origin.partition("://")
     is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    allowed = not config.site_origins or origin in config.site_origins
-    if origin and not is_own and (admin_page or not allowed):
+    is_allowed = is_own or (not admin_page and may_comment_from(origin, config))
+    if origin and not is_allowed:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
+
+
+def may_comment_from(origin: str, config: Config) -> bool:
+    return not config.site_origins or origin in config.site_origins
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
@@ -5610,14 +5615,11 @@ def read_form(environ: Json) -> Json:
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    content_type, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
-    if not body and not content_type.strip():
+    content_type = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    if not body and not content_type:
         return {}
-    is_utf8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
-    is_plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
-    if content_type.strip() != "application/json" or not is_utf8 or not is_plain:
-        text = "请求必须是 application/json，UTF-8 编码，不压缩"
-        raise Problem(text, "content_type", status=415)
+    if content_type != "application/json":
+        raise Problem("请求必须是 application/json", "content_type", status=415)
     try:
         return strict_json(body)
     except ValueError:
@@ -5632,10 +5634,8 @@ def caller_of(
     account = None
     if permission is not Permission.PUBLIC and scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
-        valid_for = read_token(token.strip(), services.key, now, use)
-        account = services.store.account(valid_for[0]) if valid_for else None
-        if account is None or (account.id, account.version) != valid_for or account.blocked:
-            raise Unauthorized("登录已失效，请重新登录", "token_invalid")
+        user_id, version = read_token(token.strip(), services.key, now, use) or (0, 0)
+        account = valid_account(services.store, user_id, version)
     if permission in (Permission.PUBLIC, Permission.ANYONE):
         return account
     if account is None:
@@ -5665,7 +5665,7 @@ def response_of(result: Json | str | Response) -> Response:
         return result
     if isinstance(result, str):
         return Response(result.encode(), "text/plain; charset=utf-8")
-    body = json.dumps(result, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    body = json.dumps(result, ensure_ascii=False, separators=(",", ":"))
     return Response(body.encode(), "application/json; charset=utf-8")
 
 
@@ -5767,8 +5767,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
         "Cache-Control": "no-store" if is_private else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
-    allowed = not config.site_origins or origin in config.site_origins
-    if allowed and not is_admin:
+    if not is_admin and may_comment_from(origin, config):
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     # Under a path, the host is not ours alone.
@@ -5791,8 +5790,7 @@ REFUSALS: dict[int, Problem] = {
 
 def server_refusal(services: Services, code: int, path: str, origin: str) -> Response:
     """The response to a request that waitress's parser refuses with a status."""
-    text = next((route.one_refusal for route in ROUTES if route.path == path), "")
-    response = refusal(REFUSALS.get(code, INTERNAL), text)
+    response = refusal(REFUSALS.get(code, INTERNAL))
     headers = headers_for(services, path, origin, authenticated=True)
     headers |= {**response.headers, "Content-Type": response.content_type}
     return replace(response, headers=headers)
@@ -6025,9 +6023,7 @@ BOTS = re.compile(
 
 def is_real_view(environ: Json) -> bool:
     """Whether a person looks: not a bot and not a prefetch."""
-    names = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_MOZ")
-    purposes = "".join(environ.get(name, "") for name in names)
-    prefetch = re.search("prefetch|preview", purposes)
+    prefetch = "prefetch" in environ.get("HTTP_SEC_PURPOSE", "")
     bot = BOTS.search(environ.get("HTTP_USER_AGENT", ""))
     return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
 
@@ -6200,8 +6196,7 @@ def serialize(context: RequestContext, comment: Comment) -> Json:
 def tombstone(context: RequestContext, comment: Comment) -> Json:
     """What keeps the place of a hidden or deleted comment for the replies: `serialize` of an
     erased comment."""
-    names = {f.name for f in fields(comment)}
-    erased = {name: value for name, value in ERASED.items() if name in names}
+    erased = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
     return {**serialize(context, replace(comment, **erased)), "deleted": True}
 
 
@@ -8054,7 +8049,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         assets=assets_in(static),
         templates=templates_in(static),
         clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
-        captcha_provider=CaptchaProvider(world.fetch, config.captcha_service),
+        captcha_provider=CaptchaProvider(world.fetch, **config.captcha_service),
         **options,
     )
     site = bottle.Bottle()
@@ -8107,11 +8102,11 @@ PREFLIGHT = {
 
 
 def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., Iterable[bytes]]:
-    """Adds CORS and security headers to every response, answers preflights, and refuses paths that
-    are not UTF-8, in which Bottle would drop what it cannot read."""
+    """Adds CORS and security headers to every response, and answers preflights."""
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
+        # As Bottle reads it: without what is not UTF-8.
+        path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "ignore")
         authenticated = "HTTP_AUTHORIZATION" in environ
         added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
 
@@ -8122,12 +8117,6 @@ def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., I
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", list(PREFLIGHT.items()))
             return [b""]
-        try:
-            path.encode("latin-1").decode("utf-8")
-        except UnicodeError:
-            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
-            start("400 Bad Request", [("Content-Type", response.content_type)])
-            return [response.body]
         body: Iterable[bytes] = app(environ, start)
         return body
 
@@ -8328,8 +8317,8 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
         yield run_check("mail", success, lambda: send_test_email(config, world, to))
     if config.captcha_provider in SITEVERIFY:
         success = f"{config.captcha_provider} accepts the secret"
-        service = config.captcha_service
-        yield run_check("captcha", success, lambda: siteverify(world.fetch, "check", **service))
+        provider = CaptchaProvider(world.fetch, **config.captcha_service)
+        yield run_check("captcha", success, lambda: provider.accepts("check"))
     if not running:
         yield Finding("note", "service", "not running")
     elif config.server_public_url:

@@ -319,9 +319,8 @@ def views_of(app: App) -> list[Any]:
 
 BROWSER = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:130.0)"
 WHO = [["User-Agent: Googlebot/2.1"], ["user-agent: facebookexternalhit/1.1"], [], [BROWSER]]
-AHEAD = ["Sec-Purpose: prefetch;prerender", "Purpose: prefetch", "X-Moz: prefetch"]
 CLIENTS = ["192.0.2.1", "192.0.2.2", "2001:db8:1::1", "2001:db8:1::2", "6.6.6.6, 192.0.2.1", "x"]
-WHO += [[BROWSER, more] for more in [*AHEAD, "X-Real-IP: 192.0.2.9"]]
+WHO += [[BROWSER, more] for more in ["Sec-Purpose: prefetch;prerender", "X-Real-IP: 192.0.2.9"]]
 WHO += [[BROWSER, f"X-Forwarded-For: {client}"] for client in CLIENTS]
 
 

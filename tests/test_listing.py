@@ -275,7 +275,6 @@ def test_only_a_person_who_looks_at_the_page_is_a_view(visitor: Visitor, app: Ap
         *(({"page": 2}, {}), ({"around": 1}, {}), ({"thread": 1}, {})),
         ({"around": 1, "view": "threads"}, {}),
         *(({}, {"Sec-Purpose": how}) for how in ("prefetch", "prefetch;prerender")),
-        *(({}, {name: "prefetch"}) for name in ("Purpose", "X-Moz")),
         *(({}, {"User-Agent": robot}) for robot in ROBOTS),
     ]
     for query, headers in looks:

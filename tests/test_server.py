@@ -317,7 +317,6 @@ LONG = "a" * LINE_LIMIT
 REFUSED = {
     "no such path": (request("GET", "/nothing/here"), 404, "not_found"),
     "no such file": (request("GET", "/nothing"), 404, "not_found"),
-    "path not UTF-8": (request("GET", "/comm%ffents?url=/"), 400, "url_invalid"),
     "method": (request("DELETE", "/comments"), 405, "method_not_allowed"),
     "odd method": (request("BREW", "/comments"), 405, "method_not_allowed"),
     "body": (post(AS_JSON, body=padded(BODY_LIMIT + 1)), 413, "body_too_large"),
@@ -361,11 +360,10 @@ def test_refusals_of_admin_routes_have_no_cors_headers(quiet: Service) -> None:
 
 
 def test_a_verification_that_is_too_large_fails_like_any_other(quiet: Service) -> None:
-    for headers, body in (((ENDLESS,), b""), ((), padded(BODY_LIMIT + 1))):
-        response = quiet.raw(post(AS_JSON, *headers, body=body, target="/auth/verify"))
-        assert (response.status, response.body.decode()) == (413, "验证码错误或已过期"), headers
-        assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-        assert_safe(response)
+    response = quiet.raw(post(AS_JSON, body=padded(BODY_LIMIT + 1), target="/auth/verify"))
+    assert (response.status, response.body.decode()) == (413, "验证码错误或已过期")
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert_safe(response)
 
 
 ALLOWED = {BLOG: BLOG, FOREIGN: None, "null": None}

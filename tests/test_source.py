@@ -150,7 +150,7 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
     assert callers_of(web) == {"fetch"}
     assert callers_of(r"smtplib\.SMTP(_SSL)?") == {"send_email"}
     # Each of a URL of the settings: of a captcha provider, of a webhook, of the service.
-    assert callers_of(r"(.*\.)?fetch") == {"siteverify", "send_webhook", "check_health_url"}
+    assert callers_of(r"(.*\.)?fetch") == {"accepts", "send_webhook", "check_health_url"}
 
 
 def test_no_function_goes_down_a_thread_by_calling_itself() -> None:
