@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 import test_server
-from conftest import PAGE, Outside
+from conftest import PAGE, Campaign, Outside
 from inside import database_path
 from serving import (
     CONNECTIONS,
@@ -430,3 +431,112 @@ def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int
 
 def in_bites(raw: bytes, size: int = 1) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
+
+
+# Honest readers beside hostile connections
+
+
+def hostile(service: Service, chance: Random) -> tuple[socket.socket, list[bytes]]:
+    """A connection, and the pieces of data that are to be sent on it."""
+    length = b"Content-Length: %d"
+    wrong = [head(length % (len(LIKE) + change)) + LIKE for change in (99, -9)]
+    asking = head(ASK, CL)
+    kinds = [
+        *([], in_bites(chance.choice([LIST, LIKED, hello()])), wrong[:1], wrong[1:], [asking]),
+        *([LIST * 4], [LIKED + LIST[:9]], [HEALTH] * 40, in_bites(LIST * 9, 9)),
+        *([head(TE)] + [b"1\r\nx\r\n"] * 99, [asking, *in_bites(LIKE * 2)]),
+        [chance.choice(AMBIGUOUS) + HEALTH],
+    ]
+    peer = service.connect()
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, chance.choice([2048, 1 << 16]))
+    peer.setblocking(False)
+    return peer, list(chance.choice(kinds))
+
+
+def go_on(peer: socket.socket, pieces: list[bytes], chance: Random) -> None:
+    """Sends a piece, reads a little or much or nothing, or leaves."""
+    with contextlib.suppress(OSError):
+        if pieces:
+            peer.send(pieces.pop(0))
+        if size := chance.choice([0, 0, 1, 1, 1 << 16]):
+            peer.recv(size)
+        if chance.random() < 0.06:
+            chance.choice([reset, socket.socket.close, half_close])(peer)
+
+
+def half_close(peer: socket.socket) -> None:
+    peer.shutdown(socket.SHUT_WR)
+
+
+class Honest:
+    """A reader who reads lists, likes and asks for the health, each on a connection of its own."""
+
+    def __init__(self, service: Service) -> None:
+        self.service, self.seconds = service, list[float]()
+
+    def ask(self, chance: Random) -> None:
+        begun_at = time.monotonic()
+        assert self.service.raw(chance.choice([LIST, LIKED, HEALTH])).status == 200
+        self.seconds.append(time.monotonic() - begun_at)
+
+    @property
+    def p99(self) -> int:
+        """The 99th percentile, in milliseconds."""
+        return round(1000 * sorted(self.seconds)[len(self.seconds) * 99 // 100])
+
+
+@pytest.mark.usefixtures("many")
+def test_an_honest_reader_is_answered_beside_hostile_connections(
+    start: Start, campaign: Campaign
+) -> None:
+    service = start(program=IMPATIENT)
+    before, reader, used = held_at_rest(service), Honest(service), 0
+    with_comments(service.path, 200)
+    for chance in campaign.rounds(1):
+        size = chance.choice([50, 100, 300]) if campaign.seconds else 100
+        crowd = [hostile(service, chance) for _ in range(size)]
+        for _ in range(10):
+            for peer, pieces in chance.sample(crowd, size // 2):
+                go_on(peer, pieces, chance)
+            reader.ask(chance)
+        left = [peer for peer, _ in crowd if peer.fileno() >= 0]
+        until(lambda: poke(left) or held(service) == before)  # noqa: B023
+        for peer, _ in crowd:
+            peer.close()
+        service.opened.clear()
+        used = used or memory(service)
+        campaign.figures["hostile connections"] += size
+        campaign.figures["MiB more"] = memory(service) - used
+        campaign.figures["ms at the 99th percentile"] = reader.p99
+    assert campaign.figures["MiB more"] <= 20
+    assert "Traceback" not in service.said
+    assert service.said.count("\n") < 50, service.said
+
+
+@pytest.mark.usefixtures("many")
+def test_900_silent_or_dripping_connections_keep_nobody_waiting(
+    start: Start, campaign: Campaign
+) -> None:
+    """500 are silent, and 400 send a byte a second. `--seconds` keeps the usual deadlines."""
+    service = start(program="" if campaign.seconds else IMPATIENT)
+    before, reader = held_at_rest(service), Honest(service)
+    with_comments(service.path, 500)
+    for chance in campaign.rounds(1):
+        silent = [service.connect() for _ in range(500)]
+        dripping = [service.sent(LIST[:1]) for _ in range(400)]
+        begun_at, sent = time.monotonic(), 1
+        while not all(map(gone, dripping)):
+            lasted = time.monotonic() - begun_at
+            assert lasted < 60, "dripping connections are not cut"
+            if lasted > sent:
+                sent += 1
+                poke(dripping)
+            reader.ask(chance)
+        campaign.figures["honest requests"] = len(reader.seconds)
+        campaign.figures["ms at their 99th percentile"] = reader.p99
+        campaign.figures["ms until all dripping ones were cut"] = round(1000 * lasted)
+        assert reader.p99 < 10_000
+        for peer in [*silent, *dripping]:
+            peer.close()
+        service.opened.clear()
+        until(lambda: held(service) == before)
