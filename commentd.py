@@ -209,25 +209,17 @@ class CaptchaDown(Unavailable):
 
 
 def strict_json(body: bytes) -> Json:
-    """The JSON object in a body. `ValueError` for what parsers read in different ways (a name
-    twice, NaN, lone surrogates) and for what is nested too deep."""
+    """The JSON object in a body. `ValueError` for other values, for what Python reads but cannot
+    write again (NaN, lone surrogates), and for what is nested too deep."""
     try:
-        value = json.loads(body.decode("utf-8"), object_pairs_hook=unique_names)
-        # Python reads NaN and lone surrogates, but they cannot be written again.
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        value = json.loads(body.decode())
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        written.encode()
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
-
-
-def unique_names(pairs: list[tuple[str, Any]]) -> Json:
-    """The members of a JSON object; `ValueError` if a name stands twice."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name stands twice")
-    return members
 
 
 def attributes(row: object, names: str) -> Json:
@@ -243,7 +235,8 @@ YEAR_9999 = 253_402_214_400
 
 def time_of(seconds: float, zone: timezone = UTC) -> datetime:
     """A stored time. An impossible value is moved into the range, so that no row breaks a list."""
-    return datetime.fromtimestamp(max(0, min(seconds, YEAR_9999)), zone)
+    possible = max(0, min(seconds, YEAR_9999))
+    return datetime.fromtimestamp(possible, zone)
 
 
 def rfc3339(seconds: float) -> str:
@@ -252,7 +245,9 @@ def rfc3339(seconds: float) -> str:
 
 def beijing_time(seconds: int | None) -> str | None:
     """`YYYY-MM-DD HH:MM:SS` in Beijing, the form of the contract."""
-    return None if seconds is None else str(time_of(seconds, BEIJING))[:19]
+    if seconds is None:
+        return None
+    return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def days_since_1970(seconds: int) -> int:
@@ -263,8 +258,10 @@ def days_since_1970(seconds: int) -> int:
 # Characters
 
 # Characters that show nothing and are not control characters: fillers, variation selectors.
-INVISIBLE = {*"\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"}
-INVISIBLE |= {*map(chr, range(0xFE00, 0xFE10)), *map(chr, range(0xE0100, 0xE01F0))}
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
 
 # Scripts without spaces between words: Han, kana, Hangul, Thai, Lao, Khmer, Burmese.
 UNSPACED = (
@@ -273,12 +270,14 @@ UNSPACED = (
 
 
 def has_controls(text: str) -> bool:
-    return any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in text)
+    """Whether there is a control character, or a separator of lines or paragraphs."""
+    return bool(re.search("[\0-\x1f\x7f-\x9f\u2028\u2029]", text))
 
 
 def is_blank(text: str) -> bool:
     """Whether there is nothing to see: only spaces, controls, marks and invisible characters."""
-    return all(c in INVISIBLE or unicodedata.category(c)[0] in "CMZ" for c in text)
+    rest = INVISIBLE.sub("", text)
+    return all(unicodedata.category(character)[0] in "CMZ" for character in rest)
 
 
 def one_line(text: str) -> str:
@@ -291,8 +290,9 @@ def one_line(text: str) -> str:
             shown.append(" ")
         elif category[0] != "C":
             shown.append(character)
+    line = " ".join("".join(shown).split())
     # This comes last: a dropped character may have stood between `=` and `?`.
-    return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", " ".join("".join(shown).split()))[:120]
+    return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)[:120]
 
 
 MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
@@ -301,17 +301,18 @@ MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, secti
 def folded(text: str) -> str:
     """Normalised so that texts which differ only in case, width, spaces or invisible characters
     compare equal."""
-    seen = []
+    seen = ""
     marks = 0
-    for character in text:
+    for character in INVISIBLE.sub("", text):
         category = unicodedata.category(character)
-        if category == "Cf" or character in INVISIBLE:
+        if category == "Cf":
             continue
         marks = marks + 1 if category[0] == "M" else 0
         # Normalising sorts a run of marks, in time that grows with the square of its length.
         if marks <= MOST_MARKS:
-            seen.append(character)
-    return " ".join(unicodedata.normalize("NFKC", "".join(seen)).casefold().split())
+            seen += character
+    normalized = unicodedata.normalize("NFKC", seen).casefold()
+    return " ".join(normalized.split())
 
 
 # Languages of emails and of the pages that their links open. Characters that identify a language
@@ -322,13 +323,19 @@ LANGUAGES = {
     "zh": "[㐀-鿿]",
     "ar": "[؀-ۿ]",
     "ru": "[Ѐ-ӿ]",
-    **dict.fromkeys(("de", "en", "es", "fr", "pt", "zh-tw"), ""),
+    "de": "",
+    "en": "",
+    "es": "",
+    "fr": "",
+    "pt": "",
+    "zh-tw": "",
 }
 
 
 def language_of(requested: str, text: str) -> str:
     """The language that was requested (`pt-BR` gives `pt`), else that of the script of the text."""
-    for language in (requested.lower(), requested[:2].lower()):
+    requested = requested.lower()
+    for language in (requested, requested[:2]):
         if language in LANGUAGES:
             return language
     for language, characters in LANGUAGES.items():
@@ -350,7 +357,8 @@ EMOJI_PARTS = re.compile(
     r"(?<=[^\w\s])\ufe0f|\ufe0f(?=\u20e3)"
     r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
 )
-RADICAL = re.compile(r"[\u2e80-\u2eff]")  # looks like a Han character; nobody types it in a name
+# Separators of lines, and radicals: they look like Han characters, and nobody types them in a name.
+NOT_IN_NAMES = re.compile("[\u2028\u2029\u2e80-\u2eff]")
 
 
 def proper_nickname(text: str) -> str:
@@ -359,12 +367,10 @@ def proper_nickname(text: str) -> str:
     name = unicodedata.normalize("NFC", text).strip()
     bare = EMOJI_PARTS.sub("", name)
     kinds = "".join(unicodedata.category(character)[0] for character in bare)
-    if "C" in kinds or has_controls(bare) or INVISIBLE & {*bare} or RADICAL.search(bare):
-        raise ValueError("hidden")
-    if "MMMM" in kinds:
-        raise ValueError("marks")
-    if len(name) > 64 or len(name.encode()) > 256 or is_blank(name):
-        raise ValueError("size")
+    if "C" in kinds or INVISIBLE.search(bare) or NOT_IN_NAMES.search(bare):
+        raise ValueError
+    if "MMMM" in kinds or len(name) > 64 or is_blank(name):
+        raise ValueError
     return name
 
 
@@ -387,9 +393,16 @@ def script_of(character: str) -> str:
 
 def has_shape(character: str) -> bool:
     """Whether a character looks like a letter or a digit."""
-    if character in INVISIBLE or script_of(character) == "MODIFIER":
+    if INVISIBLE.match(character) or script_of(character) == "MODIFIER":
         return False
-    return character.isalnum() or bool(LATIN_NAME.fullmatch(unicodedata.name(character, "")))
+    return character.isalnum() or latin_letter(character) != ""
+
+
+def latin_letter(character: str) -> str:
+    """The letter (a to z) that the name of a Latin character holds; "" for any other character."""
+    name = unicodedata.name(character, "")
+    match = LATIN_NAME.fullmatch(name)
+    return match[1].lower() if match else ""
 
 
 def latin_shape(character: str, *, mixed: bool) -> str:
@@ -400,9 +413,11 @@ def latin_shape(character: str, *, mixed: bool) -> str:
     script = script_of(character)
     if shape.isascii() or script in BESIDE_LATIN:
         return shape
-    if latin := LATIN_NAME.fullmatch(unicodedata.name(character, "")):
-        return latin[1].lower()
-    return ANY_SHAPE if mixed or script in FORGEABLE else shape
+    if letter := latin_letter(character):
+        return letter
+    if mixed or script in FORGEABLE:
+        return ANY_SHAPE
+    return shape
 
 
 def skeleton(nickname: str) -> str:
@@ -410,9 +425,11 @@ def skeleton(nickname: str) -> str:
     mixes scripts, an unknown character matches any: a list of all look-alikes would be endless."""
     decomposed = unicodedata.normalize("NFKD", nickname).replace("|", "l")
     characters = [*filter(has_shape, decomposed)]
-    mixed = len({*map(script_of, characters)} - BESIDE_LATIN) > 1
+    scripts = {*map(script_of, characters)} - BESIDE_LATIN
+    mixed = len(scripts) > 1
     shapes = "".join(latin_shape(character, mixed=mixed) for character in characters)
-    return shapes.replace("rn", "m").replace("l", "i") or nickname.strip()
+    shapes = shapes.replace("rn", "m").replace("l", "i")
+    return shapes or nickname.strip()
 
 
 # The badge of an admin in the languages of the widget, and other words that claim the same.
@@ -428,19 +445,17 @@ def looks_like(nickname: str, admin: str) -> bool:
     protected = skeletons(admin)
     for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
         protected |= {name + title, title + name}
-    return any(itertools.starmap(are_alike, itertools.product(skeletons(nickname), protected)))
+    for shapes in skeletons(nickname):
+        pattern = re.escape(shapes).replace(ANY_SHAPE, "[\0-\x7f]")
+        if any(re.fullmatch(pattern, other) for other in protected):
+            return True
+    return False
 
 
 def skeletons(name: str) -> set[str]:
     """The skeleton of a name, with and without what stands in brackets."""
     bare = IN_BRACKETS.sub("", unicodedata.normalize("NFKC", name))
     return {skeleton(text) for text in (name, bare) if text.strip()}
-
-
-def are_alike(shapes: str, admin_shapes: str) -> bool:
-    pairs = zip(shapes, admin_shapes, strict=False)
-    same = all(one == other or (one == ANY_SHAPE and other.isascii()) for one, other in pairs)
-    return same and len(shapes) == len(admin_shapes)
 
 
 # Email addresses, hosts and IP addresses
@@ -464,9 +479,10 @@ def proper_website(text: str) -> str:
     """An http(s) URL with a host and without a user; `ValueError` for any other."""
     bare = text.strip()
     url = urllib.parse.urlsplit(bare)
-    if url.scheme not in ("http", "https") or not url.hostname or "@" in url.netloc:
+    is_web = url.scheme in ("http", "https") and url.hostname
+    if not is_web or "@" in url.netloc or url.port == 0:
         raise ValueError
-    if has_controls(text) or re.search(r"[\s<>\"'`\\]", bare) or (url.port or 1) < 1:
+    if has_controls(text) or re.search(r"[\s<>\"'`\\]", bare):
         raise ValueError
     return bare
 
@@ -483,12 +499,11 @@ WRITTEN_HOST = re.compile(r"(?i)(?:https?://(?:[^/?#@\s\"]*@)?|@)([^/?#:@\s\"<>]
 
 
 def plain_host(text: str) -> str:
-    """One spelling of a host, as browsers look it up (RFC 3490). "" for what is too long: more
-    than 253 characters, or 63 between two dots (RFC 1035, section 2.3.4)."""
+    """One spelling of a host, as browsers look it up (RFC 3490). "" for what is too long (RFC 1035,
+    section 2.3.4)."""
     host = folded(text).strip(".")
-    longest_label = max(map(len, re.split("[.\u3002]", host)))
-    # Measured before the conversion, whose time grows with the square of a label's length.
-    if len(host) > 253 or longest_label > 63:
+    # Measured before the conversion, whose time grows with the square of the length.
+    if len(host) > 253:
         return ""
     with contextlib.suppress(UnicodeError):
         host = host.encode("idna").decode()
@@ -503,7 +518,8 @@ def written_hosts(*texts: str) -> list[str]:
 
 def hosts_in(*texts: str) -> set[str]:
     """The first `MOST_HOSTS` of these hosts, in one spelling each."""
-    return {plain_host(host) for host in written_hosts(*texts)[:MOST_HOSTS]} - {""}
+    hosts = written_hosts(*texts)[:MOST_HOSTS]
+    return {*map(plain_host, hosts)} - {""}
 
 
 def plain_ip(text: str) -> str:
@@ -520,9 +536,7 @@ def plain_ip(text: str) -> str:
 
 def masked(ip: str) -> str:
     """The network of an IP address: `203.0.113.0`, `2001:db8:12::`; "" if it is none."""
-    # Only what another program has written is not plain. It must not stop the masking of others.
-    if not re.fullmatch(r"[\d.]{7,15}", ip):
-        ip = plain_ip(ip)
+    ip = plain_ip(ip)  # another program may have written it
     if ":" in ip:
         return network_of(ip, 48).partition("/")[0]
     return re.sub(r"\d+$", "0", ip)
@@ -537,7 +551,9 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     address; of IPv6 the /64 of a household, and the /48 with ten times the limits."""
     if ":" not in ip:
         return [(ip, 1)]
-    return [(network_of(ip, 64), 1), (network_of(ip, 48), 10)]
+    household = network_of(ip, 64)
+    site = network_of(ip, 48)
+    return [(household, 1), (site, 10)]
 
 
 # Page keys
@@ -557,13 +573,16 @@ class PageName:
 def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
     """The page that a path, an http(s) URL or any other page key names."""
     page_url = without_tracking(text) or "/"
-    key = without_tracking(unicodedata.normalize("NFC", unquoted(page_url)))
+    composed = unicodedata.normalize("NFC", unquoted(page_url))
+    key = without_tracking(composed)
     scheme, mark, rest = key.partition("//")
     if mark and scheme.lower() in ("", "http:", "https:"):
         written_host = re.split(r"[/?#]", rest, maxsplit=1)[0]
         path = rest[len(written_host) :]
         host = host_of(f"{scheme or 'any:'}//{written_host}")
-        key = "/" + path.lstrip("/") if host in own_hosts else f"//{host}{path or '/'}"
+        key = f"//{host}{path or '/'}"
+        if host in own_hosts:
+            key = "/" + path.lstrip("/")
     return PageName(without_index(key), page_url)
 
 
@@ -587,16 +606,18 @@ def unquoted(text: str) -> str:
         if match[0] == "%":
             return "%25"
         try:
-            return "".join(map(encode_reserved, urllib.parse.unquote(match[0], errors="strict")))
+            decoded = urllib.parse.unquote(match[0], errors="strict")
         except UnicodeDecodeError:
             return match[0].upper()
+        return "".join(map(encode_reserved, decoded))
 
     return re.sub(r"(?:%[0-9A-Fa-f]{2})+|%", decode, text)
 
 
 def encode_reserved(character: str) -> str:
-    is_safe = character not in RESERVED and not has_controls(character)
-    return character if is_safe else urllib.parse.quote(character, safe="")
+    if character in RESERVED or has_controls(character):
+        return urllib.parse.quote(character, safe="")
+    return character
 
 
 def quoted_url(page_url: str) -> str:
@@ -621,8 +642,8 @@ def split_path(url: str) -> tuple[str, str]:
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
     """The URL that opens a page; "" if there is none."""
-    on_blog = page_url.startswith("/") and not page_url.startswith("//") and origins
-    url = origins[0] + page_url if on_blog else page_url
+    is_path = re.match("/(?!/)", page_url)
+    url = origins[0] + page_url if is_path and origins else page_url
     try:
         return proper_website(quoted_url(url))
     except ValueError:
@@ -631,13 +652,17 @@ def page_link(page_url: str, origins: tuple[str, ...]) -> str:
 
 def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
     """Whether a page is on a host that the owner did not name."""
-    origin = re.match(r"(?i)(https?://[^/?#]*)", page_url)
-    return bool(origin and host_of(origin[1]) not in map(host_of, origins))
+    origin = re.match("(?i)https?://[^/?#]*", page_url)
+    if not origin:
+        return False
+    return host_of(origin[0]) not in map(host_of, origins)
 
 
 def own_link(page_url: str, origins: tuple[str, ...]) -> str:
     """As `page_link`, for the owner's pages alone: readers are sent nowhere else."""
-    return "" if is_foreign(page_url, origins) else page_link(page_url, origins)
+    if is_foreign(page_url, origins):
+        return ""
+    return page_link(page_url, origins)
 
 
 def comment_link(link: str, comment_id: int) -> str:
@@ -660,10 +685,11 @@ class CommentRenderer(mistune.HTMLRenderer):
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link has become a link in a link.
-        return str(super().link(re.sub(r"</?a\b[^>]*>", "", text), url))
+        bare = re.sub(r"</?a\b[^>]*>", "", text)
+        return str(super().link(bare, url))
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        return str(self.link(text or html.escape(url), url))
+        return self.link(text or html.escape(url), url)
 
     def block_code(self, code: str, info: str | None = None) -> str:
         return str(super().block_code(code))  # mistune fails on a language that is one space
@@ -684,7 +710,9 @@ def safe_html(content: str) -> str:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
     # Nested quotes make seventeen characters of one: a list of such would fill the memory.
-    return markup if len(markup) <= 10 * len(content) + 1000 else plain_html(content)
+    if len(markup) > 10 * len(content) + 1000:
+        return plain_html(content)
+    return markup
 
 
 def plain_html(text: str) -> str:
@@ -697,7 +725,7 @@ def only_absolute(tag: str, attribute: str, link: str) -> str | None:
     return link if absolute or attribute != "href" else None
 
 
-TAGS = {"p", "br", "em", "strong", "del", "code", "pre", "blockquote", "ul", "ol", "li", "a", "hr"}
+TAGS = "p br em strong del code pre blockquote ul ol li a hr"
 
 
 def clean(markup: str) -> str:
@@ -706,7 +734,7 @@ def clean(markup: str) -> str:
     the widget has an allow-list of its own."""
     return nh3.clean(
         markup,
-        tags=TAGS,
+        tags={*TAGS.split()},
         attributes={"a": {"href"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
@@ -3631,9 +3659,11 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
         country = entry.get("iso_code", "")
     if not re.fullmatch("[A-Z]{2}", country):
         return "", ""
-    parts = [*record.get("subdivisions", [])[:1], record.get("city", {})]
-    chinese = [part.get("names", {}).get("zh-CN", "") for part in parts]
-    names = [ENDING.sub("", name) for name in chinese if name]
+    provinces = record.get("subdivisions", [])[:1]
+    names = []
+    for part in (*provinces, record.get("city", {})):
+        if name := part.get("names", {}).get("zh-CN"):
+            names.append(ENDING.sub("", name))
     province = names[0] if names else ""
     if country != "CN" or province in REGIONS:
         return REGIONS.get(province, country), ""
@@ -3671,7 +3701,9 @@ class Places:
                 if country:
                     return country, location
             # The table of IPv6 has the upper half, moved into the range of a signed number.
-            start = int(parsed) if parsed.version == 4 else (int(parsed) >> 64) - 2**63
+            start = int(parsed)
+            if parsed.version == 6:
+                start = (start >> 64) - 2**63
             sql = """
                 SELECT country, location FROM range JOIN place ON place.id = range.place
                  WHERE start <= ? ORDER BY start DESC LIMIT 1"""
@@ -3722,8 +3754,8 @@ LINK_LIFE = 30 * DAY  # of the links in an email to the owner
 
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     """HMAC-SHA256 in hex. A hash for one purpose is not valid for another."""
-    message = json.dumps([purpose, *map(str, parts)]).encode()
-    return hmac.new(key, message, "sha256").hexdigest()
+    message = json.dumps([purpose, *map(str, parts)])
+    return hmac.new(key, message.encode(), "sha256").hexdigest()
 
 
 def equal_in_constant_time(one: str, other: str) -> bool:
@@ -3737,7 +3769,8 @@ def password_scheme(rounds: int, key: bytes, email: str) -> str:
     """How a new password is hashed: the stored text without the hash. The salt, 16 bytes, comes
     from key and email address: registrations that wait for one address share it, so that one hash
     is compared with all of them."""
-    return f"pbkdf2_sha256${rounds}${keyed_hash(key, 'salt', email)[:32]}"
+    salt = keyed_hash(key, "salt", email)[:32]
+    return f"pbkdf2_sha256${rounds}${salt}"
 
 
 def scheme_of(stored: str) -> str:
@@ -3750,13 +3783,15 @@ def hash_password(password: str, scheme: str) -> str:
     if not re.fullmatch("[0-9A-Fa-f]{64}", password):
         password = hashlib.sha256(password.encode()).hexdigest()
     _, rounds, salt = scheme.split("$")
-    key = hashlib.pbkdf2_hmac("sha256", password.lower().encode(), bytes.fromhex(salt), int(rounds))
+    digest = password.lower().encode()
+    key = hashlib.pbkdf2_hmac("sha256", digest, bytes.fromhex(salt), int(rounds))
     return f"{scheme}${key.hex()}"
 
 
 def new_code(random_bytes: Callable[[int], bytes]) -> str:
     """Six digits. The remainder of 2^64 favours none by more than 1 in 10^13."""
-    return f"{int.from_bytes(random_bytes(8)) % 1_000_000:06d}"
+    number = int.from_bytes(random_bytes(8)) % 1_000_000
+    return f"{number:06d}"
 
 
 # Tokens
@@ -3775,12 +3810,10 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
         # The times are compared below, with the clock that tests can set.
         options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
+        user_id = int(claims["id"])
+        version = int(claims["ver"])
+        expires_at = int(claims["exp"])
     except Exception:  # some broken texts raise other errors than PyJWTError
-        return None
-    user_id = claims.get("id")
-    version = claims.get("ver")
-    expires_at = claims.get("exp")
-    if type(user_id) is not int or type(version) is not int or type(expires_at) is not int:
         return None
     if claims.get("use") != use or not 0 < user_id < 2**63:
         return None
@@ -3793,12 +3826,14 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 
 
 def link_signature(key: bytes, params: Mapping[str, str]) -> str:
-    return keyed_hash(key, "link", *(f"{name}={params[name]}" for name in sorted(params)))[:32]
+    pairs = [f"{name}={params[name]}" for name in sorted(params)]
+    return keyed_hash(key, "link", *pairs)[:32]
 
 
 def signed_query(key: bytes, params: Mapping[str, str]) -> str:
     """A query string whose parameters nobody else can choose."""
-    return urllib.parse.urlencode({**params, "mac": link_signature(key, params)})
+    signature = link_signature(key, params)
+    return urllib.parse.urlencode({**params, "mac": signature})
 
 
 def subscriber_of(key: bytes, email: str) -> str:
@@ -3834,30 +3869,33 @@ def new_challenge(key: bytes, now: int, random_bytes: Callable[[int], bytes]) ->
         "nonce": nonce.hex(),
         "salt": salt.hex(),
     }
-    return {"parameters": parameters, "signature": challenge_signature(parameters, key)}
+    signature = challenge_signature(parameters, key)
+    return {"parameters": parameters, "signature": signature}
 
 
 def proof(nonce: bytes, salt: bytes, counter: int) -> str:
-    return hashlib.sha256(salt + nonce + counter.to_bytes(4)).hexdigest()
+    message = salt + nonce + counter.to_bytes(4)
+    return hashlib.sha256(message).hexdigest()
 
 
 def challenge_signature(parameters: Json, key: bytes) -> str:
     captcha_key = hmac.digest(key, b"captcha", "sha256")
-    message = json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode()
-    return hmac.new(captcha_key, message, "sha256").hexdigest()
+    message = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+    return hmac.new(captcha_key, message.encode(), "sha256").hexdigest()
 
 
 def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
     try:
-        payload = json.loads(base64.b64decode(captcha_token, validate=True))
+        body = base64.b64decode(captcha_token, validate=True)
+        payload = json.loads(body)
         signature = payload["challenge"]["signature"]
         parameters = payload["challenge"]["parameters"]
         counter = payload["solution"]["counter"]
         if not equal_in_constant_time(signature, challenge_signature(parameters, key)):
             return None
         expires_at = parameters["expiresAt"]
-        if type(counter) is not int or now >= expires_at:
+        if now >= expires_at:
             return None
         nonce = bytes.fromhex(parameters["nonce"])
         salt = bytes.fromhex(parameters["salt"])
@@ -3866,7 +3904,7 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
             return None
         if payload["solution"]["derivedKey"] != derived:
             return None
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+    except Exception:  # a value may be missing, of any type, or nested too deep
         return None
     return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
 
@@ -3874,8 +3912,10 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     """Whether a text came sooner than a person types or pastes it. The widget asks for the
     challenge at the first character. A long text needs three seconds; twenty characters none."""
-    made_at = captcha.made_at if captcha else None
-    return made_at is not None and 0 <= now - made_at < min(3, len(text) // 20)
+    if captcha is None or captcha.made_at is None:
+        return False
+    typing_time = min(3, len(text) // 20)
+    return 0 <= now - captcha.made_at < typing_time
 
 
 # -- World --------------------------------------------------------------------
@@ -3892,7 +3932,8 @@ def fetch(
     start of the body; `OSError` for everything else. No redirect and no proxy of the environment is
     followed; TLS is verified. The header `a_b` is sent as a-b."""
     parts = urllib.parse.urlsplit(url)
-    target = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    path = parts.path or "/"
+    target = f"{path}?{parts.query}" if parts.query else path
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     sent |= {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
     body = message
@@ -9023,7 +9064,8 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
-    shown = "".join(c for c in text if unicodedata.category(c)[0] != "C" and c not in INVISIBLE)
+    visible = INVISIBLE.sub("", text)
+    shown = "".join(c for c in visible if unicodedata.category(c)[0] != "C")
     nickname = value_or_empty(proper_nickname, text) or value_or_empty(proper_nickname, shown[:64])
     return nickname or "Anonymous"
 
