@@ -2100,9 +2100,9 @@ class Message:
     message: str
     tries: int
     expires_at: int
-    created_at: int = 0
-    comment_id: int | None = None
-    event: str = ""
+    created_at: int
+    comment_id: int | None
+    event: str
 
 
 @dataclass(frozen=True)
@@ -2297,8 +2297,8 @@ LEARN = {
 }
 UNLEARN = {
     kind: f"""
-    UPDATE term SET {kind} = max(0, {kind} - gone.value) FROM json_each(?) AS gone
-     WHERE term.hash = CAST(gone.key AS INTEGER)"""
+    UPDATE term SET {kind} = max(0, {kind} - 1)
+     WHERE hash IN (SELECT value FROM json_each(?))"""
     for kind in ("ham", "spam")
 }
 # What each counter counts. Replies come before the comments that they reply to.
@@ -2359,7 +2359,7 @@ PAUSES: dict[str, dict[int, int]] = {
     "unnamed_proxy": {DAY: 1},
     "quiet": {MINUTE: 2**31},
 }
-COUNTED = {**RATE_LIMITS, **PAUSES}
+COUNTED = RATE_LIMITS | PAUSES
 # These are counted in memory: so many a minute and client.
 MEMORY_LIMITS = {
     "challenge": 120,
@@ -2371,6 +2371,8 @@ MEMORY_LIMITS = {
 }
 
 Row = TypeVar("Row")
+
+sqlite3.register_adapter(list, json.dumps)  # a list is bound as JSON, for `json_each`
 
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
@@ -2389,10 +2391,6 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def bound(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
 class Store:
@@ -2427,7 +2425,7 @@ class Store:
             if not as_command:
                 self.locks.append(take_service_lock(path))
             if not path.exists():
-                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
             with self.write_lock() if as_command else contextlib.nullcontext():
                 self.writers.append(connect(self.path))
@@ -2461,13 +2459,13 @@ class Store:
         """The writer inside `writing()`, else the reader of this thread."""
         if getattr(self.local, "writing", False):
             return self.writer
-        if not hasattr(self.local, "reader"):
-            self.local.reader = connect(self.path)
-            self.local.reader.execute("PRAGMA query_only = ON")
+        reader: sqlite3.Connection | None = getattr(self.local, "reader", None)
+        if reader is None:
+            reader = self.local.reader = connect(self.path)
+            reader.execute("PRAGMA query_only = ON")
             # Each thread has one: caches of the usual size would hold 32 MB.
-            self.local.reader.execute("PRAGMA cache_size = -256")
-            self.readers.append((threading.current_thread(), self.local.reader))
-        reader: sqlite3.Connection = self.local.reader
+            reader.execute("PRAGMA cache_size = -256")
+            self.readers.append((threading.current_thread(), reader))
         return reader
 
     @contextlib.contextmanager
@@ -2553,11 +2551,8 @@ class Store:
             self.has_erased = bool(busy)
 
     def run(self, sql: str, /, *values: Any, **named: Any) -> sqlite3.Cursor:
-        """Runs a statement. Up to four values stand in order (`?`), others by name. A list or dict
-        is passed as JSON, for `json_each`."""
-        if named:
-            return self.db.execute(sql, {name: bound(value) for name, value in named.items()})
-        return self.db.execute(sql, [bound(value) for value in values])
+        """Runs a statement. Up to four values stand in order (`?`), others by name."""
+        return self.db.execute(sql, named or values)
 
     def all(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; an open cursor would hold back the checkpoint."""
@@ -2788,7 +2783,7 @@ class Store:
                SET nickname = excluded.nickname, password = excluded.password,
                    version = a.version + 1
             RETURNING *"""
-        account = self.all(Account, sql, **{**vars(registration), "now": now})[0]
+        account = self.all(Account, sql, **vars(registration), now=now)[0]
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
         return account
 
@@ -2813,9 +2808,7 @@ class Store:
         self.run(sql, id=account.id, email=account.email, role=account.role)
 
     def unclaim_comments(self, user_id: int) -> None:
-        self.run(
-            "UPDATE comment SET user_id = NULL WHERE user_id = :id AND email <> ''", id=user_id
-        )
+        self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Nothing of the account is left. Of its comments the text stays without an author, or
@@ -3012,7 +3005,7 @@ class Store:
              UNION ALL
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
         counts = dict.fromkeys(STATUSES, 0)
-        counts.update(map(tuple, self.run(sql).fetchall()))
+        counts.update(self.run(sql).fetchall())
         counts["reported"] = self.value("SELECT count(DISTINCT comment_id) FROM report")
         return counts
 
@@ -3062,9 +3055,8 @@ class Store:
         if is_hidden:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)
 
-    def erase_comments(self, ids: Iterable[int]) -> None:
+    def erase_comments(self, ids: list[int]) -> None:
         """Nothing of the comments and their authors is left. Replies to them keep their place."""
-        ids = [*ids]
         self.withdraw(ids)
         sql = """
             UPDATE page SET total = total - gone.n
@@ -3104,7 +3096,7 @@ class Store:
             self.run(sql, id=comment_id)
         return len(ids) == 200
 
-    def update_shown(self, ids: Collection[int]) -> None:
+    def update_shown(self, ids: list[int]) -> None:
         """Recomputes `shown` and the counts that depend on it, for some comments and the comments
         above them, up to where nothing changes."""
         flip = """
@@ -3113,14 +3105,14 @@ class Store:
                AND shown <> CASE WHEN status = 'visible' OR replies > 0 THEN 1 ELSE 0 END
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
         while ids:
-            flipped = self.run(flip, ids=[*ids]).fetchall()
+            flipped = self.run(flip, ids=ids).fetchall()
             for page_id, parent_id, more in flipped:
                 if parent_id:
                     sql = "UPDATE comment SET replies = replies + ? WHERE id = ?"
                     self.run(sql, more, parent_id)
                 else:
                     self.run("UPDATE page SET threads = threads + ? WHERE id = ?", more, page_id)
-            ids = {parent_id for _, parent_id, _ in flipped if parent_id}
+            ids = [parent_id for _, parent_id, _ in flipped if parent_id]
 
     # Likes
 
@@ -3217,13 +3209,13 @@ class Store:
 
     # Notifications
 
-    def notify(self, comment_id: int, kinds: Iterable[str], now: int) -> None:
+    def notify(self, comment_id: int, kinds: list[str], now: int) -> None:
         """Adds news of a comment. The recipients are looked up later, since there may be many."""
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
             SELECT :comment_id, value, '', :now FROM json_each(:kinds)
              WHERE true ON CONFLICT DO NOTHING"""  # WHERE: without it, ON would belong to a join
-        self.run(sql, comment_id=comment_id, kinds=[*kinds], now=now)
+        self.run(sql, comment_id=comment_id, kinds=kinds, now=now)
 
     def notify_again(self, email: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed."""
@@ -3243,14 +3235,14 @@ class Store:
              WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
         return self.one(Notification, sql + IS_DUE + " LIMIT 1", now)
 
-    def set_recipients(self, news: Notification, recipients: Iterable[str]) -> None:
+    def set_recipients(self, news: Notification, recipients: list[str]) -> None:
         """Replaces a notification without a recipient by one for each recipient."""
         if self.run("DELETE FROM notification WHERE id = ?", news.id).rowcount:
             sql = """
                 INSERT INTO notification (comment_id, kind, recipient, due_at)
                 SELECT :comment_id, :kind, value, :due_at FROM json_each(:recipients)
                  WHERE true ON CONFLICT DO NOTHING"""
-            self.run(sql, **{**vars(news), "recipients": [*recipients]})
+            self.run(sql, **vars(news), recipients=recipients)
 
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
         sql = """
@@ -3300,7 +3292,7 @@ class Store:
              WHERE comment_id = ? AND kind = 'owner' AND outbox_id IS NULL"""
         self.run(sql, comment_id)
 
-    def withdraw(self, ids: Iterable[int], *, from_owners: bool = True) -> None:
+    def withdraw(self, ids: list[int], *, from_owners: bool = True) -> None:
         """Takes emails about some comments, or that quote them above a reply, out of the outbox.
         Their notifications wait again."""
         sql = """
@@ -3311,7 +3303,7 @@ class Store:
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND kind = 'author'"""
-        messages = self.values(sql, ids=[*ids], from_owners=int(from_owners))
+        messages = self.values(sql, ids=ids, from_owners=int(from_owners))
         for sql in (
             # The question whether a guest wants emails was not sent, so it may be asked again.
             """DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
@@ -3330,7 +3322,7 @@ class Store:
     def subscriptions(self, subscriber: str) -> dict[int, str]:
         """The answer (yes, no, or asked) by page id; 0 stands for all pages."""
         sql = "SELECT page_id, state FROM subscription WHERE subscriber = ?"
-        return dict(map(tuple, self.run(sql, subscriber).fetchall()))
+        return dict(self.run(sql, subscriber).fetchall())
 
     def subscribe(self, subscriber: str, page_id: int, state: str) -> None:
         sql = """
@@ -3415,18 +3407,19 @@ class Store:
         rows = self.run(sql, hashes).fetchall()
         return {hash: (ham, spam) for hash, ham, spam in rows}
 
-    def learn(self, comment_id: int, kind: str, hashes: Iterable[int], now: int) -> None:
-        """`kind` is ham or spam."""
+    def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
+        """Counts the terms of a comment as those of ham or spam."""
         self.run(LEARN[kind], hashes=[0, *hashes], now=now)
         self.note_learnt(comment_id, kind)
 
-    def unlearn(self, kind: str, counts: Counter[int]) -> None:
-        """In how many comments to forget each hash was; for the hash 0, how many they are."""
-        self.run(UNLEARN[kind], counts)
+    def unlearn(self, comment_id: int, kind: str, hashes: list[int]) -> None:
+        hashes = [0, *hashes]
+        self.run(UNLEARN[kind], hashes)
         sql = """
-            DELETE FROM term WHERE ham = 0 AND spam = 0 AND hash IN
-                   (SELECT CAST(key AS INTEGER) FROM json_each(?))"""
-        self.run(sql, counts)
+            DELETE FROM term WHERE ham = 0 AND spam = 0
+               AND hash IN (SELECT value FROM json_each(?))"""
+        self.run(sql, hashes)
+        self.note_learnt(comment_id, "")
 
     def note_learnt(self, comment_id: int, kind: str) -> None:
         self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment_id)
@@ -3498,17 +3491,15 @@ class Store:
     def duplicates(self, **values: Any) -> list[int]:
         """The ids of comments that are this one: the same id and time, whatever its status; else
         the same text, author, page and time."""
-        sql = """
-            SELECT comment.id FROM comment
-             WHERE comment.id = :id AND comment.created_at = :created_at"""
-        same_id = self.values(sql, **values)
         # The last condition is always true: it lets SQLite use the index `comment_by_time`.
         sql = """
+            SELECT id FROM comment WHERE id = :id AND created_at = :created_at
+             UNION ALL
             SELECT comment.id FROM comment JOIN page ON page.id = comment.page_id
              WHERE page.key = :key AND comment.created_at = :created_at
                AND comment.nickname = :nickname AND comment.content = :content
                AND comment.status IN ('visible', 'waiting', 'spam', 'deleted')"""
-        return [*same_id, *self.values(sql, **values)]
+        return self.values(sql, **values)
 
     def note_import(self, product: str, product_id: str, comment_id: int) -> None:
         sql = """
@@ -4317,8 +4308,7 @@ def hashes_of(key: bytes, comment: Comment) -> list[int]:
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
     """Before the text or the status of a comment changes."""
     if comment.learnt:
-        store.unlearn(comment.learnt, Counter([0, *hashes_of(key, comment)]))
-        store.note_learnt(comment.id, "")
+        store.unlearn(comment.id, comment.learnt, hashes_of(key, comment))
 
 
 def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
