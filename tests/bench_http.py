@@ -15,24 +15,30 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from itertools import product
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
 import bench_others as other  # noqa: E402
+import inside  # noqa: E402
 from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
@@ -244,29 +250,87 @@ UNCHANGED = "10, unchanged"
 # Mixed
 
 
-PACE = 4000  # requests a second, of which 5 % write
-PACED, MOST = f"{PACE} requests a second", "as many as it takes"
+@contextmanager
+def sign_ins(peer: Peer) -> Iterator[None]:
+    """200 readers sign in at once, and again after two seconds if the response is 503."""
+    over = threading.Event()
+
+    def sign_in(number: int) -> None:
+        form = {"email": f"{number % ACCOUNTS}@a.test", "password": "x", "captcha_token": "x"}
+        headers, status = {"Content-Type": "application/json"}, 503
+        while status == 503 and not over.is_set():
+            with closing(http.client.HTTPConnection(urlsplit(peer.address).netloc)) as server:
+                server.request("POST", "/auth/login", json.dumps(form), headers)
+                status = server.getresponse().status
+            over.wait(2 * (status == 503))
+
+    with ThreadPoolExecutor(200) as readers:
+        readers.map(sign_in, range(200))
+        try:
+            yield
+        finally:
+            over.set()
+
+
+@contextmanager
+def crowd(peer: Peer, silent: int, dripping: int = 0) -> Iterator[None]:
+    """So many connections are silent, and so many send a byte a second."""
+    place, over = urlsplit(peer.address), threading.Event()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4000, 4000))  # the usual limit is 1024
+    with ExitStack() as stack, ThreadPoolExecutor(1) as thread:
+        lines = [
+            stack.enter_context(socket.create_connection((place.hostname, place.port)))
+            for _ in range(silent + dripping)
+        ]
+
+        def drip() -> None:
+            while not over.wait(1):
+                for connection in lines[silent:]:
+                    with suppress(OSError):  # the service has closed it
+                        connection.send(b"G")
+
+        thread.submit(drip)
+        try:
+            yield
+        finally:
+            over.set()
+
+
+# Reads and writes a second (0: as many as it takes), and what happens meanwhile.
+LOADS: dict[str, tuple[int, int, Callable[[Peer], Any]]] = {
+    "": (3800, 200, nullcontext),
+    "only 50 writes and 1 000 reads a second": (1000, 50, nullcontext),
+    "as many as it takes": (0, 0, nullcontext),
+    "200 sign-ins at once": (3800, 200, sign_ins),
+    "1 000 silent connections": (3800, 200, lambda peer: crowd(peer, 1000)),
+    "500 silent and 400 dripping ones": (3800, 200, lambda peer: crowd(peer, 500, 400)),
+}
 
 
 def mixed(options: argparse.Namespace, stack: ExitStack) -> None:
     """One wrk reads and another writes, each with so many connections."""
-    peer = ours(stack, prepared(stack, SMALL, UNLIMITED))
-    posted = Found()
+    place = prepared(stack, SMALL, UNLIMITED)
+    config = Config(database_path=str(place[0] / "commentd.db"), token_key=KEY)
+    with closing(make_app(config)) as app:
+        for number in range(ACCOUNTS):
+            inside.add_account(app, f"{number}@a.test", "Ann", "x")
+    peer, posted = ours(stack, place), Found()
 
     def turn(connections: int, load: str) -> Figures:
-        each = 0 if load == MOST else 1000 * connections / PACE
+        *rates, beside = LOADS[load]
+        read_wait, write_wait = (rate and 1000 * connections / rate for rate in rates)
+        usual = connections, options.seconds
         loaded(peer, peer.screen, connections, 1)()  # the lists are cached before anybody writes
-        getting = loaded(peer, peer.screen, connections, options.seconds, wait=each / 0.95)
-        posting = loaded(
-            peer, peer.write, connections, options.seconds, peer.body, wait=each / 0.05
-        )
-        gets = getting()
-        posted.setdefault((connections, load), []).append(posting())
+        with beside(peer):
+            getting = loaded(peer, peer.screen, *usual, wait=read_wait)
+            posting = loaded(peer, peer.write, *usual, peer.body, wait=write_wait)
+            gets = getting()
+            posted.setdefault((connections, load), []).append(posting())
         return gets
 
-    found = in_turns(options, product(options.connections, (PACED, MOST)), turn)
+    found = in_turns(options, product(options.connections, LOADS), turn)
     reads, writes = ("reads a second", "p50 ms", "p99 ms"), ("writes a second", "p99 ms", "share")
-    heading("Connections", *reads, *writes, "load")
+    heading("Connections", *reads, *writes, "beside")
     for place, turns in found.items():
         gets, posts = middle(turns), middle(posted[place])
         share = f"{100 * posts.rate / (gets.rate + posts.rate):.1f} %"

@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 import test_server
-from conftest import PAGE, Campaign, Outside
-from inside import database_path
+from conftest import CANARY, PAGE, Campaign, Outside
+from inside import add_account, database_path, token_of
 from serving import (
     CONNECTIONS,
     IMPATIENT,
@@ -137,6 +137,22 @@ def test_a_response_that_is_not_read_is_dropped(ground: Ground) -> None:
             ground.say(slowly, LIST)
     assert ground.sweep(1001 + REPLY_TIME) == [False, False, True]
     assert ground.sweep(1001 + 3 * REPLY_TIME) == [False, False, False]
+
+
+def test_a_download_may_take_longer(config: Config, outside: Outside) -> None:
+    """Otherwise no backup would arrive over a slow connection."""
+    how = replace(config, server_listen="127.0.0.1:0")
+    with closing(make_app(how, outside.world, rounds=1)) as app:
+        with_comments(database_path(app), 40_000)
+        add_account(app, "ann@example.com", "Ann", CANARY, "admin")
+        bearer = f"Authorization: Bearer {token_of(app, 'ann@example.com', 'admin')}"
+        with closing(Ground(*turned(app), outside)) as ground:
+            form = {"password": CANARY}
+            peer = ground.come(request("POST", "/admin/backup", bearer, body=form))
+            for now in (1000, 1001 + 2 * REPLY_TIME):
+                assert ground.untaken(peer) > 1 << 20
+                assert ground.sweep(now) == [True]
+            ground.take(peer)
 
 
 def test_the_oldest_unread_responses_are_dropped_above_a_limit(
