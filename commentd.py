@@ -666,8 +666,11 @@ def own_link(page_url: str, origins: tuple[str, ...]) -> str:
 
 
 def comment_link(link: str, comment_id: int) -> str:
-    """The URL of a comment on its page. A page that is itself a fragment route stays as it is."""
-    return link if "#" in link else f"{link}#comment-{comment_id}"
+    """The URL of a comment on its page; "" if nothing opens that. A page that is itself a fragment
+    route stays as it is."""
+    if not link or "#" in link:
+        return link
+    return f"{link}#comment-{comment_id}"
 
 
 # Markdown
@@ -3258,13 +3261,6 @@ class Store:
         sql = sql + IS_DUE + " ORDER BY comment_id LIMIT 200"
         return self.all(Notification, sql, kind, recipient, now)
 
-    def pending(self, ids: Iterable[int]) -> set[int]:
-        """Those of some notifications that no email carries yet."""
-        sql = """
-            SELECT id FROM notification
-             WHERE id IN (SELECT value FROM json_each(?)) AND outbox_id IS NULL"""
-        return {*self.values(sql, [*ids])}
-
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
             UPDATE notification SET due_at = ?
@@ -3816,12 +3812,12 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 # Signed links
 
 
-def link_signature(key: bytes, params: Mapping[str, str]) -> str:
+def link_signature(key: bytes, params: Mapping[str, object]) -> str:
     pairs = [f"{name}={params[name]}" for name in sorted(params)]
     return keyed_hash(key, "link", *pairs)[:32]
 
 
-def signed_query(key: bytes, params: Mapping[str, str]) -> str:
+def signed_query(key: bytes, params: Mapping[str, object]) -> str:
     """A query string whose parameters nobody else can choose."""
     signature = link_signature(key, params)
     return urllib.parse.urlencode({**params, "mac": signature})
@@ -4336,6 +4332,7 @@ BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
+Comments = Mapping[int, FullComment]  # by id
 Limit = tuple[str, str]  # name and subject, as `Store.use_limit` takes them
 
 
@@ -4357,21 +4354,25 @@ class MailServices:
 
 @functools.cache
 def all_texts() -> dict[str, dict[str, str]]:
-    texts: dict[str, dict[str, str]] = json.loads((static_folder() / "emails.json").read_bytes())
+    file = static_folder() / "emails.json"
+    texts: dict[str, dict[str, str]] = json.loads(file.read_bytes())
     return texts
 
 
 def texts_in(language: str) -> dict[str, str]:
     """The texts of emails, and of the pages that their links open; English for an unknown one."""
-    return all_texts().get(language) or all_texts()["en"]
+    texts = all_texts()
+    return texts.get(language) or texts["en"]
 
 
 # Composing
 
 
 def sender_of(config: Config) -> email.headerregistry.Address:
-    user = config.mail_user if MAILBOX.fullmatch(config.mail_user) else "commentd@localhost"
-    name, address = split_mailbox(config.mail_sender or user)
+    sender = config.mail_sender or config.mail_user
+    if not MAILBOX.fullmatch(sender):
+        sender = "commentd@localhost"
+    name, address = split_mailbox(sender)
     return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
 
 
@@ -4382,14 +4383,14 @@ def compose(
     to: str,
     subject: str,
     text: str,
-    headers: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] = {},
 ) -> str:
     """An email as the mail server gets it."""
     message = email.message.EmailMessage(policy=email.policy.SMTP)
     sender = sender_of(config)
     # These headers are written by hand. Python makes encoded words of long ones, where they are not
     # allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
-    by_hand = {"Message-ID": f"<{random_bytes(16).hex()}@{sender.domain}>", **(headers or {})}
+    by_hand = {"Message-ID": f"<{random_bytes(16).hex()}@{sender.domain}>", **headers}
     if sender.display_name.isascii():
         by_hand["From"] = str(sender)
     else:
@@ -4420,7 +4421,7 @@ def email_row(
     to: str,
     subject: str,
     text: str,
-    headers: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] = {},
     life: int = DAY,
 ) -> Json:
     """An email for the outbox."""
@@ -4473,41 +4474,16 @@ def changed_email(services: MailServices, to: str) -> Json:
     return email_row(services, to, subject, CHANGED_EMAIL.format(site=site))
 
 
-def signed_link(services: MailServices, language: str, **params: str) -> str:
-    """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
-    changes nothing: its page has a button."""
-    public_url = services.config.server_public_url
-    query = signed_query(services.key, {**params, "lang": language})
-    return public_url and f"{public_url}/mail?{query}"
-
-
-def moderation_links(
-    services: MailServices,
-    comment: Comment,
-    statuses: Iterable[str],
-    language: str,
-    to: str,
-    made_at: int | None = None,
-) -> dict[str, str]:
-    """For each status, a link that gives it to a comment, while its text and the recipient's role
-    stay. There are none if readers cannot reach the service."""
-    if not services.config.server_public_url:
-        return {}
-    until = (made_at or services.timestamp()) + LINK_LIFE
-    params = {
-        "was": comment.status,
-        "until": str(until),
-        "id": str(comment.id),
-        "who": subscriber_of(services.key, to),
-        "version": comment.version,
-    }
-    return {status: signed_link(services, language, do=status, **params) for status in statuses}
+def shortened(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} …"
 
 
 def quoted(text: str, most: int = 2000) -> str:
     """Each line behind `> `, so that none passes for a text of ours."""
-    shown = text if len(text) <= most else text[:most] + " …"
-    return "\n".join(f"> {line}" for line in shown.splitlines())
+    lines = shortened(text, most).splitlines()
+    return "\n".join(f"> {line}" for line in lines)
 
 
 def name_of(texts: Mapping[str, str], comment: Comment) -> str:
@@ -4515,71 +4491,110 @@ def name_of(texts: Mapping[str, str], comment: Comment) -> str:
     return comment.nickname or texts["thread_anonymous"]
 
 
-def subject_line(
-    config: Config, texts: Mapping[str, str], name: str, comment: Comment, count: int = 1
-) -> str:
-    """The subject of an email or webhook about `count` comments, of which this is the first."""
-    foreign = is_foreign(comment.page_url, config.site_origins)
-    page = texts["elsewhere"] if foreign else comment.page_url[:80]
-    name = f"{name}_subject" if count == 1 else f"{name}_many_subject"
-    return texts[name].format(site=config.blog_name, page=page, n=count)
+@dataclass(frozen=True)
+class Recipient:
+    """Who gets an email or a webhook, in which language. Links are signed for them alone."""
 
+    services: MailServices
+    to: str
+    language: str
 
-def section(
-    config: Config, texts: Mapping[str, str], name: str, comment: Comment, link: str, **more: str
-) -> str:
-    """The part of an email that shows one comment. `link`: its page, or "" if readers are not to
-    be sent there. `more`: what else the text needs."""
-    read = texts["read"].format(link=comment_link(link, comment.id)) if link else ""
-    values = {
-        "nickname": name_of(texts, comment),
-        "site": config.blog_name,
-        "quote": quoted(comment.content),
-        "read": read,
-    }
-    return texts[name].format(**values, **more)
+    @property
+    def texts(self) -> dict[str, str]:
+        return texts_in(self.language)
 
+    def text(self, name: str, **values: object) -> str:
+        return self.texts[name].format(site=self.services.config.blog_name, **values)
 
-def why_held(texts: Mapping[str, str], comment: Comment) -> str:
-    """Why a comment waits, in words."""
-    kind, _, value = comment.held.partition(": ")
-    if kind == "learnt":
-        score, _, terms = value.partition(" ")
-        value = f"{terms} ({score})"
-    return texts.get(f"held_{kind}", "{held}").format(value=value, held=comment.held)
+    def signed_link(self, **params: object) -> str:
+        """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
+        changes nothing: its page has a button."""
+        public_url = self.services.config.server_public_url
+        if not public_url:
+            return ""
+        params["who"] = subscriber_of(self.services.key, self.to)
+        params["lang"] = self.language
+        query = signed_query(self.services.key, params)
+        return f"{public_url}/mail?{query}"
 
+    def moderation_links(
+        self, comment: Comment, statuses: Iterable[str], made_at: int
+    ) -> dict[str, str]:
+        """For each status, a link that gives it to a comment, while its text and the recipient's
+        role stay. There are none if readers cannot reach the service."""
+        if not self.services.config.server_public_url:
+            return {}
+        params = {
+            "was": comment.status,
+            "until": made_at + LINK_LIFE,
+            "id": comment.id,
+            "version": comment.version,
+        }
+        return {status: self.signed_link(do=status, **params) for status in statuses}
 
-def notification_email(
-    services: MailServices,
-    to: str,
-    subject: str,
-    texts: Mapping[str, str],
-    comments: list[FullComment],
-    sections: list[str],
-    end: str = "",
-    unsubscribe: str = "",
-) -> Json:
-    """An email about comments, of which the first ones are shown in `sections`. `subject` is the
-    first part of the name of its text. `unsubscribe`: the link that ends such emails."""
-    subject = subject_line(services.config, texts, subject, comments[0], len(comments))
-    if len(comments) > MOST_QUOTED:
-        sections = [*sections, texts["owner_more"].format(n=len(comments) - MOST_QUOTED)]
-    text = f"\n{'-' * 40}\n\n".join(sections) + end
-    # They name a message that is never sent, and so keep the emails about a thread together
-    # (RFC 5322, section 3.6.4).
-    thread_id = comments[0].thread_id or comments[0].id
-    secret = keyed_hash(services.key, "thread", to, thread_id)[:32]
-    root = f"<{secret}@{sender_of(services.config).domain}>"
-    headers = {"In-Reply-To": root, "References": root}
-    if unsubscribe:  # a button of the mail program (RFC 8058)
-        headers["List-Unsubscribe"] = f"<{unsubscribe}>"
-        headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-    return email_row(services, to, subject, text, headers)
+    def subject(self, name: str, comment: Comment, count: int = 1) -> str:
+        """The subject of a message about `count` comments, of which this is the first."""
+        page = comment.page_url[:80]
+        if is_foreign(comment.page_url, self.services.config.site_origins):
+            page = self.texts["elsewhere"]
+        suffix = "subject" if count == 1 else "many_subject"
+        return self.text(f"{name}_{suffix}", page=page, n=count)
+
+    def section(self, name: str, comment: Comment, link: str, **more: str) -> str:
+        """The part of an email that shows one comment. `link`: its page, or "" if readers are not
+        to be sent there. `more`: what else the text needs."""
+        url = comment_link(link, comment.id)
+        return self.text(
+            name,
+            nickname=name_of(self.texts, comment),
+            quote=quoted(comment.content),
+            read=self.text("read", link=url) if url else "",
+            **more,
+        )
+
+    def why_held(self, comment: Comment) -> str:
+        """Why a comment waits, in words."""
+        kind, _, value = comment.held.partition(": ")
+        if kind == "learnt":
+            score, _, terms = value.partition(" ")
+            value = f"{terms} ({score})"
+        text = self.texts.get(f"held_{kind}", "{held}")
+        return text.format(value=value, held=comment.held)
+
+    def email(
+        self,
+        name: str,
+        comments: list[FullComment],
+        sections: list[str],
+        end: str = "",
+        unsubscribe: str = "",
+    ) -> Json:
+        """An email about comments, of which the first ones are shown in `sections`. `name` is the
+        first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
+        services = self.services
+        subject = self.subject(name, comments[0], len(comments))
+        more = len(comments) - MOST_QUOTED
+        if more > 0:
+            sections = [*sections, self.text("owner_more", n=more)]
+        line = "-" * 40
+        text = f"\n{line}\n\n".join(sections) + end
+        # They name a message that is never sent, and so keep the emails about a thread together
+        # (RFC 5322, section 3.6.4).
+        thread_id = comments[0].thread_id or comments[0].id
+        secret = keyed_hash(services.key, "thread", self.to, thread_id)[:32]
+        root = f"<{secret}@{sender_of(services.config).domain}>"
+        headers = {"In-Reply-To": root, "References": root}
+        if unsubscribe:  # a button of the mail program (RFC 8058)
+            headers["List-Unsubscribe"] = f"<{unsubscribe}>"
+            headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+        return email_row(services, self.to, subject, text, headers)
 
 
 def email_language(config: Config, comment: Comment) -> str:
     """The language of emails and webhooks to the owner."""
-    return comment.language if config.notify_language == "comment" else config.notify_language
+    if config.notify_language == "comment":
+        return comment.language
+    return config.notify_language
 
 
 def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
@@ -4590,112 +4605,92 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
         return comment.status != "waiting" and not reports[comment.id]
 
     comments = sorted(comments, key=needs_no_decision)
-    language = email_language(services.config, comments[0])
-    texts = texts_in(language)
-    sections = [
-        owner_section(services, to, language, comment, reports[comment.id])
-        for comment in comments[:MOST_QUOTED]
-    ]
+    owner = Recipient(services, to, email_language(services.config, comments[0]))
+    sections: list[str] = []
+    for comment in comments[:MOST_QUOTED]:
+        sections.append(owner_section(owner, comment, reports[comment.id]))
     is_report = len(comments) == 1 and reports[comments[0].id]
-    subject = "owner_reported" if is_report else "owner"
+    name = "owner_reported" if is_report else "owner"
     public_url = services.config.server_public_url
-    end = texts["owner_all"].format(link=f"{public_url}/admin") if public_url else ""
-    return notification_email(services, to, subject, texts, comments, sections, end)
+    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
+    return owner.email(name, comments, sections, end)
 
 
-def owner_section(
-    services: MailServices, to: str, language: str, comment: FullComment, reports: list[Report]
-) -> str:
-    config = services.config
-    texts = texts_in(language)
-    name = "owner_text"
+def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
+    origins = owner.services.config.site_origins
+    kind = "owner"
     state = ""
-    links = "owner_links"
     if reports:
-        reasons = dict.fromkeys(report.reason or texts["report_none"] for report in reports)
-        quotes = "\n" + "\n".join(quoted(reason, 200) for reason in [*reasons][:5])
-        name = "owner_reported_text"
-        state = texts["owner_reported"].format(n=len(reports), reasons=quotes)
-        links = "owner_reported_links"
+        kind = "owner_reported"
+        reasons = [report.reason or owner.texts["report_none"] for report in reports]
+        quotes = [quoted(reason, 200) for reason in dict.fromkeys(reasons)]
+        state = owner.text(kind, n=len(reports), reasons="\n".join(["", *quotes[:5]]))
     elif comment.status == "waiting":
-        state = texts["owner_waiting"].format(held=why_held(texts, comment))
-        links = "owner_waiting_links"
-    urls = moderation_links(services, comment, STATUSES, language, to)
-    if urls:
-        state += texts[links].format(**urls)
+        kind = "owner_waiting"
+        state = owner.text(kind, held=owner.why_held(comment))
+    links = owner.moderation_links(comment, STATUSES, owner.services.timestamp())
+    if links:
+        state += owner.text(f"{kind}_links", **links)
     website = f"\n> \n> {comment.website}" if comment.website else ""
     page = comment.page_url[:120]
-    if is_foreign(comment.page_url, config.site_origins):
-        page += texts["foreign"]
-    link = page_link(comment.page_url, config.site_origins)
-    more = {"page": page, "website": website, "state": state}
-    return section(config, texts, name, comment, link, **more)
+    if is_foreign(comment.page_url, origins):
+        page += owner.texts["foreign"]
+    link = page_link(comment.page_url, origins)
+    name = "owner_reported_text" if reports else "owner_text"
+    return owner.section(name, comment, link, page=page, website=website, state=state)
 
 
-Pair = tuple[FullComment, FullComment]  # a reply, and the comment that it replies to
-
-
-def author_email(services: MailServices, to: str, pairs: list[Pair]) -> Json:
+def author_email(
+    services: MailServices, to: str, replies: list[FullComment], parents: Comments
+) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    config = services.config
-    _, own = pairs[0]
-    texts = texts_in(own.language)
-    page = own_link(own.page_url, config.site_origins)
-    sections = [
-        section(config, texts, "author_text", reply, page, own=quoted(parent.content, 300))
-        for reply, parent in pairs[:MOST_QUOTED]
-    ]
-    params = {"who": subscriber_of(services.key, to), "id": str(own.id)}
-    stop = signed_link(services, own.language, do="stop", **params)
-    stop_all = signed_link(services, own.language, do="stop_all", **params)
-    end = texts["author_end"].format(stop=stop, stop_all=stop_all) if stop else ""
-    replies = [reply for reply, _ in pairs]
-    return notification_email(services, to, "author", texts, replies, sections, end, stop)
+    own = parents[replies[0].parent_id or 0]
+    author = Recipient(services, to, own.language)
+    page = own_link(own.page_url, services.config.site_origins)
+    sections: list[str] = []
+    for reply in replies[:MOST_QUOTED]:
+        parent = parents[reply.parent_id or 0]
+        quote = quoted(parent.content, 300)
+        sections.append(author.section("author_text", reply, page, own=quote))
+    stop = author.signed_link(do="stop", id=own.id)
+    stop_all = author.signed_link(do="stop_all", id=own.id)
+    end = author.text("author_end", stop=stop, stop_all=stop_all) if stop else ""
+    return author.email("author", replies, sections, end, stop)
 
 
 def follower_email(services: MailServices, reader: Account, comments: list[FullComment]) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
-    config = services.config
     language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
-    texts = texts_in(language)
-    comments = sorted(comments, key=lambda comment: (comment.page_id, comment.id))
-
-    def stop_link(page_id: int, comment_id: int) -> str:
-        who = subscriber_of(services.key, reader.email)
-        params = {"user": str(reader.id), "page": str(page_id), "id": str(comment_id)}
-        return signed_link(services, language, do="unfollow", who=who, **params)
-
+    follower = Recipient(services, reader.email, language)
+    by_page = operator.attrgetter("page_id")
+    comments = sorted(comments, key=by_page)
+    params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
-    stops: list[str] = []
-    by_page = itertools.groupby(comments[:MOST_QUOTED], key=lambda comment: comment.page_id)
-    for page_id, comments_of_page in by_page:
+    stop = ""
+    for page_id, comments_of_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
         for comment in comments_of_page:
-            page = own_link(comment.page_url, config.site_origins)
-            sections.append(section(config, texts, "follow_text", comment, page))
-        stops.append(stop_link(page_id, comment.id))
-        if config.server_public_url:
-            sections[-1] += texts["follow_end"].format(stop=stops[-1])
-    # One click ends all that this email is about, and more.
-    unsubscribe = stops[0] if len(stops) == 1 else stop_link(0, 0)
-    is_one_page = comments[0].page_id == comments[-1].page_id
-    subject = "follow" if is_one_page else "owner"
-    return notification_email(
-        services, reader.email, subject, texts, comments, sections, unsubscribe=unsubscribe
-    )
+            page = own_link(comment.page_url, services.config.site_origins)
+            sections.append(follower.section("follow_text", comment, page))
+        stop = follower.signed_link(**params, page=page_id, id=comment.id)
+        if stop:
+            sections[-1] += follower.text("follow_end", stop=stop)
+    name = "follow"
+    if comments[0].page_id != comments[-1].page_id:
+        name = "owner"  # its subject names no page
+        # One click ends all that this email is about, and more.
+        stop = follower.signed_link(**params, page=0, id=0)
+    return follower.email(name, comments, sections, unsubscribe=stop)
 
 
-def question_email(services: MailServices, subscriber: str, own: FullComment) -> Json:
+def question_email(services: MailServices, own: FullComment) -> Json:
     """Asks a guest whether they want emails about replies to their comment `own`. Nothing in it
     was typed by a stranger."""
-    texts = texts_in(own.language)
-    site = services.config.blog_name
+    guest = Recipient(services, own.email, own.language)
     until = services.timestamp() + LINK_LIFE
-    params = {"who": subscriber, "id": str(own.id), "until": str(until)}
-    confirm = signed_link(services, own.language, do="confirm", **params)
-    subject = texts["ask_subject"].format(site=site)
-    text = texts["ask_text"].format(site=site, confirm=confirm)
-    email = email_row(services, own.email, subject, text)
-    return {**email, "subscriber": subscriber}
+    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
+    text = guest.text("ask_text", confirm=confirm)
+    email = email_row(services, own.email, guest.text("ask_subject"), text)
+    return {**email, "subscriber": subscriber_of(services.key, own.email)}
 
 
 # Webhooks
@@ -4713,24 +4708,23 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     """What is sent, the same at each try unless the comment has changed. It holds neither a full
     IP address nor an email address."""
     config = services.config
-    language = email_language(config, comment)
-    needs_decision = comment.status == "waiting" or webhook.event == "reported"
-    statuses = ("visible", "spam", "deleted") if needs_decision else ("spam", "deleted")
-    made_at = webhook.created_at
-    links = moderation_links(services, comment, statuses, language, WEBHOOK, made_at)
+    owner = Recipient(services, WEBHOOK, email_language(config, comment))
+    is_report = webhook.event == "reported"
+    statuses = ["spam", "deleted"]
+    if is_report or comment.status == "waiting":
+        statuses.insert(0, "visible")
+    links = owner.moderation_links(comment, statuses, webhook.created_at)
     page = page_link(comment.page_url, config.site_origins)
-    link = comment_link(page, comment.id) if page else ""
+    link = comment_link(page, comment.id)
     if config.webhook_kind == "json":
         return json_webhook(comment, webhook, link, links)
-    texts = texts_in(language)
-    buttons = [(texts[f"button_{status}"], url) for status, url in links.items()]
+    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
     if 0 < len(link) < 500:
-        buttons.append((texts["page"], link))
+        buttons.append((owner.texts["page"], link))
+    heading = chat_heading(owner, comment, webhook)
     # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
-    content = comment.content if len(comment.content) <= 1000 else f"{comment.content[:1000]} …"
-    text = f"{chat_heading(texts, comment, webhook)}\n\n{content}"
-    name = "owner_reported" if webhook.event == "reported" else "owner"
-    subject = subject_line(config, texts, name, comment)
+    text = f"{heading}\n\n{shortened(comment.content, 1000)}"
+    subject = owner.subject("owner_reported" if is_report else "owner", comment)
     return CHAT_BODIES[config.webhook_kind](config, subject, text, buttons)
 
 
@@ -4748,19 +4742,24 @@ def json_webhook(
         "link": link,
         "links": links,
     }
-    created_at = rfc3339(webhook.created_at)
-    return {"type": f"comment.{webhook.event}", "timestamp": created_at, "data": data}
+    return {
+        "type": f"comment.{webhook.event}",
+        "timestamp": rfc3339(webhook.created_at),
+        "data": data,
+    }
 
 
-def chat_heading(texts: Mapping[str, str], comment: Comment, webhook: Message) -> str:
+def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
     """The author's name, and why the owner should look."""
-    name = name_of(texts, comment)
+    name = name_of(owner.texts, comment)
     if webhook.event == "reported":
-        reason = webhook.message or texts["report_none"]
-        return f"{name} ({texts['hook_reported'].format(reason=reason)})"
-    if comment.status == "waiting":
-        return f"{name} ({texts['hook_waiting'].format(held=why_held(texts, comment))})"
-    return name
+        reason = webhook.message or owner.texts["report_none"]
+        why = owner.text("hook_reported", reason=reason)
+    elif comment.status == "waiting":
+        why = owner.text("hook_waiting", held=owner.why_held(comment))
+    else:
+        return name
+    return f"{name} ({why})"
 
 
 Buttons = list[tuple[str, str]]  # label and URL
@@ -4769,41 +4768,50 @@ Buttons = list[tuple[str, str]]  # label and URL
 def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
     plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
-    links = " · ".join(f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons)
     blocks = [{"type": "section", "text": plain}]
+    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
     if links:
-        blocks.append({"type": "section", "text": {"type": "mrkdwn", "text": links}})
+        markup = {"type": "mrkdwn", "text": " · ".join(links)}
+        blocks.append({"type": "section", "text": markup})
     return {"text": html.escape(subject, quote=False), "blocks": blocks}
 
 
 def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    urls = [(label, url.replace("(", "%28").replace(")", "%29")) for label, url in buttons]
-    links = " · ".join(f"[{label}]({url})" for label, url in urls)
-    text = text[: (4094 - len(links)) // 2]  # of which each character may become two
+    links: list[str] = []
+    for label, url in buttons:
+        url = url.replace("(", "%28").replace(")", "%29")
+        links.append(f"[{label}]({url})")
+    last_line = " · ".join(links)
+    text = text[: (4094 - len(last_line)) // 2]  # of which each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
     text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
-    embed = {"title": subject[:256], "description": f"{text}\n\n{links}"}
+    embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
 
 def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
-    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
+    query = urllib.parse.urlsplit(config.webhook_url).query
+    (chat_id,) = urllib.parse.parse_qs(query)["chat_id"]
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
     public_url = config.server_public_url
-    takes_ours = "." in (urllib.parse.urlsplit(public_url).hostname or "")
-    ours = [each for each in buttons if takes_ours and each[1].startswith(f"{public_url}/")]
-    others = [f"{label}: {url}" for label, url in buttons if (label, url) not in ours]
+    host = urllib.parse.urlsplit(public_url).hostname or ""
+    lines = [f"{subject}\n\n{text}"]
+    keyboard: list[list[Json]] = []
+    for label, url in buttons:
+        if "." in host and url.startswith(f"{public_url}/"):
+            keyboard.append([{"text": label, "url": url}])
+        else:
+            lines.append(f"{label}: {url}")
     body: Json = {
-        "chat_id": query["chat_id"][0],
-        "text": "\n".join([f"{subject}\n\n{text}", *others]),
+        "chat_id": chat_id,
+        "text": "\n".join(lines),
         "link_preview_options": {"is_disabled": True},
     }
-    if ours:
-        keyboard = [[{"text": label, "url": url}] for label, url in ours]
+    if keyboard:
         body["reply_markup"] = {"inline_keyboard": keyboard}
     return body
 
@@ -4811,10 +4819,11 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
 def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
     lines: list[list[Json]] = [[{"tag": "text", "text": text}]]
-    if buttons:
-        lines.append([{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons])
-    post = {"zh_cn": {"title": subject, "content": lines}}
-    return {"msg_type": "post", "content": {"post": post}}
+    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    if links:
+        lines.append(links)
+    post = {"title": subject, "content": lines}
+    return {"msg_type": "post", "content": {"post": {"zh_cn": post}}}
 
 
 CHAT_BODIES: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
@@ -4829,29 +4838,40 @@ def webhook_signature(key: bytes, message: bytes) -> str:
     return base64.b64encode(hmac.digest(key, message, "sha256")).decode()
 
 
+def webhook_headers(
+    services: MailServices, webhook: Message, message: bytes, now: str
+) -> dict[str, str]:
+    """As github.com/standard-webhooks/standard-webhooks has them."""
+    hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
+    webhook_id = f"msg_{hash[:32]}"
+    headers = {"webhook_id": webhook_id, "webhook_timestamp": now}
+    key = webhook_key(services.config.webhook_secret)
+    if key:
+        signed = f"{webhook_id}.{now}.".encode() + message
+        headers["webhook_signature"] = f"v1,{webhook_signature(key, signed)}"
+    return headers
+
+
 def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
     """One try; `OSError` unless it was taken. The id is the same in each try, the time is not."""
     config = services.config
+    is_feishu = config.webhook_kind == "feishu"
     now = str(services.timestamp())
-    key = webhook_key(config.webhook_secret)
     body = webhook_body(services, comment, webhook)
-    headers = {}
-    if key and config.webhook_kind == "feishu":
+    if is_feishu and config.webhook_secret:
         # open.feishu.cn: the signature of nothing, with time and secret as the key.
-        sign = webhook_signature(f"{now}\n{config.webhook_secret}".encode(), b"")
-        body |= {"timestamp": now, "sign": sign}
+        key = f"{now}\n{config.webhook_secret}".encode()
+        body |= {"timestamp": now, "sign": webhook_signature(key, b"")}
     message = json.dumps(body, ensure_ascii=False).encode()
+    headers = {}
     if config.webhook_kind == "json":
-        hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
-        headers = {"webhook_id": f"msg_{hash[:32]}", "webhook_timestamp": now}
-        if key:  # github.com/standard-webhooks/standard-webhooks
-            signed = f"{headers['webhook_id']}.{now}.".encode() + message
-            headers["webhook_signature"] = f"v1,{webhook_signature(key, signed)}"
+        headers = webhook_headers(services, webhook, message, now)
     status, response = services.fetch(config.webhook_url, message=message, **headers)
     # Feishu refuses with the status 200.
-    refusal = config.webhook_kind == "feishu" and re.search(rb'"code":\s*([1-9]\d*)', response)
+    refusal = re.search(rb'"code":\s*([1-9]\d*)', response) if is_feishu else None
     if not 200 <= status < 300 or refusal:
-        raise ConnectionError(0, f"{status} {refusal[1].decode() if refusal else ''}".strip())
+        code = refusal[1].decode() if refusal else ""
+        raise ConnectionError(0, f"{status} {code}".strip())
 
 
 # Notifications
@@ -4860,10 +4880,9 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
 @dataclass(frozen=True)
 class Draft:
     """What becomes of some notifications of one recipient: an email carries them, they wait for so
-    many seconds, or they are dropped. It was decided by `comments`, which the email quotes."""
+    many seconds, or they are dropped."""
 
     ids: Collection[int]
-    comments: Collection[FullComment] = ()
     email: Json | None = None
     wait: int = 0
     limits: tuple[Limit, ...] = ()
@@ -4875,17 +4894,20 @@ News = dict[int, FullComment]  # by the id of the notification
 def owner_recipients(services: MailServices, page_url: str) -> list[str]:
     """The email addresses that get notifications about new comments on a page."""
     config = services.config
-    recipients = config.notify_owner or tuple(admin.email for admin in services.store.admins())
     own_hosts = {host_of(origin) for origin in config.site_origins}
     key = page_name(page_url, own_hosts).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        # `*` is the only wildcard, and a page may be written with or without the last slash.
-        wildcards = glob.escape(page_name(pattern, own_hosts).key).replace("[*]", "*")
-        if any(fnmatch.fnmatchcase(spelling, wildcards) for spelling in (key, f"{key}/")):
-            recipients = tuple(emails.split(", "))
-            break
-    return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
+        if is_on_page(key, page_name(pattern, own_hosts).key):
+            return emails.split(", ")
+    return [*config.notify_owner] or [admin.email for admin in services.store.admins()]
+
+
+def is_on_page(key: str, pattern: str) -> bool:
+    """Whether a page key fits a pattern, whose only wildcard is `*`. A page may be written with or
+    without the last slash."""
+    pattern = glob.escape(pattern).replace("[*]", "*")
+    return fnmatch.fnmatchcase(key, pattern) or fnmatch.fnmatchcase(f"{key}/", pattern)
 
 
 def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
@@ -4895,8 +4917,8 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     return "no" in (states.get(0), states.get(page_id))
 
 
-def due_news(store: Store, kind: str, to: str, now: int) -> News:
-    """What the due notifications of a recipient are about."""
+def due_news(store: Store, kind: str, to: str, now: int) -> tuple[News, Comments]:
+    """The comments of the notifications that are due, and those that they reply to."""
     due = store.due_notifications(kind, to, now)
     comments = store.full_comments({notification.comment_id for notification in due})
     news: News = {}
@@ -4904,10 +4926,11 @@ def due_news(store: Store, kind: str, to: str, now: int) -> News:
         comment = comments.get(notification.comment_id)
         if comment:
             news[notification.id] = comment
-    return news
+    parents = store.full_comments({comment.parent_id or 0 for comment in news.values()})
+    return news, parents
 
 
-def owner_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
+def owner_drafts(services: MailServices, to: str, news: News, parents: Comments) -> Iterator[Draft]:
     """All that is new in one email, without the owner's own comments."""
     wanted: News = {}
     for id, comment in news.items():
@@ -4916,24 +4939,23 @@ def owner_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]
             wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if wanted:
-        comments = [*wanted.values()]
-        email = owner_email(services, to, comments)
+        email = owner_email(services, to, [*wanted.values()])
         limit = ("notification", f"owner {subscriber_of(services.key, to)}")
-        yield Draft(wanted, comments, email, limits=(limit,))
+        yield Draft(wanted, email, limits=(limit,))
 
 
-def author_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
+def author_drafts(
+    services: MailServices, to: str, news: News, parents: Comments
+) -> Iterator[Draft]:
     """Emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
-    store = services.store
-    parents = store.full_comments({reply.parent_id or 0 for reply in news.values()})
     subscriber = subscriber_of(services.key, to)
-    subscription = store.subscriptions(subscriber).get(0)
+    subscription = services.store.subscriptions(subscriber).get(0)
     may_ask = subscription is None and services.config.server_public_url
     unwanted: list[int] = []
     early: list[int] = []
-    unasked: dict[int, Pair] = {}
-    by_page: dict[int, dict[int, Pair]] = defaultdict(dict)
+    unasked: News = {}
+    by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
         parent = parents[reply.parent_id or 0]
         if parent.status == "waiting":
@@ -4941,73 +4963,74 @@ def author_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft
         elif not is_for_author(services, to, reply, parent):
             unwanted.append(id)
         elif parent.user_id or subscription == "yes":
-            by_page[reply.page_id][id] = (reply, parent)
+            by_page[reply.page_id][id] = reply
         elif may_ask:
-            unasked[id] = (reply, parent)
+            unasked[id] = parent
         else:
             unwanted.append(id)
     yield Draft(unwanted)
     # A comment that was edited may wait for the owner. Its author hears of replies once it is
     # shown again.
     yield Draft(early, wait=HOUR)
-    for page_id, pairs in by_page.items():
-        email = author_email(services, to, [*pairs.values()])
-        # At most six an hour, and one in ten minutes about a page.
-        limits = (("reply_emails", subscriber), ("notification", f"{subscriber} {page_id}"))
-        yield Draft(pairs, in_pairs(pairs), email, limits=limits)
+    for page_id, replies in by_page.items():
+        email = author_email(services, to, [*replies.values()], parents)
+        pause = ("notification", f"{subscriber} {page_id}")
+        hourly = ("reply_emails", subscriber)
+        yield Draft(replies, email, limits=(pause, hourly))
     if unasked:
-        yield question_draft(services, subscriber, unasked)
+        yield question_draft(services, unasked)
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
     """Whether an author may get an email about a reply, or a question whether they want to."""
-    own = parent.user_id == reply.user_id if parent.user_id else parent.email == reply.email
-    if own or parent.status != "visible" or parent.email != to or not EMAIL.fullmatch(to):
+    is_own = parent.email == reply.email
+    if parent.user_id:
+        is_own = parent.user_id == reply.user_id
+    if is_own or parent.status != "visible" or parent.email != to:
         return False
     is_owner = to in owner_recipients(services, parent.page_url)
     return not is_owner and not wants_no_replies(services, to, parent.page_id)
 
 
-def in_pairs(pairs: Mapping[int, Pair]) -> list[FullComment]:
-    return [comment for pair in pairs.values() for comment in pair]
-
-
-def question_draft(services: MailServices, subscriber: str, pairs: Mapping[int, Pair]) -> Draft:
-    """An email that asks a guest whether they want such emails. There are thirty an hour in all,
-    since a comment may name a stranger's email address."""
+def question_draft(services: MailServices, unasked: News) -> Draft:
+    """An email that asks a guest whether they want emails about replies. There are thirty an hour
+    in all, since a comment may name a stranger's email address."""
     limit = ("questions", "")
     if services.store.limit_wait(*limit, services.timestamp()):
-        return Draft(pairs)
-    comments = in_pairs(pairs)
-    email = question_email(services, subscriber, comments[1])
-    return Draft(pairs, comments, email, limits=(limit,))
+        return Draft(unasked)
+    own, *_ = unasked.values()
+    return Draft(unasked, question_email(services, own), limits=(limit,))
 
 
-def follower_drafts(services: MailServices, to: str, news: News) -> Iterator[Draft]:
+def follower_drafts(
+    services: MailServices, to: str, news: News, parents: Comments
+) -> Iterator[Draft]:
     """What is new on the pages that a reader follows, without their own comments and those that
     another email is about."""
-    reader = services.store.account_with_email(to)
+    store = services.store
+    reader = store.account_with_email(to)
     wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
-            follows = services.store.follow_language(reader.id, comment.page_id)
-            if follows and not needs_no_email(services, reader, comment):
+            parent = parents.get(comment.parent_id or 0)
+            follows = store.follow_language(reader.id, comment.page_id)
+            if follows and not needs_no_email(services, reader, comment, parent):
                 wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if reader and wanted:
-        comments = [*wanted.values()]
-        email = follower_email(services, reader, comments)
+        email = follower_email(services, reader, [*wanted.values()])
         limit = ("notification", f"follower {subscriber_of(services.key, to)}")
-        yield Draft(wanted, comments, email, limits=(limit,))
+        yield Draft(wanted, email, limits=(limit,))
 
 
-def needs_no_email(services: MailServices, reader: Account, comment: FullComment) -> bool:
+def needs_no_email(
+    services: MailServices, reader: Account, comment: FullComment, parent: FullComment | None
+) -> bool:
     """Whether a comment is the reader's own, or they get an email about it as an owner or as the
     author of its parent."""
     is_owner = reader.email in owner_recipients(services, comment.page_url)
     if comment.user_id == reader.id or is_owner:
         return True
-    parent = services.store.comment(comment.parent_id or 0)
     is_reply_to_them = parent is not None and parent.user_id == reader.id
     return is_reply_to_them and not wants_no_replies(services, reader.email, comment.page_id)
 
@@ -5018,67 +5041,66 @@ DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_d
 def recipients_of(services: MailServices, kind: str, comment: FullComment) -> list[str]:
     """The email addresses that get notifications of a kind about a comment."""
     if kind == "owner":
-        return owner_recipients(services, comment.page_url)
-    if kind == "follower":
-        return services.store.followers(comment.page_id)
-    parent = services.store.full_comment(comment.parent_id or 0)
-    return [parent.email] if parent and parent.email else []
+        recipients = owner_recipients(services, comment.page_url)
+    elif kind == "follower":
+        recipients = services.store.followers(comment.page_id)
+    else:
+        parent = services.store.full_comment(comment.parent_id or 0)
+        recipients = [parent.email] if parent else []
+    return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
 
 
 def address_next(services: MailServices) -> bool:
     """Looks up the recipients of the next notification; False if there is none."""
     store = services.store
     notification = store.without_recipient(services.timestamp())
-    comment = store.full_comment(notification.comment_id) if notification else None
-    if notification is None or comment is None:
+    if notification is None:
         return False
     with store.writing():
-        recipients = recipients_of(services, notification.kind, comment)
-        store.set_recipients(notification, recipients)
+        comment = store.full_comment(notification.comment_id)
+        if comment:
+            recipients = recipients_of(services, notification.kind, comment)
+            store.set_recipients(notification, recipients)
     return True
 
 
 def write_emails(services: MailServices) -> bool:
-    """Adds emails to the next recipients to the outbox; False if nobody is due. The emails are
-    composed before the transaction, which takes only those whose comments did not change."""
-    store = services.store
+    """Adds emails to the next recipients to the outbox; False if nobody is due."""
     now = services.timestamp()
-    for kind, drafts_for in DRAFTS.items():
-        recipients = store.due_recipients(kind, now, BATCH)
+    for kind in DRAFTS:
+        recipients = services.store.due_recipients(kind, now, BATCH)
         for to in recipients:
-            news = due_news(store, kind, to, now)
-            store_drafts(store, [*drafts_for(services, to, news)], now)
+            write_emails_to(services, kind, to, now)
         if recipients:
             return True
     return False
 
 
-def store_drafts(store: Store, drafts: list[Draft], now: int) -> None:
+def write_emails_to(services: MailServices, kind: str, to: str, now: int) -> None:
+    """Composes emails before the transaction, which takes them unless what they are about has
+    changed."""
+    store = services.store
+    news, parents = due_news(store, kind, to, now)
+    drafts = [*DRAFTS[kind](services, to, news, parents)]
     with store.writing():
-        pending = store.pending(id for draft in drafts for id in draft.ids)
-        quoted_ids = {comment.id for draft in drafts for comment in draft.comments}
-        fresh = store.full_comments(quoted_ids)
-        for draft in drafts:
-            is_fresh = all(fresh.get(comment.id) == comment for comment in draft.comments)
-            if is_fresh and pending.issuperset(draft.ids):
+        if due_news(store, kind, to, now) == (news, parents):
+            for draft in drafts:
                 store_draft(store, draft, now)
 
 
 def store_draft(store: Store, draft: Draft, now: int) -> None:
-    waits = [store.limit_wait(*limit, now) for limit in draft.limits]
-    wait = max(draft.wait, *waits, 0)
+    wait = draft.wait
+    for limit in draft.limits:
+        wait = wait or store.use_limit(*limit, now)
     if wait:
         store.postpone(draft.ids, now + wait)
-        return
-    if draft.email is None:
+    elif draft.email is None:
         store.drop_notifications(draft.ids)
-        return
-    for limit in draft.limits:
-        store.use_limit(*limit, now)
-    if "subscriber" in draft.email:
-        store.subscribe(draft.email["subscriber"], 0, "asked")
-    message_id = store.add_message(**draft.email)
-    store.carry(draft.ids, message_id)
+    else:
+        if "subscriber" in draft.email:
+            store.subscribe(draft.email["subscriber"], 0, "asked")
+        message_id = store.add_message(**draft.email)
+        store.carry(draft.ids, message_id)
 
 
 # Sending
@@ -5093,7 +5115,10 @@ def deliver_due(services: MailServices) -> float:
     while write_emails(services):
         send_due(services)
     due_at = services.store.next_due()
-    return MINUTE if due_at is None else min(MINUTE, max(1, due_at - services.clock()))
+    if due_at is None:
+        return MINUTE
+    wait = due_at - services.clock()
+    return min(MINUTE, max(1, wait))
 
 
 def send_due(services: MailServices) -> None:
@@ -5107,21 +5132,20 @@ def deliver(services: MailServices, message: Message) -> None:
     store = services.store
     now = services.timestamp()
     tries = message.tries + 1
-    next_try = now + min(HOUR, 5 * 3 ** min(message.tries, 9))
+    pause = min(HOUR, 5 * 3**message.tries)
+    next_try = min(now + pause, message.expires_at)
     with store.writing():
-        if not store.begin_try(message, min(next_try, message.expires_at), tries):
+        if not store.begin_try(message, next_try, tries):
             return  # a comment in it was hidden or changed since the message was looked up
         carried = store.carried(message.id)
-    failure = "expired"
-    gives_up = True
-    if now < message.expires_at:
-        failure, gives_up = try_to_send(services, message)
+    failure, is_over = try_to_send(services, message)
+    if failure:
+        end = "; given up" if is_over else ""
+        log.warning("email %d: %s%s", message.id, failure, end)
     with store.writing():
         if not failure:
             store.end_message(message.id, carried)
-            return
-        log.warning("email %d: %s%s", message.id, failure, "; given up" if gives_up else "")
-        if gives_up:
+        elif is_over:
             store.give_up(message.id, tries, failure, now + 30 * DAY)
         else:
             store.note_failure(message.id, tries, failure)
@@ -5129,17 +5153,19 @@ def deliver(services: MailServices, message: Message) -> None:
 
 def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
     """Sends a message. Returns why it was not accepted, or "", and whether that is final."""
+    if services.timestamp() >= message.expires_at:
+        return "expired", True
     try:
-        if not message.event:
+        if message.event:
+            comment = services.store.full_comment(message.comment_id or 0)
+            if comment and comment.status in ("visible", "waiting"):
+                send_webhook(services, message, comment)
+        else:
             mail_server = services.config.mail_server
             services.send(message.recipient, message.message, **mail_server)
-            return "", False
-        comment = services.store.full_comment(message.comment_id or 0)
-        if comment and comment.status in ("visible", "waiting"):
-            send_webhook(services, message, comment)
     except (OSError, ValueError, smtplib.SMTPException) as error:
         return failure_text(error), is_final(error)
-    return "", False
+    return "", True
 
 
 def failure_text(error: Exception) -> str:
@@ -5153,7 +5179,8 @@ def failure_text(error: Exception) -> str:
 def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return all(500 <= code < 600 for code, _ in error.recipients.values())
+        codes = [code for code, _ in error.recipients.values()]
+        return 500 <= min(codes) < 600
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return False
     return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
@@ -7061,7 +7088,7 @@ def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
         "title": f"{name} · {comment.page_url}",
         # The time is part of the id, since a number can be used again after `restore`.
         "id": lasting_id(context.key, "comment", comment.id, comment.created_at),
-        "link": comment_link(link, comment.id) if link else "",
+        "link": comment_link(link, comment.id),
         "name": name,
         "published": rfc3339(comment.created_at),
         "updated": rfc3339(comment.edited_at or comment.created_at),

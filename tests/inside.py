@@ -111,8 +111,7 @@ def greet(app: App, port: int) -> None:
 
 def stop_link(app: App, email: str, page_id: int) -> str:
     """The path of a link of an email that ends the emails about a page."""
-    who = commentd.subscriber_of(app.services.key, email)
-    link = commentd.signed_link(app.services, "en", do="stop", who=who, id=str(page_id))
+    link = commentd.Recipient(app.services, email, "en").signed_link(do="stop", id=page_id)
     return "/mail?" + link.partition("?")[2]
 
 
@@ -157,7 +156,8 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     """The path of a link that emails to an admin hold."""
     comment = app.services.store.comment(comment_id)
     assert comment
-    links = commentd.moderation_links(app.services, comment, [status], "en", email)
+    recipient = commentd.Recipient(app.services, email, "en")
+    links = recipient.moderation_links(comment, [status], now(app))
     return "/mail?" + links[status].partition("?")[2]
 
 
