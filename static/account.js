@@ -3,8 +3,6 @@
 // who are signed in. Drafts are kept elsewhere, so they stay.
 // In order: Style, Account, Steps, Signing in, Profile.
 
-import {digest} from './hash.js'
-
 // -- Style --------------------------------------------------------------------
 
 const sheet = new CSSStyleSheet()
@@ -41,10 +39,25 @@ legend { padding: 0; margin-bottom: .5em }
 /** The claims of a token (RFC 7519). */
 const claims = token => JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')))
 
+/** The SHA-256 of a text, in hex, by the hash of `embed.js`. Passwords leave the browser in this form only. */
+export function digest(text, {H, hex, sha256}) {
+  const bytes = new TextEncoder().encode(text)
+  const blocks = Math.ceil((bytes.length + 9) / 64)
+  const padded = new DataView(new ArrayBuffer(64 * blocks))
+  bytes.forEach((byte, i) => padded.setUint8(i, byte))
+  padded.setUint8(bytes.length, 0x80)
+  padded.setUint32(64 * blocks - 4, 8 * bytes.length)
+  let state = H.slice(0, 8)
+  for (let i = 0; i < blocks; i++) {
+    state = sha256(state, Array.from({length: 16}, (_, word) => padded.getInt32(64 * i + 4 * word)))
+  }
+  return hex(state)
+}
+
 /** Opens the account beside a form, because of an error or because the reader asks for it ('open'). Without a
     reason it shows who is signed in. */
 export function account(thread, kit, form, reason) {
-  const {ask, button, h, keep, me, recall} = kit
+  const {ask, button, h, hash, keep, me, recall} = kit
   const {adoptedStyleSheets: sheets} = thread.shadowRoot
   const say = (key, n) => thread.say(key, n)
   if (!sheets.includes(sheet)) sheets.push(sheet)
@@ -80,7 +93,7 @@ export function account(thread, kit, form, reason) {
   /** Shows who is signed in, where a guest would write a name. */
   function greet(form) {
     const guest = form.querySelector('.guest')
-    guest.hidden = !!form.subject.old
+    guest.hidden = !!form.subject.change
     const open = button(say('account'), () => account(thread, kit, form, 'open'), {class: 'account'})
     const buttons = h('span', {class: 'signed'}, open, button(say('signout'), signOut))
     guest.replaceChildren(h('p', {class: 'row'}, h('span', {}, say('as', me().nickname)), buttons))
@@ -208,7 +221,7 @@ export function account(thread, kit, form, reason) {
     for (const name of names) {
       if (!panel[name].value.trim()) throw {code: name + '_missing'}
     }
-    if (panel.password) secret = digest(panel.password.value)
+    if (panel.password) secret = digest(panel.password.value, hash)
   }
 
   async function register() {
@@ -356,7 +369,7 @@ export function account(thread, kit, form, reason) {
 
   async function changePassword() {
     checkFields('password', 'fresh')
-    const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value)})
+    const {token} = await confirmed('PATCH', {new_password: digest(panel.fresh.value, hash)})
     keep('me', {...me(), token})
     thread.announce(say('changed'))
     go('me', 'change')

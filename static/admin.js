@@ -2,9 +2,9 @@
 // In order: Words, Elements, Service, Forms, Sign-in, Frame, Lists, Moderation, Comments, Views, Figures,
 // Settings, Keys, Start.
 
-import {digest, solve} from './hash.js'
+import {digest} from './account.js'
 
-const {h, button, formatted, keep, recall} = customElements.get('commentd-thread').kit
+const {h, button, formatted, hash, keep, recall, solve} = customElements.get('commentd-thread').kit
 
 // -- Words --------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ function panel(word, fields, work, cancel) {
       form.ariaBusy = 'true'
       fault.textContent = ''
       const values = {}
-      for (const [name, value] of new FormData(form)) values[name] = name === 'password' ? digest(value) : value.trim()
+      for (const [name, value] of new FormData(form)) values[name] = name === 'password' ? digest(value, hash) : value.trim()
       try {
         await work(values, form)
       } catch (error) {

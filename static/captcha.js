@@ -46,7 +46,7 @@ async function loadApi(provider, key) {
 }
 
 /** A token of the provider, when the reader has solved the captcha, or a function that gets one. */
-export async function captcha(thread, kit, provider, {site_key, action}) {
+export async function captcha(thread, kit, {provider, site_key, action}) {
   const api = await loadApi(provider, site_key)
   if (provider === 'recaptcha') {
     const execute = () => api.execute(site_key, {action})

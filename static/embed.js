@@ -1,6 +1,6 @@
 // commentd: this script shows the comments of a page after itself, or in <commentd-thread>.
 // In order: Texts, Style, Elements, Memory, Service, Captcha, Formatting, Thread, Start.
-// Loaded on first use: more.js, account.js, hash.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
+// Loaded on first use: more.js, account.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
 'use strict'
 {
 
@@ -43,12 +43,12 @@ for (const [key, en, zh] of [
   ['admin', 'Author', '博主'],
   ['pinned', 'Pinned', '置顶'],
   ['edited', 'edited', '已修改'],
-  ['waiting', 'Waiting for approval. Only you can see it.', '等待审核，只有你能看到。'],
+  ['waiting', 'Waiting for approval. Only you can see it.', '等待审核，仅你可见。'],
   ['retry', 'Try again', '重试'],
-  ['offline', 'Comments can’t be reached right now. Your draft is kept.', '暂时连不上评论服务，内容不会丢。'],
-  ['refused', 'Comments are not enabled for this site.', '这个网站不能使用此评论服务。'],
+  ['offline', 'Comments can’t be reached. Your draft is kept.', '连不上评论服务，内容不会丢。'],
+  ['refused', 'Comments are not enabled for this site.', '此网站未开通评论服务。'],
   ['page', 'Comments are closed.', '评论已关闭。'],
-  ['comment', 'This comment was removed.', '该评论已删除。'],
+  ['comment', 'This comment was removed.', '评论已删除。'],
   ['nobody', 'Anonymous', '匿名'],
   ['report', 'Report', '举报'],
 ]) {
@@ -59,9 +59,9 @@ for (const [key, en, zh] of [
 // -- Style --------------------------------------------------------------------
 
 // Safari below 16.4 gets a link to the plain thread page. The script then stops at the next line.
-if (!('adoptedStyleSheets' in ShadowRoot.prototype)) {
-  const url = encodeURIComponent(location.pathname + location.search)
-  script.after(h('a', {href: `${SERVICE}thread?url=${url}`}, 'Comments · 评论'))
+if (!document.adoptedStyleSheets) {
+  const url = location.pathname + location.search
+  script.after(h('a', {href: SERVICE + 'thread?' + new URLSearchParams({url})}, 'Comments · 评论'))
 }
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
@@ -81,7 +81,9 @@ sheet.replaceSync(`
 [hidden], ol:empty { display: none !important }
 :host, ::slotted(a) { transition: 1ms !important }
 .thread { color: var(--_text) }
-ol { list-style: none; padding: 0 }
+ul { list-style: disc }
+ul, ol { padding-inline-start: 1.5em }
+[role=list] { list-style: none; padding: 0 }
 a { color: var(--_accent) }
 button, select, summary, textarea, input { color: inherit; font: inherit; field-sizing: content; border: 0; border-radius: var(--_radius); background: none }
 button, select { padding: 0 .4em; min-height: 2em; min-width: 24px }
@@ -109,10 +111,10 @@ blockquote { color: var(--_muted) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
 .name { font-size: .875em }
 .name, .row .button { font-weight: 600 }
-li { position: relative; text-align: start; padding-top: calc(2 * var(--_space)) }
+[role=list] > li { position: relative; text-align: start; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
 .list > li + li { border-top: 1px solid var(--_line) }
-article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); border-radius: var(--_radius); column-gap: min(.75em, var(--_avatar)) }
+article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)) }
 article > * { grid-column: 2 }
 article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, #0000) 51%); width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none }
@@ -123,14 +125,12 @@ b a { color: inherit }
 .row .badge { border: 1px solid; border-radius: var(--_radius); padding: 0 .5em; color: var(--_accent) }
 .body { margin-top: .2em; max-width: 68ch }
 .body * + * { margin-top: .6em }
-.body :is(ul, ol) { padding-inline-start: 1.5em; list-style: disc }
-.body ol { list-style: decimal }
-.body li { margin-top: 0; padding: 0 }
+.body li { margin-top: 0 }
 pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 8%, #0000) }
 pre { padding: .75em 1em; overflow: auto; overflow-wrap: normal; line-height: 1.5 }
 code { padding: .1em .3em }
 pre code { all: unset }
-@media screen { article:not([data-target]:focus) > .folded:not(:focus-within) { max-height: 300px; overflow: hidden; mask: linear-gradient(#000 50%, #0000) } }
+@media screen { .folded:not(:focus-within) { max-height: 300px; overflow: hidden; mask: linear-gradient(#000 50%, #0000) } }
 .actions { margin-top: .2em }
 .like, .actions > button, article > button, .line { padding-inline-start: 0 }
 .like { display: flex; align-items: center; gap: .3em }
@@ -140,9 +140,9 @@ pre code { all: unset }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
 .line:empty { inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; position: absolute; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
-.wait { background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em); opacity: .08; height: 100vh }
+.wait { height: 100vh; background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em); opacity: .08 }
 @container (max-width: 34em) {
-  .thread { --_avatar: min(1.75em, var(--commentd-avatar, 1.75em)) }
+  .thread { --_avatar: var(--commentd-avatar, 1.75em) }
   article > * { grid-column: 1 / 3 }
   .avatar { grid-area: 1 / 1 }
   .meta { grid-area: 1 / 2 }
@@ -229,11 +229,12 @@ async function ask(path, body, method = body ? 'POST' : 'GET', token = body && m
   const headers = {}
   if (body) headers['Content-Type'] = 'application/json'
   if (token) headers.Authorization = 'Bearer ' + token
-  const signal = AbortSignal.timeout(20000)
   let response
   let text
   try {
-    response = await fetch(SERVICE + path, {method, headers, signal, body: JSON.stringify(body), credentials: 'omit'})
+    response = await fetch(SERVICE + path, {
+      method, headers, body: JSON.stringify(body), credentials: 'omit', signal: AbortSignal.timeout(20000),
+    })
     text = await response.text()
   } catch ({name}) {
     throw {code: 'offline', name}
@@ -249,8 +250,7 @@ const loading = {}
 
 /** Loads the texts of a language that are not listed above. */
 const loadTexts = language => loading[language] ??= ask('words/' + language + '.json').then(
-  // A page of some proxy has no `close`.
-  texts => TEXTS[language] = texts.close.length && {...TEXTS[language], ...texts}
+  texts => TEXTS[language] = {...TEXTS[language], ...texts}
 ).catch(error => {
   loading[language] = null
   throw error
@@ -258,12 +258,86 @@ const loadTexts = language => loading[language] ??= ask('words/' + language + '.
 
 // -- Captcha ------------------------------------------------------------------
 
+/** SHA-256 (FIPS 180-4), which browsers lack on plain http, and the search. A worker gets this function as text. */
+function makeHash() {
+  const W = new Int32Array(64)
+  const primes = []
+  for (let n = 2; n < 312; n++) if (primes.every(prime => n % prime)) primes.push(n)
+  const H = primes.map(n => n ** .5 * 2 ** 32 | 0)
+  const K = primes.map(n => n ** (1 / 3) * 2 ** 32 | 0)
+
+  const rotate = (n, by) => n >>> by | n << 32 - by
+
+  function sha256(state, block) {
+    let {0: a, 1: b, 2: c, 3: d, 4: e, 5: f, 6: g, 7: k} = state // five times as fast as [a, b, …]
+    for (let i = 0; i < 64; i++) {
+      const x = W[i - 15]
+      const y = W[i - 2]
+      W[i] = block[i] ?? W[i - 16] + W[i - 7] + (rotate(x, 7) ^ rotate(x, 18) ^ x >>> 3) + (rotate(y, 17) ^ rotate(y, 19) ^ y >>> 10) | 0
+      const one = k + K[i] + W[i] + (e & f ^ ~e & g) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) | 0
+      const two = one + (a & b ^ a & c ^ b & c) + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) | 0
+      k = g
+      g = f
+      f = e
+      e = d + one | 0
+      d = c
+      c = b
+      b = a
+      a = two
+    }
+    return [a, b, c, d, e, f, g, k].map((n, i) => n + state[i] | 0)
+  }
+
+  const hex = words => words.map(n => (n >>> 0).toString(16).padStart(8, 0)).join('')
+  const words = text => text.match(/.{8}/g).map(n => parseInt(n, 16) | 0)
+
+  function search({salt, nonce, keyPrefix}, from, to) {
+    const wanted = words(keyPrefix)
+    const block = [...words(salt + nonce), 0, 1 << 31, 0, 0, 0, 0, 0, 288]
+    for (block[8] = from; block[8] < to; block[8]++) {
+      const key = sha256(H, block)
+      if (wanted.every((word, i) => word === key[i])) return {counter: block[8], derivedKey: hex(key)}
+    }
+  }
+  return {H, hex, search, sha256}
+}
+
+const hash = makeHash()
+
+/** Searches in a worker. */
+const searchInWorker = parameters => new Promise((resolve, reject) => {
+  const text = `onmessage = ({data}) => postMessage((${makeHash})().search(data, 0, 1e6))`
+  const url = URL.createObjectURL(new Blob([text]))
+  const worker = new Worker(url)
+  worker.onerror = reject
+  worker.onmessage = ({data}) => {
+    resolve(data)
+    worker.terminate()
+  }
+  worker.postMessage(parameters)
+})
+
+/** Searches in slices, so that the page stays alive. */
+async function searchInSlices(parameters) {
+  for (let from = 0; ; from += 2000) {
+    const solution = hash.search(parameters, from, from + 2000)
+    if (solution) return solution
+    await new Promise(resolve => setTimeout(resolve))
+  }
+}
+
+/** The captcha token for a challenge. */
+async function solve({parameters, signature}) {
+  // A page may forbid workers by its Content-Security-Policy.
+  const solution = await searchInWorker(parameters).catch(() => searchInSlices(parameters))
+  return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
+}
+
 async function fetchCaptchaToken(thread) {
-  const {provider, parameters, signature, ...hosted} = await ask('captcha')
-  if (provider === 'none') return provider
-  const token = parameters
-    ? await thread.use('hash.js', 'proofOfWork', {parameters, signature})
-    : await thread.use('captcha.js', 'captcha', provider, hosted)
+  const challenge = await ask('captcha')
+  if (challenge.parameters) return solve(challenge)
+  if (challenge.provider === 'none') return 'none'
+  const token = await thread.use('captcha.js', 'captcha', challenge)
   if (token) return token
   throw {code: 'offline'}
 }
@@ -295,13 +369,6 @@ function formatted(html) {
   return root
 }
 
-/** Makes a text field as high as its text, where CSS cannot. */
-function grow(text) {
-  if (CSS.supports('field-sizing: content')) return
-  text.style.height = ''
-  text.style.height = text.scrollHeight + 2 + 'px'
-}
-
 /** The supported language nearest to that of an element, or of the browser. */
 function languageOf(node) {
   const tag = node.closest('[lang]:not([lang=""])')?.lang ?? navigator.language
@@ -315,17 +382,18 @@ const relativeFormats = {} // each takes 10 ms to make on a phone
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 function relativeTime(then, lang) {
-  const past = Math.max(0, Date.now() - then)
-  if (past > 2592e6) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const units = [['day', 864e5], ['hour', 36e5], ['minute', 6e4]]
-  const [unit, size] = units.find(([, size]) => past >= size) ?? ['second', 6e4]
+  const minutes = Math.max(0, Date.now() - then) / 60000
+  if (minutes > 43200) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
   relativeFormats[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
-  return relativeFormats[lang].format(-Math.floor(past / size), unit)
+  const format = (unit, size) => relativeFormats[lang].format(-Math.floor(minutes / size), unit)
+  if (minutes >= 1440) return format('day', 1440)
+  if (minutes >= 60) return format('hour', 60)
+  return format(minutes < 1 ? 'second' : 'minute', 1)
 }
 
 /** The service names places in Chinese; in other languages the browser names the country. */
 function placeName({location, country}, lang) {
-  if ((lang === 'zh-CN' && location) || !/^[A-Z]{2}$/.test(country)) return location
+  if ((lang === 'zh-CN' && location) || !country) return location
   return new Intl.DisplayNames(lang, {type: 'region'}).of(country)
 }
 
@@ -377,25 +445,23 @@ class Thread extends HTMLElement {
   connectedCallback() {
     const {signal} = this.#controller = new AbortController()
     const attend = event => {
-      if (!signal.aborted && !event?.target.closest('form')) this.use('more.js', 'attend', signal)
+      if (!event?.target.closest('form')) this.use('more.js', 'attend', signal)
     }
     for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
     setTimeout(attend, 6e4)
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
-      if (this.settings?.max_length && this.#target) this.use('more.js', 'follow', this.#target)
+      if (this.totals?.page && this.#target) this.use('more.js', 'follow', this.#target)
     }, {signal})
     const start = () => setTimeout(() => this.#start()) // after the page's router
     document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
     window.navigation?.addEventListener('currententrychange', () => this.#shownKey && start(), {signal})
-    this.style.setProperty('--_own', getComputedStyle(this).color)
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else {
-      const observer = new IntersectionObserver(([entry]) => entry.isIntersecting && this.#start(), {rootMargin: '600px'})
-      observer.observe(this)
-      signal.addEventListener('abort', () => observer.disconnect())
+      const show = ([entry]) => entry.isIntersecting && this.#start()
+      new IntersectionObserver(show, {rootMargin: '600px'}).observe(this)
     }
   }
 
@@ -413,7 +479,6 @@ class Thread extends HTMLElement {
     const ground = {light: '#fff', dark: '#000'}[this.getAttribute('theme')] ?? backgroundOf(this)
     const bright = luminance(ground)
     const dark = bright < .23
-    const pole = dark ? '#fff' : '#000'
 
     /** A color, mixed with as much of another one as the contrast needs. */
     const mix = (color, other, contrast) => {
@@ -422,7 +487,7 @@ class Thread extends HTMLElement {
       const share = (goal - from) / (luminance(other) - from)
       return share > 0 ? `color-mix(in xyz, ${other} ${Math.min(share, 1) * 100}%, ${color})` : color
     }
-    const readable = color => mix(color, pole, 5.2)
+    const readable = color => mix(color, dark ? '#fff' : '#000', 5.2)
     const text = readable(computed(`var(--commentd-text, ${getComputedStyle(this).color})`))
     const set = (name, color) => this.style.setProperty('--_' + name, color)
     set('own', text)
@@ -446,7 +511,7 @@ class Thread extends HTMLElement {
   }
 
   /** Shows the page, in the language and order that it wants now, unless that is already shown. */
-  #start() {
+  async #start() {
     const language = languageOf(this)
     const key = [this.url, language, this.#sort, this.#limit].join()
     if (!this.isConnected || this.#shownKey === key) return
@@ -455,14 +520,14 @@ class Thread extends HTMLElement {
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
     this.$('section')?.remove()
-    const texts = !TEXTS[language] && loadTexts(language).catch(() => {
-      if (this.language === language) this.language = 'en'
-    })
-    this.load({around: this.#target, texts})
-    if (!texts) this.#draw()
+    if (!TEXTS[language]) await loadTexts(language).catch(() => 0)
+    if (key !== this.#shownKey) return
+    this.#draw()
+    this.load({around: this.#target})
   }
 
   #draw() {
+    if (!TEXTS[this.language]) this.language = 'en'
     const dir = this.language === 'ar' ? 'rtl' : 'ltr'
     this.#root.append(h('section', {class: 'thread', ariaLabel: this.say('comments'), lang: this.language, dir},
       this.makeForm({}),
@@ -478,7 +543,7 @@ class Thread extends HTMLElement {
   }
 
   #item(id) {
-    return id && this.$(`[data-id='${id}']`)
+    return this.$(`[data-id='${id}']`)
   }
 
   /** The text of a key in the language of the thread, with a name or number. */
@@ -501,14 +566,8 @@ class Thread extends HTMLElement {
   }
 
   /** Loads a page of the list, or the one around a comment, in place of the item `more`. */
-  async load({page = 1, around, more, sort = this.#sort, texts}) {
+  async load({page = 1, around, more, sort = this.#sort}) {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
-    const response = ask('comments?' + new URLSearchParams(query))
-    response.catch(() => 0)
-    const key = this.#shownKey
-    await texts // #start draws meanwhile
-    if (key !== this.#shownKey) return
-    if (texts) this.#draw()
     const list = this.$('.list')
     const pressed = more
     const again = (word, options) => {
@@ -517,26 +576,26 @@ class Thread extends HTMLElement {
     }
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
-      const listing = await response
-      if (more.getRootNode() !== this.#root) return // something else is shown now
+      const listing = await ask('comments?' + new URLSearchParams(query))
+      if (!this.#root.contains(more)) return // something else is shown now
       if (!listing.comments) throw listing
       if (page === 1) {
-        this.settings = {...listing.settings, max_length: listing.max_comment_length}
+        this.settings = listing.settings
         this.totals = {...listing, sort}
         for (const form of this.#root.querySelectorAll('.form')) this.#applySettings(form)
+        this.head()
       }
-      more.remove()
-      const added = listing.comments.find(({id}) => !this.#item(id))
       for (const comment of listing.comments) {
         try {
           this.putThread(comment)
         } catch {} // a broken comment leaves the others
       }
-      if (page === 1) this.head()
+      const first = more.nextSibling
+      more.remove()
       this.#fold()
       if (listing.page * this.#limit < listing.threads) list.append(again('more', {page: listing.page + 1}))
       if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
-      if (pressed && added) this.#item(added.id).firstChild.focus()
+      if (pressed) first?.firstChild.focus()
       if (around) this.use('more.js', 'seek', around, listing.page)
       this.#emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
@@ -554,25 +613,25 @@ class Thread extends HTMLElement {
       importSuffix += '?' // the browser remembers a failed import by its URL
       if (name !== 'attend') this.announce(this.say('offline'))
     })
-    return loaded?.[0][name](this, kit, ...values)
+    return loaded?.[0][name](this, Thread.kit, ...values)
   }
 
   /** Draws the line above the list: totals, likes and the order. */
   head() {
     const {total, views, page_likes, threads} = this.totals
-    const focused = this.$('select:focus')
-    const note = this.settings.closed ? 'page' : !this.$('li') && 'none'
-    const order = value => h('option', {value, selected: value === this.totals.sort}, this.say(value))
-    const onchange = ({target}) => this.load({sort: target.value})
-    this.$('.head').replaceChildren(
-      total ? h('b', {role: 'heading', ariaLevel: 2}, this.say('count', total)) : '',
-      note ? h('span', {class: note}, this.say(note)) : '',
-      total ? h('span', {class: 'views'}, this.say('views', views)) : '',
+    const note = this.settings.closed ? 'page' : !this.$('article') && 'none'
+    const onchange = async ({target}) => {
+      await this.load({sort: target.value})
+      this.$('select')?.focus()
+    }
+    const orders = ['newest', 'oldest', 'likes'].map(value =>
+      h('option', {value, selected: value === this.totals.sort}, this.say(value)))
+    this.$('.head').replaceWith(h('div', {class: 'head row'},
+      total && h('b', {role: 'heading', ariaLevel: 2}, this.say('count', total)),
+      note && h('span', {class: note}, this.say(note)),
+      total && h('span', {class: 'views'}, this.say('views', views)),
       this.#likeButton(page_likes),
-      threads > 1
-        ? h('select', {class: 'push', ariaLabel: this.say('sort'), onchange}, order('newest'), order('oldest'), order('likes'))
-        : '')
-    if (focused) this.$('select')?.focus()
+      threads > 1 && h('select', {class: 'push', ariaLabel: this.say('sort'), onchange}, ...orders)))
   }
 
   /** Puts a comment and its replies into the list. */
@@ -594,9 +653,9 @@ class Thread extends HTMLElement {
     let item = this.#item(comment.id)
     if (item) item.firstChild.replaceWith(article)
     else {
-      const list = flat ?? (parent ? this.#repliesOf(parent) : this.$('.list'))
       item = h('li', {'data-id': comment.id}, article)
-      list[top && !parent ? 'prepend' : 'append'](item)
+      if (parent) (flat ?? this.#repliesOf(parent)).append(item)
+      else this.$('.list')[top ? 'prepend' : 'append'](item)
     }
     item.comment = comment
     for (const decorate of Object.values(this.decorators)) decorate(item)
@@ -629,7 +688,7 @@ class Thread extends HTMLElement {
   }
 
   #article(comment, to) {
-    const {id, nickname, role, website, pinned, edited} = comment
+    const {id, nickname, website} = comment
     if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
     const body = formatted(comment.html)
     const name = h('bdi', {}, nickname)
@@ -642,11 +701,11 @@ class Thread extends HTMLElement {
     return h('article', {tabIndex: -1, class: 'comment', ariaLabel: nickname}, avatar(nickname),
       h('div', {class: 'meta row'},
         h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
-        role === 'admin' && badge('admin'), pinned && badge('pinned'),
+        comment.role === 'admin' && badge('admin'), comment.pinned && badge('pinned'),
         to && h('span', {}, '› ', h('bdi', {}, to)),
         note(placeName(comment, this.language)),
         h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, time),
-        note(edited && this.say('edited'))),
+        comment.edited && note(this.say('edited'))),
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#likeButton(comment.likes, id),
@@ -671,26 +730,29 @@ class Thread extends HTMLElement {
     return /^#comment-([1-9]\d{0,14})$/.exec(location.hash)?.[1]
   }
 
-  /** The form for a comment, a reply to `parent`, or a change of `old`. */
+  /** The form for a comment, a reply to `parent`, or a `change`: {id, setUp, send}, see `more.js`. */
   makeForm(subject) {
-    const {parent, old} = subject
-    const draft = ['draft', this.url, parent?.id, old?.id].join()
-    let label = this.say('write')
-    if (parent) label = this.say('replyto', parent.nickname)
-    if (old) label = this.say('edit')
-    const value = recall(draft, old?.content ?? '', 'sessionStorage')
-    const props = {class: 'field', name: 'content', dir: 'auto', rows: 1}
-    const text = h('textarea', {...props, placeholder: label, ariaLabel: label, value})
+    const {parent, change} = subject
+    const draft = ['draft', this.url, parent?.id, change?.id].join()
+    const label = parent ? this.say('replyto', parent.nickname) : this.say('write')
+    const value = recall(draft, '', 'sessionStorage')
+    const text = h('textarea', {
+      class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label, value,
+    })
     const counter = h('span')
-    const oninput = () => {
-      keep(draft, text.value, 'sessionStorage')
-      grow(text)
-      if (!old) this.captchaToken().catch(() => 0)
-      const left = this.settings.max_length - [...text.value].length
+    const update = () => {
+      // The field grows with its text, where CSS does not see to it.
+      if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'
+      if (text.value && !change) this.captchaToken().catch(() => 0)
+      const left = this.totals.max_comment_length - [...text.value].length
       counter.textContent = left < 200 ? left : ''
     }
-    const onkeydown = ({key, isComposing, ctrlKey, metaKey}) => {
-      if (key === 'Enter' && !isComposing && (ctrlKey || metaKey)) form.requestSubmit()
+    const oninput = () => {
+      keep(draft, text.value, 'sessionStorage')
+      update()
+    }
+    const onkeydown = event => {
+      if (event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey)) form.requestSubmit()
     }
     const onsubmit = async event => {
       event.preventDefault()
@@ -702,48 +764,47 @@ class Thread extends HTMLElement {
     const onfocusin = () => form.classList.add('open')
     const form = h('form', {noValidate: true, class: value ? 'form open' : 'form', onfocusin, oninput, onkeydown, onsubmit},
       text,
-      h('div', {}, this.#guestFields(!!(old || me().token)), this.#formButtons(subject, counter)))
+      h('div', {}, this.#guestFields(), this.#formButtons(subject, counter)))
     form.subject = subject
     this.#applySettings(form)
-    setTimeout(grow, 0, text)
-    if (value && !old) this.captchaToken().catch(() => 0)
+    setTimeout(update)
     return form
   }
 
   /** Name, email and website of a guest. */
-  #guestFields(hidden) {
-    const field = (name, word, type) => {
-      const input = h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''})
-      return h('label', {}, h('span', {}, this.say(word)), input)
-    }
-    return h('div', {class: 'guest', hidden},
+  #guestFields() {
+    const field = (name, word, type) => h('label', {},
+      h('span', {}, this.say(word)),
+      h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
+    return h('div', {class: 'guest'},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
   }
 
-  #formButtons({parent, old}, counter) {
+  #formButtons({parent, change}, counter) {
     const preview = ({target}) => this.use('more.js', 'preview', target.form, target)
-    const cancel = ({target: {form}}) => {
-      form.parentNode.focus()
-      form.remove()
+    const cancel = ({target}) => {
+      target.closest('article').focus()
+      target.form.remove()
     }
     return h('div', {class: 'row'},
-      h('button', {class: 'button'}, this.say(old ? 'save' : 'post')),
+      h('button', {class: 'button'}, this.say('post')),
       button(this.say('preview'), preview, {ariaExpanded: false}),
-      parent || old ? button(this.say('cancel'), cancel) : '',
+      (parent || change) && button(this.say('cancel'), cancel),
       counter,
       h('span', {class: 'push links'}))
   }
 
   #applySettings(form) {
     const {closed, hold, policy_url, registration, login_required} = this.settings
-    form.hidden = !!closed
-    if (login_required) form.querySelector('.guest').hidden = !me().token
-    if (hold === 'all' && !form.subject.old) form.querySelector('.button').textContent = this.say('approve')
+    form.hidden = closed
+    form.querySelector('.guest').hidden = login_required || me().token
+    if (hold === 'all') form.querySelector('.button').textContent = this.say('approve')
     const signIn = () => this.use('account.js', 'account', form)
-    form.querySelector('.links').replaceChildren(
-      registration && !me().token && !form.subject.old ? button(this.say('signin'), signIn) : '',
-      policy_url ? h('a', {href: policy_url}, this.say('privacy')) : '')
+    form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
+      registration && !me().token && button(this.say('signin'), signIn),
+      policy_url && h('a', {href: policy_url}, this.say('privacy'))))
+    form.subject.change?.setUp(form)
     if (me().token) signIn()
   }
 
@@ -771,13 +832,12 @@ class Thread extends HTMLElement {
   }
 
   async #send(form, draft) {
-    const {parent, old} = form.subject
-    const values = [...new FormData(form)].map(([name, value]) => [name, value.trim()])
-    const {content, ...author} = Object.fromEntries(values)
-    if (!content) throw {code: 'content_missing'}
-    const left = this.settings.max_length - [...content].length
+    const {parent, change} = form.subject
+    const {content, ...author} = Object.fromEntries(new FormData(form))
+    if (!content.trim()) throw {code: 'content_missing'}
+    const left = this.totals.max_comment_length - [...content].length
     if (left < 0) throw {code: 'content_over', retry: -left}
-    if (old) return this.change(form, content, draft)
+    if (change) return change.send(form, content, draft)
     if (!me().token) {
       if (!author.nickname) throw {code: this.settings.login_required ? 'login_required' : 'nickname_missing'}
       if (/^[^:]+$/.test(author.website)) author.website = 'https://' + author.website
@@ -785,10 +845,11 @@ class Thread extends HTMLElement {
     }
     const captcha_token = await this.captchaToken(true)
     // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
-    const early = this.#captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
-    if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
-    const body = {page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language}
-    const {comment, edit_token} = await ask('comments', {...body, ...!me().token && author})
+    const early = this.#captcha.at + Math.min(3000, 50 * content.length) - Date.now()
+    await new Promise(resolve => setTimeout(resolve, early))
+    const {comment, edit_token} = await ask('comments', {
+      page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && author,
+    })
     keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
     keep(draft, undefined, 'sessionStorage')
     this.dropCaptchaToken()
@@ -803,16 +864,15 @@ class Thread extends HTMLElement {
 }
 
 // What the other scripts use of this one.
-const kit = {ask, button, formatted, h, keep, languageOf, loadTexts, me, recall, relativeTime, timeOf}
-Thread.kit = kit // for admin.js
+Thread.kit = {ask, button, formatted, h, hash, keep, languageOf, loadTexts, me, recall, relativeTime, solve, timeOf}
 
 // -- Start --------------------------------------------------------------------
 
-const COUNTED = ['count', 'views', 'likes', 'latest'].map(kind => `[data-commentd-${kind}]`).join()
+const COUNTED = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
 
 /** Fills totals of other pages and the latest comments, where the page wants some. */
 function count() {
-  if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(kit), () => 0)
+  if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(Thread.kit), () => 0)
 }
 
 function start() {

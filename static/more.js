@@ -8,7 +8,7 @@ const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 [aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent); color: var(--_accent) }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
-[data-target] { background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }
+[data-target] { border-radius: var(--_radius); background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }
 .guest .error { grid-column: 1 / -1 }
 .comment { position: relative }
 .quote { position: absolute; z-index: 1; user-select: none; -webkit-user-select: none }
@@ -177,6 +177,7 @@ function goTo(thread, id) {
   if (!article) return
   for (const {dataset} of thread.shadowRoot.querySelectorAll('[data-target]')) delete dataset.target
   article.dataset.target = ''
+  article.querySelector('.folded + button')?.click()
   article.focus({preventScroll: true})
   article.scrollIntoView({block: 'center'})
 }
@@ -346,7 +347,7 @@ export function own(thread, kit, posted) {
     }
     const quiet = actions.querySelector('.quiet')
     const add = (word, onclick) => actions.insertBefore(button(thread.say(word), onclick, {class: 'own'}), quiet)
-    if (left > 0) add('edit', () => thread.open(article, {old: comment}))
+    if (left > 0) add('edit', () => thread.open(article, {change: changeOf(comment)}))
     if (left > 0 || comment.user_id) add('delete', ({target}) => {
       if (target.dataset.sure) return remove(comment, article)
       target.focus() // Safari does not focus a clicked button
@@ -365,13 +366,23 @@ export function own(thread, kit, posted) {
     if (focused) item.firstChild.focus()
   }
 
-  /** Called by the form that changes a comment. */
-  thread.change = async (form, content, draft) => {
-    const {old} = form.subject
-    const {comment} = await ask('comments/' + old.id, {content, edit_token: edit_token(old)}, 'PATCH')
-    if (mine()[old.id]) remember({[old.id]: {...mine()[old.id], comment}})
-    keep(draft, undefined, 'sessionStorage')
-    thread.put(comment).firstChild.focus()
+  /** What makes a form one that changes a comment. */
+  function changeOf(old) {
+    const {id} = old
+    function setUp(form) {
+      form.content.value ||= old.content
+      form.content.placeholder = form.content.ariaLabel = thread.say('edit')
+      form.querySelector('.guest').hidden = true
+      form.querySelector('.button').textContent = thread.say('save')
+      form.querySelector('.links button')?.remove()
+    }
+    async function send(form, content, draft) {
+      const {comment} = await ask('comments/' + id, {content, edit_token: edit_token(old)}, 'PATCH')
+      if (mine()[id]) remember({[id]: {...mine()[id], comment}})
+      keep(draft, undefined, 'sessionStorage')
+      thread.put(comment).firstChild.focus()
+    }
+    return {id, setUp, send}
   }
 
   thread.decorators.own = addButtons
@@ -395,7 +406,7 @@ const loadTexts = (thread, kit) => kit.loadTexts(thread.language).catch(() => 0)
 
 /** Starts keys, quotes and the watch for new comments, when a reader first does something here or after a minute. */
 export function attend(thread, kit, signal) {
-  if (attended.has(signal)) return
+  if (signal.aborted || attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
   addStyle(thread)

@@ -344,7 +344,7 @@ def test_a_browser_without_sheets_for_shadow_roots_gets_a_link_to_the_thread(vie
     page = view.page
     fill(view.app, 1)
     page.add_init_script("""
-        delete ShadowRoot.prototype.adoptedStyleSheets
+        delete Document.prototype.adoptedStyleSheets
         window.CSSStyleSheet = class { constructor() { throw new TypeError('Illegal') } }""")
     view()
     expect(page.locator("commentd-thread")).to_have_count(0)
@@ -714,7 +714,7 @@ def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
     page = view(at=f"#comment-{top}")
     expect(page.locator("article")).to_have_count(3)
     gone = page.locator("article").first
-    expect(gone).to_have_text("该评论已删除。")
+    expect(gone).to_have_text("评论已删除。")
     expect(gone).to_have_attribute("data-target", "")
     expect(gone.get_by_role("button")).to_have_count(0)
     expect(comment(page, "Depth 1.")).to_be_visible()
@@ -1247,14 +1247,14 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     page.context.set_offline(True)
     page.locator("main").evaluate("it => it.append(document.createElement('commentd-thread'))")
     told, again = page.get_by_role("alert"), button(page, "重试")
-    expect(told).to_contain_text("暂时连不上评论服务")
+    expect(told).to_contain_text("连不上评论服务")
     page.context.set_offline(False)
     page.wait_for_function("navigator.onLine")
     again.click()
     expect(page.locator("article")).to_have_count(10)
     page.context.set_offline(True)
     button(page, "显示更多").click()
-    expect(told).to_contain_text("暂时连不上评论服务")
+    expect(told).to_contain_text("连不上评论服务")
     assert texts(page) == nos(15, 6)
     page.context.set_offline(False)
     again.click()
@@ -1306,5 +1306,5 @@ def test_a_response_without_comments_is_said_and_can_be_asked_for_again(view: Vi
 @service_with(site_origins=("https://blog.example",))
 def test_a_blog_that_may_not_use_the_service_is_told(view: View) -> None:
     page = view()
-    expect(page.get_by_role("alert")).to_have_text("这个网站不能使用此评论服务。")
+    expect(page.get_by_role("alert")).to_have_text("此网站未开通评论服务。")
     expect_only(view.faults, "CORS|Failed")
