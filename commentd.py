@@ -209,10 +209,10 @@ class CaptchaDown(Unavailable):
 
 
 def strict_json(body: bytes) -> Json:
-    """The JSON object in a body. `ValueError` for other values, for what Python reads but cannot
-    write again (NaN, lone surrogates), and for what is nested too deep."""
+    """The JSON object in a body. `ValueError` for other values, for what parsers read in different
+    ways (a name twice, NaN, lone surrogates), and for what is nested too deep."""
     try:
-        value = json.loads(body.decode())
+        value = json.loads(body.decode(), object_pairs_hook=unique_names)
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         written.encode()
     except RecursionError:
@@ -220,6 +220,14 @@ def strict_json(body: bytes) -> Json:
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
+
+
+def unique_names(pairs: list[tuple[str, Any]]) -> Json:
+    """The members of a JSON object; `ValueError` if a name stands twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice")
+    return members
 
 
 def attributes(row: object, names: str) -> Json:
@@ -3793,14 +3801,19 @@ def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
 
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
+    # PyJWT also decodes a token with an added `=`.
+    if len(token) > 4096 or not re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
+        return None
     try:
         # The times are compared below, with the clock that tests can set.
         options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
-        user_id = int(claims["id"])
-        version = int(claims["ver"])
-        expires_at = int(claims["exp"])
+        user_id = claims["id"]
+        version = claims["ver"]
+        expires_at = claims["exp"]
     except Exception:  # some broken texts raise other errors than PyJWTError
+        return None
+    if any(type(number) is not int for number in (user_id, version, expires_at)):
         return None
     if claims.get("use") != use or not 0 < user_id < 2**63:
         return None
@@ -5673,11 +5686,15 @@ def read_form(environ: Json) -> Json:
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    content_type = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
+    content_type, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
+    content_type = content_type.strip()
     if not body and not content_type:
         return {}
-    if content_type != "application/json":
-        raise Problem("请求必须是 application/json", "content_type", status=415)
+    is_utf8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
+    is_plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
+    if content_type != "application/json" or not is_utf8 or not is_plain:
+        text = "请求必须是 application/json，UTF-8 编码，不压缩"
+        raise Problem(text, "content_type", status=415)
     try:
         return strict_json(body)
     except ValueError:
@@ -7927,8 +7944,11 @@ def apply_subscription(context: RequestContext, params: Params) -> FullComment |
 
 
 def change_follow(context: RequestContext, params: Params, page_id: int) -> None:
+    """Follows or unfollows a page, if the account is still the recipient's: after `restore`, its
+    number may be another reader's."""
     account = context.store.account(int(params["user"]))
-    if account is None:
+    subscriber = subscriber_of(context.key, account.email) if account else ""
+    if account is None or not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
         context.store.unfollow(account.id, page_id)
@@ -8160,11 +8180,11 @@ PREFLIGHT = {
 
 
 def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., Iterable[bytes]]:
-    """Adds CORS and security headers to every response, and answers preflights."""
+    """Adds CORS and security headers to every response, answers preflights, and refuses paths that
+    are not UTF-8, of which Bottle would drop a part."""
 
     def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        # As Bottle reads it: without what is not UTF-8.
-        path = environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "ignore")
+        path = environ.get("PATH_INFO", "")
         authenticated = "HTTP_AUTHORIZATION" in environ
         added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
 
@@ -8175,6 +8195,12 @@ def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., I
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", list(PREFLIGHT.items()))
             return [b""]
+        try:
+            path.encode("latin-1").decode()  # WSGI gives one character per byte
+        except UnicodeDecodeError:
+            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
+            start("400 Bad Request", [("Content-Type", response.content_type)])
+            return [response.body]
         body: Iterable[bytes] = app(environ, start)
         return body
 

@@ -243,6 +243,11 @@ def rate_limits() -> set[int]:
     }
 
 
+def count_few_clients(app: App, most: int) -> None:
+    """How many clients are counted in memory, before the least recent is forgotten."""
+    app.services.minute_counter.MOST = most
+
+
 @contextmanager
 def writing_store(path: Path) -> Iterator[commentd.Store]:
     """The store on a database file, which is made if there is none, in a transaction."""

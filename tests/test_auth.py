@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -628,13 +629,13 @@ def test_a_token_lives_for_seven_days(ann: Visitor, outside: Outside) -> None:
             refused(ann)
 
 
-ENDS = (START, START - 1, START + 7 * DAY + 61, 2**70, True, None)
+ENDS = (START, START - 1, START + 7 * DAY + 61, 2**70, START + 9.5, True, None, f"{START + 9}")
 FORGED: dict[str, tuple[Any, ...]] = {
     "use": (..., "mail", "edit", "", None, 1, ["login"]),
     "exp": (..., *ENDS, [START + 9], -(2**70)),
     "iat": (...,),
-    "id": (..., 0, -1, 2, 99, None, [1], 2**63, 2**70, 10**400),
-    "ver": (..., 0, 2, None, 2**70),
+    "id": (..., 0, -1, 2, 99, "1", 1.0, True, None, [1], 2**63, 2**70, 10**400),
+    "ver": (..., 0, 2, "1", 1.0, True, None, 2**70),
 }
 
 
@@ -672,8 +673,9 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
         jwt_of({"alg": "none"}, claims, key),
         jwt_of({"alg": "HS256", "crit": ["x"], "x": 1}, claims, key),
         jwt_of({"alg": "HS256"}, [claims], key),
+        jwt_of({"alg": "HS256"}, claims | {"pad": "x" * 4096}, key),
         *(f"{none}.{payload}.", f"{none}.{payload}.{seal}"),
-        *(f"{head}.{payload}.", f"{head}.{payload}"),
+        *(f"{head}.{payload}.", f"{head}.{payload}", f"{head}.{payload}.{seal}="),
         *(f"{head}.{payload}.{seal}.{seal}", f"{head}.{payload}A.{seal}"),
         *(f"{head}.{payload}.{seal[:-5]}", f"{good} {good}"),
         *("a.b.c", "a.b", "a.b.c.d", "..", "...", "x", "", "\xe9.\xe9.\xe9", "x" * 4097),
@@ -903,6 +905,39 @@ def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside)
     assert emails_of(app, outside, 1, 0, ANN) == 1
 
 
+@unlimited
+def test_without_limits_nobody_waits_but_the_tries_of_a_code_stay(
+    visitor: Visitor, outside: Outside
+) -> None:
+    for number in range(12):
+        for path, *_ in LIMITED:
+            assert knock(visitor, path, number % 2).status_int != 429
+    for _ in range(7):
+        visitor.login(password="wrong", status=401)
+    code, _ = code_for(visitor, outside)
+    for step in range(5):
+        visitor.verify(not_the(code, step + 1), status=400)
+    assert visitor.verify(code, status=400) == FAILURE
+
+
+def test_of_clients_counted_in_memory_the_least_recent_are_forgotten(app: App) -> None:
+    inside.count_few_clients(app, 100)
+
+    def preview(ip: str) -> int:
+        client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": ip})
+        form = {"content": "hi"}
+        return int(client.post_json("/comments/preview", form, expect_errors=True).status_int)
+
+    busy, silent = "192.0.2.1", "192.0.2.2"
+    for ip in (busy, silent):
+        assert {preview(ip) for _ in range(120)} == {200}
+    for number in range(100):
+        assert preview(f"2001:db8:{number:x}::1") == 200
+        if number % 5 == 0:
+            assert preview(busy) == 429
+    assert (preview(busy), preview(silent)) == (429, 200)
+
+
 # Many at once, a restart, and a system that has little to give
 
 
@@ -942,3 +977,22 @@ def test_codes_tokens_and_limits_outlive_a_restart(config: Config, outside: Outs
         said = visitor.say(headers={"Authorization": f"Bearer {token}"})
         assert said["comment"]["user_id"] == 1
         assert visitor.verify(code, BOB, request_id=request_id) == SUCCESS
+
+
+def test_without_a_thread_no_password_is_hashed_and_with_one_it_is_again(
+    visitor: Visitor, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    visitor.faults_allowed = True
+    with monkeypatch.context() as crowded:
+        crowded.setattr(threading.Thread, "start", refuse)
+        for path in ("/auth/register", "/auth/login"):
+            response = visitor.post_json(path, body(), status=503)
+            assert response.json["code"] == "busy"
+            assert int(response.headers["Retry-After"]) > 0
+    visitor.faults_allowed = False
+    outside.time += MINUTE
+    new_account(visitor, outside)
+    assert visitor.login()["token"]

@@ -354,6 +354,7 @@ NO_VERDICT: dict[str, bytes] = {
     "success is not there": reply({"hostname": HOST, "action": "commentd"}),
     "it is in a list": reply([PASSES]),
     "nothing": reply(b""),
+    "a key twice": reply(b'{"success": false, ' + GOOD[1:]),
     "nested deep": reply(GOOD[:-1] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
     "cut off": reply(GOOD[:-1]),
     "compressed": reply(gzip.compress(GOOD), "Content-Encoding: gzip"),
@@ -584,6 +585,20 @@ def test_a_slip_of_the_keyboard_reaches_no_provider_and_spends_nothing(
     visitor.say(captcha_token=token)
     visitor.register(captcha_token=siteverify.issue())
     visitor.login(captcha_token=siteverify.issue(), status=401)
+
+
+def test_a_refusal_for_another_reason_leaves_the_token_good(
+    visitor: Visitor, outside: Outside, siteverify: Siteverify
+) -> None:
+    for number in range(4):
+        visitor.say(str(number), captcha_token=siteverify.issue())
+    token = siteverify.issue()
+    visitor.say("reply", captcha_token=token, parent_id=9, status=404)
+    visitor.say("said after all", captcha_token=token)
+    token = siteverify.issue()
+    visitor.say("beyond the limit", captcha_token=token, status=429)
+    outside.time += 60
+    visitor.say("a minute later", captcha_token=token)
 
 
 # What is told, what is needed

@@ -70,6 +70,19 @@ def every_page(visitor: Visitor, limit: int, **query: Any) -> list[Any]:
 # The flat list
 
 
+@pytest.mark.parametrize("settings", [{"comments_page_size": 2, "comments_max_length": 500}])
+def test_the_owner_sets_how_many_and_how_long(visitor: Visitor, app: App) -> None:
+    grow(app, [None] * 5)
+    listing = visitor.listing(page=2)
+    assert (ids(listing), listing["max_comment_length"]) == ([3, 2], 500)
+
+
+def test_lists_and_counts_are_not_limited(app: App) -> None:
+    client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
+    for path in ["/comments", "/pages"] * 130:
+        client.get(path, {"url": PAGE}, status=200)
+
+
 def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 8)
     assert ids(visitor.listing()) == [8, 7, 6, 5, 4, 3]

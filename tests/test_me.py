@@ -378,6 +378,36 @@ def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(here: Here, ann
     assert followers(here) == set()
 
 
+@pytest.mark.parametrize("settings", [mail.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
+def test_the_owner_who_follows_has_one_email(
+    here: Here, owner: Reader, settings: dict[str, Any]
+) -> None:
+    follow(signed_in(here.served, OWNER))
+    here.said()
+    here.deliver()
+    assert here.told(OWNER) == [["hi"]]
+    can_moderate = "spam" in {words_of(link)["do"] for link in links_in(here.texts()[0])}
+    assert can_moderate == ("notify_owner" in settings)
+
+
+@pytest.mark.parametrize("how", ["spam", "deleted by its author"])
+def test_a_follower_gets_the_rest_when_one_comment_of_an_email_was_hidden(
+    here: Here, ann: Reader, owner: Reader, how: str
+) -> None:
+    follow(ann)
+    made = here.say("to be hidden", lang="en")
+    here.said("to be told")
+    here.fail_mail()
+    here.deliver()
+    if how == "spam":
+        moderate(owner, 1, "spam")
+    else:
+        here.delete_json("/comments/1", {"edit_token": made["edit_token"]})
+    here.fail_mail(False)
+    here.later(times=3)
+    assert here.told(ANN) == [["to be told"]]
+
+
 @pytest.mark.parametrize("settings", [{**TO_NOBODY, "moderation_hold": "all"}])
 def test_followers_are_told_of_what_waits_when_it_is_approved(
     here: Here, owner: Reader, ann: Reader
@@ -443,9 +473,13 @@ def test_a_link_that_ends_it_is_good_for_its_page_and_person_alone(
         here.press(link.replace(old, new), 403)
     here.press(re.sub(r"&?user=1", "", link), 403)
     assert followers(here) == TWO
-    # It brings nothing back of an account that is gone.
+    # It brings nothing back of an account that is gone, nor is it for another reader who has its
+    # number since a backup was restored.
     undo = here.press(link).action
     leave(ann)
+    here.press(undo)
+    here.newcomer(LU, "Lu")
+    here.sql("UPDATE account SET id = 1 WHERE email = ?", LU)
     here.press(undo)
     assert {who for who, _ in followers(here)} == {BEA}
 

@@ -550,6 +550,22 @@ def test_what_was_moderated_goes_after_its_days_and_nothing_of_it_is_left(
     assert in_the_file(app) == []
 
 
+@settled(privacy_keep_ip_days=365)
+def test_nothing_is_left_of_what_its_author_deleted_though_it_was_edited_and_moderated(
+    app: App, owner: Visitor, outside: Outside
+) -> None:
+    author = Judge(app, ip="198.18.7.77")
+    said = author.say(**TRACES)
+    edit(author, said, "sharper-wording")
+    judge(owner, [1], "waiting")
+    judge(owner, [1], "visible")
+    author.delete_json("/comments/1", {"edit_token": said["edit_token"]})
+    app.deliver()
+    outside.time += MINUTE
+    app.tick()
+    assert in_the_file(app) == []
+
+
 def fresh(owner: Visitor) -> Visitor:
     """The admin with a token of now."""
     token = test_admin.token_of(owner.served, test_admin.OWNER, "admin")

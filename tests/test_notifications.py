@@ -955,6 +955,19 @@ def test_who_confirms_gets_all_the_replies_that_waited_and_those_that_come(
     assert here.told(LU) == [["to one again", "one"]]
 
 
+def test_to_confirm_is_the_right_of_the_one_address_that_was_asked(here: Here) -> None:
+    mine = here.said(email=LU)
+    here.said(parent_id=mine)
+    here.deliver()
+    confirm = link_to("confirm", here.outside.text())
+    # A backup was restored, and the number given again.
+    here.sql("UPDATE comment SET email = 'eve@example.com' WHERE id = ?", mine)
+    here.press(confirm)
+    here.said("to Eve", parent_id=mine)
+    here.later()
+    assert [each for each in here.told("eve@example.com") if "to Eve" in each] == []
+
+
 def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reader) -> None:
     ann.said("and more", nickname="Ann", parent_id=ann.said("mine", nickname="Ann"))
     here.said("and more", email=LU, parent_id=here.said("a guest's", email=LU))

@@ -147,11 +147,13 @@ def test_what_is_no_json_object_is_refused(eve: Eve) -> None:
 @pytest.mark.slow
 def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Eve) -> None:
     kinds = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
-    kinds += ["application/jsonp", "text/json", "x"]
+    kinds += ["application/json; charset=gbk", "application/jsonp", "text/json", "x"]
     for route in WRITES:
         form = json.dumps(eve.forms[route]).encode()
         for kind in some(kinds, 3, route):
             assert_refused(route, send(eve, route, form, kind=kind), 415, "content_type", kind)
+        response = send(eve, route, form, **{"Content-Encoding": "gzip"})
+        assert_refused(route, response, 415, "content_type", "gzip")
 
 
 @pytest.mark.slow
@@ -262,6 +264,12 @@ def test_an_unknown_path_is_404(eve: Eve) -> None:
             assert answer.status_int in ((404,) if method == "get" else (404, 405)), path
             if answer.status_int == 404:
                 assert answer.json == {"error": "没有这个网址", "code": "not_found"}
+
+
+def test_a_path_that_is_not_utf8_is_refused(eve: Eve) -> None:
+    for path in (b"/\xff", b"/health\xff", b"/comm\xc3ents", b"/\xc0\xae/", b"/\xed\xa0\x80"):
+        response = raw(eve, path, b"url=/")
+        assert (response.status_int, response.json["code"]) == (400, "url_invalid"), path
 
 
 def like(path: str) -> re.Pattern[str]:
