@@ -4414,7 +4414,8 @@ def compose(
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
     head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-    return head + message.as_bytes().decode("ascii")
+    rest = message.as_bytes().decode("ascii")
+    return head + rest
 
 
 def message_row(services: MailServices, recipient: str, message: str, life: int = DAY) -> Json:
@@ -4474,8 +4475,9 @@ def code_email(services: MailServices, to: str, code: str, *, has_account: bool)
     """The email with the code of a registration. It holds nothing that a stranger typed."""
     site = services.config.blog_name
     until = datetime.fromtimestamp(services.clock() + CODE_LIFE, BEIJING)
-    warning = CHANGE_WARNING if has_account else ""
-    text = CODE_EMAIL.format(code=code, site=site, until=f"{until:%H:%M}", warning=warning)
+    text = CODE_EMAIL.format(
+        code=code, site=site, until=f"{until:%H:%M}", warning=CHANGE_WARNING if has_account else ""
+    )
     subject = f"{code} · {site} 验证码 / your code"
     return email_row(services, to, subject, text, life=CODE_LIFE)
 
@@ -4484,7 +4486,8 @@ def changed_email(services: MailServices, to: str) -> Json:
     """The email to the holder of an account whose password was changed."""
     site = services.config.blog_name
     subject = f"{site}：密码已修改 / password changed"
-    return email_row(services, to, subject, CHANGED_EMAIL.format(site=site))
+    text = CHANGED_EMAIL.format(site=site)
+    return email_row(services, to, subject, text)
 
 
 def shortened(text: str, most: int) -> str:
@@ -4622,10 +4625,13 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
     sections: list[str] = []
     for comment in comments[:MOST_QUOTED]:
         sections.append(owner_section(owner, comment, reports[comment.id]))
-    is_report = len(comments) == 1 and reports[comments[0].id]
-    name = "owner_reported" if is_report else "owner"
+    name = "owner"
+    if len(comments) == 1 and reports[comments[0].id]:
+        name = "owner_reported"
+    end = ""
     public_url = services.config.server_public_url
-    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
+    if public_url:
+        end = owner.text("owner_all", link=f"{public_url}/admin")
     return owner.email(name, comments, sections, end)
 
 
@@ -4737,7 +4743,8 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     heading = chat_heading(owner, comment, webhook)
     # Slack takes 3000 characters. Discord takes 4096, escapes and links included.
     text = f"{heading}\n\n{shortened(comment.content, 1000)}"
-    subject = owner.subject("owner_reported" if is_report else "owner", comment)
+    name = "owner_reported" if is_report else "owner"
+    subject = owner.subject(name, comment)
     return CHAT_BODIES[config.webhook_kind](config, subject, text, buttons)
 
 
@@ -4831,7 +4838,7 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
 
 def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
-    lines: list[list[Json]] = [[{"tag": "text", "text": text}]]
+    lines = [[{"tag": "text", "text": text}]]
     links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
     if links:
         lines.append(links)
@@ -4839,7 +4846,7 @@ def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Js
     return {"msg_type": "post", "content": {"post": {"zh_cn": post}}}
 
 
-CHAT_BODIES: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
+CHAT_BODIES = {
     "slack": slack_body,
     "discord": discord_body,
     "telegram": telegram_body,
@@ -4848,7 +4855,8 @@ CHAT_BODIES: dict[str, Callable[[Config, str, str, Buttons], Json]] = {
 
 
 def webhook_signature(key: bytes, message: bytes) -> str:
-    return base64.b64encode(hmac.digest(key, message, "sha256")).decode()
+    digest = hmac.digest(key, message, "sha256")
+    return base64.b64encode(digest).decode()
 
 
 def webhook_headers(
@@ -4913,7 +4921,9 @@ def owner_recipients(services: MailServices, page_url: str) -> list[str]:
         pattern, _, emails = rule.rpartition(" = ")
         if is_on_page(key, page_name(pattern, own_hosts).key):
             return emails.split(", ")
-    return [*config.notify_owner] or [admin.email for admin in services.store.admins()]
+    if config.notify_owner:
+        return [*config.notify_owner]
+    return [admin.email for admin in services.store.admins()]
 
 
 def is_on_page(key: str, pattern: str) -> bool:
@@ -4953,8 +4963,8 @@ def owner_drafts(services: MailServices, to: str, news: News, parents: Comments)
     yield Draft(news.keys() - wanted)
     if wanted:
         email = owner_email(services, to, [*wanted.values()])
-        limit = ("notification", f"owner {subscriber_of(services.key, to)}")
-        yield Draft(wanted, email, limits=(limit,))
+        pause = ("notification", f"owner {subscriber_of(services.key, to)}")
+        yield Draft(wanted, email, limits=(pause,))
 
 
 def author_drafts(
@@ -5018,34 +5028,34 @@ def question_draft(services: MailServices, unasked: News) -> Draft:
 def follower_drafts(
     services: MailServices, to: str, news: News, parents: Comments
 ) -> Iterator[Draft]:
-    """What is new on the pages that a reader follows, without their own comments and those that
-    another email is about."""
-    store = services.store
-    reader = store.account_with_email(to)
+    """What is new on the pages that a reader follows, in one email."""
+    reader = services.store.account_with_email(to)
     wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
             parent = parents.get(comment.parent_id or 0)
-            follows = store.follow_language(reader.id, comment.page_id)
-            if follows and not needs_no_email(services, reader, comment, parent):
+            if is_for_follower(services, reader, comment, parent):
                 wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if reader and wanted:
         email = follower_email(services, reader, [*wanted.values()])
-        limit = ("notification", f"follower {subscriber_of(services.key, to)}")
-        yield Draft(wanted, email, limits=(limit,))
+        pause = ("notification", f"follower {subscriber_of(services.key, to)}")
+        yield Draft(wanted, email, limits=(pause,))
 
 
-def needs_no_email(
+def is_for_follower(
     services: MailServices, reader: Account, comment: FullComment, parent: FullComment | None
 ) -> bool:
-    """Whether a comment is the reader's own, or they get an email about it as an owner or as the
-    author of its parent."""
-    is_owner = reader.email in owner_recipients(services, comment.page_url)
-    if comment.user_id == reader.id or is_owner:
-        return True
+    """Whether a reader follows the page, did not write the comment, and gets no email about it as
+    an owner or as the author of its parent."""
+    if comment.user_id == reader.id:
+        return False
+    if not services.store.follow_language(reader.id, comment.page_id):
+        return False
+    if reader.email in owner_recipients(services, comment.page_url):
+        return False
     is_reply_to_them = parent is not None and parent.user_id == reader.id
-    return is_reply_to_them and not wants_no_replies(services, reader.email, comment.page_id)
+    return not is_reply_to_them or wants_no_replies(services, reader.email, comment.page_id)
 
 
 DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
@@ -5183,17 +5193,18 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
 
 def failure_text(error: Exception) -> str:
     """What went wrong, without the text of the server, which may name email addresses."""
-    detail = getattr(error, "smtp_code", "") or getattr(error, "strerror", "") or ""
+    detail = getattr(error, "smtp_code", None) or getattr(error, "strerror", None)
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
-    return f"{type(error).__name__} {detail}".strip()
+    kind = type(error).__name__
+    return f"{kind} {detail}" if detail else kind
 
 
 def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         codes = [code for code, _ in error.recipients.values()]
-        return 500 <= min(codes) < 600
+        return min(codes) >= 500
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return False
     return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
