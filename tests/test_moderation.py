@@ -405,6 +405,18 @@ def test_a_page_closes_with_age_and_opens_again_for_as_long(
     assert "edit_token" in said
 
 
+@pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
+def test_a_retry_on_a_page_that_closed_is_answered_with_what_is_there(
+    visitor: Visitor, outside: Outside
+) -> None:
+    visitor.say("opens the page")
+    outside.time += DAY - 30
+    first = visitor.say("in time")["comment"]
+    outside.time += 40
+    assert visitor.say("in time")["comment"] == first
+    assert visitor.say("not in time", status=403) == CLOSED
+
+
 @settled(comments_close_after_days=30)
 def test_the_age_of_a_page_counts_from_when_it_was_first_seen(
     visitor: Visitor, app: App, outside: Outside

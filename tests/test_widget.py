@@ -1308,3 +1308,12 @@ def test_a_blog_that_may_not_use_the_service_is_told(view: View) -> None:
     page = view()
     expect(page.get_by_role("alert")).to_have_text("此网站未开通评论服务。")
     expect_only(view.faults, "CORS|Failed")
+
+
+def test_the_readme_names_what_a_theme_may_use() -> None:
+    readme = README.split("## On your blog")[1].split("## For real")[0]
+    script = (STATIC / "embed.js").read_text("utf-8")
+    variables = r"--commentd-[a-z]+"
+    assert set(re.findall(variables, readme)) == set(re.findall(variables, script))
+    events = re.findall(r"#emit\('([a-z]+)'", script)
+    assert set(re.findall(r"`commentd:([a-z]+)`", readme)) == set(events)
