@@ -5213,7 +5213,6 @@ def is_final(error: Exception) -> bool:
 # -- Plumbing -----------------------------------------------------------------
 
 BODY_LIMIT = 64 * 1024
-LINE_LIMIT = 8 * 1024
 CACHEABLE_BYTES = 128 * 1024  # of a response: longer ones would hold up the event loop
 
 
@@ -5240,7 +5239,8 @@ class PasswordHasher:
     def hash(self, password: str, scheme: str) -> str:
         """`Unavailable` if the system gives no thread for it."""
         try:
-            return self.pool.submit(self.work, password, scheme).result(self.SECONDS)
+            future = self.pool.submit(self.work, password, scheme)
+            return future.result(self.SECONDS)
         except (RuntimeError, TimeoutError) as error:
             log.error("hashing fails: %s", str(error) or "no thread answers")
             raise Unavailable("暂时无法处理密码，请稍后再试", "busy") from None
@@ -5292,7 +5292,8 @@ class CaptchaProvider:
     def accepts(self, captcha_token: str) -> bool:
         """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
         or if the fault is not the visitor's."""
-        status, body = self.fetch(self.url, {**self.form, "response": captcha_token})
+        form = {**self.form, "response": captcha_token}
+        status, body = self.fetch(self.url, form)
         response: Json = {}
         with contextlib.suppress(ValueError):
             response = strict_json(body)
@@ -5312,9 +5313,10 @@ class CaptchaProvider:
             return False
         # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
         has_score = self.provider == "recaptcha" and "score" in response
-        score: Any = response.get("score")
-        if has_score and not (type(score) in (int, float) and score >= 0.5):
-            return False
+        if has_score:
+            score = response["score"]
+            if type(score) not in (int, float) or score < 0.5:
+                return False
         has_action = has_score or self.provider == "turnstile" or "action" in response
         return not has_action or response.get("action") == CAPTCHA_ACTION
 
@@ -5370,8 +5372,7 @@ class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
     def __init__(self, trusted_proxies: Iterable[str], *, listens_on_file: bool) -> None:
-        networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
-        self.trusted = [ipaddress.ip_network(network) for network in networks]
+        self.trusted = [ipaddress.ip_network(proxy) for proxy in trusted_proxies if proxy != "unix"]
         self.trusts_file = "unix" in trusted_proxies
         self.listens_on_file = listens_on_file
         self.unnamed_proxy = False
@@ -5410,8 +5411,11 @@ class Clients:
 
     def notice(self, name: str) -> None:
         if not self.unnamed_proxy:
-            text = "a proxy that is not named passes requests on, so visitors can't be told apart"
-            log.warning("%s: set [server] trusted_proxy = %s", text, name)
+            log.warning(
+                "a proxy that is not named passes requests on, so visitors can't be told apart: "
+                "set [server] trusted_proxy = %s",
+                name,
+            )
         self.unnamed_proxy = True
 
 
@@ -5427,17 +5431,15 @@ class PageViews:
 class ViewCounter:
     """The views since they were last written, by page key."""
 
-    MOST = 10_000  # pages between two writes: more is a flood, and not counted
-
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.pending: dict[str, PageViews] = {}
 
     def add(self, name: PageName, client: Client) -> None:
+        first = PageViews(name.page_url, client)
         with self.lock:
-            if len(self.pending) < self.MOST:
-                views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
-                views.count += 1
+            views = self.pending.setdefault(name.key, first)
+            views.count += 1
 
     def waiting(self, key: str) -> int:
         views = self.pending.get(key)
@@ -5455,13 +5457,15 @@ class ViewCounter:
 
 
 @dataclass(frozen=True)
-class Asset:
-    """A file of `static/`, ready to be sent."""
+class Response:
+    """A response that is neither JSON nor plain text. `body` is bytes, or a file, which is closed
+    after it was sent."""
 
-    body: bytes
-    gzipped: bytes
-    etag: str
+    body: Any
     content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    gzipped: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5469,7 +5473,7 @@ class Services(MailServices):
     """What all requests share."""
 
     place_of: Callable[[str], tuple[str, str]]  # country and location of an IP address
-    assets: Mapping[str, Asset]
+    assets: Mapping[str, Response]  # the files of `static/`, by name
     templates: Mapping[str, bottle.SimpleTemplate]
     clients: Clients
     captcha_provider: CaptchaProvider
@@ -5520,7 +5524,8 @@ class RequestContext(Services):
         return str(self.environ["REQUEST_METHOD"])
 
     def header(self, name: str) -> str:
-        return str(self.environ.get("HTTP_" + name.upper().replace("-", "_"), ""))
+        variable = "HTTP_" + name.upper().replace("-", "_")
+        return str(self.environ.get(variable, ""))
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -5544,18 +5549,6 @@ def valid_account(store: Store, user_id: int, version: int) -> Account:
     if account is None or account.version != version or account.blocked:
         raise Unauthorized("登录已失效，请重新登录", "token_invalid")
     return account
-
-
-@dataclass(frozen=True)
-class Response:
-    """A response that is neither JSON nor plain text. `body` is bytes, or a file, which is closed
-    after it was sent."""
-
-    body: Any
-    content_type: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    status: int = 200
-    gzipped: bytes = b""
 
 
 # Routes
@@ -5635,16 +5628,18 @@ def path_arguments(segments: Mapping[str, str]) -> Json:
     """The variable parts of a path; ids as numbers, 0 for what is no id."""
     arguments: Json = {}
     for name, text in segments.items():
-        is_number = re.fullmatch("[0-9]{1,18}", text) is not None
-        arguments[name] = (int(text) if is_number else 0) if name.endswith("_id") else text
+        if not name.endswith("_id"):
+            arguments[name] = text
+        elif re.fullmatch("[0-9]{1,18}", text):
+            arguments[name] = int(text)
+        else:
+            arguments[name] = 0
     return arguments
 
 
 def context_of(
     route: Route, services: Services, environ: Json, entry: CacheEntry
 ) -> RequestContext:
-    if len(environ.get("REQUEST_URI") or environ.get("QUERY_STRING", "")) > LINE_LIMIT:
-        raise Problem("网址太长", "uri_too_long", status=414)
     writes = route.method != "GET" and not route.by_link
     if writes:
         check_origin(services, environ, admin_page=route.path.startswith("/admin"))
@@ -5666,17 +5661,18 @@ def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None
     """`Forbidden` for a write from a page of another origin, if `[site] origins` is set. The admin
     page accepts only its own origin."""
     origin = environ.get("HTTP_ORIGIN", "")
-    config = services.config
-    public_host = urllib.parse.urlsplit(config.server_public_url).netloc
     scheme, _, host = origin.partition("://")
-    is_own = scheme in ("http", "https") and host in (public_host, environ.get("HTTP_HOST"))
-    is_allowed = is_own or (not admin_page and may_comment_from(origin, config))
+    public_host = urllib.parse.urlsplit(services.config.server_public_url).netloc
+    own_hosts = (public_host, environ.get("HTTP_HOST"))
+    is_own = scheme in ("http", "https") and host in own_hosts
+    is_allowed = is_own or (not admin_page and may_comment_from(origin, services))
     if origin and not is_allowed:
         raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
 
 
-def may_comment_from(origin: str, config: Config) -> bool:
-    return not config.site_origins or origin in config.site_origins
+def may_comment_from(origin: str, services: Services) -> bool:
+    origins = services.config.site_origins
+    return not origins or origin in origins
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
@@ -5716,13 +5712,15 @@ def caller_of(
     permission: Permission, services: Services, authorization: str, now: int
 ) -> Account | None:
     """The account whose token was sent. Role and revocation are read from the database."""
-    scheme, _, token = authorization.partition(" ")
+    if permission is Permission.PUBLIC:
+        return None
     account = None
-    if permission is not Permission.PUBLIC and scheme.lower() == "bearer":
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
         user_id, version = read_token(token.strip(), services.key, now, use) or (0, 0)
         account = valid_account(services.store, user_id, version)
-    if permission in (Permission.PUBLIC, Permission.ANYONE):
+    if permission is Permission.ANYONE:
         return account
     if account is None:
         raise Unauthorized("请先登录", "login_required")
@@ -5762,7 +5760,8 @@ def compressed(response: Response, environ: Json) -> Response:
     body = response.body
     etag = response.headers.get("ETag") or etag_of(body)
     headers = dict(response.headers)
-    if len(body) > 200 and ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", "")):
+    accepts_gzip = ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
+    if accepts_gzip and len(body) > 200:
         body = response.gzipped or gzip.compress(body, 5, mtime=0)
         headers["Content-Encoding"] = "gzip"
         etag = f'{etag[:-1]}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
@@ -5853,7 +5852,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
         "Cache-Control": "no-store" if is_private else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
-    if not is_admin and may_comment_from(origin, config):
+    if not is_admin and may_comment_from(origin, services):
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     # Under a path, the host is not ours alone.
@@ -5952,10 +5951,10 @@ def flag_field(form: Json, name: str) -> bool:
     return value
 
 
-def choice(text: str, name: str, choices: Iterable[str]) -> str:
+def choice(text: str, name: str, choices: Collection[str]) -> str:
     """The text; `BadRequest` if it is none of the choices."""
-    *others, last = choices
-    if text not in (*others, last):
+    if text not in choices:
+        *others, last = choices
         raise BadRequest(f"参数 {name} 必须是 {'、'.join(others)} 或 {last}", f"{name}_invalid")
     return text
 
@@ -5971,9 +5970,11 @@ def query_text(context: RequestContext, name: str, default: str = "") -> str:
 def query_number(
     context: RequestContext, name: str, default: int, most: int, least: int = 1
 ) -> int:
-    text = query_text(context, name, str(default))
+    if name not in context.query:
+        return default
+    text = query_text(context, name)
     is_number = re.fullmatch("[0-9]{1,19}", text) is not None
-    if name in context.query and not (is_number and least <= int(text) <= most):
+    if not is_number or not least <= int(text) <= most:
         raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
@@ -6031,24 +6032,22 @@ def return_uses(services: Services, *uses: Use) -> None:
         services.store.return_use(name, subject)
 
 
-def limited_networks(services: Services, client: Client) -> list[tuple[str, int]]:
-    return client.networks if services.config.limits_enabled else []
-
-
 def client_uses(services: Services, client: Client, name: str, *parts: object) -> list[Use]:
     """The uses of a rate limit by the networks of a client. With `parts`, such as an email
     address, the limit is for client and parts together."""
-    return [
-        (name, keyed_hash(services.key, "client", network, *parts), factor)
-        for network, factor in limited_networks(services, client)
-    ]
+    uses = []
+    for network, factor in client.networks:
+        subject = keyed_hash(services.key, "client", network, *parts)
+        uses.append((name, subject, factor))
+    return uses
 
 
 def use_memory_limit(services: Services, client: Client, name: str, now: int) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
+    if not services.config.limits_enabled:
+        return True
     take = services.minute_counter.take
-    networks = limited_networks(services, client)
-    return all(take(name, network, factor, now) for network, factor in networks)
+    return all(take(name, network, factor, now) for network, factor in client.networks)
 
 
 TOO_OFTEN = "操作太频繁，请稍后再试"
@@ -6064,23 +6063,28 @@ def limit_client(context: RequestContext, name: str, *parts: object) -> None:
     """Counts one use by this client; `TooMany` if its rate limit is used up."""
     if name in MEMORY_LIMITS:
         allowed = use_memory_limit(context, context.client, name, context.now)
-        refuse_after(0 if allowed else MINUTE)
+        wait = 0 if allowed else MINUTE
     else:
         uses = client_uses(context, context.client, name, *parts)
-        refuse_after(use_limits(context, context.now, *uses))
+        wait = use_limits(context, context.now, *uses)
+    refuse_after(wait)
 
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
     """Counts one use by all clients together; `TooMany` if that rate limit is used up."""
-    refuse_after(use_limits(context, context.now, (name, "", 1)), text)
+    wait = use_limits(context, context.now, (name, "", 1))
+    refuse_after(wait, text)
 
 
 def check_limits(context: RequestContext, *names: str) -> None:
     """`TooMany` if this client has used up a rate limit. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
+    if not context.config.limits_enabled:
+        return
     for name in names:
         for _, subject, factor in client_uses(context, context.client, name):
-            refuse_after(context.store.limit_wait(name, subject, context.now, factor))
+            wait = context.store.limit_wait(name, subject, context.now, factor)
+            refuse_after(wait)
 
 
 def flush_views(services: Services, now: int) -> None:
@@ -6207,8 +6211,11 @@ def scheme_for(context: RequestContext, email: str) -> str:
     one hash for the account and all waiting registrations."""
     account = context.store.account_with_email(email)
     waiting = context.store.registrations(email)  # read in any case: the work is the same
-    stored = [account.password] if account else [each.password for each in waiting]
-    return scheme_of(stored[0]) if stored else password_scheme(context.rounds, context.key, email)
+    if account:
+        return scheme_of(account.password)
+    if waiting:
+        return scheme_of(waiting[0].password)
+    return password_scheme(context.rounds, context.key, email)
 
 
 def authenticated(
@@ -6234,7 +6241,8 @@ def authenticated(
 
 def strengthen(context: RequestContext, account: Account, password: str) -> None:
     """Hashes the password again if the number of rounds was raised since it was stored."""
-    if int(account.password.split("$")[1]) >= context.rounds:
+    rounds = int(account.password.split("$")[1])
+    if rounds >= context.rounds:
         return
     stored = hash_again(context, account, password)
     with context.writing():
@@ -6267,10 +6275,9 @@ def serialize(context: RequestContext, comment: Comment) -> Json:
     config = context.config
     values = attributes(comment, PUBLIC_FIELDS)
     edited_at = values.pop("edited_at")
-    visible_ip = {"full": comment.ip, "masked": masked(comment.ip), "none": ""}
     return {
         **values,
-        "ip": comment.ip if context.is_admin else visible_ip[config.privacy_show_ip],
+        "ip": shown_ip(context, comment.ip),
         "country": comment.country if config.privacy_show_location else "",
         "location": comment.location if config.privacy_show_location else "",
         "created_at": beijing_time(comment.created_at),
@@ -6279,23 +6286,39 @@ def serialize(context: RequestContext, comment: Comment) -> Json:
     }
 
 
+def shown_ip(context: RequestContext, ip: str) -> str:
+    """An IP address as the settings show it to readers; in full for an admin."""
+    shown = context.config.privacy_show_ip
+    if context.is_admin or shown == "full":
+        return ip
+    return masked(ip) if shown == "masked" else ""
+
+
 def tombstone(context: RequestContext, comment: Comment) -> Json:
     """What keeps the place of a hidden or deleted comment for the replies: `serialize` of an
     erased comment."""
     erased = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
-    return {**serialize(context, replace(comment, **erased)), "deleted": True}
+    shown = serialize(context, replace(comment, **erased))
+    return {**shown, "deleted": True}
 
 
 def with_times(row: Any, **more: Any) -> Json:
     """The values of a row, times in Beijing."""
-    values = dict(row) if isinstance(row, dict) else vars(row)
-    times = {name: beijing_time(time) for name, time in values.items() if name.endswith("_at")}
+    values = row if isinstance(row, dict) else vars(row)
+    times = {}
+    for name, value in values.items():
+        if name.endswith("_at"):
+            times[name] = beijing_time(value)
     return {**values, **times, **more}
 
 
 def page_named(store: Store, name: PageName) -> Page:
     """The page; one with the id 0 if nobody has written on it or seen it."""
-    return store.page(name.key) or Page(0, name.key, name.page_url, *[0] * 7)
+    page = store.page(name.key)
+    if page is None:
+        no_counts = [0] * 7
+        return Page(0, name.key, name.page_url, *no_counts)
+    return page
 
 
 def page_counts(services: Services, page: Page) -> Json:
@@ -6307,8 +6330,10 @@ def page_counts(services: Services, page: Page) -> Json:
 def is_closed(context: RequestContext, page: Page) -> bool:
     """Whether a page takes no more comments."""
     days = context.config.comments_close_after_days
-    too_old = bool(days) and 0 < page.opened_at <= context.now - days * DAY
-    return bool(page.closed) or too_old
+    if days and page.opened_at:
+        closes_at = page.opened_at + days * DAY
+        return bool(page.closed) or closes_at <= context.now
+    return bool(page.closed)
 
 
 # -- Readers ------------------------------------------------------------------
@@ -7257,8 +7282,7 @@ def get_asset(context: RequestContext, name: str) -> Response:
     asset = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
     if asset is None or name.endswith((".html", "emails.json")):
         raise NotFound("没有这个网址")
-    headers = {"ETag": asset.etag, **max_age(HOUR)}
-    return Response(asset.body, asset.content_type, headers, gzipped=asset.gzipped)
+    return asset
 
 
 # -- Admins -------------------------------------------------------------------
@@ -7970,18 +7994,16 @@ def change_follow(context: RequestContext, params: Params, page_id: int) -> None
 # -- Application --------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class App:
     """The WSGI application. It starts no thread and opens no socket. `tick`, `deliver` and
     `back_up_if_due` do the regular work: somebody has to call them. Each returns the seconds until
     it wants to be called again."""
 
-    def __init__(
-        self, services: Services, places: Places, wsgi: Callable[..., Iterable[bytes]]
-    ) -> None:
-        self.services = services
-        self.places = places
-        self.wsgi = wsgi
-        self.has_more_to_forget = False  # than one transaction should do
+    services: Services
+    places: Places
+    wsgi: Callable[..., Iterable[bytes]]
+    has_more_to_forget: bool = False  # than one transaction should do
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         return self.wsgi(environ, start_response)
@@ -8025,7 +8047,8 @@ class App:
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
         times = [time for time in regular_backups(path, folder).values() if time <= now]
-        if not config.backup_every or now - max(times, default=0) < config.backup_every * HOUR:
+        last_at = max(times, default=0)
+        if not config.backup_every or now - last_at < config.backup_every * HOUR:
             return MINUTE
         with self.services.store.machine_faults():
             has_comments = self.services.store.figures(int(now)).comments > 0
@@ -8075,7 +8098,7 @@ def repeat(work: Callable[[], float], wake: threading.Event, stopping: threading
         except Unavailable:  # which the store has logged
             pass
         except Exception:
-            log.exception("%s failed, and goes on", getattr(work, "__name__", "work"))
+            log.exception("%s failed, and goes on", work.__name__)
         wake.wait(seconds)
         wake.clear()
 
@@ -8157,7 +8180,7 @@ MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json":
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
 
-def assets_in(folder: Path) -> dict[str, Asset]:
+def assets_in(folder: Path) -> dict[str, Response]:
     """The files that are served, by name. They are read once, so that no request names a file."""
     assets = {}
     for path in folder.rglob("*"):
@@ -8167,9 +8190,10 @@ def assets_in(folder: Path) -> dict[str, Asset]:
         body = path.read_bytes()
         if content_type == "text/javascript":
             body = COMMENTS.sub(b"", body)
+        headers = {"ETag": etag_of(body), **max_age(HOUR)}
         gzipped = gzip.compress(body, 9, mtime=0)
         name = path.relative_to(folder).as_posix()
-        assets[name] = Asset(body, gzipped, etag_of(body), f"{content_type}; charset=utf-8")
+        assets[name] = Response(body, f"{content_type}; charset=utf-8", headers, gzipped=gzipped)
     return assets
 
 
@@ -8200,8 +8224,8 @@ def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., I
         added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            missing = [header for header in added.items() if header[0] not in dict(headers)]
-            return start_response(status, headers + missing, exc_info)
+            all_headers = {**added, **dict(headers)}
+            return start_response(status, list(all_headers.items()), exc_info)
 
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", list(PREFLIGHT.items()))
