@@ -6946,8 +6946,9 @@ def like_comment(context: RequestContext) -> Json:
 
 @route("POST", "/page/like", permission=Permission.ANYONE)
 def like_page(context: RequestContext) -> Json:
-    """`{page_url, undo?}` to `{success, page_likes, liked}`."""
-    name = page_field(context, context.form, "page_url")
+    """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
+    field = "url" if "url" in context.form else "page_url"
+    name = page_field(context, context.form, field)
     undo = flag_field(context.form, "undo")
     with context.writing():
         page = context.store.page(name.key)
