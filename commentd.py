@@ -805,16 +805,10 @@ def base_url(text: str) -> str:
 
 
 def web_page(text: str) -> str:
-    error = ValueError("must be a URL such as https://blog.example/privacy/")
-    if not re.fullmatch(r"(https?://[^\s/?#@]+([/?#][!-~]*)?)?", text):
-        raise error
-    try:
-        url = urllib.parse.urlsplit(text)
-        url.port  # noqa: B018
-        (url.hostname or "").encode("idna")
-    except ValueError:  # an odd port or host
-        raise error from None
-    return text
+    with contextlib.suppress(ValueError):
+        if not text or re.fullmatch("https?://[^/?#]+([/?#][!-~]*)?", proper_website(text)):
+            return text
+    raise ValueError("must be a URL such as https://blog.example/privacy/")
 
 
 def network(text: str) -> str:
@@ -881,15 +875,17 @@ def page_rules(text: str) -> tuple[str, ...]:
     """Lines `PATTERN = recipients`, where `*` stands for any text."""
     rules = []
     for line in filter(None, map(str.strip, text.splitlines())):
-        pattern, mark, names = line.rpartition("=")
-        if not mark or not pattern.strip() or not recipients(names):
+        pattern, _, names = line.rpartition("=")
+        pattern = pattern.strip()
+        if not pattern or not recipients(names):
             raise ValueError(f"{line}: write it as /photos/* = ann@example.com, or = nobody")
-        rules.append(f"{pattern.strip()} = {', '.join(recipients(names))}")
+        rules.append(f"{pattern} = {', '.join(recipients(names))}")
     return tuple(rules)
 
 
 def term_list(text: str) -> tuple[str, ...]:
-    return tuple(term for part in re.split("[\n,，、]", text) if (term := part.strip()))
+    terms = map(str.strip, re.split("[\n,，、]", text))
+    return tuple(filter(None, terms))
 
 
 def webhook_secret(text: str) -> str:
@@ -920,8 +916,13 @@ SITEVERIFY = {
     "recaptcha": "https://www.google.com/recaptcha/api/siteverify",
 }
 # Test keys that providers publish. With them every token passes, wherever it is from.
-TEST_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
-TEST_SECRETS += ["0x" + "0" * 40, "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe"]
+TEST_SECRETS = (
+    "1x0000000000000000000000000000000AA",
+    "2x0000000000000000000000000000000AA",
+    "3x0000000000000000000000000000000AA",
+    "0x0000000000000000000000000000000000000000",
+    "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
+)
 CHATS = ("slack", "discord", "telegram", "feishu")
 
 
@@ -1136,15 +1137,20 @@ class Config:
         }
 
 
-SETTINGS = {tuple(f.name.split("_", 1)): f for f in fields(Config)}
+SETTINGS = {each.name: each for each in fields(Config)}
+
+
+def in_brackets(name: str) -> str:
+    """A setting as the file has it: `[mail] host` for `mail_host`."""
+    section, _, key = name.partition("_")
+    return f"[{section}] {key}"
 
 
 @dataclass(frozen=True)
 class Entry:
     """One setting as it was written, and where: `source` is a file with section, or a variable."""
 
-    section: str
-    key: str
+    name: str
     text: str
     source: str
 
@@ -1153,25 +1159,27 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `ValueError` lists all that is wrong."""
     errors: list[str] = []
     values: Json = {}
-    written = [*file_entries(path, errors)]
+    written = [*file_entries(path)]
     for entry in [*written, *environment_entries(environ)]:
         try:
-            values[f"{entry.section}_{entry.key}"] = parse_entry(entry)
+            values[entry.name] = parse_entry(entry)
         except KeyError:
-            nearest = nearest_setting(entry.section, entry.key)
-            errors.append(f"{entry.source}: there is no such setting{nearest}")
+            hint = nearest_setting(entry.name)
+            errors.append(f"{entry.source}: there is no such setting{hint}")
         except ValueError as error:
             errors.append(f"{entry.source}: {error}")
     config = Config(**values)
     errors += contradictions(config)
     if errors:
         raise ValueError("\n".join(errors))
-    has_secret = any(SETTINGS[each.section, each.key].metadata["secret"] for each in written)
+    has_secret = any(SETTINGS[entry.name].metadata["secret"] for entry in written)
     if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
-    files = ("database_path", "backup_folder", "geo_file")
-    located: Json = {n: str(folder / getattr(config, n)) for n in files if getattr(config, n)}
+    located: Json = {}
+    for name in ("database_path", "backup_folder", "geo_file"):
+        if file := getattr(config, name):
+            located[name] = str(folder / file)
     return replace(config, **located)
 
 
@@ -1179,25 +1187,24 @@ def parse_entry(entry: Entry) -> Any:
     """The value of a setting; `KeyError` if there is no such setting, `ValueError` if the text is
     wrong. Control characters would steer the terminal of `check`, and add lines to what
     `example systemd` prints, which root runs in part."""
-    parse = SETTINGS[entry.section, entry.key].metadata["parse"]
-    text = entry.text if parse is str else re.sub(r"[\n\t]", " ", entry.text)
-    if "\n" in text:
-        raise ValueError("must be one line")
-    if any(unicodedata.category(character) == "Cc" for character in text):
-        raise ValueError("holds a control character")
+    parse = SETTINGS[entry.name].metadata["parse"]
+    text = entry.text
+    if parse is not str:
+        text = re.sub(r"[\n\t]", " ", text)
+    if has_controls(text):
+        raise ValueError("must be one line, without control characters")
     return parse(entry.text)
 
 
-def file_entries(path: Path | None, errors: list[str]) -> Iterator[Entry]:
+def file_entries(path: Path | None) -> Iterator[Entry]:
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
         parser.read_string(path.read_text("utf-8-sig") if path else "", source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
-        errors.append(f"{path}: {reading_error(error)}")
-        return
+        raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
-            yield Entry(section, key, text, f"{path}: [{section}] {key}")
+            yield Entry(f"{section}_{key}", text, f"{path}: [{section}] {key}")
 
 
 def reading_error(error: Exception) -> str:
@@ -1212,17 +1219,18 @@ def reading_error(error: Exception) -> str:
 def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
         if variable.startswith("COMMENTD_"):
-            section, _, key = variable.removeprefix("COMMENTD_").lower().partition("_")
-            yield Entry(section, key, text.strip(), variable)
+            name = variable.removeprefix("COMMENTD_").lower()
+            yield Entry(name, text.strip(), variable)
 
 
-def nearest_setting(section: str, key: str) -> str:
+def nearest_setting(name: str) -> str:
     """A hint at the setting that was probably meant, for the end of an error message."""
-    if key in ("http", "https"):
+    if name.endswith(("_http", "_https")):
         return "; does it go on from the line before? Then indent it"
-    names = [f"[{section}] {key}" for section, key in SETTINGS]
-    nearest = difflib.get_close_matches(f"[{section}] {key}", names, 1)
-    return f"; did you mean {nearest[0]}?" if nearest else "; `commentd example` prints them all"
+    nearest = difflib.get_close_matches(name, SETTINGS, 1)
+    if nearest:
+        return f"; did you mean {in_brackets(nearest[0])}?"
+    return "; `commentd example` prints them all"
 
 
 def contradictions(config: Config) -> Iterator[str]:
@@ -1235,12 +1243,9 @@ def contradictions(config: Config) -> Iterator[str]:
     if config.mail_user and config.mail_security == "none" and not is_local:
         yield "[mail] security = none would send [mail] password in clear: use starttls"
     if config.captcha_provider in SITEVERIFY:
-        for section, key in (("captcha", "site_key"), ("captcha", "secret"), ("site", "origins")):
-            if not getattr(config, f"{section}_{key}"):
-                yield f"[captcha] provider = {config.captcha_provider} needs [{section}] {key}"
-    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
-    if config.webhook_kind == "telegram" and config.webhook_url and "chat_id" not in query:
-        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
+        for name in ("captcha_site_key", "captcha_secret", "site_origins"):
+            if not getattr(config, name):
+                yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
@@ -1257,7 +1262,8 @@ def listens_on_file(config: Config) -> bool:
 def example_config() -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     lines = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    for (section, key), setting_field in SETTINGS.items():
+    for name, setting_field in SETTINGS.items():
+        section, _, key = name.partition("_")
         if f"[{section}]" not in lines:
             lines += ["", f"[{section}]"]
         lines += ["# " + line for line in setting_field.metadata["help"].splitlines()]
@@ -1268,14 +1274,14 @@ def example_config() -> str:
 def ini_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return text.encode(errors="replace").decode()  # a path may not be UTF-8
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def settings_in_effect(config: Config) -> Iterator[Json]:
     """Every setting as `{section, key, value, changed, help}`, with secrets hidden."""
-    for (section, key), setting_field in SETTINGS.items():
-        value = getattr(config, setting_field.name)
+    for name, setting_field in SETTINGS.items():
+        section, _, key = name.partition("_")
+        value = getattr(config, name)
         text = ini_text(value)
         yield {
             "section": section,
@@ -1289,8 +1295,8 @@ def settings_in_effect(config: Config) -> Iterator[Json]:
 def static_folder() -> Path:
     """`static/` beside the module, or where a wheel puts it."""
     here = Path(__file__).resolve().parent
-    candidates = (here / "static", here / "commentd_static")
-    return next((folder for folder in candidates if folder.is_dir()), here)
+    installed = here / "commentd_static"
+    return installed if installed.is_dir() else here / "static"
 
 
 # -- Schema -------------------------------------------------------------------
@@ -1692,7 +1698,7 @@ def open_lock_file(path: Path, suffix: str) -> sqlite3.Connection:
     """An empty file beside the database, which SQLite locks with BEGIN EXCLUSIVE. That works
     wherever SQLite does, and the system releases the lock when the process dies."""
     try:
-        os.close(os.open(f"{path}{suffix}", os.O_RDWR | os.O_CREAT, 0o600))
+        Path(f"{path}{suffix}").touch(0o600)
     except OSError as error:
         reason = f"{path.absolute().parent} can't be written ({error.strerror})"
         raise SchemaError(f"{reason}: the user who runs commentd must own it") from None
@@ -1749,15 +1755,14 @@ def copy_database(
         if not schema_version(db):
             raise OperatorError(f"{target} was not written: the database is empty")
         aside.unlink(missing_ok=True)
-        os.close(os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        aside.touch(0o600, exist_ok=False)
         with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
             copy.execute("PRAGMA synchronous = OFF")  # synced below, as a whole
             copy.execute("PRAGMA journal_mode = OFF")
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            pages = 4096 if progress else -1
-            db.backup(copy, pages=pages, progress=progress and (lambda _, *of: progress(*of)))
+            db.backup(copy, pages=4096, progress=progress and (lambda _, *of: progress(*of)))
             db.execute("COMMIT")
         check_database_file(aside, FULL_CHECK)
         sync(aside)
@@ -10106,13 +10111,13 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
 
 def check(config: Config, arguments: argparse.Namespace) -> int:
     """Prints settings and findings; 1 if something does not work."""
-    entries = [*file_entries(arguments.file, []), *environment_entries(os.environ)]
-    sources = {(each.section, each.key): each.source.partition(": ")[0] for each in entries}
+    entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
+    sources = {each.name: each.source.partition(": ")[0] for each in entries}
     print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
         key = each["key"]
-        source = sources.get((section, key), "default")
+        source = sources.get(f"{section}_{key}", "default")
         print(f"  {f'[{section}] {key}':27} {each['value']:35} {source}")
     print("\nChecks:\n")
     world = World()

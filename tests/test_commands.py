@@ -153,11 +153,11 @@ def test_every_setting_that_the_readme_names_exists(tmp_path: Path) -> None:
     named = [re.match(r"\[(\w+)\] (\w+)(?: = (.+))?", span) for span in SPANS]
     assert any(named)
     for found in filter(None, named):
-        setting = SETTINGS[found[1], found[2]]
+        setting = SETTINGS[f"{found[1]}_{found[2]}"]
         if found[3]:
             setting.metadata["parse"](found[3])
     for variable in re.findall("COMMENTD_([A-Z_]+)", README):
-        assert tuple(variable.lower().split("_", 1)) in SETTINGS
+        assert variable.lower() in SETTINGS
     files = [text for kind, text in BLOCKS if kind == "ini"]
     assert files
     for number, text in enumerate(files):
@@ -196,9 +196,8 @@ def test_the_containerfile_names_files_and_settings_that_are_there(tmp_path: Pat
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
     assert [path for paths in copied for path in paths if not (ROOT / path).exists()] == []
     names = re.findall(r"\bCOMMENTD_(\w+)=", text)
-    known = {f"{section}_{key}".upper() for section, key in SETTINGS}
     assert names
-    assert {*names} <= known
+    assert {*map(str.lower, names)} <= {*SETTINGS}
     health = re.search(r"HEALTHCHECK CMD (\[.*\])", text)
     assert health
     compile(json.loads(health[1])[2], "healthcheck", "exec")

@@ -114,12 +114,11 @@ def test_a_wrong_value_is_named_with_its_place_and_what_is_meant(path: Path) -> 
 def test_no_setting_holds_a_control_character(path: Path) -> None:
     """But for blanks and the ends of lines, where a setting has its own rule for them."""
     for name, setting in SETTINGS.items():
-        variable = f"COMMENTD_{'_'.join(name)}".upper()
+        variable = f"COMMENTD_{name}".upper()
         for sign in ("\n", "\t", "\x1b[2J", "\x07", "\x7f", "\x9b"):
             if sign not in "\n\t" or setting.metadata["parse"] is str:
                 errors = errors_of(path, "", **{variable: f"a{sign}b"})
-                words = "must be one line" if sign == "\n" else "holds a control"
-                assert f"{variable}: {words}" in errors[0]
+                assert f"{variable}: must be one line, without control" in errors[0]
 
 
 def test_all_errors_are_reported_at_once(path: Path) -> None:
@@ -165,10 +164,9 @@ def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) ->
         (b"port = 1\n", "section"),
         (b"[mail]\nport\n", "line"),
     ]:
-        (error, *others) = errors_of(path, text, COMMENTD_SITE_DEMO="x")
+        (error,) = errors_of(path, text)
         assert error.startswith(f"{path}: ")
         assert reason in error
-        assert others == ["COMMENTD_SITE_DEMO: must be yes or no"]
     for missing, reason in [(tmp_path / "none.ini", "No such file"), (tmp_path, "Is a directory")]:
         with pytest.raises(ValueError, match=f"^{re.escape(str(missing))}: {reason}"):
             load_config(missing, {})
