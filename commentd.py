@@ -5234,8 +5234,8 @@ class PasswordHasher:
 
     @staticmethod
     def work(password: str, scheme: str) -> str:
-        # The threads that serve readers go first. A sandbox may refuse that, and elsewhere than on
-        # Linux it would slow the whole process down.
+        # The threads that serve readers go first. A sandbox may refuse that. On other systems than
+        # Linux, it would slow the whole process down.
         if sys.platform == "linux":
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
@@ -5395,7 +5395,10 @@ class Clients:
         return Client(ip, networks_of(ip))
 
     def trusts(self, ip: str) -> bool:
-        return bool(ip) and any(ipaddress.ip_address(ip) in network for network in self.trusted)
+        if not ip:
+            return False
+        parsed = ipaddress.ip_address(ip)
+        return any(parsed in network for network in self.trusted)
 
     def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
@@ -5723,7 +5726,8 @@ def caller_of(
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
-        user_id, version = read_token(token.strip(), services.key, now, use) or (0, 0)
+        valid_for = read_token(token.strip(), services.key, now, use)
+        user_id, version = valid_for or (0, 0)  # no account has the id 0
         account = valid_account(services.store, user_id, version)
     if permission is Permission.ANYONE:
         return account
@@ -5792,7 +5796,8 @@ def refusal(problem: Problem, one_refusal: str = "") -> Response:
     if problem.retry_after:
         headers["Retry-After"] = str(problem.retry_after)
     body = {"error": str(problem), "code": problem.code, **problem.details}
-    return replace(response_of(one_refusal or body), headers=headers, status=status)
+    response = response_of(one_refusal or body)
+    return replace(response, headers=headers, status=status)
 
 
 def max_age(seconds: int) -> dict[str, str]:
@@ -5929,7 +5934,8 @@ def website_field(form: Json) -> str:
 
 
 def content_field(context: RequestContext) -> str:
-    text = text_field(context.form, "content", BODY_LIMIT).replace("\r\n", "\n").strip()
+    text = text_field(context.form, "content", BODY_LIMIT)
+    text = text.replace("\r\n", "\n").strip()
     if len(text) > context.config.comments_max_length:
         raise BadRequest("评论内容过长", "content_too_long")
     if is_blank(text):
@@ -5996,7 +6002,8 @@ def page_field(context: RequestContext, form: Json, name: str) -> PageName:
 
 def query_page(context: RequestContext) -> PageName:
     """The page that the query parameter `url` names."""
-    return page_field(context, {"url": query_text(context, "url")}, "url")
+    url = query_text(context, "url")
+    return page_field(context, {"url": url}, "url")
 
 
 def existing(row: Row | None, text: str, code: str) -> Row:
@@ -6238,7 +6245,8 @@ def authenticated(
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with context.writing():
-        return_uses(context, *client_uses(context, context.client, "password", email))
+        uses = client_uses(context, context.client, "password", email)
+        return_uses(context, *uses)
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(context, account, password)
     return account
@@ -6265,7 +6273,8 @@ def hash_again(context: RequestContext, account: Account, password: str) -> str:
 def confirm_password(context: RequestContext) -> None:
     """`Forbidden` if the form does not hold the caller's own password."""
     try:
-        authenticated(context, context.me.email, password_field(context.form), None)
+        password = password_field(context.form)
+        authenticated(context, context.me.email, password, None)
     except Unauthorized:
         raise Forbidden("密码不对", "wrong_password") from None
 
