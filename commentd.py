@@ -2173,7 +2173,6 @@ class Imported:
 
     id: int | None
     page_id: int | None
-    thread_id: int | None
 
 
 @dataclass(frozen=True)
@@ -3028,8 +3027,10 @@ class Store:
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
         """`values` has the columns that are not as in an erased comment. With an `id` the comment
         gets that one, unless another has it."""
-        new = {**ERASED, "masked": 0, "shown": 0, "status": "waiting"}
-        values = {**new, **values}
+        new = {**ERASED, "masked": 0, "shown": 0, "status": "waiting", "created_at": now}
+        parent = self.comment(values.get("parent_id") or 0)
+        thread_id = parent and (parent.thread_id or parent.id)
+        values = {**new, **values, "thread_id": thread_id}
         if self.comment(values.setdefault("id", None) or 0):
             values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
@@ -3492,7 +3493,7 @@ class Store:
     def imported(self, product: str, product_id: str) -> Imported | None:
         """What was imported under that id; None if nothing was."""
         sql = """
-            SELECT comment.id, comment.page_id, coalesce(comment.thread_id, comment.id) AS thread_id
+            SELECT comment.id, comment.page_id
               FROM import LEFT JOIN comment ON comment.id = import.comment_id
              WHERE product = ? AND product_id = ?"""
         return self.one(Imported, sql, product, product_id)
@@ -6088,15 +6089,14 @@ def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None
     refuse_after(wait, text)
 
 
-def check_limits(context: RequestContext, *names: str) -> None:
+def check_limit(context: RequestContext, name: str) -> None:
     """`TooMany` if this client has used up a rate limit. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    for name in names:
-        for _, subject, factor in client_uses(context, context.client, name):
-            wait = context.store.limit_wait(name, subject, context.now, factor)
-            refuse_after(wait)
+    for _, subject, factor in client_uses(context, context.client, name):
+        wait = context.store.limit_wait(name, subject, context.now, factor)
+        refuse_after(wait)
 
 
 def flush_views(services: Services, now: int) -> None:
@@ -6397,13 +6397,14 @@ def register(context: RequestContext) -> Json:
     blocked = is_blocked_email(context.store, email, context.now)
     has_account = context.store.account_with_email(email) is not None
     message = code_email(context, email, code, has_account=has_account)
+    code_hash = keyed_hash(context.key, "code", request_id, code)
     registration = {
         "request_id": request_id,
         "email": email,
         "nickname": nickname,
         "password": stored,
         # A blocked email address gets no code, so that there is no way in.
-        "code": "" if blocked else keyed_hash(context.key, "code", request_id, code),
+        "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", client),
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
@@ -6517,8 +6518,10 @@ class ListQuery:
 
 
 def list_query(context: RequestContext) -> ListQuery:
-    view = choice(query_text(context, "view", "flat"), "view", ("flat", "threads"))
-    sort = choice(query_text(context, "sort", "newest"), "sort", SORTS)
+    view = query_text(context, "view", "flat")
+    choice(view, "view", ("flat", "threads"))
+    sort = query_text(context, "sort", "newest")
+    choice(sort, "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
     return ListQuery(
         view="thread" if thread else view,
@@ -6579,7 +6582,8 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
         return 1
     if query.view == "threads":
         comment = store.comment(comment.thread_id or 0) or comment
-    return store.count_before(query.view, query.sort, comment) // query.limit + 1
+    before = store.count_before(query.view, query.sort, comment)
+    return before // query.limit + 1
 
 
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
@@ -6681,10 +6685,10 @@ def post_comment(context: RequestContext) -> Json:
     except CaptchaDown:
         captcha_down = True
 
-    destination = destination_of(context, name, written, captcha)
-    if destination.earlier:
-        return posted(context, destination.earlier, captcha, again=True)
-    check_limits(context, "comment")
+    earlier = check_destination(context, name, written, captcha)
+    if earlier:
+        return posted(context, earlier, captcha, again=True)
+    check_limit(context, "comment")
     verdict = verdict_on(
         context,
         written,
@@ -6694,51 +6698,44 @@ def post_comment(context: RequestContext) -> Json:
     written |= location_fields(context)
     with context.writing_mail():
         # It may have changed meanwhile.
-        destination = destination_of(context, name, written, captcha)
-        if destination.earlier:
-            return posted(context, destination.earlier, captcha, again=True)
+        earlier = check_destination(context, name, written, captcha)
+        if earlier:
+            return posted(context, earlier, captcha, again=True)
         written["page_id"] = page_for(context, name).id
-        comment = add_comment(context, written, destination.parent, verdict, captcha)
+        comment = add_comment(context, written, verdict, captcha)
         return posted(context, comment, captcha, again=False)
 
 
-@dataclass(frozen=True)
-class Destination:
-    """The comment that a new one replies to, and the one that the same request made before."""
-
-    parent: Comment | None
-    earlier: Comment | None
-
-
-def destination_of(
+def check_destination(
     context: RequestContext, name: PageName, written: Json, captcha: Captcha | None
-) -> Destination:
-    """Refuses what cannot be written there. It writes nothing: it runs before the costly work, and
-    again in the transaction."""
+) -> Comment | None:
+    """Refuses what cannot be written on the page. Returns the comment that the same request made
+    before. It writes nothing: it runs before the costly work, and again in the transaction."""
     check_nickname(context, written["nickname"])
     page = page_named(context.store, name)
-    parent = parent_on(context.store, written["parent_id"], page)
+    check_parent(context.store, written["parent_id"], page)
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
     if is_closed(context, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
-    return Destination(parent, earlier)
+    return earlier
 
 
 def check_nickname(context: RequestContext, nickname: str) -> None:
     """Only an admin may have a name like an admin's."""
-    admins = [] if context.is_admin else context.store.admins()
-    if any(looks_like(nickname, admin.nickname) for admin in admins):
+    if context.is_admin:
+        return
+    names = [admin.nickname for admin in context.store.admins()]
+    if any(looks_like(nickname, name) for name in names):
         raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
-def parent_on(store: Store, parent_id: int | None, page: Page) -> Comment | None:
-    """The comment to reply to; `NotFound` if it is not visible on that page."""
+def check_parent(store: Store, parent_id: int | None, page: Page) -> None:
+    """`NotFound` if the comment to reply to is not visible on that page."""
     if parent_id is None:
-        return None
+        return
     parent = store.comment(parent_id)
     if parent is None or parent.page_id != page.id or parent.status != "visible":
         raise NotFound("要回复的评论不存在", "parent_gone")
-    return parent
 
 
 def earlier_comment(
@@ -6793,27 +6790,17 @@ def page_for(context: RequestContext, name: PageName) -> Page:
 
 
 def add_comment(
-    context: RequestContext,
-    written: Json,
-    parent: Comment | None,
-    verdict: Verdict,
-    captcha: Captcha | None,
+    context: RequestContext, written: Json, verdict: Verdict, captcha: Captcha | None
 ) -> Comment:
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     verdict = within_limits(context, verdict)
     comment = context.store.add_comment(
-        verdict.status,
-        context.now,
-        **written,
-        html=verdict.html,
-        held=verdict.held,
-        thread_id=(parent.thread_id or parent.id) if parent else None,
-        created_at=context.now,
+        verdict.status, context.now, **written, html=verdict.html, held=verdict.held
     )
     kinds = ["follower"]
     if verdict.status != "spam":
         kinds.append("owner")
-    if parent:
+    if written["parent_id"]:
         kinds.append("author")
     context.store.notify(comment.id, kinds, context.now)
     if verdict.status != "spam" and not context.is_admin:
@@ -6876,7 +6863,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     comment = editable_comment(context, comment_id)
     if content == comment.content:
         return as_author_sees(context, comment)
-    check_limits(context, "comment")
+    check_limit(context, "comment")
     verdict = verdict_on(context, {**vars(comment), "content": content})
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
@@ -6999,7 +6986,8 @@ def follow_page(context: RequestContext) -> Json:
 @route("POST", "/comments/<comment_id>/report", permission=Permission.ANYONE)
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
-    reason = " ".join(text_field(context.form, "reason", 500, optional=True).split())
+    reason = text_field(context.form, "reason", 500, optional=True)
+    reason = " ".join(reason.split())
     blocked = is_blocked_ip(context.store, context.client.ip, context.now)
     with context.writing_mail():
         visible_comment(context, comment_id)
@@ -7140,8 +7128,8 @@ def get_feed(context: RequestContext) -> Response:
         updated=rfc3339(newest),
         entries=[feed_entry(context, comment) for comment in comments],
     )
-    content_type = "application/atom+xml; charset=utf-8"
-    return Response(NOT_XML.sub("", text).encode(), content_type, max_age(5 * MINUTE))
+    body = NOT_XML.sub("", text).encode()
+    return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
 
 
 def lasting_id(key: bytes, *parts: object) -> str:
@@ -7177,11 +7165,12 @@ def get_thread(context: RequestContext) -> Response:
     offset = (number - 1) * THREADS_ON_PAGE
     roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
     has_next = len(roots) > THREADS_ON_PAGE
-    threads = [
-        (root, context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id))
-        for root in roots[:THREADS_ON_PAGE]
-    ]
-    comments = [comment for root, replies in threads for comment in (root, *replies)]
+    threads = []
+    comments = []
+    for root in roots[:THREADS_ON_PAGE]:
+        replies = context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
+        threads.append((root, replies))
+        comments += [root, *replies]
     written = " ".join(each.content for each in comments)
     language = language_of(query_text(context, "lang"), written)
     texts = texts_in(language)
@@ -7204,7 +7193,8 @@ def get_thread(context: RequestContext) -> Response:
         replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
     )
-    return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
+    headers = {**response.headers, **max_age(5 * MINUTE)}
+    return replace(response, headers=headers)
 
 
 def thread_links(
@@ -7294,7 +7284,8 @@ def get_security_txt(context: RequestContext) -> str:
 @route("GET", "/<name>", permission=Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
     """A file of `static/` that readers may have."""
-    asset = context.assets.get(context.environ["PATH_INFO"].lstrip("/"))
+    path = context.environ["PATH_INFO"].lstrip("/")
+    asset = context.assets.get(path)
     if asset is None or name.endswith((".html", "emails.json")):
         raise NotFound("没有这个网址")
     return asset
@@ -7371,7 +7362,7 @@ def admin_link(context: RequestContext) -> Json:
     an account and is an admin's."""
     limit_client(context, "link")
     email = email_of_link(context)
-    account = context.store.account_with_email(email) if email else None
+    account = context.store.account_with_email(email)
     is_admin = account is not None and account.role == "admin"
     return {"email": email, "known": account is not None, "admin": is_admin}
 
@@ -7399,7 +7390,8 @@ def claim(context: RequestContext) -> Json:
 def search_pattern(context: RequestContext) -> str:
     """The query parameter `q` as a pattern for LIKE; "" for everything."""
     text = query_text(context, "q")[:64]
-    return text and "%" + re.sub("[!%_]", r"!\g<0>", text) + "%"
+    escaped = re.sub("[!%_]", r"!\g<0>", text)
+    return f"%{escaped}%" if text else ""
 
 
 def rows_before(
@@ -7417,7 +7409,8 @@ def rows_before(
 def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
-    status = choice(query_text(context, "status", "all"), "status", SEARCH_COMMENTS)
+    status = query_text(context, "status", "all")
+    choice(status, "status", SEARCH_COMMENTS)
     page_id = query_number(context, "page", 0, NO_END)
     pattern = search_pattern(context)
     find = functools.partial(store.search_comments, status, pattern, page_id)
@@ -7462,27 +7455,18 @@ def moderate_comments(context: RequestContext) -> Json:
     """`{ids, status, versions?}` or `{ids, pinned}` to `{success, comments, changed}`. `comments`
     holds what each was before: posting that again undoes it. A comment that was edited since its
     `version` was read is `changed`, and not approved."""
-    versions = versions_by_id(context.form)
-    was: dict[int, str | bool] = {}
+    comments = []
     changed = []
-    if "pinned" in context.form:
-        pinned = flag_field(context.form, "pinned")
-        with context.writing():
-            for comment_id in versions:
-                with contextlib.suppress(NotFound):
-                    was[comment_id] = set_pin(context, comment_id, pinned)
-    else:
-        status = status_field(context.form)
-        # One transaction each: all in one would keep others from writing for too long.
-        for comment_id, version in versions.items():
-            try:
-                was[comment_id] = give_status(context, comment_id, status, version)
-            except TextChanged:
-                changed.append(comment_id)
-            except NotFound:
-                pass
-    done = [{"id": comment_id, "was": old} for comment_id, old in was.items()]
-    return {"success": True, "comments": done, "changed": changed}
+    # One transaction each: all in one would keep others from writing for too long.
+    for comment_id, version in versions_by_id(context.form).items():
+        try:
+            was = change_comment(context, comment_id, version)
+            comments.append({"id": comment_id, "was": was})
+        except TextChanged:
+            changed.append(comment_id)
+        except NotFound:
+            pass
+    return {"success": True, "comments": comments, "changed": changed}
 
 
 def versions_by_id(form: Json) -> dict[int, Any]:
@@ -7497,24 +7481,32 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     return dict(zip(numbers, versions, strict=True))
 
 
-def status_field(form: Json) -> str:
-    return choice(text_field(form, "status", 16), "status", STATUSES)
+def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
+    """Pins a comment or gives it a status, as the form says. Returns what it was before."""
+    form = context.form
+    if "pinned" in form:
+        pinned = flag_field(form, "pinned")
+        with context.writing():
+            return set_pin(context, comment_id, pinned)
+    status = choice(text_field(form, "status", 16), "status", STATUSES)
+    return give_status(context, comment_id, status, version)
 
 
 def give_status(context: RequestContext, comment_id: int, status: str, version: object) -> str:
-    """Gives a comment a status, in a transaction of its own. Returns the old status. `TextChanged`
-    if a comment would be approved whose text is not the `version` that was read."""
+    """Gives a comment a status. Returns the old one. `TextChanged` if a comment would be approved
+    whose text is not the `version` that was read."""
     with context.writing_mail():
         comment = moderated_comment(context, comment_id)
-        if version and status == "visible":
+        if status == "visible":
             check_version(comment, version)
         set_status(context, comment, status)
     return comment.status
 
 
 def check_version(comment: Comment, version: object) -> None:
-    """`TextChanged` if the text of a comment is not the one that was read."""
-    if version != comment.version:
+    """`TextChanged` if the text of a comment is not the one that was read. Without a version it
+    does not matter."""
+    if version and version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
 
 
@@ -7554,9 +7546,7 @@ def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
 def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     """The comment; `TextChanged` if it was edited since the `version` in the form."""
     comment = moderated_comment(context, comment_id)
-    version = text_field(context.form, "version", 64, optional=True)
-    if version:
-        check_version(comment, version)
+    check_version(comment, text_field(context.form, "version", 64, optional=True))
     return comment
 
 
@@ -7589,7 +7579,9 @@ def reply_as_owner(context: RequestContext) -> Json:
     parent_id = id_field(context.form, "parent_id")
     location = location_fields(context)
     with context.writing_mail():
-        parent = parent_to_reply_to(context, parent_id)
+        parent = unchanged_comment(context, parent_id)
+        if parent.status not in ("visible", "waiting"):
+            raise NotFound("要回复的评论不存在", "parent_gone")
         set_status(context, parent, "visible")
         written = {
             **location,
@@ -7604,25 +7596,11 @@ def reply_as_owner(context: RequestContext) -> Json:
         # After a double click, the reply is there already.
         reply = store.same_comment(context.now - MINUTE, context.now, **written)
         if reply is None:
-            reply = store.add_comment(
-                "visible",
-                context.now,
-                **written,
-                html=markup,
-                thread_id=parent.thread_id or parent.id,
-                created_at=context.now,
-            )
+            reply = store.add_comment("visible", context.now, **written, html=markup)
             store.notify(reply.id, ["follower", "owner", "author"], context.now)
             audit(context, "reply", parent.id)
         shown = comment_for_admin(context, moderated_comment(context, reply.id))
         return {"success": True, "comment": shown}
-
-
-def parent_to_reply_to(context: RequestContext, parent_id: int) -> FullComment:
-    parent = unchanged_comment(context, parent_id)
-    if parent.status not in ("visible", "waiting"):
-        raise NotFound("要回复的评论不存在", "parent_gone")
-    return parent
 
 
 @route("GET", "/comments/waiting", permission=Permission.MODERATOR)
@@ -7641,14 +7619,8 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    was: str | bool
-    if "pinned" in context.form:
-        pinned = flag_field(context.form, "pinned")
-        with context.writing():
-            was = set_pin(context, comment_id, pinned)
-    else:
-        version = text_field(context.form, "version", 64, optional=True)
-        was = give_status(context, comment_id, status_field(context.form), version)
+    version = text_field(context.form, "version", 64, optional=True)
+    was = change_comment(context, comment_id, version)
     comment = moderated_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
@@ -7671,7 +7643,8 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
 @route("GET", "/admin/pages", permission=Permission.ADMIN)
 def admin_pages(context: RequestContext) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
-    sort = choice(query_text(context, "sort", "latest"), "sort", SEARCH_PAGES)
+    sort = query_text(context, "sort", "latest")
+    choice(sort, "sort", SEARCH_PAGES)
     pattern = search_pattern(context)
     offset = query_number(context, "skip", 0, 1_000_000, least=0)
     limit = query_number(context, "limit", 30, 100)
@@ -7705,7 +7678,8 @@ def rename_page(context: RequestContext, page: Page) -> Page:
     merges = other is not None and other.id != page.id
     if merges and not flag_field(context.form, "merge"):
         raise Problem("这个地址已有评论：要合并吗？", "page_exists", status=409)
-    audit(context, "merge" if merges else "rename", page.page_url, name.page_url)
+    action = "merge" if merges else "rename"
+    audit(context, action, page.page_url, name.page_url)
     return context.store.rename_page(page, name.key, name.page_url)
 
 
@@ -7734,8 +7708,7 @@ def change_user(context: RequestContext, user_id: int) -> Json:
         user = existing(store.account(user_id), "用户不存在", "user_gone")
         role = text_field(context.form, "role", 8, optional=True) or user.role
         choice(role, "role", ("user", "admin"))
-        was_blocked = bool(user.blocked)
-        blocked = was_blocked
+        blocked = bool(user.blocked)
         if "blocked" in context.form:
             blocked = flag_field(context.form, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
@@ -7743,9 +7716,8 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
-        revoke = loses_admin or (blocked and not was_blocked)
-        store.set_rights(user.id, role, blocked, revoke=revoke)
-        if blocked != was_blocked:
+        store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
+        if blocked != user.blocked:
             audit(context, "block_user" if blocked else "unblock_user", user.id)
         if role != user.role:
             audit(context, "role", user.id, role)
@@ -7754,7 +7726,8 @@ def change_user(context: RequestContext, user_id: int) -> Json:
 
 @route("GET", "/admin/blocks", permission=Permission.ADMIN)
 def admin_blocks(context: RequestContext) -> Json:
-    return {"blocks": [with_times(block) for block in context.store.blocks(context.now)]}
+    blocks = context.store.blocks(context.now)
+    return {"blocks": [with_times(block) for block in blocks]}
 
 
 @route("POST", "/admin/blocks", permission=Permission.ADMIN)
@@ -7765,7 +7738,8 @@ def add_block(context: RequestContext) -> Json:
     kind = choice(text_field(form, "kind", 16), "kind", BLOCK_KINDS)
     value = proper_field(form, "value", 254, lambda text: proper_block(kind, text))
     days = form.get("days")
-    if days is not None and (type(days) is not int or not 1 <= days <= 3650):
+    is_number = type(days) is int and 1 <= days <= 3650
+    if days is not None and not is_number:
         raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
     note = text_field(form, "note", 200, optional=True)
     if not flag_field(form, "sure"):
@@ -7819,15 +7793,16 @@ def admin_outbox(context: RequestContext) -> Json:
 @route("DELETE", "/admin/outbox/<message_id>", permission=Permission.ADMIN)
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
-    retries = context.method == "POST"
     with context.writing_mail():
-        if retries:
+        if context.method == "POST":
+            action = "retry"
             done = context.store.retry_message(message_id, context.now)
         else:
+            action = "drop"
             done = context.store.drop_message(message_id)
         if not done:
             raise NotFound("没有这封信", "email_gone")
-        audit(context, "retry" if retries else "drop", message_id)
+        audit(context, action, message_id)
     return {"success": True}
 
 
@@ -7855,17 +7830,18 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    stored = {day.day: day for day in context.store.days(first)}
-    days = [stored.get(number) or Day(number, 0, 0, 0) for number in range(first, today + 1)]
+    days = {number: Day(number, 0, 0, 0) for number in range(first, today + 1)}
+    days |= {day.day: day for day in context.store.days(first)}
     return {
-        "days": [day_for_admin(day) for day in days],
+        "days": [day_for_admin(day) for day in days.values()],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
 
 
 def top_pages(context: RequestContext, sort: str) -> list[Json]:
-    return [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
+    pages = context.store.pages(sort, "", 0, 10)
+    return [page_for_admin(context, page) for page in pages]
 
 
 def day_for_admin(day: Day) -> Json:
@@ -7890,7 +7866,8 @@ def follow_link(context: RequestContext) -> Response:
     params = {name: " ".join(values) for name, values in context.query.items()}
     signature = params.pop("mac", "")
     is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
-    if not is_genuine or context.now >= int(params.get("until", context.now + 1)):
+    until = params.get("until", str(NO_END))
+    if not is_genuine or context.now >= int(until):
         return link_page(context, "bad", status=403)
     confirmed = context.method == "POST"
     if params["do"] not in STATUSES:
@@ -7899,8 +7876,6 @@ def follow_link(context: RequestContext) -> Response:
         return moderation_page(context, params, confirmed=confirmed)
     except NotFound:
         return link_page(context, "gone", status=404)
-    except TextChanged:  # at this moment: the page shows the text as it is now
-        return replace(moderation_page(context, params, confirmed=False), status=409)
 
 
 def link_page(
@@ -7950,60 +7925,66 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
     if confirmed:
         give_status(context, comment.id, status, params["version"])
     back = {**params, "do": params["was"], "was": status}
-    link = ("admin", "more")
-    return link_page(context, f"done_{status}", back, undoes=True, comment=comment, link=link)
+    return link_page(
+        context, f"done_{status}", back, undoes=True, comment=comment, link=("admin", "more")
+    )
 
 
 def subscription_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
-    if params["do"] == "stop" and not context.store.comment(int(params["id"])):
-        params = {**params, "do": "stop_all"}  # nobody knows its page any more
     action = params["do"]
+    comment = context.store.full_comment(int(params["id"]))
+    if action == "stop" and comment is None:
+        action = "stop_all"  # nobody knows its page any more
+        params = {**params, "do": action}
     if not confirmed:
         return link_page(context, f"page_{action}", params)
     with context.writing_mail():
-        comment = apply_subscription(context, params)
-    back = {**params, "do": OPPOSITES[action]} if action in OPPOSITES else None
+        if action in ("follow", "unfollow"):
+            change_follow(context, params, comment)
+        else:
+            change_subscription(context, params, comment)
+    back = None
+    if action in OPPOSITES:
+        back = {**params, "do": OPPOSITES[action]}
     url = own_link(comment.page_url, context.config.site_origins) if comment else ""
     return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
 
 
-def apply_subscription(context: RequestContext, params: Params) -> FullComment | None:
-    """Begins or ends emails as a link says: by its `do`, for the page on which the comment with its
-    `id` is now, or for all pages. Returns the comment, if it is the recipient's own."""
+def change_follow(context: RequestContext, params: Params, comment: Comment | None) -> None:
+    """Follows or unfollows the page on which the comment is now, if the account is still the
+    recipient's: after `restore`, its number may be another reader's."""
     store = context.store
-    action = params["do"]
-    subscriber = params["who"]
-    comment = store.full_comment(int(params["id"]))
-    if action in ("follow", "unfollow"):
-        change_follow(context, params, comment.page_id if comment else int(params["page"]))
-        return comment
-    page_id = comment.page_id if comment and action in ("stop", "start") else 0
-    stops = action in ("stop", "stop_all")
-    author = subscriber_of(context.key, comment.email) if comment else ""
-    is_own = comment is not None and equal_in_constant_time(author, subscriber)
-    if comment and is_own:
-        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
-            store.notify_again(comment.email, context.now - LINK_LIFE)
-        account = store.account_with_email(comment.email)
-        if account and stops:  # they want no emails about new comments either
-            store.unfollow(account.id, page_id)
-    store.subscribe(subscriber, page_id, "no" if stops else "yes")
-    return comment if is_own else None
-
-
-def change_follow(context: RequestContext, params: Params, page_id: int) -> None:
-    """Follows or unfollows a page, if the account is still the recipient's: after `restore`, its
-    number may be another reader's."""
-    account = context.store.account(int(params["user"]))
+    page_id = comment.page_id if comment else int(params["page"])
+    account = store.account(int(params["user"]))
     subscriber = subscriber_of(context.key, account.email) if account else ""
     if account is None or not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
-        context.store.unfollow(account.id, page_id)
-    elif context.store.page_by_id(page_id):
-        context.store.follow(account.id, page_id, params["lang"])
+        store.unfollow(account.id, page_id)
+    elif store.page_by_id(page_id):
+        store.follow(account.id, page_id, params["lang"])
+
+
+def change_subscription(
+    context: RequestContext, params: Params, comment: FullComment | None
+) -> None:
+    """Begins or ends emails about replies, on the page of the comment or on all pages."""
+    store = context.store
+    action = params["do"]
+    subscriber = params["who"]
+    stops = action in ("stop", "stop_all")
+    page_id = comment.page_id if comment and action in ("stop", "start") else 0
+    email = comment.email if comment else ""
+    author = subscriber_of(context.key, email)
+    if author == subscriber:  # not so if the comment was erased
+        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
+            store.notify_again(email, context.now - LINK_LIFE)
+        account = store.account_with_email(email)
+        if account and stops:  # they want no emails about new comments either
+            store.unfollow(account.id, page_id)
+    store.subscribe(subscriber, page_id, "no" if stops else "yes")
 
 
 # -- Application --------------------------------------------------------------
@@ -9463,7 +9444,6 @@ class Import:
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
             "parent_id": parent.id if parent else None,
-            "thread_id": parent.thread_id if parent else None,
             "page_id": page_id,
             "user_id": None,
             "masked": 1,

@@ -648,7 +648,7 @@ BAD_JUDGEMENTS: list[tuple[dict[str, Any], str]] = [
     ({"ids": [1]}, "status_missing"),
     ({"ids": [1], "status": "gone"}, "status_invalid"),
     ({"ids": [1], "pinned": "yes"}, "pinned_invalid"),
-    ({"ids": [1, 2], "pinned": True}, "pin_invalid"),
+    ({"ids": [2], "pinned": True}, "pin_invalid"),
 ]
 
 

@@ -219,7 +219,6 @@ def grow(store: Any, page_id: int, said: list[Row], start: int) -> None:
             html=safe_html(one["content"]),
             status="visible" if gone else one["status"],
             parent_id=above.id if above else None,
-            thread_id=(above.thread_id or above.id) if above else None,
             created_at=start + one["created_at"],
             edited_at=one["edited_at"] and start + one["edited_at"],
             pinned=one["pinned"],
