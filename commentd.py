@@ -1105,8 +1105,10 @@ class Config:
     @property
     def blog_name(self) -> str:
         """`[site] name`; the host of the blog if the owner set none."""
+        if self.site_name:
+            return self.site_name
         url = self.site_origins[0] if self.site_origins else self.server_public_url
-        return self.site_name or urllib.parse.urlsplit(url).netloc or "commentd"
+        return urllib.parse.urlsplit(url).netloc or "commentd"
 
     @property
     def captcha_service(self) -> Json:
@@ -3785,7 +3787,8 @@ def hash_password(password: str, scheme: str) -> str:
         password = hashlib.sha256(password.encode()).hexdigest()
     _, rounds, salt = scheme.split("$")
     digest = password.lower().encode()
-    key = hashlib.pbkdf2_hmac("sha256", digest, bytes.fromhex(salt), int(rounds))
+    salt_bytes = bytes.fromhex(salt)
+    key = hashlib.pbkdf2_hmac("sha256", digest, salt_bytes, int(rounds))
     return f"{scheme}${key.hex()}"
 
 
@@ -3801,7 +3804,8 @@ def new_code(random_bytes: Callable[[int], bytes]) -> str:
 def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
     """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`.
     A token for one use is not valid for another."""
-    claims = {**account, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
+    expires_at = now + TOKEN_LIFE
+    claims = {**account, "iat": now, "exp": expires_at, "use": use}
     return jwt.encode(claims, key, algorithm="HS256")
 
 
