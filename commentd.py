@@ -6666,7 +6666,8 @@ def author_fields(context: RequestContext) -> Json:
 
 def language_field(context: RequestContext, text: str) -> str:
     """The language that the widget names, else that of the text."""
-    return language_of(text_field(context.form, "lang", 64, optional=True), text)
+    named = text_field(context.form, "lang", 64, optional=True)
+    return language_of(named, text)
 
 
 @route("POST", "/comments", permission=Permission.ANYONE)
@@ -6968,7 +6969,8 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
     """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
     limit_client(context, "like")
     limit_all(context, "likes", "点赞的人太多，请稍后再试")
-    return context.store.like(what, id, undo=undo, now=context.now, **visitor_of(context))
+    visitor = visitor_of(context)
+    return context.store.like(what, id, undo=undo, now=context.now, **visitor)
 
 
 @route("POST", "/page/follow", permission=Permission.USER)
@@ -6979,11 +6981,12 @@ def follow_page(context: RequestContext) -> Json:
     language = language_field(context, context.me.nickname)
     with context.writing():
         limit_client(context, "follow")
-        page = context.store.page(name.key) if undo else page_for(context, name)
-        if page and undo:
-            context.store.unfollow(context.me.id, page.id)
-        elif page:
+        page = context.store.page(name.key)
+        if not undo:
+            page = page_for(context, name)
             context.store.follow(context.me.id, page.id, language)
+        elif page:
+            context.store.unfollow(context.me.id, page.id)
     return {"success": True, "following": not undo}
 
 
@@ -7024,7 +7027,8 @@ def get_me(context: RequestContext) -> Json:
 
 
 def account_fields(context: RequestContext) -> Json:
-    answers = context.store.subscriptions(subscriber_of(context.key, context.me.email))
+    subscriber = subscriber_of(context.key, context.me.email)
+    answers = context.store.subscriptions(subscriber)
     shown = attributes(context.me, "email nickname role created_at")
     return with_times(shown, answers=answers.get(0) != "no")
 
