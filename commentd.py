@@ -1285,10 +1285,12 @@ def settings_in_effect(config: Config) -> Iterator[Json]:
         section, _, key = name.partition("_")
         value = getattr(config, name)
         text = ini_text(value)
+        if text and setting_field.metadata["secret"]:
+            text = "(hidden)"
         yield {
             "section": section,
             "key": key,
-            "value": "(hidden)" if text and setting_field.metadata["secret"] else text,
+            "value": text,
             "changed": value != setting_field.default,
             "help": setting_field.metadata["help"],
         }
