@@ -1,7 +1,6 @@
 """The page at /: what a newcomer sees and does there in a real Chromium, and how its files are
 sent."""
 
-import gzip
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,7 +8,6 @@ from pathlib import Path
 
 import inside
 import pytest
-import webob
 from blog import new_context, service
 from conftest import Outside, Visitor
 from playwright.sync_api import Browser, Page, expect
@@ -104,16 +102,3 @@ def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
             code, gone, _ = line.partition(" // ")
             quoted = [mark for mark in "'\"`" if code.count(mark) % 2]
             assert not (gone and quoted), f"{path.name}: a string would be cut: {line}"
-
-
-def test_a_file_of_the_page_is_sent_zipped_and_once(app: App) -> None:
-    def ask(**headers: str) -> webob.Response:
-        return webob.Request.blank("/home.js", environ=headers).get_response(app)
-
-    plain, zipped = ask(), ask(HTTP_ACCEPT_ENCODING="gzip")
-    assert "跑起来了。".encode() in plain.body
-    assert zipped.headers["Content-Encoding"] == "gzip"
-    assert zipped.headers["Vary"] == "Accept-Encoding, Origin, Authorization"
-    assert gzip.decompress(zipped.body) == plain.body
-    again = ask(HTTP_IF_NONE_MATCH=plain.headers["ETag"])
-    assert (again.status_int, again.body) == (304, b"")

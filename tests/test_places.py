@@ -1,9 +1,7 @@
 """Where IP addresses are: the bundled tables, and the owner's own file, which wins where it
 knows a place. Whatever happens to it harms no comment: then the tables answer."""
 
-import gc
 import importlib.util
-import os
 import random
 import re
 import sqlite3
@@ -20,7 +18,6 @@ from conftest import Visitor
 from mmdb_writer import MMDBWriter
 from netaddr import IPSet
 from test_commands import run_here
-from test_comments import at_once
 
 from commentd import App, Config, Places, make_app
 
@@ -346,36 +343,3 @@ def test_a_package_that_is_missing_is_named(
     (record,) = caplog.records
     for word in ("needs maxminddb: pip install maxminddb", "using the bundled tables"):
         assert word in record.getMessage()
-
-
-# At once, and afterwards
-
-
-def test_many_threads_look_up_right(tmp_path: Path) -> None:
-    says = [maxmind("FR", "法国"), maxmind("CN", "中国", "浙江省", "杭州市"), maxmind("JP", "")]
-    expected = [FRANCE, HANGZHOU, ("JP", "日本")]
-    file = mmdb(tmp_path / "own.mmdb", {f"20.{n}.0.0/16": says[n % 3] for n in range(90)})
-
-    def wrong(places: Places, first: int) -> list[int]:
-        seen = {n: places.of(f"20.{n % 90}.{n % 256}.1") for n in range(first, first + 100)}
-        return [n for n, place in seen.items() if place != expected[n % 90 % 3]]
-
-    with opened(file) as places:
-        assert at_once([lambda n=n: wrong(places, n * 7) for n in range(8)]) == [[]] * 8
-
-
-def test_no_descriptor_stays_open(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    if not Path("/proc/self/fd").exists():
-        pytest.skip("this system does not tell which files are open")
-    gc.collect()
-    gc.disable()
-    try:
-        for kind in ("good", "text", "half"):
-            file = spoil(kind, france(tmp_path / "own.mmdb"))
-            before = len(os.listdir("/proc/self/fd"))
-            places_of(file, HERE)
-            assert len(os.listdir("/proc/self/fd")) == before, kind
-    finally:
-        gc.enable()
-    gc.collect()
-    assert [w for w in recwarn if w.category is ResourceWarning] == []

@@ -18,7 +18,6 @@ import inside
 import pytest
 import test_proxies
 from conftest import CANARY, PAGE, Campaign
-from serving import until
 from test_proxies import AMBIGUOUS, HIDDEN, HOST, SEEN, Front, free_port, site
 from test_server import (
     AS_JSON,
@@ -272,11 +271,11 @@ FRESH = [
 
 
 @contextlib.contextmanager
-def shared_cache(folder: Path, more: str = "") -> Iterator[tuple[Front, list[str]]]:
-    """A service behind nginx with a cache, and tokens; `more` are settings of that cache."""
+def shared_cache(folder: Path) -> Iterator[tuple[Front, list[str]]]:
+    """A service behind nginx with a cache, and tokens."""
 
     def edit(printed: str) -> str:
-        printed = printed.replace("        proxy_pass", CACHE + more + "        proxy_pass")
+        printed = printed.replace("        proxy_pass", CACHE + "        proxy_pass")
         return f"proxy_cache_path {folder}/cache keys_zone=kept:1m;\n{printed}"
 
     with site(folder, "nginx", "tcp") as here, services(folder) as start:
@@ -344,24 +343,3 @@ def test_a_shared_cache_gives_each_reader_their_own(tmp_path: Path, campaign: Ca
             campaign.figures["requests"] += 1
             campaign.figures["answered out of the cache"] += state == "HIT"
             campaign.figures["of them not modified"] += response.status == 304
-
-
-# In place of an hour, which the service allows.
-BRIEF = "proxy_ignore_headers Cache-Control; proxy_cache_valid 1s;"
-
-
-def test_a_shared_cache_expires_and_keeps_compressed_responses_apart(tmp_path: Path) -> None:
-    with shared_cache(tmp_path, BRIEF) as (front, _):
-        encodings = ["Accept-Encoding: gzip", "Accept-Encoding: identity"]
-        bodies = {each: front.service.ask("GET", "/embed.js", each).body for each in encodings}
-
-        def revalidated(encoding: str) -> bool:
-            response = front.ask("GET", "/embed.js", encoding)
-            assert response.body == bodies[encoding]
-            return response.headers["X-Cache"] == "REVALIDATED"
-
-        for encoding in encodings:
-            until(lambda: revalidated(encoding))  # noqa: B023
-        assert b"new" not in front.ask("GET", "/feed.atom").body
-        assert front.say("new").status == 200
-        until(lambda: b"new" in front.ask("GET", "/feed.atom").body)
