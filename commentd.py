@@ -2999,22 +2999,22 @@ class Store:
             limit=limit,
         )
 
-    def count_known(self, comment_id: int, network: str, **values: Any) -> int:
-        """How many visible comments an author has, up to a hundred, without the comment with that
-        id. A guest is known by nickname together with IP address, or its network where that was
+    def count_known(self, network: str, **values: Any) -> int:
+        """How many visible comments the author of a comment has, up to a hundred, without that
+        one. A guest is known by nickname together with IP address, or its network where that was
         masked since; an email address proves nothing."""
         sql = """
             SELECT count(*) FROM (
                 SELECT id FROM comment
-                 WHERE user_id = :user_id AND status = 'visible' AND id <> :comment_id
+                 WHERE user_id = :user_id AND status = 'visible' AND id <> :id
                 UNION ALL
                 SELECT id FROM comment
-                 WHERE nickname = :nickname AND status = 'visible' AND id <> :comment_id
+                 WHERE nickname = :nickname AND status = 'visible' AND id <> :id
                    AND user_id IS NULL AND :user_id IS NULL
                    AND ip IN (:ip, :network)
                  LIMIT 100
             ) AS known"""
-        return int(self.value(sql, comment_id=comment_id, network=network, **values))
+        return int(self.value(sql, network=network, **values))
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -4020,6 +4020,24 @@ class World:
 
 # -- Moderation ---------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class NewText:
+    """A text that somebody wants to publish. `id` is that of the comment, 0 for a new one."""
+
+    id: int
+    nickname: str
+    website: str
+    content: str
+    email: str
+    ip: str
+    user_id: int | None
+    too_fast: bool = False  # whether it came sooner than a person types
+    captcha_down: bool = False  # whether the captcha could not be checked
+
+
+# The spam filter
+
 # The spam filter follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
 # 107 (2003), after Paul Graham's "A Plan for Spam". Each term gets a badness from the comments that
 # it was in, and Fisher's method makes one score of the worst and the best terms. The constants are
@@ -4034,7 +4052,8 @@ LEAST_LEARNT = 20  # comments that the filter must know before it holds any
 LEAST_OF_EACH = 5  # and of each kind
 
 # Vowel signs and tones, which `re` does not count as letters: Hindi would fall into consonants.
-MARKS = "".join(c for c in map(chr, range(0x300, 0x1B00)) if unicodedata.category(c)[0] == "M")
+BELOW_1B00 = map(chr, range(0x300, 0x1B00))
+MARKS = "".join(char for char in BELOW_1B00 if unicodedata.category(char)[0] == "M")
 LETTER = rf"(?:[^\W_{UNSPACED}][{MARKS}]*)"
 # Compiled when the first comment is read: that takes as long as importing eight modules.
 WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
@@ -4042,22 +4061,25 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(nickname: str, website: str, markup: str) -> list[str]:
+def terms_in(written: NewText | Comment, markup: str) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    hosts = hosts_in(html.unescape(markup), website)
-    domains = {".".join(host.split(".")[-2:]) for host in hosts}
-    count = min(5, markup.count("<a ") + bool(website))
     terms = [*words_in(plain_text(markup))]
-    terms += [f"name:{word}" for word in words_in(folded(nickname))]
-    terms += [f"link:{folded(host)[:80]}" for host in sorted(hosts | domains)]
-    return [*dict.fromkeys([*terms, f"links:{count}"])]
+    for word in words_in(folded(written.nickname)):
+        terms.append(f"name:{word}")
+    for host in hosts_in(html.unescape(markup), written.website):
+        domain = ".".join(host.split(".")[-2:])
+        terms += [f"link:{folded(host)[:80]}", f"link:{folded(domain)[:80]}"]
+    count = markup.count("<a ") + bool(written.website)
+    terms.append(f"links:{min(5, count)}")
+    return [*dict.fromkeys(terms)]
 
 
 def plain_text(markup: str) -> str:
     """HTML as the filter reads it: without tags and URLs, whose hosts are terms of their own."""
     text = re.sub(r"</?(?:a|em|strong|del|code)\b[^>]*>", "", markup)  # via**gra** is one word
-    text = folded(html.unescape(re.sub(r"<[^>]*>", " ", text)))
+    text = re.sub(r"<[^>]*>", " ", text)
+    text = folded(html.unescape(text))
     text = re.sub(r"https?://\S+", " ", text)
     return re.sub(BETWEEN, "", text)
 
@@ -4090,20 +4112,22 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
     return (STRENGTH * UNKNOWN + seen * bad / (good + bad)) / (STRENGTH + seen)
 
 
-def spam_score(clues: Iterable[float]) -> float:
-    """0 (good) to 1 (spam); 0.5 if the clues say nothing, or both."""
-    scores = [*clues]
-    scores += [UNKNOWN] * (LEAST_CLUES - len(scores))
-    spam_chance = chi_squared(-2 * sum(math.log(1 - score) for score in scores), len(scores))
-    ham_chance = chi_squared(-2 * sum(math.log(score) for score in scores), len(scores))
+def spam_score(scores: list[float]) -> float:
+    """0 (good) to 1 (spam); 0.5 if the scores say nothing, or both."""
+    scores = scores + [UNKNOWN] * (LEAST_CLUES - len(scores))
+    spam_chance = combined([1 - score for score in scores])
+    ham_chance = combined(scores)
     return (1 + ham_chance - spam_chance) / 2
 
 
-def chi_squared(x: float, pairs: int) -> float:
-    """The probability that chance alone gives at least x, with 2 · `pairs` degrees of freedom."""
-    term = total = math.exp(-x / 2)
-    for i in range(1, pairs):
-        term *= x / 2 / i
+def combined(scores: list[float]) -> float:
+    """Fisher's method: the probability that chance alone gives scores as low as these. It is that
+    of a chi-squared value of 2 · `half` with two degrees of freedom for each score."""
+    half = -sum(map(math.log, scores))
+    term = math.exp(-half)
+    total = term
+    for i in range(1, len(scores)):
+        term *= half / i
         total += term
     return min(total, 1.0)
 
@@ -4118,20 +4142,23 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
 
 
 def filter_opinion(
-    store: Store, key: bytes, nickname: str, website: str, markup: str
+    store: Store, key: bytes, written: NewText | Comment, markup: str
 ) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
     totals = learnt_counts(store)
     if not has_learnt_enough(*totals):
         return None
-    terms = {term_hash(key, term): term for term in terms_in(nickname, website, markup)}
-    counts = store.term_counts([*terms])
-    scores = {terms[hash]: badness(counts[hash], totals) for hash in counts}
-    clues = [term for term, score in scores.items() if abs(score - UNKNOWN) >= LEAST_DISTANCE]
-    clues.sort(key=lambda term: (-abs(scores[term] - UNKNOWN), term))
-    score = spam_score(scores[term] for term in clues[:MOST_CLUES])
-    strongest = [{"token": term, "score": round(scores[term], 2)} for term in clues[:10]]
+    terms = {term_hash(key, term): term for term in terms_in(written, markup)}
+    clues = []
+    for hash, counts in store.term_counts([*terms]).items():
+        score = badness(counts, totals)
+        distance = abs(score - UNKNOWN)
+        if distance >= LEAST_DISTANCE:
+            clues.append((-distance, terms[hash], score))
+    clues.sort()
+    score = spam_score([score for _, _, score in clues[:MOST_CLUES]])
+    strongest = [{"token": term, "score": round(score, 2)} for _, term, score in clues[:10]]
     return {"score": round(score, 2), "tokens": strongest}
 
 
@@ -4145,22 +4172,7 @@ def opinion_summary(opinion: Json) -> str:
     return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
 
 
-# Texts and blocks
-
-
-@dataclass(frozen=True)
-class NewText:
-    """A text that somebody wants to publish. `id` is that of the comment, 0 for a new one."""
-
-    id: int
-    nickname: str
-    website: str
-    content: str
-    email: str
-    ip: str
-    user_id: int | None
-    too_fast: bool = False  # whether it came sooner than a person types
-    captcha_down: bool = False  # whether the captcha could not be checked
+# Blocks
 
 
 @dataclass(frozen=True)
@@ -4175,15 +4187,16 @@ class Target:
 
 def target_of(written: NewText | FullComment, markup: str) -> Target:
     shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    text = folded(" ".join([written.nickname, written.website, written.content, shown]))
+    texts = [written.nickname, written.website, written.content, shown]
     hosts = hosts_in(written.email, written.website, markup)
-    return Target(written.ip, written.email, text, hosts)
+    return Target(written.ip, written.email, folded(" ".join(texts)), hosts)
 
 
 def matches(block: Block, target: Target) -> bool:
     if block.kind == "address":
         with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            return ipaddress.ip_address(target.ip) in ipaddress.ip_network(block.value)
+            network = ipaddress.ip_network(block.value)
+            return ipaddress.ip_address(target.ip) in network
         return False
     if block.kind == "domain":
         return any(f".{host}".endswith(f".{block.value}") for host in target.hosts)
@@ -4206,14 +4219,13 @@ def proper_block(kind: str, text: str) -> str:
     """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
     if kind == "address":
         network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
-        first = network.network_address
-        if getattr(first, "ipv4_mapped", None) or "%" in str(network):
-            raise ValueError
-        return str(network) if network.num_addresses > 1 else str(first)
+        is_one_ip = network.num_addresses == 1
+        return str(network.network_address if is_one_ip else network)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
-        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
+        host = re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower())
+        host = plain_host(host)
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
         return host
@@ -4232,8 +4244,9 @@ def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
     block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    count = sum(matches(block, target_of(comment, comment.html)) for comment in latest)
-    return count, len(latest)
+    targets = [target_of(comment, comment.html) for comment in latest]
+    count = sum(matches(block, target) for target in targets)
+    return count, len(targets)
 
 
 def is_wide(kind: str, value: str, count: int, total: int) -> bool:
@@ -4275,9 +4288,7 @@ class Verdict:
 
 def count_known(store: Store, author: NewText | FullComment) -> int:
     """How many other visible comments an author has, up to a hundred."""
-    return store.count_known(
-        author.id, masked(author.ip), user_id=author.user_id, nickname=author.nickname, ip=author.ip
-    )
+    return store.count_known(masked(author.ip), **vars(author))
 
 
 def moderate_text(
@@ -4304,7 +4315,7 @@ def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -
     """Why a text waits that has none of the owner's terms; "" if it does not wait."""
     if text.too_fast:
         return "fast"
-    opinion = filter_opinion(store, key, text.nickname, text.website, markup)
+    opinion = filter_opinion(store, key, text, markup)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
     if text.captcha_down:
@@ -4322,8 +4333,7 @@ def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -
 
 def hashes_of(key: bytes, comment: Comment) -> list[int]:
     """What stands for the terms of a comment in the database."""
-    terms = terms_in(comment.nickname, comment.website, comment.html)
-    return [term_hash(key, term) for term in terms]
+    return [term_hash(key, term) for term in terms_in(comment, comment.html)]
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
@@ -4346,8 +4356,7 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
         return
     store.learn(comment.id, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
-    good = store.oldest_unlearnt() if kind == "spam" and ham < spam else None
-    if good:
+    if kind == "spam" and ham < spam and (good := store.oldest_unlearnt()):
         store.learn(good.id, "ham", hashes_of(key, good), now)
 
 
@@ -7441,9 +7450,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     parent = store.comment(comment.parent_id or 0)
     opinion = None
     if comment.status in ("waiting", "spam"):
-        opinion = filter_opinion(
-            store, context.key, comment.nickname, comment.website, comment.html
-        )
+        opinion = filter_opinion(store, context.key, comment, comment.html)
     return {
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
