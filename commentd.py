@@ -5102,9 +5102,8 @@ def address_next(services: MailServices) -> bool:
         return False
     with store.writing():
         comment = store.full_comment(notification.comment_id)
-        if comment:
-            recipients = recipients_of(services, notification.kind, comment)
-            store.set_recipients(notification, recipients)
+        recipients = recipients_of(services, notification.kind, comment) if comment else []
+        store.set_recipients(notification, recipients)
     return True
 
 

@@ -465,6 +465,17 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
     assert followers(here) == ONE_ENDED
 
 
+def test_a_link_works_when_its_page_was_moved_and_merged(
+    here: Here, owner: Reader, link: str
+) -> None:
+    here.said(page_url="/moved/")
+    (page,) = [p["id"] for p in owner.get("/admin/pages").json["pages"] if p["page_url"] == PAGE]
+    owner.patch_json(f"/admin/pages/{page}", {"page_url": "/moved/", "merge": True})
+    assert followers(here) == {(who, page) for who in (ANN, BEA) for page in ("/moved", "/two")}
+    here.press(link)
+    assert followers(here) == {(ANN, "/two"), (BEA, "/moved"), (BEA, "/two")}
+
+
 def test_a_link_that_ends_it_is_good_for_its_page_and_person_alone(
     here: Here, ann: Reader, link: str
 ) -> None:

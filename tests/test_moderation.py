@@ -466,7 +466,8 @@ def test_pinned_ones_stand_first_and_every_page_is_full(
     for pinned in ([], [3], [1, 3, 7], [2, 9], [1, 2, 3, 5, 6, 7, 8, 9]):
         if pinned:
             pin(owner, pinned)
-        expected = sorted(pinned, reverse=True) + [n for n in orders[sort] if n not in pinned]
+        first = [number for number in orders[sort] if number in pinned]
+        expected = first + [number for number in orders[sort] if number not in pinned]
         for limit in (1, 3, 8, 100):
             whole = [expected[i : i + limit] for i in range(0, 8, limit)]
             assert walk(visitor, limit, sort=sort) == whole, (pinned, limit)
