@@ -845,8 +845,8 @@ class Thread extends HTMLElement {
     }
     const captcha_token = await this.captchaToken(true)
     // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
-    const early = this.#captcha.at + Math.min(3000, 50 * content.length) - Date.now()
-    await new Promise(resolve => setTimeout(resolve, early))
+    const early = this.#captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
+    if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
     const {comment, edit_token} = await ask('comments', {
       page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && author,
     })
