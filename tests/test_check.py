@@ -398,8 +398,6 @@ def test_a_wrong_clock_and_a_backup_folder_of_another_database_are_found(
     kept: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     change(kept, "UPDATE comment SET created_at = strftime('%s', 'now') + 3600")
-    with services(kept) as start:
-        assert "clock: the system clock is wrong" in start().said
     other = tmp_path_factory.mktemp("other")
     live(other / "commentd.db", "other", 1)
     folder = str(kept / "backups")
@@ -408,6 +406,8 @@ def test_a_wrong_clock_and_a_backup_folder_of_another_database_are_found(
     report = check(kept)
     assert (report.code, error in report.words("backup")) == (1, True)
     assert error in run_here(kept, "backup")[2]
+    with services(kept) as start:
+        assert "clock: the system clock is wrong" in start().said
 
 
 def test_check_works_after_a_crash(tmp_path: Path) -> None:
