@@ -1248,6 +1248,9 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
+    if config.webhook_kind == "telegram" and config.webhook_url and "chat_id" not in query:
+        yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
@@ -7846,10 +7849,10 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    days = {number: Day(number, 0, 0, 0) for number in range(first, today + 1)}
-    days |= {day.day: day for day in context.store.days(first)}
+    stored = {day.day: day for day in context.store.days(first)}
+    days = (stored.get(number, Day(number, 0, 0, 0)) for number in range(first, today + 1))
     return {
-        "days": [day_for_admin(day) for day in days.values()],
+        "days": [day_for_admin(day) for day in days],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
@@ -9706,7 +9709,7 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
             page = pages[key]
             name = moves[key]
             if len(name.page_url) > 2048 or has_controls(name.page_url):
-                raise OperatorError(f"{page.page_url} would get a URL that no page can have")
+                raise SettingsError(f"{page.page_url} would get a URL that no page can have")
             merged = " (merged)" if name.key in pages and name.key not in moves else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
             store.rename_page(page, name.key, name.page_url)
