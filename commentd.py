@@ -1990,16 +1990,18 @@ class Registration:
 
 @dataclass(frozen=True)
 class Page:
+    """A row of the table `page`: each of its columns needs a field here."""
+
     id: int
     key: str
     page_url: str
-    total: int
-    threads: int
-    views: int
-    page_likes: int
-    seen_at: int
-    closed: int
-    opened_at: int
+    total: int = 0
+    threads: int = 0
+    views: int = 0
+    page_likes: int = 0
+    seen_at: int = 0
+    closed: int = 0
+    opened_at: int = 0
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
@@ -5082,16 +5084,18 @@ def is_for_follower(
     return not is_reply_to_them or wants_no_replies(services, reader.email, comment.page_id)
 
 
+# The kinds of notifications. `recipients_of` and two queries of the Store name them too.
 DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
 
 
 def recipients_of(services: MailServices, kind: str, comment: FullComment) -> list[str]:
     """The email addresses that get notifications of a kind about a comment."""
+    recipients: list[str] = []
     if kind == "owner":
         recipients = owner_recipients(services, comment.page_url)
     elif kind == "follower":
         recipients = services.store.followers(comment.page_id)
-    else:
+    elif kind == "author":  # of the comment that this one replies to
         parent = services.store.full_comment(comment.parent_id or 0)
         recipients = [parent.email] if parent else []
     return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
@@ -6345,11 +6349,7 @@ def with_times(row: Any, **more: Any) -> Json:
 
 def page_named(store: Store, name: PageName) -> Page:
     """The page; one with the id 0 if nobody has written on it or seen it."""
-    page = store.page(name.key)
-    if page is None:
-        no_counts = [0] * 7
-        return Page(0, name.key, name.page_url, *no_counts)
-    return page
+    return store.page(name.key) or Page(0, name.key, name.page_url)
 
 
 def page_counts(services: Services, page: Page) -> Json:
