@@ -28,6 +28,8 @@ from test_writing import (
     assert_told,
     button,
     comments,
+    end_logins,
+    held,
     keyboard,
     main,
     mouse,
@@ -182,6 +184,8 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
     current, new = (changing.get_by_label(f"{word} password") for word in ("Current", "New"))
     save = button(changing, "Save")
     expect(current).to_be_focused()
+    save.click()
+    assert_told(page, current, "Please enter a password.")
     current.fill("not it")
     save.click()
     assert_told(page, new, "Please enter a password.")
@@ -232,6 +236,27 @@ def test_emails_about_replies_are_switched_off_and_on(ground: Ground, account: i
         expect(replies).to_be_checked(checked=wanted)
 
 
+def test_of_a_switch_pressed_again_and_again_the_last_word_holds(
+    ground: Ground, account: int
+) -> None:
+    page = signed_in(ground)
+    open_panel(page)
+    before = me(ground)
+    replies, sent = switch(page, "answers"), requests_of(page, "/me")
+    with held(page, "**/me") as waiting:
+        with page.expect_request("**/me"):
+            replies.click()
+        for _ in range(3):
+            replies.click()
+        assert len(waiting) == 1
+        with page.expect_request("**/me"):
+            waiting.pop().continue_()
+    expect(replies).not_to_have_attribute("aria-busy", "true")
+    expect(replies).to_be_checked()
+    assert [body["answers"] for body in bodies(sent)] == [False, True]
+    assert me(ground) == before
+
+
 def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(
     ground: Ground, account: int
 ) -> None:
@@ -255,6 +280,11 @@ def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(
     expect(items.filter(has_text="a-key").get_by_role("link")).to_have_count(0)
     press = items.filter(has_text="/2024/").get_by_role("button")
     expect(press).to_have_accessible_name("Unfollow: /2024/行距/")
+    refuse(page, "/page/follow", "too_many", 429)
+    keyboard(press)
+    expect(page.locator(".error")).to_have_text("Too fast: please wait 40 s.")
+    expect(press).to_be_focused()
+    page.unroute("**/page/follow")
     for word, number in (("Follow", 2), ("Unfollow", 3)):
         keyboard(press)
         expect(press).to_have_text(word)
@@ -311,6 +341,26 @@ def test_all_that_is_kept_comes_as_a_file_and_no_url_tells_the_token(
     assert page.url == ground.address + POST
 
 
+def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground, account: int) -> None:
+    ground.expected += [UNREACHED, REFUSED]
+    page = signed_in(ground, faults=UNREACHED)
+    main(page).fill("Not lost.")
+    page.context.set_offline(True)
+    keyboard(button(page, "Account"))
+    expect(panel(page).locator(".error")).to_contain_text("can’t be reached")
+    page.context.set_offline(False)
+    keyboard(button(panel(page), "Try again"))
+    expect(switch(page, "answers")).to_be_visible()
+    expect(page.locator(".error")).to_have_count(0)
+    close_panel(page)
+    end_logins(ground.app)
+    keyboard(button(page, "Account"))
+    expect(page.locator(".error")).to_contain_text("Your session has expired.")
+    expect(panel(page)).to_have_count(0)
+    expect(panel(page, "signin")).to_be_visible()
+    expect(main(page)).to_have_value("Not lost.")
+
+
 # The end of an account
 
 
@@ -354,6 +404,8 @@ def test_an_account_does_not_go_by_mistake(ground: Ground, account: int) -> None
     expect(group.get_by_role("radio", name=EN["stay"])).to_be_checked()
     expect(group.get_by_role("radio", name=EN["stay"])).to_be_focused()
     password, first = ending.get_by_label("Current password"), button(ending, "Delete account")
+    first.click()
+    assert_told(page, password, "Please enter a password.")
     password.fill("not it")
     first.click()
     button(ending, "Delete it?").click()
@@ -443,6 +495,24 @@ def test_there_is_nothing_to_report_at_ones_own_words_nor_for_an_admin(
     expect(button(page, "Report")).to_have_count(0)
 
 
+def test_a_report_that_fails_is_told_in_its_place(ground: Ground, account: int) -> None:
+    say(ground.app, "Buy this.")
+    page = signed_in(ground, faults=REFUSED)
+    end_logins(ground.app)  # which keeps nobody from reporting
+    form = report(page, "Buy this.")
+    reason = textbox(form, "What is wrong with it?")
+    reason.fill("It is an advertisement.")
+    refuse(page, "/comments/1/report", "storage", 503)
+    button(form, "Report").click()
+    expect(form.locator(".error")).to_contain_text("The service is busy.")
+    expect(reason).to_have_value("It is an advertisement.")
+    expect(page.get_by_text("Reported")).to_have_count(0)
+    page.unroute("**/comments/1/report")
+    button(form, "Report").click()
+    expect(article(page, "Buy this.").get_by_text("Reported")).to_be_visible()
+    assert reported(ground) == [(1, "It is an advertisement.")]
+
+
 # Whom the new states must not shut out
 
 
@@ -487,6 +557,11 @@ def test_no_state_of_the_account_shuts_anybody_out(
     page.get_by_role("switch").first.click()
     expect(page.locator(".error")).to_be_visible()
     assert_open_to_all(page, "account")
+    opened.get_by_role("button", name=said("change")).click()
+    panel(page, "change").locator(".button").click()
+    expect(page.locator(".error")).to_be_visible()
+    assert_open_to_all(page, "change")
+    panel(page, "change").get_by_role("button", name=said("back")).click()
     opened.get_by_role("button", name=said("erase")).click()
     ending = panel(page, "erase")
     ending.locator("[name=password]").fill("x")

@@ -20,12 +20,13 @@ from test_admin_page import (
     hand,
     moderate,
     nothing,
+    refuse,
     row,
     settled,
     there,
     told,
 )
-from test_writing import button, keyboard, mouse
+from test_writing import REFUSED, button, keyboard, mouse
 from webtest import TestApp
 
 from commentd import App
@@ -122,9 +123,15 @@ def test_an_empty_queue_leads_to_what_was_reported_how_often_and_why(desk: Desk)
 
 
 def test_what_is_reported_is_hidden_shown_again_and_kept(desk: Desk, two: list[int]) -> None:
+    desk.expected.append(REFUSED)
     page = desk.open()
     keyboard(page.locator(TAB, has_text="Reported"))
     expect(hand(page).locator(".body")).to_have_text("Rude.")
+    refuse(page, "**/admin/comments", 503, "storage")
+    button(hand(page), "Keep").click()
+    told(page, "The service is busy. Please try again in a moment.")
+    page.unroute_all()
+    expect_texts(page, "Rude.", "An advert.")
     expect(row(page, "Rude.")).to_contain_text("Reported by 3 readers")
     expect_reported(page, "2")
     by_mouse(page, "Spam")
@@ -177,6 +184,20 @@ def test_reports_are_found_among_all_comments_and_many_are_kept_at_once(
 # The filter
 
 
+def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None:
+    ids = given(desk.app, "One", "Two", "Three", "Four")
+    click(desk.app, "spam", *ids[:2])
+    click(desk.app, "visible", ids[2])
+    page = desk.open()
+    trained = "Spam filter: trained on 2 spam and 1 good comments. It starts at 20"
+    expect(page.locator(".filter")).to_contain_text(trained)
+    expect(page.locator("main .score")).to_have_count(0)
+    go(page, "queue?status=spam")
+    expect(page.locator(".filter")).to_be_visible()
+    go(page, "queue?status=deleted")
+    expect(page.locator(".filter")).to_have_count(0)
+
+
 @settled(moderation_hold="none")
 def test_beside_a_comment_stands_what_the_filter_thinks_and_why(desk: Desk) -> None:
     taught(desk.app)
@@ -194,10 +215,12 @@ def test_beside_a_comment_stands_what_the_filter_thinks_and_why(desk: Desk) -> N
     bad, good = row(page, "Casino"), row(page, "how?")
     expect(bad.locator(".score")).to_contain_text(re.compile(r"Looks like spam, \W?9\d%\W?: "))
     expect(bad.locator(".score")).to_contain_text("casino.example")
+    expect(bad.locator(".score")).not_to_contain_text("link:")
     expect(bad.locator(".held")).to_contain_text("Looks like spam you marked")
     expect(bad.locator(".held")).not_to_contain_text("0.")
     sure = re.compile(r"Doesn’t look like spam, \W?\d%\W?: .*sqlite")
     expect(good.locator(".score")).to_contain_text(sure)
+    expect(good.locator(".score")).not_to_contain_text("casino")
     assert bad.locator(".score bdi").first.get_attribute("dir") == "auto"
     expect(page.locator(".filter")).to_have_text(
         "Spam filter: trained on 10 spam and 10 good comments."

@@ -353,6 +353,24 @@ def test_a_link_sets_a_new_password_and_what_is_wrong_with_one_is_said(desk: Des
     expect(heading(page, "Queue")).to_be_visible()
 
 
+def test_a_link_makes_an_admin_and_is_tried_again_where_the_network_failed(desk: Desk) -> None:
+    desk.expected.append(UNREACHED)
+    account(desk.app, "ann@blog.example", "Ann", role="user")
+    page = desk.new_page(signed=False)
+    page.route("**/admin/link", lambda route: route.abort())
+    desk.open_link(page, inside.admin_link(desk.app, "new@blog.example"))
+    expect(page.get_by_text("The service can’t be reached")).to_be_visible()
+    page.unroute("**/admin/link")
+    button(page, "Try again").click()
+    expect(page.get_by_label("Name")).to_be_focused()
+    expect(page.get_by_label("Email")).to_have_count(0)
+    desk.open_link(page, inside.admin_link(desk.app, "ann@blog.example"))
+    expect(page.get_by_text("For \u2068ann@blog.example\u2069.")).to_be_visible()
+    page.get_by_label("Password").fill("another one")
+    button(page, "Begin").click()
+    expect(heading(page, "You are the admin")).to_be_focused()
+
+
 @settled(captcha_provider="turnstile", captcha_site_key="k", captcha_secret="s")
 def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(desk: Desk) -> None:
     desk.expected.append(REFUSED)
@@ -376,18 +394,21 @@ def test_an_admin_signs_in_with_our_own_proof_of_work_whatever_readers_solve(des
     assert PASSWORD not in page.evaluate(STORED)
 
 
-def test_signing_out_ends_the_token_and_leaves_nothing_behind(desk: Desk) -> None:
+def test_signing_out_where_the_service_hears_nothing_says_so(desk: Desk) -> None:
     desk.expected.append(UNREACHED)
+    page = desk.open()
+    token = page.evaluate(TOKEN)
+    page.route("**/admin/logout", lambda route: route.abort())
+    button(page, "Sign out").click()
+    expect(page.get_by_role("status").first).to_contain_text(
+        "You’re signed out on this device only"
+    )
+    assert token not in page.evaluate(STORED)
+
+
+def test_signing_out_ends_the_token_and_leaves_nothing_behind(desk: Desk) -> None:
     given(desk.app, "Hers.")
     page = desk.open()
-    page.route("**/admin/logout", lambda route: route.abort())
-    token = page.evaluate(TOKEN)
-    button(page, "Sign out").click()
-    told(page, re.compile("You’re signed out on this device only"))
-    assert token not in page.evaluate(STORED)
-    page.unroute_all()
-    sign_in(page)
-    expect_texts(page, "Hers.")
     token = page.evaluate(TOKEN)
     keyboard(button(page, "Sign out"))
     told(page, "You are signed out, on all devices.")
@@ -490,7 +511,9 @@ def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -
     by_mouse(page, "Spam")
     expect_texts(page, "A", "C")
     expect(row(page, "By C")).to_be_focused()
+    expect(bar).to_be_empty()
     told(page, "3 comments are spam.")
+    expect(page).to_have_title("(2) Queue · commentd")
     by_mouse(page, "Undo")
     told(page, "Undone.")
     expect_texts(page, *"ABCDE")
@@ -617,6 +640,28 @@ def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
         page.keyboard.press("u")
         told(page, "Undone.")
         assert sql(desk.app, blocks) == []
+
+
+def test_what_was_put_away_is_put_back(desk: Desk) -> None:
+    ids = given(desk.app, "A.", "B.", "C.", "D.")
+    moderate(desk.app, "spam", *ids[:2])
+    moderate(desk.app, "deleted", *ids[2:])
+    page = desk.open()
+    expect(nothing(page, "All done.")).to_be_visible()
+    tabs = page.get_by_role("navigation", name="Status")
+    for status, (first, second) in {"spam": ("A.", "B."), "deleted": ("C.", "D.")}.items():
+        tabs.get_by_role("link", name=status).click()
+        expect_texts(page, first, second)
+        expect(tabs.locator("[aria-current]")).to_contain_text("2")
+        page.keyboard.press("a")
+        told(page, "Approved.")
+        expect_texts(page, second)
+        button(hand(page), "Put back").click()
+        expect_texts(page)
+    desk.expect_states("visible")
+    page.go_back()
+    page.go_back()
+    expect(nothing(page, "All done.")).to_be_visible()
 
 
 def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
@@ -750,6 +795,9 @@ def test_comments_are_searched_by_words_and_status_and_back_works(desk: Desk) ->
     page.go_back()
     expect(page.get_by_role("article")).to_have_count(2)
     expect(search(page)).to_have_value("apple")
+    keyboard(search(page), "nothing like it")
+    page.keyboard.press("Enter")
+    expect(nothing(page, "No comments found.")).to_be_visible()
 
 
 def test_among_all_comments_what_was_done_with_one_is_seen(desk: Desk) -> None:
@@ -757,10 +805,12 @@ def test_among_all_comments_what_was_done_with_one_is_seen(desk: Desk) -> None:
     moderate(desk.app, "visible", two)
     page = desk.open("comments")
     by_keys(page, "Spam")
+    expect(button(row(page, "One."), "Put back")).to_be_visible()
     expect(row(page, "Two.")).to_be_focused()
-    button(row(page, "One."), "Put back").click()
-    expect(button(row(page, "One."), "Put back")).to_have_count(0)
-    desk.expect_states("visible")
+    by_mouse(page, "Undo")
+    told(page, "Undone.")
+    expect(button(row(page, "One."), "Approve")).to_have_count(1)
+    desk.expect_states(**{"One.": "waiting"})
     keyboard(button(row(page, "Two."), "Pin"))
     expect(row(page, "Two.").get_by_text("Pinned")).to_be_visible()
     expect(row(page, "Two.")).to_be_focused()
@@ -825,12 +875,16 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Des
     urls = "SELECT page_url FROM page ORDER BY 1"
     assert sql(desk.app, urls) == [("/b/",), ("/c/",), ("/new/",)]
     mouse(button(line(page, "/new/"), "Rename"))
-    for other in ("/c/", "/b/"):  # consent is for one URL
+    for other in ("/b/", "/c/"):  # consent is for one URL
         mouse(url, other)
         with page.expect_response("**/admin/pages/*"):
             page.keyboard.press("Enter")
         expect(alert(dialog(page))).to_contain_text(exists)
     assert len(sql(desk.app, urls)) == 3
+    mouse(url, "/b/")
+    with page.expect_response("**/admin/pages/*"):
+        page.keyboard.press("Enter")
+    expect(alert(dialog(page))).to_contain_text(exists)
     mouse(button(dialog(page), "Merge"))
     expect(line(page, "/new/")).to_have_count(0)
     expect(line(page, "/b/")).to_contain_text("3 comments")
@@ -853,6 +907,7 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
     assert sql(desk.app, blocked) == [("Ann",)]
     mouse(button(ann, "Unblock"))
     expect(ann.locator(".badge")).to_have_count(0)
+    assert sql(desk.app, blocked) == []
     own = dialog(page).get_by_label("Your password")
     button(me, "Make user").click()
     own.fill(PASSWORD)
@@ -860,6 +915,9 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
     expect(alert(dialog(page))).to_contain_text("This is the only admin")
     page.keyboard.press("Escape")
     keyboard(button(ann, "Make admin"))
+    keyboard(own, "not mine")
+    keyboard(button(dialog(page), "Make admin"))
+    expect(alert(dialog(page))).to_have_text("Wrong password.")
     keyboard(own, PASSWORD)
     keyboard(button(dialog(page), "Make admin"))
     expect(ann.locator(".badge")).to_have_text("Admin")
@@ -874,6 +932,7 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
 
 
 def test_a_block_is_added_removed_and_comes_back_as_it_was(desk: Desk) -> None:
+    desk.expected.append(REFUSED)
     page, kept = desk.open("blocks"), "SELECT kind, value, note, expires_at FROM block ORDER BY 2"
     value = page.get_by_label("Value")
     page.get_by_label("Type").select_option("word")
@@ -898,6 +957,11 @@ def test_a_block_is_added_removed_and_comes_back_as_it_was(desk: Desk) -> None:
         keyboard(button(page, "Undo"))
         expect(line(page, word)).to_be_visible()
         assert sql(desk.app, kept) == before
+    page.get_by_label("Type").select_option("address")
+    value.fill("not an address")
+    button(page, "Add").click()
+    expect(alert(page)).to_contain_text("This can’t be blocked")
+    expect(value).to_have_value("not an address")
 
 
 def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
@@ -905,10 +969,15 @@ def test_a_block_that_would_meet_many_is_asked_about(desk: Desk) -> None:
     page = desk.open("blocks")
     value, wide = page.get_by_label("Value"), line(page, "0.0.0.0/0")
     blocks = "SELECT value FROM block ORDER BY 1"
-    value.fill("0.0.0.0/0")
-    page.keyboard.press("Enter")
-    expect(alert(page)).to_contain_text(re.compile("block [0-9]+ of the latest [0-9]+ comments"))
-    value.fill("192.0.2.1")  # who changes it is asked again
+    for address in ("0.0.0.0/0", "::/0"):  # who changes it is asked again
+        value.fill(address)
+        with page.expect_response("**/admin/blocks") as answer:
+            page.keyboard.press("Enter")
+        assert answer.value.status == 409
+        expect(alert(page)).to_contain_text(
+            re.compile("block [0-9]+ of the latest [0-9]+ comments")
+        )
+    value.fill("192.0.2.1")
     page.keyboard.press("Enter")
     expect(line(page, "192.0.2.1")).to_be_visible()
     expect(button(page, "Add")).to_be_visible()
@@ -966,16 +1035,22 @@ def test_an_email_or_a_call_of_a_webhook_is_tried_again_or_dropped(desk: Desk, s
 
 def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     given(desk.app, "One.")
+    add = "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, 'so')"
     page = desk.open()
-    page.keyboard.press("s")
-    told(page, "Marked as spam.")
+    for key, said in {"a": "Approved.", "u": "Undone.", "s": "Marked as spam."}.items():
+        page.keyboard.press(key)
+        told(page, said)
     desk.expect_states("spam")
-    done = {"who": "mail", "action": "deleted", "subject": "7", "detail": "so"}
-    insert(desk.app, "audit", created_at=inside.now(desk.app), **done)
-    rows = go(page, "log").locator("li.line .what > :first-child")
-    expect(rows).to_have_count(2)
-    said = ["By a link in an email deleted comment 7", "江屿 marked as spam: comment 1"]
-    assert rows.all_inner_texts() == said
+    for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
+        sql(desk.app, add, inside.now(desk.app), who, action, "7")
+    go(page, "log")
+    rows = page.locator("li.line .what > :first-child")
+    expect(rows).to_have_count(6)
+    assert rows.all_inner_texts() == [
+        *("Ann newdeed 7", "On the server became admin 7"),
+        "By a link in an email deleted comment 7",
+        *("江屿 marked as spam: comment 1", "江屿 held comment 1", "江屿 approved comment 1"),
+    ]
 
 
 def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
@@ -1210,6 +1285,30 @@ def test_hostile_rows_run_nothing_and_hide_no_other(desk: Desk) -> None:
     assert page.evaluate("window.hacked") is None
 
 
+ODD: list[Any] = [
+    *(None, 1, "x", [], {}, {"id": {"a": 1}, "page_url": None, "total": "many"}),
+    {"id": 5, "value": None, "kind": "constructor", "expires_at": "never", "created_at": 5},
+    {"id": 6, "who": "toString", "action": "__proto__", "subject": [1], "tries": -1},
+    {"id": 7, "page_link": "javascript:x", "views": 1e300, "email": {}, "role": 9, "html": {}},
+    {"id": 8, "status": "spam", "spam": {"score": 0.9, "tokens": [{"token": {}}, 7]}, "reports": 7},
+    {"id": 9, "status": "spam", "spam": {"score": "high", "tokens": "casino"}, "reports": {}},
+]
+
+
+def test_absurd_answers_of_the_service_break_no_view(desk: Desk) -> None:
+    lists = ("comments", "pages", "users", "blocks", "emails", "audit", "settings", "findings")
+    figures = ("days", "by_views", "by_comments")
+    answer = {**dict.fromkeys((*lists, *figures), ODD), "more": False, "counts": None, "filter": 7}
+    page = desk.new_page()
+    page.route(re.compile(r"/admin/\w+"), lambda route: route.fulfill(json=answer))
+    page.goto(f"{desk.service}/admin")
+    for view in VIEWS:
+        go(page, view)
+        assert page.locator("main").inner_text().strip().count("\n") > 0, view
+        expect(page.locator("main [role=alert]:not(:empty)")).to_have_count(0)
+        assert page.locator("main a[href^=javascript]").count() == 0, view
+
+
 # No one is shut out
 
 
@@ -1378,11 +1477,31 @@ def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None)
     page.keyboard.press("Enter")
     expect(page.get_by_role("main")).to_be_focused()
     assert page.url.endswith("#pages")
-    token = page.evaluate(TOKEN)
-    assert [url for url in desk.asked if token in url] == []
-    assert page.context.cookies() == []
-    page.evaluate("location.hash = '#constructor'")
-    expect(heading(page, "Queue")).to_be_visible()
+
+
+def test_forced_colours_lose_nothing_and_reduced_motion_moves_nothing(
+    desk: Desk, full: None
+) -> None:
+    page = desk.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
+    bars_open(page)
+    lost = page.evaluate(
+        """() => [...document.querySelectorAll('.bar, input, textarea, select, .badge')]
+          .filter(e => e.checkVisibility()).map(e => [e.className || e.name, getComputedStyle(e)])
+          .filter(([, {borderStyle, borderColor, backgroundColor, appearance}]) =>
+            borderStyle === 'none' || borderColor === backgroundColor).map(([name]) => name)"""
+    )
+    assert [name for name in lost if name] == []
+    moving = page.evaluate(
+        """() => [...document.querySelectorAll('*')].map(e => [e.localName, getComputedStyle(e)])
+          .filter(([, s]) => s.animationName !== 'none' || s.scrollBehavior === 'smooth'
+            || s.transitionDuration.split(',').some(parseFloat)).map(([name]) => name)"""
+    )
+    assert moving == []
+    go(page, "figures")
+    bar, ground = page.locator("rect").last.evaluate(
+        "e => [getComputedStyle(e).fill, getComputedStyle(document.body).backgroundColor]"
+    )
+    assert bar != ground
 
 
 OWN_WORDS = """() => {
@@ -1419,9 +1538,15 @@ def test_the_language_is_the_browsers_can_be_changed_and_is_no_mixture(
 # Who else may look
 
 
-def test_the_page_runs_only_its_own_scripts(desk: Desk) -> None:
+def test_the_page_runs_only_its_own_scripts_and_stands_in_no_frame(desk: Desk) -> None:
     page = desk.new_page()
-    page.goto(f"{desk.service}/admin")
+    answer = page.goto(f"{desk.service}/admin")
+    assert answer
+    policy = answer.headers["content-security-policy"]
+    assert "unsafe" not in policy
+    for rule in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"):
+        assert rule in policy
+    assert answer.headers["cache-control"] == "no-store"
     there(page)
     desk.expected += ["Content Security Policy", "Refused"]
     page.evaluate(
@@ -1433,3 +1558,16 @@ def test_the_page_runs_only_its_own_scripts(desk: Desk) -> None:
     )
     assert page.evaluate("window.hacked") is None
     assert page.evaluate("document.querySelectorAll('[style], [onclick]').length") == 0
+
+
+def test_the_token_is_in_no_address_and_no_cookie(desk: Desk, full: None) -> None:
+    page = desk.open()
+    token = page.evaluate(TOKEN)
+    for view in VIEWS:
+        go(page, view)
+    assert [url for url in desk.asked if token in url] == []
+    assert page.context.cookies() == []
+    page.go_back()
+    expect(heading(page, "Log")).to_be_visible()
+    page.evaluate("location.hash = '#constructor'")
+    expect(heading(page, "Queue")).to_be_visible()

@@ -15,6 +15,7 @@ import pytest
 from blog import (
     OWNER,
     POST,
+    Change,
     Json,
     Pages,
     answering,
@@ -461,8 +462,9 @@ def test_a_changed_attribute_asks_once_and_what_comes_too_late_is_dropped(view: 
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_an_element_that_is_moved_acts_once(view: View) -> None:
+def test_an_element_is_moved_put_back_on_another_route_and_taken_away(view: View) -> None:
     number = fill(view.app, 1)[0]
+    say(view.app, "Of the second.", page="/second/")
     page = view("<main></main><aside><commentd-thread></commentd-thread></aside>" + TAG)
     expect(page.locator("article")).to_have_count(1)
     page.evaluate("""() => {
@@ -475,7 +477,14 @@ def test_an_element_that_is_moved_acts_once(view: View) -> None:
     like(comment(page, "No. 1."))
     settled(page)
     assert len([line for line in view.asked if line.endswith("/comment/like")]) == 1
-    assert urls(view.asked) == [POST]
+    page.evaluate("""() => {
+        const thread = document.querySelector('commentd-thread')
+        thread.remove()
+        history.pushState(null, '', '/second/')
+        document.body.append(thread)
+    }""")
+    expect(page.locator(".body")).to_have_text("Of the second.")
+    assert urls(view.asked) == [POST, "/second/"]
 
 
 def test_the_page_is_that_of_the_canonical_link_else_that_of_the_address_bar(view: View) -> None:
@@ -568,16 +577,26 @@ def test_replies_are_indented_twice_and_then_say_to_whom(view: View) -> None:
     assert [line.splitlines()[0] for line in metas] == [*"ABCDEFZLMN"]
     whom = [re.findall(r"›\s*(\w)", line) for line in metas]
     assert whom == [[], [], [], ["C"], ["D"], ["E"], ["C"], [], [], []]
-    line = page.locator(".line").first
-    for hidden in (True, False):
-        line.press("Enter")
-        expect(comment(page, "Depth 1.")).to_be_visible(visible=not hidden)
     for width in (320, 1280):
         page.set_viewport_size({"width": width, "height": 720})
         lefts = [left_of(article) for article in page.locator("article").all()[:7]]
         assert lefts[0] < lefts[1] < lefts[2], width
         assert {*lefts[2:]} == {lefts[2]}, width
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
+
+
+def test_replies_are_folded_and_unfolded(view: View) -> None:
+    nested(view.app, 4)
+    page = view()
+    line = page.locator(".line").first
+    for press in (lambda: line.click(position={"x": 12, "y": 20}), lambda: line.press("Enter")):
+        for name, hidden in (("收起回复", False), ("展开 3 条回复", True)):
+            expect(line).to_have_accessible_name(name)
+            expect(line).to_have_attribute("aria-expanded", str(not hidden).lower())
+            expect(comment(page, "Depth 1.")).to_be_visible(visible=not hidden)
+            expect(comment(page, "Depth 0.")).to_be_visible()
+            press()
+            expect(line).to_be_focused()
 
 
 def test_more_comments_come_behind_those_that_are_there_in_the_order_chosen(view: View) -> None:
@@ -669,6 +688,22 @@ def test_a_link_to_no_comment_does_nothing_bad(view: View) -> None:
     expect(page.locator("article").first).to_contain_text("A question.")
     expect(page.get_by_role("alert")).to_have_count(0)
     assert len(lists(view.asked)) <= 12
+
+
+def test_badges_and_changes_are_shown_without_another_request(view: View) -> None:
+    ids = fill(view.app, 3)
+    say(view.app, "By me.", OWNER)
+    sql(view.app, "UPDATE comment SET pinned = 1 WHERE id = ?", ids[0])
+    sql(view.app, "UPDATE comment SET edited_at = created_at + 60 WHERE id = ?", ids[1])
+    page = view()
+    expect(page.locator("article")).to_have_count(4)
+    expect(page.locator(".badge")).to_have_count(2)
+    expect(comment(page, "By me.").locator(".badge")).to_have_text("博主")
+    expect(comment(page, "No. 1.").locator(".badge")).to_have_text("置顶")
+    expect(comment(page, "No. 2.").locator(".meta")).to_contain_text("已修改")
+    expect(comment(page, "No. 3.").locator(".meta")).not_to_contain_text("已修改")
+    assert page.locator("commentd-thread img").count() == 0
+    assert len(view.asked) == 3
 
 
 def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
@@ -958,13 +993,14 @@ EVIL = [
 
 
 @pytest.mark.parametrize("markup", EVIL)
+@pytest.mark.parametrize("tag", [TAG, PLAIN_TAG], ids=["async", "plain"])
 def test_markup_before_the_script_does_not_say_where_code_comes_from(
-    view: View, markup: str
+    view: View, markup: str, tag: str
 ) -> None:
     fill(view.app, 1)
     before = markup.replace("EVIL", f"{view.site.address}/evil/x")
     view.site.pages["/evil/x"] = ({}, "")
-    page = view(f"{before}<i data-commentd-count={POST}></i>{TAG}")
+    page = view(f"{before}<i data-commentd-count={POST}></i>{tag}")
     expect(page.locator("i")).to_have_text("1")
     like(comment(page, "No. 1."))
     assert [line for line in view.asked if "/evil/" in line and not line.endswith("/evil/x")] == []
@@ -1181,7 +1217,7 @@ new PerformanceObserver(list => shifts.push(...list.getEntries().map(it => it.va
     .observe({type: 'layout-shift', buffered: true})"""
 
 
-@pytest.mark.parametrize(("at", "number"), [("top", 0), ("top", 25), ("thread", 25)])
+@pytest.mark.parametrize(("at", "number"), [("top", 0), ("top", 1), ("top", 25), ("thread", 25)])
 def test_a_slow_response_moves_nothing(view: View, at: str, number: int) -> None:
     page = view.page
     fill(view.app, number)
@@ -1207,9 +1243,15 @@ def test_a_slow_response_moves_nothing(view: View, at: str, number: int) -> None
 def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     page = view.page
     fill(view.app, 15)
-    view()
-    expect(page.locator("article")).to_have_count(10)
+    view("<main>A post.</main>", head=PLAIN_TAG)
+    page.context.set_offline(True)
+    page.locator("main").evaluate("it => it.append(document.createElement('commentd-thread'))")
     told, again = page.get_by_role("alert"), button(page, "重试")
+    expect(told).to_contain_text("连不上评论服务")
+    page.context.set_offline(False)
+    page.wait_for_function("navigator.onLine")
+    again.click()
+    expect(page.locator("article")).to_have_count(10)
     page.context.set_offline(True)
     button(page, "显示更多").click()
     expect(told).to_contain_text("连不上评论服务")
@@ -1223,30 +1265,39 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
 
 
 NO_COMMENTS = [
-    (500, '{"error": "服务出错了", "code": "internal"}'),
-    (502, "<html><h1>502 Bad Gateway</h1></html>"),
-    (200, "<!doctype html><title>Sign in to the hotel</title>"),
-    (200, '{"comments": ['),
-    (200, "{}"),
+    ("500 Internal Server Error", "json", '{"error": "服务出错了", "code": "internal"}'),
+    ("502 Bad Gateway", "html", "<html><h1>502 Bad Gateway</h1></html>"),
+    ("200 OK", "html", "<!doctype html><title>Sign in to the hotel</title>"),
+    ("200 OK", "json", '{"comments": ['),
+    ("200 OK", "json", "{}"),
+    ("404 Not Found", "json", '{"error": "没有这个网址", "code": "not_found"}'),
 ]
 
 
+def instead(status: str, kind: str, body: str) -> Change:
+    """Where lists of comments are asked for, the service responds with this."""
+    types = {"json": "application/json", "html": "text/html"}
+
+    def change(environ: Json, was: str, headers: dict[str, str], old: bytes) -> Any:
+        if environ["PATH_INFO"] != "/comments":
+            return was, headers, old
+        return status, {**headers, "Content-Type": types[kind]}, body.encode()
+
+    return change
+
+
 def test_a_response_without_comments_is_said_and_can_be_asked_for_again(view: View) -> None:
+    page = view.page
     say(view.app, "Hello.")
-    page, alert = view(lang="en"), view.page.get_by_role("alert")
-    answer: Json = {"headers": {"Access-Control-Allow-Origin": "*"}}
-
-    def instead(route: Route) -> None:
-        route.fulfill(**answer)
-
-    for number, (status, body) in enumerate(NO_COMMENTS, 1):
+    view(lang="en")
+    for number, (status, kind, body) in enumerate(NO_COMMENTS):
         expect(page.locator(".body")).to_have_text("Hello.")
-        answer.update(status=status, body=body)
-        page.route("**/comments?*", instead, times=1)
-        set_attributes(page, {"limit": f"{number}"})
-        expect(alert).to_have_text(re.compile("[a-z]"))
-        said = page.locator("commentd-thread section").inner_text()
+        with answering(view.app, instead(status, kind, body)):
+            set_attributes(page, {"limit": f"{number + 1}"})
+            expect(page.get_by_role("alert")).to_be_visible()
+            said = page.locator("commentd-thread section").inner_text()
         assert not re.search(r"undefined|\[object|[一-鿿]", said), body
+        assert page.get_by_role("alert").inner_text().strip(), body
         button(page, "Try again").click()
     expect(page.locator(".body")).to_have_text("Hello.")
     expect_only(view.faults, "^Failed to load")
