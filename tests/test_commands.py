@@ -137,6 +137,39 @@ def test_an_unusable_database_or_address_exits_with_1(tmp_path: Path) -> None:
 # README.md
 
 
+@pytest.mark.slow
+def test_the_commands_of_the_readme_are_sound_shell_and_ci_runs_the_same() -> None:
+    assert [command for command in SHELL if "\n" in command] == []
+    subprocess.run(["sh", "-n", "-c", "\n".join(SHELL)], check=True)
+    start, *_, test = (command for command in SHELL if " -m venv " in command)
+    set_up = start.removesuffix(" -e . && .venv/bin/commentd")
+    assert set_up == test.removesuffix(" -e '.[test]' && .venv/bin/pytest")
+    script = ROOT / ".ci/run"
+    subprocess.run(["bash", "-n", script], check=True)
+    assert script.read_text("utf-8").splitlines()[-1] == test
+
+
+@pytest.mark.slow
+def test_every_campaign_that_the_readme_names_finds_its_tests() -> None:
+    """In the long tier; each row has a file and part of a test's name."""
+    collect = [sys.executable, "-m", "pytest", "--seconds", "1", "-n", "0", "--co", "-q"]
+    listed = subprocess.run(collect, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    tests = [line for line in listed.stdout.splitlines() if "::" in line]
+    campaigns = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", README)
+    assert len(campaigns) > 10
+    for file, name in campaigns:
+        assert [test for test in tests if test.startswith(file) and name in test], (file, name)
+
+
+def test_the_bench_has_the_tables_that_the_readme_names() -> None:
+    speed = README.partition("\n## Speed\n")[2].partition("\n## ")[0]
+    (first,) = re.findall(r"python tests/bench_http.py (\w+)", speed)
+    (others,) = re.findall(r"same with (.*) in place of", speed)
+    bench = (ROOT / "tests/bench_http.py").read_text("utf-8")
+    for table in (first, *re.findall(r"`(\w+)`", others), "flood"):
+        assert f"\ndef {table}(" in bench
+
+
 def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"commentd": "commentd:main"}

@@ -452,8 +452,8 @@ def test_the_password_of_a_registration_that_waits_confirms_nothing(
     assert ann.delete_json("/me", body, status=403).json["code"] == "wrong_password"
 
 
-def test_ten_letters_of_quotes_do_not_become_a_book(visitor: Visitor) -> None:
-    """Quotes in quotes make seventeen letters of one, and lists hold a thousand comments."""
+def test_nested_quotes_do_not_make_a_text_much_longer(visitor: Visitor) -> None:
+    """Each character of nested quotes can become seventeen, and lists hold a thousand comments."""
     text = (">" * 6 + " a\n\n") * 199
     shown = visitor.say(text)["comment"]["html"]
     assert len(shown) <= 10 * len(text) + 1000
