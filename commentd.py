@@ -5618,7 +5618,7 @@ ROUTES: list[Route] = []
 
 
 def route(
-    method: str, path: str, *, permission: Permission, **options: Any
+    method: str, path: str, permission: Permission, **options: Any
 ) -> Callable[[Handler], Handler]:
     """Registers a handler. The permission has no default, so that it can't be forgotten."""
 
@@ -6372,7 +6372,7 @@ def is_closed(context: RequestContext, page: Page) -> bool:
 # -- Readers ------------------------------------------------------------------
 
 
-@route("GET", "/health", permission=Permission.PUBLIC)
+@route("GET", "/health", Permission.PUBLIC)
 def health(context: RequestContext) -> Json:
     """`{ok}`; 503 if nothing can be written, which is tried every five seconds."""
     with context.writing():
@@ -6380,7 +6380,7 @@ def health(context: RequestContext) -> Json:
     return {"ok": True}
 
 
-@route("GET", "/captcha", permission=Permission.PUBLIC)
+@route("GET", "/captcha", Permission.PUBLIC)
 def get_captcha(context: RequestContext) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
     provider = context.config.captcha_provider
@@ -6395,7 +6395,7 @@ def get_captcha(context: RequestContext) -> Json:
 # Registering and logging in
 
 
-@route("POST", "/auth/register", permission=Permission.PUBLIC)
+@route("POST", "/auth/register", Permission.PUBLIC)
 def register(context: RequestContext) -> Json:
     """Emails a code, which makes the account or changes the existing one.
 
@@ -6452,7 +6452,7 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
     return not use_limits(context, context.now, ("mail", recipient, 1), ("mails", "", 1))
 
 
-@route("POST", "/auth/verify", permission=Permission.PUBLIC, one_refusal="验证码错误或已过期")
+@route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
 def verify(context: RequestContext) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
     email = email_field(context.form)
@@ -6502,7 +6502,7 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
         store.add_message(**changed_email(context, account.email))
 
 
-@route("POST", "/auth/login", permission=Permission.PUBLIC)
+@route("POST", "/auth/login", Permission.PUBLIC)
 def login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, role}`."""
     email = email_field(context.form)
@@ -6512,8 +6512,8 @@ def login(context: RequestContext) -> Json:
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
 
-@route("POST", "/auth/logout", permission=Permission.USER)
-@route("POST", "/admin/logout", permission=Permission.ADMIN)
+@route("POST", "/auth/logout", Permission.USER)
+@route("POST", "/admin/logout", Permission.ADMIN)
 def logout(context: RequestContext) -> Json:
     """Revokes every token of the account, on all devices."""
     with context.writing():
@@ -6552,7 +6552,7 @@ def list_query(context: RequestContext) -> ListQuery:
     )
 
 
-@route("GET", "/comments", permission=Permission.ANYONE, public=True)
+@route("GET", "/comments", Permission.ANYONE, public=True)
 def get_comments(context: RequestContext) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
     name = query_page(context)
@@ -6639,7 +6639,7 @@ def widget_settings(context: RequestContext, page: Page) -> Json:
     }
 
 
-@route("GET", "/pages", permission=Permission.ANYONE, public=True)
+@route("GET", "/pages", Permission.ANYONE, public=True)
 def get_pages(context: RequestContext) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = context.query.get("url", [])
@@ -6653,7 +6653,7 @@ def get_pages(context: RequestContext) -> Json:
     return {"pages": pages}
 
 
-@route("GET", "/comments/latest", permission=Permission.ANYONE, public=True)
+@route("GET", "/comments/latest", Permission.ANYONE, public=True)
 def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     limit = query_number(context, "limit", 6, 30)
@@ -6685,7 +6685,7 @@ def language_field(context: RequestContext, text: str) -> str:
     return language_of(named, text)
 
 
-@route("POST", "/comments", permission=Permission.ANYONE)
+@route("POST", "/comments", Permission.ANYONE)
 def post_comment(context: RequestContext) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
@@ -6868,7 +6868,7 @@ def edit_token(key: bytes, comment: Comment) -> str:
     return keyed_hash(key, "edit", comment.id, comment.created_at)[:32]
 
 
-@route("POST", "/comments/preview", permission=Permission.ANYONE)
+@route("POST", "/comments/preview", Permission.ANYONE)
 def preview(context: RequestContext) -> Json:
     """`{content}` to the `{html}` that it would be shown as."""
     content = content_field(context)
@@ -6876,7 +6876,7 @@ def preview(context: RequestContext) -> Json:
     return {"html": safe_html(content)}
 
 
-@route("PATCH", "/comments/<comment_id>", permission=Permission.ANYONE)
+@route("PATCH", "/comments/<comment_id>", Permission.ANYONE)
 def edit_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, within `edit_minutes`."""
     content = content_field(context)
@@ -6939,7 +6939,7 @@ def change_text(
         add_webhook(context, comment.id, "created")
 
 
-@route("DELETE", "/comments/<comment_id>", permission=Permission.ANYONE)
+@route("DELETE", "/comments/<comment_id>", Permission.ANYONE)
 def delete_comment(context: RequestContext, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`. An account may delete its comments at any time."""
     with context.writing():
@@ -6953,7 +6953,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
 # Liking, following, reporting
 
 
-@route("POST", "/comment/like", permission=Permission.ANYONE)
+@route("POST", "/comment/like", Permission.ANYONE)
 def like_comment(context: RequestContext) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
     comment_id = id_field(context.form, "id")
@@ -6965,7 +6965,7 @@ def like_comment(context: RequestContext) -> Json:
     return {"success": True, "likes": likes, "liked": not undo}
 
 
-@route("POST", "/page/like", permission=Permission.ANYONE)
+@route("POST", "/page/like", Permission.ANYONE)
 def like_page(context: RequestContext) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
     field = "url" if "url" in context.form else "page_url"
@@ -6988,7 +6988,7 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
     return context.store.like(what, id, undo=undo, now=context.now, **visitor)
 
 
-@route("POST", "/page/follow", permission=Permission.USER)
+@route("POST", "/page/follow", Permission.USER)
 def follow_page(context: RequestContext) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: emails about new comments there."""
     name = page_field(context, context.form, "page_url")
@@ -7005,7 +7005,7 @@ def follow_page(context: RequestContext) -> Json:
     return {"success": True, "following": not undo}
 
 
-@route("POST", "/comments/<comment_id>/report", permission=Permission.ANYONE)
+@route("POST", "/comments/<comment_id>/report", Permission.ANYONE)
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     reason = text_field(context.form, "reason", 500, optional=True)
@@ -7025,7 +7025,7 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
 # The reader's own account
 
 
-@route("GET", "/me", permission=Permission.USER)
+@route("GET", "/me", Permission.USER)
 def get_me(context: RequestContext) -> Json:
     """`?url=` to `{email, nickname, role, created_at, comments, answers, follows, following?}`.
     `answers`: emails about replies are sent. `following`: emails about that page are sent."""
@@ -7053,7 +7053,7 @@ def followed_page(context: RequestContext, page: Page) -> Json:
     return {"page_url": page.page_url, "page_link": link}
 
 
-@route("PATCH", "/me", permission=Permission.USER)
+@route("PATCH", "/me", Permission.USER)
 def change_me(context: RequestContext) -> Json:
     """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. A
     nickname is used for new comments. A new password revokes all older tokens."""
@@ -7081,7 +7081,7 @@ def change_me(context: RequestContext) -> Json:
     return response
 
 
-@route("DELETE", "/me", permission=Permission.USER)
+@route("DELETE", "/me", Permission.USER)
 def delete_me(context: RequestContext) -> Json:
     """`{password, comments}` to `{success}`. `comments` is `keep` (without a name) or `delete`."""
     store = context.store
@@ -7100,7 +7100,7 @@ def delete_me(context: RequestContext) -> Json:
     return {"success": True}
 
 
-@route("GET", "/me/export", permission=Permission.USER)
+@route("GET", "/me/export", Permission.USER)
 def export_me(context: RequestContext) -> Json:
     """All that is stored: `{account, comments, follows, muted, likes, page_likes, reports}`."""
     limit_client(context, "export")
@@ -7125,7 +7125,7 @@ def export_me(context: RequestContext) -> Json:
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
 
 
-@route("GET", "/feed.atom", permission=Permission.PUBLIC, public=True)
+@route("GET", "/feed.atom", Permission.PUBLIC, public=True)
 def get_feed(context: RequestContext) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
     config = context.config
@@ -7179,7 +7179,7 @@ THREADS_ON_PAGE = 20  # of the thread page
 REPLIES_ON_PAGE = 10  # of each thread
 
 
-@route("GET", "/thread", permission=Permission.PUBLIC, public=True)
+@route("GET", "/thread", Permission.PUBLIC, public=True)
 def get_thread(context: RequestContext) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
@@ -7270,7 +7270,7 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
 # Other files
 
 
-@route("GET", "/metrics", permission=Permission.PUBLIC)
+@route("GET", "/metrics", Permission.PUBLIC)
 def get_metrics(context: RequestContext) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
     if not context.config.server_metrics:
@@ -7293,7 +7293,7 @@ def get_metrics(context: RequestContext) -> Response:
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
-@route("GET", "/.well-known/security.txt", permission=Permission.PUBLIC)
+@route("GET", "/.well-known/security.txt", Permission.PUBLIC)
 def get_security_txt(context: RequestContext) -> str:
     """The security contact (RFC 9116), if `[site] contact` is set."""
     contact = context.config.site_contact
@@ -7303,8 +7303,8 @@ def get_security_txt(context: RequestContext) -> str:
     return f"Contact: {contact}\nExpires: {expires}\n"
 
 
-@route("GET", "/words/<name>", permission=Permission.PUBLIC, public=True)
-@route("GET", "/<name>", permission=Permission.PUBLIC, public=True)
+@route("GET", "/words/<name>", Permission.PUBLIC, public=True)
+@route("GET", "/<name>", Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
     """A file of `static/` that readers may have."""
     path = context.environ["PATH_INFO"].lstrip("/")
@@ -7317,7 +7317,7 @@ def get_asset(context: RequestContext, name: str) -> Response:
 # -- Admins -------------------------------------------------------------------
 
 
-@route("GET", "/admin", permission=Permission.PUBLIC)
+@route("GET", "/admin", Permission.PUBLIC)
 def admin_page(context: RequestContext) -> Response:
     return html_page(context, "admin.html")
 
@@ -7325,7 +7325,7 @@ def admin_page(context: RequestContext) -> Response:
 # Signing in
 
 
-@route("GET", "/admin/captcha", permission=Permission.PUBLIC)
+@route("GET", "/admin/captcha", Permission.PUBLIC)
 def admin_captcha(context: RequestContext) -> Json:
     """Always the proof of work, so that the owner gets in while the readers' captcha is down."""
     if context.config.captcha_provider == "none":
@@ -7333,7 +7333,7 @@ def admin_captcha(context: RequestContext) -> Json:
     return proof_of_work(context)
 
 
-@route("POST", "/admin/login", permission=Permission.PUBLIC)
+@route("POST", "/admin/login", Permission.PUBLIC)
 def admin_login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, email}`. The token opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
@@ -7379,7 +7379,7 @@ def email_of_link(context: RequestContext) -> str:
     return email
 
 
-@route("POST", "/admin/link", permission=Permission.PUBLIC)
+@route("POST", "/admin/link", Permission.PUBLIC)
 def admin_link(context: RequestContext) -> Json:
     """`{link}` to `{email, known, admin}`: the email address of a one-time link, and whether it has
     an account and is an admin's."""
@@ -7390,7 +7390,7 @@ def admin_link(context: RequestContext) -> Json:
     return {"email": email, "known": account is not None, "admin": is_admin}
 
 
-@route("POST", "/admin/claim", permission=Permission.PUBLIC)
+@route("POST", "/admin/claim", Permission.PUBLIC)
 def claim(context: RequestContext) -> Json:
     """`{link, email, nickname, password}` to `{token, nickname, email}`: makes the account an
     admin's, with this password. A link for an address needs no `email`, an existing account no
@@ -7428,7 +7428,7 @@ def rows_before(
     return rows[:limit], len(rows) > limit
 
 
-@route("GET", "/admin/comments", permission=Permission.ADMIN)
+@route("GET", "/admin/comments", Permission.ADMIN)
 def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
@@ -7471,7 +7471,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
 # Moderating
 
 
-@route("POST", "/admin/comments", permission=Permission.ADMIN)
+@route("POST", "/admin/comments", Permission.ADMIN)
 def moderate_comments(context: RequestContext) -> Json:
     """`{ids, status, versions?}` or `{ids, pinned}` to `{success, comments, changed}`. `comments`
     holds what each was before: posting that again undoes it. A comment that was edited since its
@@ -7571,7 +7571,7 @@ def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     return comment
 
 
-@route("PATCH", "/admin/comments/<comment_id>", permission=Permission.ADMIN)
+@route("PATCH", "/admin/comments/<comment_id>", Permission.ADMIN)
 def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     store = context.store
@@ -7591,7 +7591,7 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
         return {"success": True, "comment": comment_for_admin(context, comment)}
 
 
-@route("POST", "/admin/reply", permission=Permission.ADMIN)
+@route("POST", "/admin/reply", Permission.ADMIN)
 def reply_as_owner(context: RequestContext) -> Json:
     """`{parent_id, content, version?}` to `{success, comment}`. A waiting parent is approved."""
     store = context.store
@@ -7624,7 +7624,7 @@ def reply_as_owner(context: RequestContext) -> Json:
         return {"success": True, "comment": shown}
 
 
-@route("GET", "/comments/waiting", permission=Permission.MODERATOR)
+@route("GET", "/comments/waiting", Permission.MODERATOR)
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
@@ -7636,7 +7636,7 @@ def waiting_comments(context: RequestContext) -> Json:
     return {"comments": comments}
 
 
-@route("POST", "/comments/<comment_id>/moderate", permission=Permission.MODERATOR)
+@route("POST", "/comments/<comment_id>/moderate", Permission.MODERATOR)
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
@@ -7661,7 +7661,7 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
     }
 
 
-@route("GET", "/admin/pages", permission=Permission.ADMIN)
+@route("GET", "/admin/pages", Permission.ADMIN)
 def admin_pages(context: RequestContext) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
     sort = query_text(context, "sort", "latest")
@@ -7674,7 +7674,7 @@ def admin_pages(context: RequestContext) -> Json:
     return {"pages": shown, "more": len(pages) > limit}
 
 
-@route("PATCH", "/admin/pages/<page_id>", permission=Permission.ADMIN)
+@route("PATCH", "/admin/pages/<page_id>", Permission.ADMIN)
 def change_page(context: RequestContext, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     store = context.store
@@ -7707,7 +7707,7 @@ def rename_page(context: RequestContext, page: Page) -> Page:
 # Users and blocks
 
 
-@route("GET", "/admin/users", permission=Permission.ADMIN)
+@route("GET", "/admin/users", Permission.ADMIN)
 def admin_users(context: RequestContext) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(context.store.accounts, search_pattern(context))
@@ -7719,7 +7719,7 @@ def admin_users(context: RequestContext) -> Json:
     return {"users": users, "more": more}
 
 
-@route("PATCH", "/admin/users/<user_id>", permission=Permission.ADMIN)
+@route("PATCH", "/admin/users/<user_id>", Permission.ADMIN)
 def change_user(context: RequestContext, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}` (the caller's own password) to `{success}`."""
     store = context.store
@@ -7745,13 +7745,13 @@ def change_user(context: RequestContext, user_id: int) -> Json:
     return {"success": True}
 
 
-@route("GET", "/admin/blocks", permission=Permission.ADMIN)
+@route("GET", "/admin/blocks", Permission.ADMIN)
 def admin_blocks(context: RequestContext) -> Json:
     blocks = context.store.blocks(context.now)
     return {"blocks": [with_times(block) for block in blocks]}
 
 
-@route("POST", "/admin/blocks", permission=Permission.ADMIN)
+@route("POST", "/admin/blocks", Permission.ADMIN)
 def add_block(context: RequestContext) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
@@ -7779,7 +7779,7 @@ def add_block(context: RequestContext) -> Json:
     return {"success": True, "block": with_times(block)}
 
 
-@route("DELETE", "/admin/blocks/<block_id>", permission=Permission.ADMIN)
+@route("DELETE", "/admin/blocks/<block_id>", Permission.ADMIN)
 def drop_block(context: RequestContext, block_id: int) -> Json:
     with context.writing():
         block = existing(context.store.drop_block(block_id), "没有这条屏蔽", "block_gone")
@@ -7790,14 +7790,14 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 # What has happened
 
 
-@route("GET", "/admin/audit", permission=Permission.ADMIN)
+@route("GET", "/admin/audit", Permission.ADMIN)
 def admin_audit(context: RequestContext) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(context, context.store.audit)
     return {"audit": [with_times(entry) for entry in entries], "more": more}
 
 
-@route("GET", "/admin/outbox", permission=Permission.ADMIN)
+@route("GET", "/admin/outbox", Permission.ADMIN)
 def admin_outbox(context: RequestContext) -> Json:
     """Emails and webhooks that could not be delivered."""
     shown = []
@@ -7810,8 +7810,8 @@ def admin_outbox(context: RequestContext) -> Json:
     return {"emails": shown}
 
 
-@route("POST", "/admin/outbox/<message_id>", permission=Permission.ADMIN)
-@route("DELETE", "/admin/outbox/<message_id>", permission=Permission.ADMIN)
+@route("POST", "/admin/outbox/<message_id>", Permission.ADMIN)
+@route("DELETE", "/admin/outbox/<message_id>", Permission.ADMIN)
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
     with context.writing_mail():
@@ -7827,7 +7827,7 @@ def change_message(context: RequestContext, message_id: int) -> Json:
     return {"success": True}
 
 
-@route("POST", "/admin/backup", permission=Permission.ADMIN)
+@route("POST", "/admin/backup", Permission.ADMIN)
 def download_backup(context: RequestContext) -> Response:
     """`{password}`, the caller's own, to a backup of the database, which holds all keys."""
     confirm_password(context)
@@ -7845,7 +7845,7 @@ def download_backup(context: RequestContext) -> Response:
     return Response(backup, "application/vnd.sqlite3", headers)
 
 
-@route("GET", "/admin/figures", permission=Permission.ADMIN)
+@route("GET", "/admin/figures", Permission.ADMIN)
 def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
     count = query_number(context, "days", 30, 366)
@@ -7879,8 +7879,8 @@ Params = Mapping[str, str]  # the parameters of a signed link
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
-@route("GET", "/mail", permission=Permission.PUBLIC, by_link=True)
-@route("POST", "/mail", permission=Permission.PUBLIC, by_link=True)
+@route("GET", "/mail", Permission.PUBLIC, by_link=True)
+@route("POST", "/mail", Permission.PUBLIC, by_link=True)
 def follow_link(context: RequestContext) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
@@ -8504,7 +8504,7 @@ def findings_inside(services: Services, figures: Figures, now: int) -> list[Find
     return sorted(findings, key=severity)
 
 
-@route("GET", "/", permission=Permission.PUBLIC)
+@route("GET", "/", Permission.PUBLIC)
 def home(context: RequestContext) -> Response:
     """The set-up page for a new owner: the tag to paste, a live widget and a checklist."""
     config = context.config
@@ -8521,7 +8521,7 @@ def home(context: RequestContext) -> Response:
     return html_page(context, "home.html", state=json_in_html(state))
 
 
-@route("GET", "/admin/settings", permission=Permission.ADMIN)
+@route("GET", "/admin/settings", Permission.ADMIN)
 def admin_settings(context: RequestContext) -> Json:
     """The settings in effect, with secrets hidden, and what was found, the worst first."""
     figures = context.store.figures(context.now)
