@@ -1308,6 +1308,17 @@ def static_folder() -> Path:
     return installed if installed.is_dir() else here / "static"
 
 
+def manual(language: str) -> dict[str, str]:
+    """The topics of the manual, as Markdown: in Chinese for `zh` and its kinds, else in English."""
+    folder = static_folder() / "help" / ("zh" if language.lower().startswith("zh") else "en")
+    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+
+
+def heading(topic: str) -> str:
+    """The first line of a topic, which says what it is about."""
+    return topic.partition("\n")[0].removeprefix("# ")
+
+
 # -- Schema -------------------------------------------------------------------
 
 # In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
@@ -10281,6 +10292,21 @@ def move(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def print_manual(config: Config, arguments: argparse.Namespace) -> int:
+    """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
+    topics = manual(next(filter(None, map(os.environ.get, names)), ""))
+    listed = [f"  {name:12}{heading(text)}" for name, text in topics.items()]
+    name = arguments.what
+    if name and name not in topics:
+        raise SettingsError("\n".join(["there is no such topic; the topics are:", *listed]))
+    if name:
+        print(topics[name], end="")
+    else:
+        print("\n".join(["commentd help TOPIC", "", *listed]))
+    return 0
+
+
 def example(config: Config, arguments: argparse.Namespace) -> int:
     kind = arguments.what
     if not kind:
@@ -10389,6 +10415,7 @@ COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]
         "[KIND]",
         "print a sample commentd.ini; or a file for systemd, systemd@, caddy, nginx or container",
     ),
+    "help": (print_manual, "[TOPIC]", "print the manual: its topics, or one of them"),
 }
 
 
@@ -10412,7 +10439,7 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="commentd",
         description="Comments for a static site: one module, one SQLite file, no third party.",
-        epilog="More on a command: commentd COMMAND --help",
+        epilog="More on a command: commentd COMMAND --help. The manual: commentd help",
         parents=[common],
     )
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
@@ -10528,8 +10555,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def run_command(arguments: argparse.Namespace) -> int:
     name = arguments.command
-    if name == "example" and not arguments.what:
-        return example(Config(), arguments)  # also where the settings are wrong
+    if name == "help" or (name == "example" and not arguments.what):
+        return COMMANDS[name][0](Config(), arguments)  # also where the settings are wrong
     gives_up_root = name not in ("serve", "example")
     if gives_up_root and arguments.file:
         give_up_root(arguments.file)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
+import unicodedata
 from pathlib import Path
 from unittest import mock
 
@@ -23,6 +24,11 @@ from commentd import COMMANDS, SETTINGS, __version__, example_config, load_confi
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
+# The topics of the manual, by language.
+MANUAL = {
+    folder.name: {path.stem: path.read_text("utf-8") for path in folder.iterdir()}
+    for folder in (ROOT / "static/help").iterdir()
+}
 BLOCKS = [
     (kind, textwrap.dedent(text))
     for kind, text in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", README, re.M | re.S)
@@ -99,6 +105,26 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
         assert not list(tmp_path.iterdir()), arguments
 
 
+def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
+    for environ, language in (
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "zh_CN.UTF-8", "LC_MESSAGES": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "C", "LC_ALL": "zh_TW"}, "zh"),
+    ):
+        environ = dict.fromkeys(("LC_ALL", "LC_MESSAGES", "LANG"), "") | environ
+        code, listed, errors = run_here(tmp_path, "help", **environ)
+        assert (code, errors) == (0, "")
+        for name, text in MANUAL[language].items():
+            assert run_here(tmp_path, "help", name, **environ) == (0, text, "")
+            first = text.splitlines()[0].removeprefix("# ")
+            assert re.search(rf"^  {name} +{re.escape(first)}$", listed, re.M)
+        code, text, errors = run_here(tmp_path, "help", "dance", **environ)
+        assert (code, text) == (2, "")
+        assert all(f"  {name} " in errors for name in MANUAL[language])
+
+
 def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text(f"[mail]\nhots = x\npassword {CANARY}\n")
     code, text, errors = run_here(tmp_path, COMMENTD_SITE_DEMO="x")
@@ -134,7 +160,23 @@ def test_an_unusable_database_or_address_exits_with_1(tmp_path: Path) -> None:
             assert re.fullmatch(rf"commentd: .*{re.escape(listen)}.*\n", errors), listen
 
 
-# README.md
+# README.md and the manual
+
+
+def width(line: str) -> int:
+    """The columns that a line takes in a terminal."""
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in line)
+
+
+def test_the_manual_has_the_same_topics_in_both_languages_and_fits_a_terminal() -> None:
+    assert MANUAL.keys() == {"en", "zh"}
+    assert MANUAL["en"].keys() == MANUAL["zh"].keys()
+    for language, topics in MANUAL.items():
+        for name, text in topics.items():
+            assert re.match(r"# \S.*\n\n", text), (language, name)
+            lines = text.splitlines()
+            assert len(lines) <= 100, (language, name)
+            assert [line for line in lines if width(line) > 100] == [], (language, name)
 
 
 @pytest.mark.slow

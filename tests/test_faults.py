@@ -584,6 +584,6 @@ def test_whatever_fails_an_operation_is_done_or_not_and_can_be_done_then(
 def test_every_route_that_writes_is_among_the_operations() -> None:
     among = {name.partition(",")[0] for name in OPERATIONS}
     assert {f"{route.method} {route.path}" for route in ROUTES} <= among
-    # A service is a start, ticks, emails, copies and a stop; the other two change nothing.
-    others = {"commentd serve", "commentd check", "commentd example"}
+    # A service is a start, ticks, emails, copies and a stop; the others change nothing.
+    others = {"commentd serve", "commentd check", "commentd example", "commentd help"}
     assert {f"commentd {name}" for name in COMMANDS} - among == others
