@@ -4790,7 +4790,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
 def json_webhook(
     comment: FullComment, webhook: Message, link: str, links: Mapping[str, str]
 ) -> Json:
-    """The body for the owner's own program, as the README documents it."""
+    """The body for the owner's own program, as the manual documents it."""
     names = """id page_url parent_id nickname website content html country location status held
         user_id language"""
     data = {
@@ -9550,7 +9550,7 @@ class Export:
 
 
 def as_commentd(export: Export) -> Iterator[str]:
-    """Our own format, as the README documents it. It is equal for equal comments."""
+    """Our own format, as the manual documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
     pages = (vars(page) for page in export.store.exported_pages())
     yield from list_items(
@@ -10296,14 +10296,11 @@ def print_manual(config: Config, arguments: argparse.Namespace) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
     topics = manual(next(filter(None, map(os.environ.get, names)), ""))
-    listed = [f"  {name:12}{heading(text)}" for name, text in topics.items()]
+    listed = "".join(f"\n  {name:12}{heading(text)}" for name, text in topics.items())
     name = arguments.what
     if name and name not in topics:
-        raise SettingsError("\n".join(["there is no such topic; the topics are:", *listed]))
-    if name:
-        print(topics[name], end="")
-    else:
-        print("\n".join(["commentd help TOPIC", "", *listed]))
+        raise SettingsError(f"there is no such topic; the topics are:{listed}")
+    print(topics[name] if name else f"commentd help TOPIC\n{listed}\n", end="")
     return 0
 
 

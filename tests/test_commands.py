@@ -1,4 +1,4 @@
-"""The command line, and what README.md says of it and of the API."""
+"""The command line, and what README.md and the manual say of it and of the API."""
 
 import contextlib
 import io
@@ -29,12 +29,13 @@ MANUAL = {
     folder.name: {path.stem: path.read_text("utf-8") for path in folder.iterdir()}
     for folder in (ROOT / "static/help").iterdir()
 }
+DOCUMENTS = "\n".join([README, *(text for each in MANUAL.values() for text in each.values())])
 BLOCKS = [
     (kind, textwrap.dedent(text))
-    for kind, text in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", README, re.M | re.S)
+    for kind, text in re.findall(r"^ *```(\w*)\n(.*?)^ *```$", DOCUMENTS, re.M | re.S)
 ]
 SHELL = [text.strip() for kind, text in BLOCKS if kind == "sh"]
-SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", README, flags=re.M | re.S))
+SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", DOCUMENTS, flags=re.M | re.S))
 
 
 def run(
@@ -181,68 +182,91 @@ def test_the_manual_has_the_same_topics_in_both_languages_and_fits_a_terminal() 
 
 @pytest.mark.slow
 def test_the_commands_of_the_readme_are_sound_shell_and_ci_runs_the_same() -> None:
-    assert [command for command in SHELL if "\n" in command] == []
     subprocess.run(["sh", "-n", "-c", "\n".join(SHELL)], check=True)
-    start, *_, test = (command for command in SHELL if " -m venv " in command)
+    set_ups = {command for command in SHELL if "apt-get" in command}
+    start = next(command for command in set_ups if command.endswith(" && .venv/bin/commentd"))
+    (test,) = set_ups - {start}
     set_up = start.removesuffix(" -e . && .venv/bin/commentd")
     assert set_up == test.removesuffix(" -e '.[test]' && .venv/bin/pytest")
+    plain = ("python3 -m venv .venv", ".venv/bin/pip install -e .", ".venv/bin/commentd")
+    assert "\n".join(plain) in SHELL
     script = ROOT / ".ci/run"
     subprocess.run(["bash", "-n", script], check=True)
     assert script.read_text("utf-8").splitlines()[-1] == test
 
 
 @pytest.mark.slow
-def test_every_campaign_that_the_readme_names_finds_its_tests() -> None:
+def test_every_campaign_that_is_named_finds_its_tests() -> None:
     """In the long tier; each row has a file and part of a test's name."""
     collect = [sys.executable, "-m", "pytest", "--seconds", "1", "-n", "0", "--co", "-q"]
     listed = subprocess.run(collect, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     tests = [line for line in listed.stdout.splitlines() if "::" in line]
-    campaigns = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", README)
+    attacks = (ROOT / "tests/attacks.md").read_text("utf-8")
+    campaigns = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", attacks)
     assert len(campaigns) > 10
     for file, name in campaigns:
         assert [test for test in tests if test.startswith(file) and name in test], (file, name)
 
 
-def test_the_bench_has_the_tables_that_the_readme_names() -> None:
-    speed = README.partition("\n## Speed\n")[2].partition("\n## ")[0]
+def test_the_bench_has_the_tables_that_are_named() -> None:
+    speed = (ROOT / "tests/speed.md").read_text("utf-8")
     (first,) = re.findall(r"python tests/bench_http.py (\w+)", speed)
-    (others,) = re.findall(r"same with (.*) in place of", speed)
+    (others,) = re.findall(r"same works with (.*) in place of", speed)
     bench = (ROOT / "tests/bench_http.py").read_text("utf-8")
     for table in (first, *re.findall(r"`(\w+)`", others), "flood"):
         assert f"\ndef {table}(" in bench
 
 
-def test_every_command_and_file_that_the_readme_names_exists(tmp_path: Path) -> None:
+def named_commands() -> list[list[str]]:
+    """The arguments of commentd, in the text and in its blocks."""
+    lines = [line.strip() for _, text in BLOCKS for line in text.splitlines()]
+    commands = [*SPANS, *lines]
+    return [each.split()[1:] for each in commands if re.match(r"commentd [\w-]", each)]
+
+
+def test_every_command_topic_and_file_that_is_named_exists(tmp_path: Path) -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts == {"commentd": "commentd:main"}
-    options = re.findall(r"--\w+", run_here(tmp_path, "--help")[1])
-    named = [span.split()[1:] for span in SPANS if re.match(r"(python )?commentd(\.py)? ", span)]
-    assert named
-    for arguments in named:
-        assert arguments[0] in (*COMMANDS, *options)
-    for path in re.findall(r"`((?:tests|static|\.ci)/[\w.]+|\w+\.py|pyproject\.toml)`", README):
-        assert (ROOT / path).exists()
+    options = {}
+    for command in COMMANDS:
+        text = run_here(tmp_path, command, "--help")[1]
+        options[command] = re.findall(r"--[\w-]+", text)
+    top = re.findall(r"--\w+", run_here(tmp_path, "--help")[1])
+    named = named_commands()
+    assert len(named) > 50
+    for command, *arguments in named:
+        assert command in (*COMMANDS, *top)
+        if command == "help" and arguments:
+            assert arguments[0] in ("TOPIC", *MANUAL["en"])
+        if command in COMMANDS:
+            given = [each.partition("=")[0] for each in arguments if each.startswith("--")]
+            assert set(given) <= set(options[command]), (command, arguments)
+    paths = re.findall(r"`((?:tests|static|\.ci)/[\w.]+|\w+\.py|pyproject\.toml)`", DOCUMENTS)
+    paths += re.findall(r"\]\(([\w./]+)\)", README)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_every_setting_that_the_readme_names_exists(tmp_path: Path) -> None:
+def test_every_setting_that_is_named_exists(tmp_path: Path) -> None:
     named = [re.match(r"\[(\w+)\] (\w+)(?: = (.+))?", span) for span in SPANS]
     assert any(named)
     for found in filter(None, named):
         setting = SETTINGS[f"{found[1]}_{found[2]}"]
         if found[3]:
             setting.metadata["parse"](found[3])
-    for variable in re.findall("COMMENTD_([A-Z_]+)", README):
+    for variable in re.findall("COMMENTD_([A-Z_]+)", DOCUMENTS):
         assert variable.lower() in SETTINGS
     files = [text for kind, text in BLOCKS if kind == "ini"]
-    assert files
+    assert len(files) > 2
     for number, text in enumerate(files):
         path = tmp_path / f"{number}.ini"
         path.write_text(text)
         load_config(path, {})
 
 
-def test_the_tables_of_the_readme_are_those_of_the_program(tmp_path: Path) -> None:
-    listed = re.findall(r"^\| `([A-Z]+ /[^`?]*)`", README, re.M)
+@pytest.mark.parametrize("language", MANUAL)
+def test_the_tables_of_the_manual_are_those_of_the_program(tmp_path: Path, language: str) -> None:
+    topics = MANUAL[language]
+    listed = re.findall(r"^\| `([A-Z]+ /[^`?]*)`", topics["api"], re.M)
     assert sorted(each.replace("<", "{").replace(">", "}") for each in listed) == sorted(routes())
     for path in re.findall(r"^curl '?http://127.0.0.1:8080(/[^?']*)", "\n".join(SHELL), re.M):
         assert f"GET {path}" in listed
@@ -250,17 +274,20 @@ def test_the_tables_of_the_readme_are_those_of_the_program(tmp_path: Path) -> No
     (tmp_path / "file").write_text(json.dumps(record))
     assert run_here(tmp_path, "import", "file")[0] == 0
     exported = json.loads(run_here(tmp_path, "export")[1])
-    for kind in ("page", "comment"):
-        line = re.search(rf"^\| a {kind} \|(.*)\|$", README, re.M)
-        assert line
-        states = {"visible", "waiting", "spam", "deleted"}
-        assert {*re.findall(r"`(\w+)`", line[1])} - states == {*exported[f"{kind}s"][0]}
+    assert {*exported["pages"][0], *exported["comments"][0]} <= {
+        *re.findall(r"`(\w+)`", topics["export"])
+    }
     help_text = " ".join(run_here(tmp_path, "import", "--help")[1].split())
     products = re.findall(r"wrote the file: (.*?) --", help_text)[0].split(", ")
-    products += run_here(tmp_path, "export", "none")[2].rpartition(": ")[2].strip().split(", ")
-    assert len(products) > 15
-    for name in products:
-        assert name.removesuffix("-json") in README.lower()
+    formats = run_here(tmp_path, "export", "none")[2].rpartition(": ")[2].strip().split(", ")
+    assert len(products + formats) > 15
+    for name in {*products} - {"commentd"}:
+        assert re.search(rf"(?im)^## .*\b{name}\b", topics["import"]), name
+        assert name in README.lower()
+    assert [name for name in formats if f"`{name}`" not in topics["export"]] == []
+
+
+def test_the_changes_begin_with_this_version() -> None:
     _, changes = README.split("\n## Changes\n")
     assert re.findall(r"^### (\S+)", changes, re.M)[0] == __version__
 

@@ -251,7 +251,7 @@ PLACE = ("id", "page_key", "parent_id")
 
 
 def documented(home: Home, emails: bool) -> Row:
-    """What README.md says of the file, made of the rows. What was deleted stands where it holds
+    """What the manual says of the file, made of the rows. What was deleted stands where it holds
     something that was not, and nothing of it is left."""
     rows = {row["id"]: row for row in home.rows(ALL_COMMENTS)}
     holding: set[int] = set()

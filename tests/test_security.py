@@ -1,4 +1,4 @@
-"""The limits that README.md states are in force; `/.well-known/security.txt` (RFC 9116) names the
+"""The limits that the manual states are in force; `/.well-known/security.txt` (RFC 9116) names the
 owner's contact for security; cached files differ by origin."""
 
 import re
@@ -7,17 +7,15 @@ from datetime import datetime
 import inside
 import pytest
 from conftest import START, Visitor
-from test_source import ROOT
+from test_commands import MANUAL
 
 from commentd import load_config
 
-README = (ROOT / "README.md").read_text("utf-8")
-SECURITY = README.partition("\n## Security\n")[2].partition("\n## ")[0]
 
-
-def test_the_limits_in_the_readme_are_in_force() -> None:
-    table = SECURITY.partition("**Limits.**")[2].partition("Two passwords")[0]
-    stated = set(map(int, re.findall(r"\b\d+\b", table)))
+@pytest.mark.parametrize("language", MANUAL)
+def test_the_limits_in_the_manual_are_in_force(language: str) -> None:
+    table = "\n".join(re.findall(r"^\|.*", MANUAL[language]["limits"], re.M))
+    stated = {int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", table)}
     assert inside.rate_limits() <= stated
 
 

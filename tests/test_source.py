@@ -447,16 +447,18 @@ def test_every_language_of_a_script_has_the_same_words() -> None:
     assert seen
 
 
-def test_the_readme_names_what_a_page_may_style_and_say() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
+def test_the_manual_names_what_a_page_may_style_and_say() -> None:
     widget = (ROOT / "static" / "embed.js").read_text("utf-8")
-    variable = r"--commentd-\w+"
-    assert {*re.findall(variable, readme)} == {*re.findall(variable, widget)}
-    attributes = {"lang", *re.findall(r"getAttribute\('(\w+)'\)", widget)}
-    table = readme.split("| attribute |")[1].split("\n\n")[0]
-    assert attributes == {*re.findall(r"^\| `(\w+)` \| ", table, re.M)}
-    events = set(re.findall(r"#emit\('(\w+)'", widget))
-    assert {*re.findall(r"commentd:(\w+)", readme)} == events
+    for folder in (ROOT / "static" / "help").iterdir():
+        embed = (folder / "embed.md").read_text("utf-8")
+        theme = (folder / "theme.md").read_text("utf-8")
+        variable = r"--commentd-\w+"
+        assert {*re.findall(variable, theme)} == {*re.findall(variable, widget)}
+        attributes = {"lang", *re.findall(r"getAttribute\('(\w+)'\)", widget)}
+        table = embed.partition("|---|---|---|\n")[2].partition("\n\n")[0]
+        assert attributes == {*re.findall(r"^\| `(\w+)` \| ", table, re.M)}
+        events = set(re.findall(r"#emit\('(\w+)'", widget))
+        assert {*re.findall(r"commentd:(\w+)", embed)} == events
 
 
 # The project as a whole

@@ -31,6 +31,7 @@ from blog import (
 from conftest import Outside
 from inside import add_account, moderate, sql, token_of
 from playwright.sync_api import Browser, Locator, Page, Route, expect
+from test_commands import MANUAL
 from webob import Request
 from webtest import TestApp
 
@@ -39,7 +40,6 @@ from commentd import App
 pytestmark = pytest.mark.slow
 
 STATIC = Path(__file__).parent.parent / "static"
-README = (STATIC.parent / "README.md").read_text("utf-8")
 TAG = '<script src="SERVICE/embed.js" async></script>'
 PLAIN_TAG = TAG.replace(" async", "")
 QUERY = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page": "1"}
@@ -1081,7 +1081,7 @@ def test_a_login_is_in_no_url_cookie_or_attribute_and_ends(view: View) -> None:
     expect(button(page, "Sign in")).to_be_visible()
     assert token not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
     TestApp(view.app).get("/me", headers=login, status=401)
-    assert "scripts of that site can read it" in " ".join(README.split())
+    assert "scripts of that site can read it" in " ".join(MANUAL["en"]["privacy"].split())
 
 
 STYLES = [
@@ -1195,9 +1195,9 @@ def test_the_widget_is_twelve_thousand_bytes_at_most(app: App) -> None:
     assert len(zipped.body) <= 12_000
 
 
-def test_each_part_that_the_readme_names_can_be_styled(view: View) -> None:
+def test_each_part_that_the_manual_names_can_be_styled(view: View) -> None:
     page = view.page
-    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", README.split("| part |")[1].split("\n\n")[0], re.M)
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", MANUAL["en"]["theme"], re.M)
     parts = re.findall("`([a-z]+)`", " ".join(" ".join(row) for row in rows))
     assert len(parts) == len(set(parts)) > 12
     fill(view.app, 11)
@@ -1308,12 +1308,3 @@ def test_a_blog_that_may_not_use_the_service_is_told(view: View) -> None:
     page = view()
     expect(page.get_by_role("alert")).to_have_text("此网站未开通评论服务。")
     expect_only(view.faults, "CORS|Failed")
-
-
-def test_the_readme_names_what_a_theme_may_use() -> None:
-    readme = README.split("## On your blog")[1].split("## For real")[0]
-    script = (STATIC / "embed.js").read_text("utf-8")
-    variables = r"--commentd-[a-z]+"
-    assert set(re.findall(variables, readme)) == set(re.findall(variables, script))
-    events = re.findall(r"#emit\('([a-z]+)'", script)
-    assert set(re.findall(r"`commentd:([a-z]+)`", readme)) == set(events)

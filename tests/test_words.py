@@ -7,6 +7,7 @@ from pathlib import Path
 from conftest import PAGE, Visitor
 from inside import sql
 from playwright.sync_api import Browser
+from test_commands import MANUAL
 
 from commentd import App
 
@@ -86,10 +87,10 @@ def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
     }
 
 
-def test_the_script_and_the_readme_know_the_languages_that_there_are() -> None:
-    readme = (STATIC.parent / "README.md").read_text("utf-8")
-    told = next(line for line in readme.splitlines() if line.startswith("| `lang` |"))
-    assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", told)) == set(FILES)
+def test_the_script_and_the_manual_know_the_languages_that_there_are() -> None:
+    for topics in MANUAL.values():
+        told = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
+        assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", told)) == set(FILES)
     [bases] = re.findall(r"\^\(([a-z|]+)\)\(\?!", EMBED)
     assert {"zh-CN" if base == "zh" else base for base in bases.split("|")} == set(FILES) - {
         "en",

@@ -41,10 +41,13 @@ ROOT = Path(__file__).resolve().parent.parent
 WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
 LANGS = ["en", "zh-CN", *sorted(WORDS - {"en", "zh-CN"})]
 SCHEMES = ["light", "dark", "forced"]
-EXAMPLES = r"\*\*(essay|code|photo)\*\*.*?```css\n(.*?)```"
+THEMES = re.findall(
+    r"\*\*(essay|code|photo)\*\*.*?```css\n(.*?)```",
+    (ROOT / "static/help/en/theme.md").read_text("utf-8"),
+    re.S,
+)
 LOOKS = {name: css + blog.COMMON for name, css in blog.LOOKS.items()} | {
-    f"{name} of the README": blog.LOOKS[name] + blog.COMMON + css
-    for name, css in re.findall(EXAMPLES, (ROOT / "README.md").read_text("utf-8"), re.S)
+    f"{name} of the manual": blog.LOOKS[name] + blog.COMMON + css for name, css in THEMES
 }
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Letters that each name in a language has; other languages are compared with the English names.
