@@ -728,6 +728,11 @@ def safe_html(content: str) -> str:
     return markup
 
 
+def manual_html(text: str) -> str:
+    """A topic of the manual as HTML. It is ours, so it may have headings and tables."""
+    return str(mistune.create_markdown(plugins=["table"])(text))
+
+
 def plain_html(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
 
@@ -1310,11 +1315,11 @@ def static_folder() -> Path:
 
 def manual(language: str) -> dict[str, str]:
     """The topics of the manual, as Markdown: in Chinese for `zh` and its kinds, else in English."""
-    folder = static_folder() / "help" / ("zh" if language.lower().startswith("zh") else "en")
+    folder = static_folder() / "help" / ("zh" if language.startswith("zh") else "en")
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
 
 
-def heading(topic: str) -> str:
+def topic_title(topic: str) -> str:
     """The first line of a topic, which says what it is about."""
     return topic.partition("\n")[0].removeprefix("# ")
 
@@ -7333,6 +7338,25 @@ def admin_page(context: RequestContext) -> Response:
     return html_page(context, "admin.html")
 
 
+@route("GET", "/admin/help", Permission.PUBLIC)
+def manual_page(context: RequestContext) -> Response:
+    """A topic of the manual, or the list of topics."""
+    limit_client(context, "preview")  # which renders Markdown, too
+    language = query_text(context, "lang")
+    topics = manual(language)
+    name = query_text(context, "topic")
+    if name and name not in topics:
+        raise NotFound("没有这个网址")
+    return html_page(
+        context,
+        "help.html",
+        chinese=language.startswith("zh"),
+        titles={each: topic_title(text) for each, text in topics.items()},
+        name=name,
+        topic=manual_html(topics[name]) if name else "",
+    )
+
+
 # Signing in
 
 
@@ -10296,7 +10320,7 @@ def print_manual(config: Config, arguments: argparse.Namespace) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
     topics = manual(next(filter(None, map(os.environ.get, names)), ""))
-    listed = "".join(f"\n  {name:12}{heading(text)}" for name, text in topics.items())
+    listed = "".join(f"\n  {name:12}{topic_title(text)}" for name, text in topics.items())
     name = arguments.what
     if name and name not in topics:
         raise SettingsError(f"there is no such topic; the topics are:{listed}")

@@ -13,7 +13,7 @@ const PHRASES = {
   skip: ['Skip to the content', '跳到正文'], sections: ['Sections', '栏目'], queue: ['Queue', '待审'],
   comments: ['Comments', '评论'], pages: ['Pages', '页面'], users: ['Users', '用户'],
   blocks: ['Blocks', '屏蔽'], figures: ['Figures', '统计'], mail: ['Mail', '邮件'], log: ['Log', '日志'],
-  settings: ['Settings', '设置'],
+  settings: ['Settings', '设置'], help: ['Help', '帮助'],
 
   signin: ['Sign in', '登录'], signout: ['Sign out', '退出登录'],
   signedout: ['You are signed out, on all devices.', '已在所有设备上退出登录。'],
@@ -450,6 +450,7 @@ function drawFrame() {
     main,
     h('footer', {}, h('div', {class: 'row'},
       signed && bdi(me().nickname),
+      link(`admin/help?lang=${lang}`, say('help')),
       button(name, speak, {lang: TAGS[other]}),
       signed && keyed('?', 'keys', help, {class: 'keys'}),
       signed && button(say('signout'), signOut))),

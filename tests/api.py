@@ -23,6 +23,7 @@ NOT_DESCRIBED = {
     "GET /{name}": "the files of the widget and of our pages, this description too",
     "GET /words/{name}": "what the widget says in a language",
     "GET /admin": "the owner's page",
+    "GET /admin/help": "the manual as a page",
     "GET /mail": "a page, whose URL comes by email",
     "POST /mail": "the button of that page",
 }

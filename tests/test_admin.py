@@ -1,6 +1,7 @@
 """The admin's side of the API: who gets in, and all that an admin may do there."""
 
 import hashlib
+import html
 import re
 import sqlite3
 import time
@@ -18,7 +19,7 @@ import webtest
 from conftest import CANARY, PAGE, START, Outside, Visitor, dump
 from inside import admin_link as link
 from inside import token_of
-from test_commands import run
+from test_commands import MANUAL, run
 from test_comments import NO_LIMITS, SHOWN, at_once, solved
 
 from commentd import ROUTES, SETTINGS, App, Config, World, make_app
@@ -129,7 +130,7 @@ def rows(db: sqlite3.Connection, sql: str) -> list[Any]:
 # Who is let in
 
 CLOSED = [r for r in ROUTES if r.permission.name in ("MODERATOR", "ADMIN")]
-OPEN = {"GET /admin", "GET /admin/captcha", "POST /admin/login"}
+OPEN = {"GET /admin", "GET /admin/help", "GET /admin/captcha", "POST /admin/login"}
 OPEN |= {"POST /admin/link", "POST /admin/claim"}
 
 
@@ -144,6 +145,23 @@ def test_all_below_the_admin_page_is_the_admins_but_for_the_ways_in() -> None:
     assert not [
         r for r in ROUTES if r.permission.name == "ADMIN" and not r.path.startswith("/admin/")
     ]
+
+
+@pytest.mark.parametrize("language", MANUAL)
+def test_the_manual_is_a_page_for_each_topic(visitor: Visitor, language: str) -> None:
+    topics = MANUAL[language]
+    listed = visitor.get("/admin/help", {"lang": language}).text
+    assert f'<html lang="{language}' in listed
+    for name, text in topics.items():
+        title = text.splitlines()[0].removeprefix("# ")
+        assert title in html.unescape(listed)
+        page = visitor.get("/admin/help", {"lang": language, "topic": name}).text
+        assert f"<h1>{title}</h1>" in html.unescape(page)
+        assert page.count("<table>") == len(re.findall(r"^\|[-|]+\|$", text, re.M)), name
+        assert "style=" not in page  # the policy of our pages refuses it
+    for query in ({"topic": "dance"}, {"lang": "zh", "topic": "../en/api"}):
+        visitor.get("/admin/help", query, status=404)
+    assert visitor.get("/admin/help", {"lang": "de"}).text == visitor.get("/admin/help").text
 
 
 def call(visitor: Visitor, route: Any, token: str, query: str = "?url=/") -> Any:

@@ -347,7 +347,8 @@ PERMISSIONS = {
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
     "public": {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
     | {"/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
-    | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"},
+    | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}
+    | {"/admin/help"},
 }
 
 
