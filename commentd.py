@@ -3529,9 +3529,9 @@ class Store:
         self.run(sql, product, product_id, comment_id)
 
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
-        """Gives a page the counts that it had elsewhere; views and likes never fall."""
+        """Gives a page the counts that it had elsewhere. None falls, and no page is opened."""
         sql = """
-            UPDATE page SET closed = :closed,
+            UPDATE page SET closed = max(closed, :closed),
                    views = CASE WHEN views < :views THEN :views ELSE views END
              WHERE id = :id RETURNING page_likes"""
         likes = self.value(sql, id=page_id, closed=closed, views=views) or 0
@@ -8664,8 +8664,13 @@ PRODUCTS = {
     ),
 }
 STATUS_VALUES = {
-    **dict.fromkeys(("", "1", "approved", "visible"), "visible"),
-    **dict.fromkeys(("4", "trash", "deleted"), "deleted"),
+    "": "visible",
+    "1": "visible",
+    "approved": "visible",
+    "visible": "visible",
+    "4": "deleted",
+    "trash": "deleted",
+    "deleted": "deleted",
     "spam": "spam",
 }
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
@@ -8702,8 +8707,10 @@ def fields_in(record: Any, table: str) -> Texts:
     """The fields of a record as a table has them."""
     texts = Texts(str)
     for name, path in field_paths(table).items():
-        value = status_in(record, path) if name == "status" else pick(record, path)
-        if name == "likes" and str(value).startswith("["):  # a list, or one as text
+        value = pick(record, path)
+        if name == "status":
+            value = status_in(record, path)
+        elif name == "likes" and str(value).startswith("["):  # a list, or one as text
             value = len(re.findall(r"[^\[\], ]+", str(value)))
         texts[name] = as_text(value)
     return texts
@@ -8748,7 +8755,7 @@ def status_in(record: Any, rules: str) -> str:
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
-ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'))?""")
+ATTRIBUTE = re.compile(r"""(?s)([\w-]+)(?:\s*=\s*(["'])(.*?)\2)?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
@@ -8760,18 +8767,24 @@ TEXT_LIMIT = 64 * 1024
 
 def image_as_link(tag: re.Match[str], link: str) -> str:
     """A link for an `<img>` element; for a sticker its name alone."""
-    attributes = {name: one or other for name, one, other in ATTRIBUTE.findall(tag[1])}
+    attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
     url = attributes.get("src", "")
-    name = attributes.get("alt") or attributes.get("atk-emoticon") or url.rpartition("/")[2]
-    is_link = re.match("https?://", url) and not STICKER.search(tag[1])
-    return link.format(name=name, url=url) if is_link else name
+    file_name = url.rpartition("/")[2]
+    name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+    if STICKER.search(tag[1]) or not re.match("https?://", url):
+        link = "{name}"
+    return link.format(name=name, url=url)
+
+
+def images_as_links(text: str, link: str) -> str:
+    return IMAGE.sub(lambda tag: image_as_link(tag, link), text)
 
 
 def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours: in it, images are HTML."""
+    """Another product's Markdown as ours. Its images are HTML."""
     pieces = CODE.split(text)
     for number in range(0, len(pieces), 2):  # those that are no code
-        piece = IMAGE.sub(lambda tag: image_as_link(tag, "[{name}](<{url}>)"), pieces[number])
+        piece = images_as_links(pieces[number], "[{name}](<{url}>)")
         pieces[number] = AT_ANCHOR.sub(r"\1", piece)
     return "".join(pieces)
 
@@ -8779,15 +8792,15 @@ def markdown_in(text: str) -> str:
 def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
-    markup = "".join(f"<p>{each.strip()}</p>" for each in paragraphs).replace("\n", "<br>")
+    markup = "".join(f"<p>{paragraph.strip()}</p>" for paragraph in paragraphs)
     # Beside a block, the end of a line is no break.
-    return re.sub(r"(?i)(?:<br>)?(</?(?:p|[uo]l|li|blockquote)>)(?:<br>)?", r"\1", markup)
+    markup = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", markup)
+    return markup.replace("\n", "<br>")
 
 
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
-    link = '<a href="{url}">{name}</a>'
-    markup = IMAGE.sub(lambda tag: image_as_link(tag, link), markup[:MARKUP_LIMIT])
+    markup = images_as_links(markup[:MARKUP_LIMIT], '<a href="{url}">{name}</a>')
     for names, similar in SIMILAR_TAGS.items():
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
@@ -8807,9 +8820,8 @@ def text_of(markup: str) -> str:
 def content_and_html(values: Texts) -> tuple[str, str]:
     """The text of a comment as we store it; HTML is "" where the text is Markdown."""
     either = values["either"]
-    is_html = HTML_START.match(either)
-    content = values["markdown"] or ("" if is_html else markdown_in(either))
-    if content:
+    content = values["markdown"] or markdown_in(either)
+    if content and not HTML_START.match(either):
         return content, ""
     markup = html_in(either or values["html"] or paragraphs_of(values["lines"]))
     return text_of(markup), markup
@@ -8882,10 +8894,11 @@ def line_records(text: TextIO) -> Records:
     for number, line in enumerate(lines_of(text), 1):
         if line.startswith("#filetype"):
             # LeanCloud names the class. The class of comments has any name.
-            name = "".join(re.findall(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)[:1])
-        elif line.strip():
+            class_name = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
+            name = class_name[1] if class_name else ""
+        elif line_text := line.strip():
             try:
-                record = json.loads(line.strip().rstrip(","), strict=False)
+                record = json.loads(line_text.rstrip(","), strict=False)
             except (ValueError, RecursionError):
                 record = f"line {number}"
             if isinstance(record, dict) and "posts" in record:  # how Remark42 begins
@@ -9014,7 +9027,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
 
 def database_records(path: Path, product: Product) -> Records:
     with open_foreign_copy(path) as (db, tables):
-        if not set(product.sign.split()) <= tables:
+        if not tables.issuperset(product.sign.split()):
             raise OperatorError(f"the file lacks the tables {product.sign}")
         result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
@@ -9032,8 +9045,11 @@ def product_of(path: Path) -> str:
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
             pass
     for name, product in PRODUCTS.items():
-        is_database = product.sql and set(product.sign.split()) <= tables
-        if is_database or (not product.sql and re.match(product.sign, start)):
+        if product.sql:
+            matches = tables.issuperset(product.sign.split())
+        else:
+            matches = re.match(product.sign, start) is not None
+        if matches:
             return name
     names = ", ".join(PRODUCTS)
     raise OperatorError(f"the file is of no known product: name one with --format ({names})")
@@ -9047,12 +9063,11 @@ def unpacked(path: Path) -> Iterator[Path]:
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
     with tempfile.NamedTemporaryFile() as plain:
         try:
-            with gzip.open(path) if is_gzip else path.open("rb") as file:
-                is_archive = file.read(512)[257:262] == b"ustar"
-                file.seek(0)
-                if is_archive:
-                    unpack_archive(file, plain, limit)
-                elif is_gzip:
+            is_archive = tarfile.is_tarfile(path)
+            if is_archive:
+                unpack_archive(path, plain, limit)
+            elif is_gzip:
+                with gzip.open(path) as file:
                     copy_within_limit(file, plain, limit)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise OperatorError(f"the file breaks off, or is damaged ({error})") from None
@@ -9060,9 +9075,9 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield Path(plain.name) if is_gzip or is_archive else path
 
 
-def unpack_archive(file: Any, target: IO[bytes], limit: int) -> None:
+def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
     """The comments, views and users of LeanCloud's archive, one after the other."""
-    with tarfile.open(fileobj=file, mode="r|") as archive:
+    with tarfile.open(path) as archive:
         for member in archive:
             source = archive.extractfile(member) if member.isfile() else None
             if source and re.match(r"(?i)comment|counter|users", Path(member.name).name):
@@ -9160,9 +9175,16 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
     visible = INVISIBLE.sub("", text)
-    shown = "".join(c for c in visible if unicodedata.category(c)[0] != "C")
-    nickname = value_or_empty(proper_nickname, text) or value_or_empty(proper_nickname, shown[:64])
-    return nickname or "Anonymous"
+    shown = "".join(char for char in visible if unicodedata.category(char)[0] != "C")
+    for candidate in (text, shown[:64]):
+        if nickname := value_or_empty(proper_nickname, candidate):
+            return nickname
+    return "Anonymous"
+
+
+def import_email(text: str) -> str:
+    """An email address; "" for those that exports make up."""
+    return "" if text.endswith(".invalid") else value_or_empty(proper_email, text)
 
 
 def import_website(text: str) -> str:
@@ -9185,11 +9207,12 @@ class Import:
         self,
         name: str,
         own_hosts: set[str],
-        place_of: Callable[[str], tuple[str, str]],
+        place_of: Callable[[str], tuple[str, str]] | None,
         now: int,
         zone: str,
     ) -> None:
-        """`name` is that of the product. `zone` is that of the command line, or ""."""
+        """`name` is that of the product. `place_of` is None if no location is wanted. `zone` is
+        that of the command line, or ""."""
         self.name = name
         self.product = PRODUCTS[name]
         self.own_hosts = own_hosts
@@ -9198,9 +9221,9 @@ class Import:
         offset = zone or self.product.zone or "Z"
         self.zone = datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo
         self.is_ours = name == "commentd"  # then all is as it was exported
-        self.counts: Counter[str] = Counter()
-        self.names: dict[str, list[str]] = {}  # of the first comments that each line is about
-        self.matched: set[int] = set()  # our comments that are a record of the file
+        self.counts = Counter[str]()
+        self.names = defaultdict[str, list[str]](list)  # of the first comments with each event
+        self.matched = set[int | None]()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
@@ -9209,11 +9232,12 @@ class Import:
         """Counts an event for the report, and keeps the names of the first ones."""
         self.counts[event] += 1
         if self.counts[event] <= NAMES_IN_REPORT:
-            self.names.setdefault(event, []).append(one_line(name)[:64])
+            self.names[event].append(one_line(name)[:64])
 
     def note_each(self, event: str, sql: str, *values: str) -> None:
         """Notes an event for each id that a statement returns."""
-        for (id,) in self.db.execute(sql, values).fetchall():
+        ids = self.db.execute(sql, values).fetchall()
+        for (id,) in ids:
             self.note(event, id)
 
     # Staging
@@ -9230,22 +9254,23 @@ class Import:
     def stage_record(self, name: str, record: Any) -> None:
         product = self.product
         if name in ("", "results"):
-            page_texts = fields_in(record, product.pages).values()
-            is_page = page_texts and all(page_texts)
+            is_page = product.pages and all(fields_in(record, product.pages).values())
             name = record_name(product.pages if is_page else product.comment)
         if name == record_name(product.comment):
             self.counts["read"] += 1
             if isinstance(record, dict):
-                texts = json.dumps(fields_in(record, product.comment))
-                self.db.execute("INSERT INTO record VALUES (?)", (texts,))
+                texts = fields_in(record, product.comment)
+                self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
             else:
                 self.note("skipped: it can't be read", as_text(record)[:40])
         elif name == record_name(product.pages):
             self.stage_page(fields_in(record, product.pages))
         elif name == record_name(product.people):
-            author = {field: t for field, t in fields_in(record, product.people).items() if t}
+            texts = fields_in(record, product.people)
+            author_id = texts.pop("id")
+            author = {field: text for field, text in texts.items() if text}
             sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
-            self.db.execute(sql, (author.pop("id", ""), json.dumps(author)))
+            self.db.execute(sql, (author_id, json.dumps(author)))
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
@@ -9305,22 +9330,22 @@ class Import:
         author = self.db.execute(sql, (values["author"],)).fetchone()
         if author:
             values |= json.loads(author[0])
-        id = values["id"]
         location = self.location_of_comment(values)
         kind = values["type"] or "comment"
         if kind != "comment":
-            self.note(f"skipped: it is a {kind}", id)
+            self.note(f"skipped: it is a {kind}", values["id"])
         elif not location:
-            self.note("skipped: no page", id)
+            self.note("skipped: no page", values["id"])
         else:
-            self.stage_row(id, location, values)
+            self.stage_row(location, values)
 
-    def stage_row(self, id: str, location: Location, values: Texts) -> None:
-        row = self.row_of(id, values)
-        created_at = self.time_in(values["created_at"])
+    def stage_row(self, location: Location, values: Texts) -> None:
+        row = self.row_of(values)
+        id = values["id"]
+        written_time = values["created_at"]
+        created_at = self.time_in(written_time)
         if created_at is None:
             self.note("without a valid time", id)
-        written_time = values["created_at"]
         identity = (location[1], written_time, values["nickname"], row["content"])
         row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
@@ -9339,40 +9364,35 @@ class Import:
         if is_true(values["closed"]):
             self.stage_page(values)
 
-    def row_of(self, id: str, values: Texts) -> Json:
-        """What we store of a comment: by the rules for comments here, but of any length."""
+    def row_of(self, values: Texts) -> Json:
+        """What we store of a comment: by the rules for comments here, but of any length. An
+        exported field without a rule is a text."""
         plain = html.unescape if self.product.escaped else str
-        email = plain(values["email"])
         content, markup = content_and_html(values)
         if len(content) > TEXT_LIMIT:
-            self.note("cut after 65 536 characters", id)
+            self.note("cut after 65 536 characters", values["id"])
             content = content[:TEXT_LIMIT]
             markup = plain_html(content)
+        row: Json = {name: values[name][:256] for name in comment_fields("exported")}
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
-        country = values["country"][:2]
-        place = values["location"][:64]
-        if not self.is_ours:
-            country, place = self.place_of(ip)
-        language = values["language"]
-        row = {
-            "status": values["status"],
+        if self.place_of and not self.is_ours:
+            row["country"], row["location"] = self.place_of(ip)
+        if row["language"] not in LANGUAGES:
+            row["language"] = ""
+        row |= {
             "nickname": import_nickname(plain(values["nickname"])),
-            "email": "" if email.endswith(".invalid") else value_or_empty(proper_email, email),
+            "email": import_email(plain(values["email"])),
             "website": import_website(plain(values["website"])),
             "content": content,
             "html": markup or safe_html(content),
             "ip": ip,
-            "country": country,
-            "location": place,
-            "language": language if language in LANGUAGES else "",
-            "held": values["held"][:256],
             "likes": count_in(values["likes"], 10_000),
-            "pinned": int(is_true(values["pinned"])),
+            "pinned": is_true(values["pinned"]),
             "edited_at": self.time_in(values["edited_at"]),
         }
         was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(content) or was_erased:
-            row |= {name: value for name, value in ERASED.items() if name in row}
+            row |= ERASED
         return row
 
     # Putting in order
@@ -9393,11 +9413,12 @@ class Import:
         that name none belong to each."""
         blogs = dict(map(tuple, self.db.execute(BLOGS)))
         hosts = {name.lower()} if name else self.own_hosts
-        chosen = blogs.keys() & {name, *(host.removeprefix("www.") for host in hosts)}
+        names = {name} | {host.removeprefix("www.") for host in hosts}
+        chosen = blogs.keys() & names
         if not chosen and (name or len(blogs) > 1):
-            names = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
-            names = names or "none has a name, so leave it out"
-            raise OperatorError(f"name a blog of the file with --host: {names}")
+            choices = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
+            choices = choices or "none has a name, so leave it out"
+            raise OperatorError(f"name a blog of the file with --host: {choices}")
         for other in blogs.keys() - (chosen or blogs):
             event = f"skipped: of {other} (--host {shlex.quote(other)} takes those alone)"
             self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
@@ -9410,13 +9431,15 @@ class Import:
         write."""
         total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
         paused_at = time.monotonic()
-        for sql, add in ((STAGED_PAGES, self.add_page), (STAGED_COMMENTS, self.add_comment)):
+        methods = {STAGED_PAGES: self.add_page, STAGED_COMMENTS: self.add_comment}
+        for sql, add in methods.items():
             rows = self.db.execute(sql)
             while batch := rows.fetchmany(50):
                 with store.writing():
                     for row in batch:
                         add(store, row)
-                show(total - self.counts["new"] - self.counts["there"], total)
+                added = self.counts["new"] + self.counts["there"]
+                show(total - added, total)
                 if time.monotonic() - paused_at > 0.5:
                     threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
                     paused_at = time.monotonic()
@@ -9427,8 +9450,8 @@ class Import:
         is_relevant = row["views"] or row["page_likes"] or is_closed or self.is_ours
         if is_relevant and not store.imported(self.name, stamp):
             page = self.page_of(store, row)
-            is_decided = page.total or page.closed  # the owner has closed or opened it here
-            closed = page.closed if is_decided else row["closed"]
+            # If it has comments, the owner may have reopened it here.
+            closed = 0 if page.total else row["closed"]
             store.note_import(self.name, stamp, 0)
             store.raise_page(page.id, closed, row["views"], row["page_likes"])
 
@@ -9441,36 +9464,35 @@ class Import:
         return page
 
     def add_comment(self, store: Store, row: sqlite3.Row) -> None:
-        values = {**dict(row), **json.loads(row["fields"]), "id": row["number"]}
-        known = store.imported(self.name, row["stamp"])
-        candidates = [known.id] if known else store.duplicates(**values)
-        # Another record of the file may have the same text.
-        duplicate = next((id for id in candidates if id and id not in self.matched), 0)
-        if known or duplicate:
+        if imported := store.imported(self.name, row["stamp"]):
             self.counts["there"] += 1
-            comment_id = duplicate
+            self.matched.add(imported.id)
+            return
+        values = {**json.loads(row["fields"]), **dict(row), "id": row["number"]}
+        # Another record of the file may have the same text.
+        duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
+        if duplicates:
+            self.counts["there"] += 1
+            comment_id = duplicates[0]
         else:
             self.counts["new"] += 1
-            self.counts[values["status"]] += 1
+            self.counts[row["status"]] += 1
             comment_id = self.add_new_comment(store, values, self.page_of(store, row).id)
         self.matched.add(comment_id)
         store.note_import(self.name, row["stamp"], comment_id)
 
     def add_new_comment(self, store: Store, values: Json, page_id: int) -> int:
         parent = store.imported(self.name, values["parent_stamp"] or "")
-        if parent and parent.page_id != page_id:
-            parent = None
         status = values.pop("status")
-        likes = values.pop("likes")
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
-            "parent_id": parent.id if parent else None,
+            "parent_id": parent.id if parent and parent.page_id == page_id else None,
             "page_id": page_id,
             "user_id": None,
             "masked": 1,
         }
         comment_id = store.add_comment(status, self.now, **values).id
-        store.add_likes("comment", comment_id, likes)
+        store.add_likes("comment", comment_id, values["likes"])
         return comment_id
 
     def report(self) -> str:
@@ -9505,7 +9527,7 @@ def utc_text(seconds: int | None, form: str = ISO) -> str | None:
     return time_of(seconds).strftime(form) if seconds else None
 
 
-def renamed_fields(row: Mapping[str, Any], table: str) -> Json:
+def renamed_fields(row: Json, table: str) -> Json:
     """The fields of a row under other names, by a table as in `Product`."""
     return {name: row[path] for name, path in field_paths(table).items()}
 
@@ -9534,17 +9556,18 @@ class Export:
             if row["status"] == "deleted":
                 row |= deleted
             row["updated_at"] = row["edited_at"] or row["created_at"]
-            times = {name: utc_text(row[name], form) for name in row if name.endswith("_at")}
-            yield {**row, **times}
+            for name in row:
+                if name.endswith("_at"):
+                    row[name] = utc_text(row[name], form)
+            yield row
 
 
 def as_commentd(export: Export) -> Iterator[str]:
     """Our own format, as the README documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
-    pages = (vars(page) for page in export.store.exported_pages())
     yield from list_items(
-        {**renamed_fields(page, COMMENTD_PAGE), "opened_at": utc_text(page["opened_at"])}
-        for page in pages
+        {**renamed_fields(vars(page), COMMENTD_PAGE), "opened_at": utc_text(page.opened_at)}
+        for page in export.store.exported_pages()
     )
     yield '\n], "comments": [\n'
     yield from list_items(renamed_fields(row, COMMENTD) for row in export.comments(ISO))
@@ -9665,7 +9688,7 @@ def xml_elements(values: Json) -> str:
 
 
 # Each with what it cannot hold.
-EXPORTERS: dict[str, tuple[Callable[[Export], Iterator[str]], str]] = {
+EXPORTERS = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
@@ -9687,11 +9710,13 @@ def new_page_url(page: Page, old: str, new: str) -> str:
     key = page.key if page.key.startswith(start) else f"{path}/{query}"
     if not key.startswith(start):
         return ""
+    rest = key.removeprefix(start)
     path, query = split_path(HOST.sub("", page.page_url))
+    segments = path.split("/")
     depth = HOST.sub("", start).count("/")
-    # The rest as it was written, if whole segments are replaced.
-    written_rest = path.split("/", depth)[depth:] if start.endswith("/") else []
-    return new[:-1] + (written_rest[0] + query if written_rest else key[len(start) :])
+    if start.endswith("/") and len(segments) > depth:  # whole segments are replaced
+        rest = "/".join(segments[depth:]) + query  # as it was written
+    return new[:-1] + rest
 
 
 def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
@@ -9702,9 +9727,12 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
     old_key = page_name(old, own_hosts).key
     with store.writing():
         pages = {page.key: page for page in store.all_pages()}
-        urls = {key: new_page_url(page, old_key, new) for key, page in pages.items()}
-        names = {key: page_name(url, own_hosts) for key, url in urls.items() if url}
-        moves = {k: name for k, name in names.items() if name.key != k or old[-1:] != "*"}
+        moves = {}
+        for key, page in pages.items():
+            url = new_page_url(page, old_key, new)
+            name = page_name(url, own_hosts)
+            if url and (name.key != key or not old.endswith("*")):
+                moves[key] = name
         # In an order in which no page moves twice.
         keys_grow = any(len(name.key) > len(key) for key, name in moves.items())
         for key in sorted(moves, key=len, reverse=keys_grow):
@@ -9712,7 +9740,8 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
             name = moves[key]
             if len(name.page_url) > 2048 or has_controls(name.page_url):
                 raise SettingsError(f"{page.page_url} would get a URL that no page can have")
-            merged = " (merged)" if name.key in pages and name.key not in moves else ""
+            merges = name.key in pages.keys() - moves.keys()
+            merged = " (merged)" if merges else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
             store.rename_page(page, name.key, name.page_url)
     return lines
