@@ -8290,6 +8290,13 @@ def severity(finding: Finding) -> int:
     return LEVELS.index(finding.level)
 
 
+def check_setup(config: Config) -> Iterator[Finding]:
+    """What can be checked without opening the database."""
+    yield from check_settings(config)
+    yield from check_files(config)
+    yield from check_versions()
+
+
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
@@ -8392,7 +8399,8 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
 
 
 def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
-    times = regular_backups(Path(config.database_path), Path(config.backup_folder)).values()
+    path = Path(config.database_path)
+    times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
     elif figures.comments and not times:
@@ -8465,7 +8473,8 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send email.\n"
-    message = compose(config, world.random_bytes, int(world.now()), to, "commentd", text)
+    now = int(world.now())
+    message = compose(config, world.random_bytes, now, to, "commentd", text)
     world.send(to, message, **config.mail_server)
 
 
@@ -8485,23 +8494,25 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
     try:
         attempt()
     except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
-        detail = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
+        reply = getattr(error, "smtp_error", b"")
+        detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
         # Control characters could steer the terminal.
-        detail = "".join(c if c.isprintable() else " " for c in detail)[:300]
+        detail = re.sub(r"[\0-\x1f\x7f-\x9f]", " ", detail)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
-        hint = next((hint for sign, hint in SMTP_HINTS.items() if sign in detail), "")
-        return Finding("fail", topic, f"{success.split()[0]}: {detail} ({code}){hint}")
+        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
+        text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
+        return Finding("fail", topic, text)
     return Finding("ok", topic, success)
 
 
-def findings_inside(services: Services, figures: Figures, now: int) -> list[Finding]:
-    """What a running service finds about itself, the worst last."""
-    config = services.config
-    findings = [*check_settings(config), *check_files(config), *check_versions()]
-    findings += check_figures(config, figures, now)
-    return sorted(findings, key=severity)
+def findings_inside(context: RequestContext, figures: Figures) -> list[Finding]:
+    """What a running service finds wrong about itself, the worst last."""
+    config = context.config
+    findings = [*check_setup(config), *check_figures(config, figures, context.now)]
+    wrong = [finding for finding in findings if finding.level != "ok"]
+    return sorted(wrong, key=severity)
 
 
 @route("GET", "/", Permission.PUBLIC)
@@ -8514,8 +8525,7 @@ def home(context: RequestContext) -> Response:
     figures = context.store.figures(context.now)
     if not config.server_public_url and not figures.admins:
         # Only topics and levels: nothing that tells of the machine.
-        findings = findings_inside(context, figures, context.now)
-        state = {each.topic: each.level for each in findings if each.level != "ok"}
+        state = {each.topic: each.level for each in findings_inside(context, figures)}
         if context.clients.unnamed_proxy:
             state["unnamed_proxy"] = "warn"
     return html_page(context, "home.html", state=json_in_html(state))
@@ -8523,13 +8533,13 @@ def home(context: RequestContext) -> Response:
 
 @route("GET", "/admin/settings", Permission.ADMIN)
 def admin_settings(context: RequestContext) -> Json:
-    """The settings in effect, with secrets hidden, and what was found, the worst first."""
+    """The settings in effect, with secrets hidden, and what is wrong, the worst first."""
     figures = context.store.figures(context.now)
-    findings = reversed(findings_inside(context, figures, context.now))
+    findings = reversed(findings_inside(context, figures))
     return {
         "version": __version__,
         "settings": [*settings_in_effect(context.config)],
-        "findings": [vars(each) for each in findings if each.level != "ok"],
+        "findings": [vars(finding) for finding in findings],
     }
 
 
@@ -10103,8 +10113,9 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
-    config = app.services.config
-    store = app.services.store
+    services = app.services
+    config = services.config
+    store = services.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -10115,8 +10126,8 @@ def greet(app: App, server: Any) -> None:
     if store.admins():
         lines.append(f"Moderate: {url}/admin")
     else:
-        services = app.services
-        link = new_admin_link(store, services.random_bytes, int(services.clock()), "")
+        now = int(services.clock())
+        link = new_admin_link(store, services.random_bytes, now, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host:
         effect = ", so readers can't register" if config.server_public_url else ""
@@ -10134,7 +10145,8 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
     with contextlib.closing(make_app(config)) as app:
         server = make_server(app, app.services, fast=fast)
         now = app.services.clock()
-        clock = check_clock(app.services.store.figures(int(now)), now)
+        figures = app.services.store.figures(int(now))
+        clock = check_clock(figures, now)
         for finding in (*check_settings(config), *check_files(config), *clock):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
@@ -10151,19 +10163,22 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
 def check(config: Config, arguments: argparse.Namespace) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
-    sources = {each.name: each.source.partition(": ")[0] for each in entries}
+    sources = {entry.name: entry.source.partition(": ")[0] for entry in entries}
     print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
         key = each["key"]
+        name = f"[{section}] {key}"
         source = sources.get(f"{section}_{key}", "default")
-        print(f"  {f'[{section}] {key}':27} {each['value']:35} {source}")
+        print(f"  {name:27} {each['value']:35} {source}")
     print("\nChecks:\n")
     world = World()
     running = is_running(Path(config.database_path))
-    findings = [*check_settings(config), *check_files(config), *check_versions()]
-    findings += check_database(config, world.now())
-    findings += check_outside(config, world, running, arguments.mail)
+    findings = [
+        *check_setup(config),
+        *check_database(config, world.now()),
+        *check_outside(config, world, running, arguments.mail),
+    ]
     for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
     counts = Counter(finding.level for finding in findings)
@@ -10204,7 +10219,8 @@ def backup(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def restore_command(config: Config, arguments: argparse.Namespace) -> int:
-    replaced = restore(Path(config.database_path), Path(arguments.what), int(World().now()))
+    now = int(World().now())
+    replaced = restore(Path(config.database_path), Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
         print(f"The old database is kept as {replaced}")
@@ -10235,14 +10251,14 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
-        place_of = no_place
+        place_of = None
         if config.privacy_show_location:
-            places = places_of(config)
-            resources.callback(places.close)
+            places = resources.enter_context(contextlib.closing(places_of(config)))
             place_of = places.of
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
-            importer = Import(product, own_hosts, place_of, int(World().now()), arguments.zone)
+            now = int(World().now())
+            importer = Import(product, own_hosts, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
@@ -10253,10 +10269,6 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
-
-
-def no_place(ip: str) -> tuple[str, str]:
-    return "", ""
 
 
 @contextlib.contextmanager
@@ -10290,7 +10302,8 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
             shutil.copyfileobj(exported, sys.stdout.buffer)
             sys.stdout.flush()
         except BrokenPipeError:  # such as `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
             return 1
     if not arguments.emails:
         lost += ", email addresses (--emails)"
@@ -10331,8 +10344,10 @@ def example(config: Config, arguments: argparse.Namespace) -> int:
 
 def own_command() -> list[str]:
     """The command that starts this program again."""
-    program = Path(sys.argv[0]).absolute()
-    return [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
+    program = os.path.abspath(sys.argv[0])
+    if os.access(program, os.X_OK):
+        return [program]
+    return [sys.executable, program]
 
 
 def template(name: str, **values: str) -> str:
@@ -10368,6 +10383,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
+    needed = [*command, sys.executable, sys.base_prefix]
     folder = "/srv/commentd/%i"
     written = [folder]
     if not many:
@@ -10379,10 +10395,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
         written = [folder, *outside]
         if arguments.config:
             command += ["--config", str(arguments.config.absolute())]
-    program = Path(sys.argv[0]).absolute()
-    needed = (folder, str(program), sys.executable, sys.base_prefix)
-    homes = tuple(f"/{name}/" for name in ("home", "root"))
-    in_home = any(path.startswith(homes) for path in needed)
+    in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
     values = {
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
@@ -10403,7 +10416,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
 
 
 # Each command with its function, its parameters and its help.
-COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]] = {
+COMMANDS = {
     "serve": (serve, "", "run the service (what happens without a command)"),
     "check": (check, "", "show the settings in force and run diagnostics"),
     "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
@@ -10520,8 +10533,12 @@ class LogLine(logging.Formatter):
     characters, which could steer a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = "\n    ".join(super().format(record).splitlines())
-        return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in lines)
+        lines = super().format(record).splitlines()
+        return "\n    ".join(escaped(line) for line in lines)
+
+
+def escaped(line: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
 def set_up_output() -> None:
@@ -10539,6 +10556,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     arguments = parse_arguments(argv)
     set_up_output()
+    code = 1
     try:
         return run_command(arguments)
     except (OperatorError, OSError, sqlite3.Error) as error:
@@ -10546,10 +10564,8 @@ def main(argv: list[str] | None = None) -> int:
         code = getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         text = "interrupted; run an import again to continue it"
-        code = 1
     except Unavailable:  # the store has logged why
         text = "the database is busy or read-only: try again"
-        code = 1
     for line in text.splitlines():
         print(f"commentd: {line}", file=sys.stderr)
     return code
