@@ -9771,15 +9771,13 @@ RESPONSE_SECONDS = 60  # for a whole response to be read
 UNREAD_BYTES = 256 * MEGA  # of all responses; above it, the connections that wait longest close
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
-# The event loop itself renews cache entries for this long in each turn. With 128 connections, the
-# detour to a worker thread takes longer than making the response.
-LOOP_SECONDS = 0.05
+LOOP_SECONDS = 0.05  # of each turn, for cache entries: the detour to a thread takes longer
 
 
 def is_waitress_known() -> bool:
     paths = sorted(Path(waitress.__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths))
-    return digest.hexdigest()[:16] == KNOWN_WAITRESS
+    source = b"".join(path.read_bytes() for path in paths)
+    return hashlib.sha256(source).hexdigest().startswith(KNOWN_WAITRESS)
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
@@ -9839,8 +9837,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             self.channel.server.response_cache.add(self.channel.cache_key, entry)
 
     def set_close_on_finish(self) -> None:
-        """Keeps the connection after a 204 and a 304, which have no length (RFC 9110, section 8.6).
-        waitress would close it, so each preflight would cost a connection."""
+        """Keeps the connection after a 204 and a 304, where waitress closes it (RFC 9110, 8.6)."""
         connection = self.request.headers.get("CONNECTION", "").lower()
         if self.has_body or self.version == "1.0" or connection == "close":
             super().set_close_on_finish()
@@ -9862,18 +9859,18 @@ class ResponseCache:
         """The headers that a public response depends on, and the client if this is a view by a
         person. None unless `block` ends one plain request that any client could send."""
         parser = StrictParser(self.adj)
-        consumed = parser.received(b"GET /" + block)
+        is_whole = parser.received(b"GET /" + block) == len(b"GET /" + block)
         headers = parser.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         is_plain = parser.completed and not parser.error and parser.version == "1.1"
-        if consumed < len(block) + 5 or not is_plain or not is_kept or "AUTHORIZATION" in headers:
+        if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
             return None
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
         environ |= {"REQUEST_METHOD": "GET", "REMOTE_ADDR": ip}
-        gzip = str(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")) is not None)
-        variant = [gzip, headers.get("ORIGIN", ""), headers.get("IF_NONE_MATCH", "")]
+        accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
+        variant = (accepts_gzip, headers.get("ORIGIN"), headers.get("IF_NONE_MATCH"))
         client = self.services.clients.of(environ) if is_real_view(environ) else None
-        return "\n".join(variant).encode(), client
+        return repr(variant).encode(), client
 
     def find(self, key: bytes) -> CacheEntry | None:
         entry = self.entries.get(key)
@@ -9909,8 +9906,8 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     def received(self, data: bytes) -> bool:
         self.cache_key = b""
         self.in_loop = False
-        is_closing = self.will_close or self.close_when_flushed
-        if not (self.requests or self.request or is_closing) and self.send_cached(data):
+        is_busy = self.requests or self.request or self.will_close or self.close_when_flushed
+        if not is_busy and self.send_cached(data):
             return True
         received = bool(super().received(data))
         with self.requests_lock:
@@ -9940,7 +9937,8 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            count_view(cache.services, client, entry.viewed, int(cache.services.clock()))
+            now = int(cache.services.clock())
+            count_view(cache.services, client, entry.viewed, now)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
@@ -9953,16 +9951,16 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
 
 class FairQueue(deque[Any]):
-    """Requests that wait for a thread. The second one of a client comes after the first ones of
-    all other clients."""
+    """Requests that wait for a thread: the second one of a client after the first ones of all."""
 
     def append(self, channel: Any) -> None:
         headers = channel.requests[0].headers
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
-        clients = channel.server.services.clients
-        channel.client = clients.of({**environ, "REMOTE_ADDR": channel.addr[0]}).network
+        environ["REMOTE_ADDR"] = channel.addr[0]
+        channel.client = channel.server.services.clients.of(environ).network
         channel.turn = sum(other.client == channel.client for other in self)
-        self.insert(sum(other.turn <= channel.turn for other in self), channel)
+        earlier = sum(other.turn <= channel.turn for other in self)
+        self.insert(earlier, channel)
 
 
 def accept_waiting(server: Any) -> None:
@@ -10035,8 +10033,8 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
         else:
             host, _, port = listen.rpartition(":")
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            bound = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
-            settings |= {"sockets": [bound]}
+            place = (host.strip("[]"), int(port))
+            settings["sockets"] = [socket.create_server(place, family=family, backlog=1024)]
         server = waitress.create_server(app, **settings)
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else error
@@ -10080,7 +10078,8 @@ def run_server(server: Any, stopping: threading.Event) -> None:
     while not stopping.is_set():
         turn(server, 1)
         now = clock()
-        if len(server._map) >= server.adj.connection_limit or not 0 <= now - swept_at < 1:
+        is_full = len(server._map) >= server.adj.connection_limit
+        if is_full or not 0 <= now - swept_at < 1:
             swept_at = now
             sweep(server, now)
     drain(server)
