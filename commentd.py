@@ -1586,7 +1586,7 @@ PRAGMAS = (
 )
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode: a transaction begins with BEGIN. `Store` makes sure that no
     two threads use one at once."""
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -1649,9 +1649,9 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
             source = "another program, or of commentd before 0.1.0"
             remedy = "name another file, and import what the older commentd exports"
             raise SchemaError(f"{path} is a database of {source}: {remedy}")
+        is_whole = size_of(path) % db.execute("PRAGMA page_size").fetchone()[0] == 0
         # A crash can cut the file while the -wal is emptied into it: the -wal still has the page.
-        size = 0 if size_of(Path(f"{path}-wal")) else path.stat().st_size
-        if size % db.execute("PRAGMA page_size").fetchone()[0]:
+        if not is_whole and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
         if schema_version(db) > len(MIGRATIONS):
             remedy = "install that one, or restore the backup that it made"
@@ -1730,7 +1730,6 @@ def take_service_lock(path: Path) -> sqlite3.Connection:
     db = open_lock_file(path, "-lock")
     try:
         db.execute("PRAGMA busy_timeout = 0")
-        db.execute("PRAGMA journal_mode = MEMORY")
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -1798,7 +1797,7 @@ def sync(path: Path) -> None:
 def back_up_to(path: Path, target: Path, **options: Any) -> Path:
     """A backup under a name of its own; `options` as in `copy_database`."""
     try:
-        with contextlib.closing(connect(str(path))) as db:
+        with contextlib.closing(connect(path)) as db:
             copy_database(db, target, **options)
     except sqlite3.Error as error:
         raise OperatorError(f"{path} can't be read: {error}") from None
@@ -1882,7 +1881,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                 Path(f"{restored}{suffix}").unlink(missing_ok=True)
             with read_only(source) as db:
                 copy_database(db, restored)
-            with contextlib.closing(connect(str(restored))) as db:
+            with contextlib.closing(connect(restored)) as db:
                 revoke_everything(db, now)
             sync(restored)
             set_aside(path, replaced)
@@ -1929,7 +1928,7 @@ def leave_wal_mode(path: Path) -> None:
     """Writes the -wal into the file, if the file can be read. `OperatorError` if another program
     has it open: SQLite finds that out when the file leaves WAL mode."""
     try:
-        with contextlib.closing(connect(str(path))) as db:
+        with contextlib.closing(connect(path)) as db:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
@@ -2010,7 +2009,7 @@ STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 KEPT: Any = object()  # in place of a value: erasing a comment leaves the field as it is
 
 
-FieldKind = Literal["public", "personal", "exported"]
+FieldKind = Literal["public", "personal", "exported", "text", "flag"]
 
 
 def comment_field(*kinds: FieldKind, erased: Any) -> Any:
@@ -2018,7 +2017,9 @@ def comment_field(*kinds: FieldKind, erased: Any) -> Any:
 
     `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
     it also goes when its author's account is deleted and the text stays. Exported: our own export
-    format holds it, and the import reads it."""
+    format holds it, and the import reads it. Text: its author wrote it, so it is compared with the
+    blocks and is a part of `version`; what the spam filter learns of it stands in `terms_in`. Flag:
+    0 or 1, which admins set on visible top-level comments (`FLAG_ACTIONS`)."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -2033,16 +2034,16 @@ class Comment:
     thread_id: int | None = comment_field(erased=KEPT)
     user_id: int | None = comment_field("public", "personal", erased=None)
     role: str = comment_field("public", erased="")
-    nickname: str = comment_field("public", "personal", "exported", erased="")
-    website: str = comment_field("public", "personal", "exported", erased="")
-    content: str = comment_field("public", "exported", erased="")
+    nickname: str = comment_field("public", "personal", "exported", "text", erased="")
+    website: str = comment_field("public", "personal", "exported", "text", erased="")
+    content: str = comment_field("public", "exported", "text", erased="")
     html: str = comment_field("public", erased="")
     ip: str = comment_field("public", "personal", "exported", erased="")
     masked: int = comment_field("personal", erased=1)
     country: str = comment_field("public", "personal", "exported", erased="")
     location: str = comment_field("public", "personal", "exported", erased="")
     likes: int = comment_field("public", "exported", erased=0)
-    pinned: int = comment_field("public", "exported", erased=0)
+    pinned: int = comment_field("public", "exported", "flag", erased=0)
     shown: int = comment_field(erased=KEPT)
     status: str = comment_field("exported", erased="deleted")
     created_at: int = comment_field("public", "exported", erased=KEPT)
@@ -2053,11 +2054,14 @@ class Comment:
     learnt: str = comment_field("personal", erased="")
 
     @property
+    def texts(self) -> list[str]:
+        return [getattr(self, name) for name in comment_fields("text")]
+
+    @property
     def version(self) -> str:
-        """Identifies the text that an admin has read. It is not shortened, since an author could
+        """Identifies the texts that an admin has read. It is not shortened, since an author could
         look for two texts that are alike."""
-        text = f"{self.nickname}\n{self.website}\n{self.content}"
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -2069,13 +2073,30 @@ class FullComment(Comment):
 
 def comment_fields(kind: FieldKind) -> list[str]:
     """The names of the fields of a kind."""
-    return [f.name for f in fields(FullComment) if kind in f.metadata["kinds"]]
+    return [each.name for each in fields(FullComment) if kind in each.metadata["kinds"]]
 
 
+FLAGS = comment_fields("flag")
 JOINED = ("page_url", "role")  # from other tables
-COMMENT_COLUMNS = [f.name for f in fields(FullComment) if f.name not in JOINED]
+COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
+# The values of a comment that was erased; fields that it keeps are left out.
 ERASED: Json = {
-    f.name: f.metadata["erased"] for f in fields(FullComment) if f.metadata["erased"] is not KEPT
+    each.name: each.metadata["erased"]
+    for each in fields(FullComment)
+    if each.metadata["erased"] is not KEPT
+}
+# A comment that is not stored yet, before it gets what its author wrote.
+NEW_COMMENT: Json = {
+    **ERASED,
+    "id": 0,
+    "page_id": 0,
+    "page_url": "",
+    "parent_id": None,
+    "thread_id": None,
+    "masked": 0,
+    "shown": 0,
+    "status": "waiting",
+    "created_at": 0,
 }
 
 
@@ -2092,6 +2113,13 @@ INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(":" + name for name in COMMENT_COLUMNS)})
     RETURNING id"""
+SET_FLAG = {flag: f"UPDATE comment SET {flag} = ? WHERE id = ?" for flag in FLAGS}
+# A hidden comment loses its flags.
+SET_STATUS = f"""
+    UPDATE comment
+       SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held)
+           {"".join(f", {flag} = {flag} AND :status = 'visible'" for flag in FLAGS)}
+     WHERE id = :id"""
 
 
 @dataclass(frozen=True)
@@ -2339,8 +2367,21 @@ COUNTERS = {
         WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
     ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
 }
-MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
-RECOUNTS = [f"UPDATE {t} SET {c} = ({n}) WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
+MISCOUNTS = [
+    f"SELECT count(*) FROM {table} WHERE {counter} <> ({count})"
+    for (table, counter), count in COUNTERS.items()
+]
+RECOUNTS = [
+    f"UPDATE {table} SET {counter} = ({count}) WHERE {counter} <> ({count})"
+    for (table, counter), count in COUNTERS.items()
+]
+TRACES = {
+    "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?",
+    "page_likes": """
+    SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
+     WHERE visitor = ?""",
+    "reports": "SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?",
+}
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
@@ -2403,7 +2444,7 @@ sqlite3.register_adapter(list, json.dumps)  # a list is bound as JSON, for `json
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
 # protocol, not a database.
-MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
+MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
 DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
 
@@ -2431,7 +2472,7 @@ class Store:
         check_database_file(path)
         if as_command and not path.exists():
             raise SchemaError(f"{path}: there is no such database yet; the first start makes it")
-        self.path = str(path)
+        self.path = path
         self.as_command = as_command
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
@@ -2441,21 +2482,21 @@ class Store:
         # The number of writes here after which readers may see something else. Views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
-        self.writers: list[sqlite3.Connection] = []  # one, once it is open
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self.opened = contextlib.ExitStack()  # the locks and the writer
         self.write_turn = open_lock_file(path, "-turn")
-        self.locks = [self.write_turn]
+        self.opened.callback(self.write_turn.close)
         try:
             # With the journal in memory, taking the lock costs 11 µs instead of 47.
             self.write_turn.execute("PRAGMA journal_mode = MEMORY")
             if not as_command:
-                self.locks.append(take_service_lock(path))
+                self.opened.callback(take_service_lock(path).close)
             if not path.exists():
                 path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
             with self.write_lock() if as_command else contextlib.nullcontext():
-                self.writers.append(connect(self.path))
-            self.writer = self.writers[0]
+                self.writer = connect(path)
+            self.opened.callback(self.close_writer)
             self.bring_up_to_date(back_up)
         except BaseException as error:
             self.close()
@@ -2546,24 +2587,23 @@ class Store:
             raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
 
     def close(self) -> None:
-        """Closes all connections, the writer last: it empties the -wal into the file."""
+        """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
+        writer; then the locks. Calling it twice is fine."""
         with self.lock:
-            # The readers first: the -wal cannot be emptied while one of them reads.
             for thread, reader in self.readers:
                 # Closing a connection that another thread uses would crash the process.
                 if thread is threading.current_thread() or not thread.is_alive():
                     reader.close()
-            # The writer may be closed already, or never have been opened.
-            with contextlib.suppress(sqlite3.Error, IndexError, MemoryError):
-                if self.as_command:  # a command does not wait for the service
-                    self.writers[0].execute("PRAGMA busy_timeout = 0")
-                self.write_turn.execute("BEGIN EXCLUSIVE")
-                # Closing alone is not enough: a command may have the file open.
-                self.writers[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            for db in [*self.writers, *self.locks]:
-                db.close()
-            self.writers.clear()
             self.readers.clear()
+            self.opened.close()
+
+    def close_writer(self) -> None:
+        """Empties the -wal into the file. Closing alone would not: a command may have it open."""
+        with contextlib.closing(self.writer), contextlib.suppress(sqlite3.Error, MemoryError):
+            if self.as_command:  # a command does not wait for the service
+                self.writer.execute("PRAGMA busy_timeout = 0")
+            self.write_turn.execute("BEGIN EXCLUSIVE")
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def empty_wal(self) -> None:
         """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
@@ -2576,22 +2616,28 @@ class Store:
                 self.writer.execute("PRAGMA busy_timeout = 5000")
             self.has_erased = bool(busy)
 
-    def run(self, sql: str, /, *values: Any, **named: Any) -> sqlite3.Cursor:
+    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""
         return self.db.execute(sql, named or values)
 
-    def all(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> list[Row]:
+    def run_script(self, sql: str, **named: Any) -> None:
+        """Runs several statements with the same values."""
+        for statement in statements(sql):
+            self.run(statement, **named)
+
+    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; an open cursor would hold back the checkpoint."""
-        return [kind(**dict(row)) for row in self.run(sql, *values, **named).fetchall()]
+        rows = self.run(sql, *values, **named).fetchall()
+        return [row_type(**dict(row)) for row in rows]
 
-    def one(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> Row | None:
-        return next(iter(self.all(kind, sql, *values, **named)), None)
+    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
+        return next(iter(self.all(row_type, sql, *values, **named)), None)
 
-    def values(self, sql: str, /, *values: Any, **named: Any) -> list[Any]:
+    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
         """The first column of all rows."""
         return [row[0] for row in self.run(sql, *values, **named).fetchall()]
 
-    def value(self, sql: str, /, *values: Any, **named: Any) -> Any:
+    def value(self, sql: str, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
 
@@ -2843,22 +2889,21 @@ class Store:
         self.withdraw(ids)
         if comments:
             self.erase_comments(ids)
+        sql = """
+            UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+            UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+            UPDATE report SET visitor = 'past ' || random(), reason = ''
+             WHERE visitor = :visitor;
+            UPDATE comment SET email = '' WHERE email = :email AND email <> '';
+            DELETE FROM registration WHERE email = :email;
+            DELETE FROM admin_link WHERE email = :email;
+            DELETE FROM outbox WHERE recipient = :email;
+            DELETE FROM notification
+             WHERE kind IN ('owner', 'author', 'follower') AND recipient = :email
+               AND outbox_id IS NULL;
+            DELETE FROM subscription WHERE subscriber = :subscriber;"""
         visitor = f"user {account.id}"
-        for sql in (
-            "UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
-            "UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
-            """UPDATE report SET visitor = 'past ' || random(), reason = ''
-                WHERE visitor = :visitor""",
-            "UPDATE comment SET email = '' WHERE email = :email AND email <> ''",
-            "DELETE FROM registration WHERE email = :email",
-            "DELETE FROM admin_link WHERE email = :email",
-            "DELETE FROM outbox WHERE recipient = :email",
-            """DELETE FROM notification
-                WHERE kind IN ('owner', 'author', 'follower') AND recipient = :email
-                  AND outbox_id IS NULL""",
-            "DELETE FROM subscription WHERE subscriber = :subscriber",
-        ):
-            self.run(sql, visitor=visitor, email=account.email, subscriber=subscriber)
+        self.run_script(sql, visitor=visitor, email=account.email, subscriber=subscriber)
         self.run(ERASE_AUTHOR, account_id=account.id, **ERASED)
         self.run("DELETE FROM account WHERE id = ?", account.id)
         self.has_erased = True
@@ -2900,27 +2945,30 @@ class Store:
 
     def merge_pages(self, old: int, new: int) -> None:
         """The counts are right afterwards: a visitor who liked both pages counts once."""
-        for sql in (
-            "UPDATE comment SET page_id = :new WHERE page_id = :old",
-            """INSERT INTO page_liker (page_id, visitor, liked_at)
-               SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM page_liker WHERE page_id = :old",
-            """INSERT INTO subscription (subscriber, page_id, state)
-               SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM subscription WHERE page_id = :old",
-            """INSERT INTO follow (user_id, page_id, language)
-               SELECT user_id, :new, language FROM follow WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM follow WHERE page_id = :old",
-            """UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
-                      views = p.views + o.views,
-                      page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
-                 FROM page AS o WHERE p.id = :new AND o.id = :old""",
-            "DELETE FROM page WHERE id = :old",
-        ):
-            self.run(sql, old=old, new=new)
+        sql = """
+            UPDATE comment SET page_id = :new WHERE page_id = :old;
+
+            INSERT INTO page_liker (page_id, visitor, liked_at)
+            SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM page_liker WHERE page_id = :old;
+
+            INSERT INTO subscription (subscriber, page_id, state)
+            SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM subscription WHERE page_id = :old;
+
+            INSERT INTO follow (user_id, page_id, language)
+            SELECT user_id, :new, language FROM follow WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM follow WHERE page_id = :old;
+
+            UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
+                   views = p.views + o.views,
+                   page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
+              FROM page AS o WHERE p.id = :new AND o.id = :old;
+            DELETE FROM page WHERE id = :old;"""
+        self.run_script(sql, old=old, new=new)
 
     def add_views(self, key: str, views: int, now: int) -> bool:
         """False if there is no such page."""
@@ -2935,12 +2983,11 @@ class Store:
 
     # Comments
 
-    def comment(self, comment_id: int) -> Comment | None:
+    def comment(self, comment_id: int | None) -> Comment | None:
         return self.one(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def full_comment(self, comment_id: int) -> FullComment | None:
-        sql = SELECT_FULL_COMMENT + " WHERE comment.id = :id"
-        return self.one(FullComment, sql, id=comment_id)
+    def full_comment(self, comment_id: int | None) -> FullComment | None:
+        return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
     def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
         """Those that exist, by id."""
@@ -3036,13 +3083,12 @@ class Store:
         return counts
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
-        """`values` has the columns that are not as in an erased comment. With an `id` the comment
-        gets that one, unless another has it."""
-        new = {**ERASED, "masked": 0, "shown": 0, "status": "waiting", "created_at": now}
-        parent = self.comment(values.get("parent_id") or 0)
-        thread_id = parent and (parent.thread_id or parent.id)
-        values = {**new, **values, "thread_id": thread_id}
-        if self.comment(values.setdefault("id", None) or 0):
+        """`values` has the columns that are not as in `NEW_COMMENT`. With an `id` the comment gets
+        that one, unless another has it."""
+        values = {**NEW_COMMENT, "created_at": now, **values}
+        parent = self.comment(values["parent_id"])
+        values["thread_id"] = parent and (parent.thread_id or parent.id)
+        if not values["id"] or self.comment(values["id"]):
             values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
         self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
@@ -3059,29 +3105,25 @@ class Store:
         self.run(sql, nickname, website, comment_id)
         self.withdraw([comment_id])
 
-    def pin(self, comment_id: int, pinned: bool) -> None:
-        self.run("UPDATE comment SET pinned = ? WHERE id = ?", int(pinned), comment_id)
+    def set_flag(self, comment_id: int, flag: str, value: bool) -> None:
+        self.run(SET_FLAG[flag], int(value), comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
         about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
-        old = self.comment(comment_id)
-        if old is None:
+        comment = self.comment(comment_id)
+        if comment is None:
             return
         is_hidden = status in ("spam", "deleted")
-        sql = """
-            UPDATE comment
-               SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held),
-                   pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
-             WHERE id = :id"""
-        self.run(sql, id=old.id, status=status, hidden_at=now if is_hidden else None, held=held)
-        more = (status == "visible") - (old.status == "visible")
-        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, old.page_id)
-        self.update_shown([comment_id])
-        if status not in ("visible", old.status):
-            self.withdraw([comment_id], from_owners=status != "waiting")
+        hidden_at = now if is_hidden else None
+        self.run(SET_STATUS, id=comment.id, status=status, hidden_at=hidden_at, held=held)
+        more = (status == "visible") - (comment.status == "visible")
+        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, comment.page_id)
+        self.update_shown([comment.id])
+        if status not in ("visible", comment.status):
+            self.withdraw([comment.id], from_owners=status != "waiting")
         if is_hidden:
-            self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)
+            self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
 
     def erase_comments(self, ids: list[int]) -> None:
         """Nothing of the comments and their authors is left. Replies to them keep their place."""
@@ -3094,17 +3136,16 @@ class Store:
              WHERE page.id = gone.page_id"""
         self.run(sql, ids)
         self.run(ERASE_COMMENTS, ids=ids, **ERASED)
-        for sql in (
-            "DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            # Notifications of replies, for the authors of the erased comments.
-            """DELETE FROM notification WHERE kind = 'author' AND comment_id IN
-                     (SELECT id FROM comment
-                       WHERE parent_id IN (SELECT value FROM json_each(:ids)))""",
-        ):
-            self.run(sql, ids=ids)
+        # The last statement is about replies to the erased comments.
+        sql = """
+            DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
+            DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
+            DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
+            DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
+            DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+                   (SELECT id FROM comment
+                     WHERE parent_id IN (SELECT value FROM json_each(:ids)));"""
+        self.run_script(sql, ids=ids)
         self.update_shown(ids)
 
     def erase_hidden(self, before: int) -> bool:
@@ -3174,7 +3215,7 @@ class Store:
                     :created_at, :due_at, :expires_at)
             RETURNING id"""
         absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
-        return int(self.value(sql, **{**absent, **values}))
+        return int(self.value(sql, **(absent | values)))
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
@@ -3325,17 +3366,16 @@ class Store:
              WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND kind = 'author'"""
         messages = self.values(sql, ids=ids, from_owners=int(from_owners))
-        for sql in (
-            # The question whether a guest wants emails was not sent, so it may be asked again.
-            """DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
-                     (SELECT subscriber FROM outbox
-                       WHERE id IN (SELECT value FROM json_each(:messages)))""",
-            # Where another notification of the same comment waits already, one is enough.
-            """UPDATE OR REPLACE notification SET outbox_id = NULL
-                WHERE outbox_id IN (SELECT value FROM json_each(:messages))""",
-            "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages))",
-        ):
-            self.run(sql, messages=messages)
+        # A question whether a guest wants emails was not sent, so it may be asked again. Where
+        # another notification of the same comment waits already, one is enough.
+        sql = """
+            DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
+                   (SELECT subscriber FROM outbox
+                     WHERE id IN (SELECT value FROM json_each(:messages)));
+            UPDATE OR REPLACE notification SET outbox_id = NULL
+             WHERE outbox_id IN (SELECT value FROM json_each(:messages));
+            DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages));"""
+        self.run_script(sql, messages=messages)
         self.has_erased = True
 
     # Subscriptions and followed pages
@@ -3457,16 +3497,7 @@ class Store:
 
     def traces(self, visitor: str) -> dict[str, list[Json]]:
         """What an account liked and reported."""
-        sql = "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?"
-        likes = self.all(dict, sql, visitor)
-        sql = """
-            SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
-             WHERE visitor = ?"""
-        page_likes = self.all(dict, sql, visitor)
-        sql = """
-            SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?"""
-        reports = self.all(dict, sql, visitor)
-        return {"likes": likes, "page_likes": page_likes, "reports": reports}
+        return {name: self.all(dict, TRACES[name], visitor) for name in TRACES}
 
     def add_audit_entry(self, **values: Any) -> None:
         sql = """
@@ -3484,17 +3515,17 @@ class Store:
     def open_backup(self) -> IO[bytes]:
         """A backup as an open file without a name, which is gone when it is closed. One at a time:
         the file always has the same name at first, so that a crash leaves no more than one."""
-        path = Path(self.path)
-        backup = back_up_to(path, path.with_name(f".{path.name}.download"))
+        target = self.path.with_name(f".{self.path.name}.download")
+        backup = back_up_to(self.path, target)
         file = backup.open("rb")
         backup.unlink()
         return file
 
     def delete_leftovers(self) -> None:
         """Deletes what a crash left of such a backup."""
-        path = Path(self.path)
-        for name in (f".{path.name}.download", f"..{path.name}.download.part"):
-            path.with_name(name).unlink(missing_ok=True)
+        backup = f".{self.path.name}.download"
+        for name in (backup, f".{backup}.part"):
+            self.path.with_name(name).unlink(missing_ok=True)
 
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
@@ -3564,43 +3595,40 @@ class Store:
     # Housekeeping
 
     def purge(self, now: int) -> None:
-        """Deletes what has expired."""
-        for sql in (
-            # A code is wiped when it expires. The registration stays for a day: until then, a
-            # login with its password says that the email address is not confirmed yet.
-            """UPDATE registration SET code = '', expires_at = 0
-                WHERE expires_at BETWEEN 1 AND :now""",
-            "DELETE FROM registration WHERE created_at < :now - 86400",
-            "DELETE FROM spent_captcha WHERE expires_at <= :now - 86400",
-            "DELETE FROM rate_limit WHERE ends_at <= :now",
-            "DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL",
-            "DELETE FROM block WHERE expires_at <= :now",
-            "DELETE FROM admin_link WHERE expires_at <= :now",
-            "DELETE FROM audit WHERE created_at < :now - 400 * 86400",
-            """DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0
-                  AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
-                  AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id)""",
-            # The 50 000 terms that were learnt last stay, about 2 MB.
-            """DELETE FROM term WHERE hash <> 0 AND learnt_at <
-                     (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000)""",
-            """DELETE FROM subscription WHERE page_id > 0
-                  AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id)""",
-        ):
-            self.run(sql, now=now)
+        """Deletes what has expired. A code is wiped when it expires. Its registration stays for a
+        day: until then, a login with its password says that the email address is not confirmed yet.
+        Of the terms, the 50 000 that were learnt last stay, about 2 MB."""
+        sql = """
+            UPDATE registration SET code = '', expires_at = 0
+             WHERE expires_at BETWEEN 1 AND :now;
+            DELETE FROM registration WHERE created_at < :now - 86400;
+            DELETE FROM spent_captcha WHERE expires_at <= :now - 86400;
+            DELETE FROM rate_limit WHERE ends_at <= :now;
+            DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
+            DELETE FROM block WHERE expires_at <= :now;
+            DELETE FROM admin_link WHERE expires_at <= :now;
+            DELETE FROM audit WHERE created_at < :now - 400 * 86400;
+            DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0
+               AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
+               AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
+            DELETE FROM term WHERE hash <> 0 AND learnt_at <
+                   (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000);
+            DELETE FROM subscription WHERE page_id > 0
+               AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id);"""
+        self.run_script(sql, now=now)
 
     def forget(self, before: int) -> bool:
         """Makes likes and reports that are older than that time anonymous, and masks 500 older IP
         addresses. True if there may be more of these."""
-        for sql in (
-            """UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE liked_at < :before""",
-            """UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE liked_at < :before""",
-            """UPDATE report SET visitor = 'past ' || random()
-                WHERE reported_at < :before
-                  AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'""",
-        ):
-            self.run(sql, before=before)
+        sql = """
+            UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
+             WHERE liked_at < :before;
+            UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
+             WHERE liked_at < :before;
+            UPDATE report SET visitor = 'past ' || random()
+             WHERE reported_at < :before
+               AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %';"""
+        self.run_script(sql, before=before)
         sql = """
             SELECT id, ip FROM comment
              WHERE masked = 0 AND created_at < ? ORDER BY created_at LIMIT 500"""
@@ -4028,21 +4056,6 @@ class World:
 # -- Moderation ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class NewText:
-    """A text that somebody wants to publish. `id` is that of the comment, 0 for a new one."""
-
-    id: int
-    nickname: str
-    website: str
-    content: str
-    email: str
-    ip: str
-    user_id: int | None
-    too_fast: bool = False  # whether it came sooner than a person types
-    captcha_down: bool = False  # whether the captcha could not be checked
-
-
 # The spam filter
 
 # The spam filter follows Gary Robinson, "A Statistical Approach to the Spam Problem", Linux Journal
@@ -4068,7 +4081,7 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(written: NewText | Comment, markup: str) -> list[str]:
+def terms_in(written: Comment, markup: str) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
     terms = [*words_in(plain_text(markup))]
@@ -4148,9 +4161,7 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(
-    store: Store, key: bytes, written: NewText | Comment, markup: str
-) -> Json | None:
+def filter_opinion(store: Store, key: bytes, written: Comment, markup: str) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
     totals = learnt_counts(store)
@@ -4192,11 +4203,11 @@ class Target:
     hosts: Collection[str] = ()
 
 
-def target_of(written: NewText | FullComment, markup: str) -> Target:
+def target_of(written: FullComment, markup: str) -> Target:
     shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    texts = [written.nickname, written.website, written.content, shown]
+    text = folded(" ".join([*written.texts, shown]))
     hosts = hosts_in(written.email, written.website, markup)
-    return Target(written.ip, written.email, folded(" ".join(texts)), hosts)
+    return Target(written.ip, written.email, text, hosts)
 
 
 def matches(block: Block, target: Target) -> bool:
@@ -4293,19 +4304,26 @@ class Verdict:
     held: str
 
 
-def count_known(store: Store, author: NewText | FullComment) -> int:
+def count_known(store: Store, author: FullComment) -> int:
     """How many other visible comments an author has, up to a hundred."""
     return store.count_known(masked(author.ip), **vars(author))
 
 
 def moderate_text(
-    store: Store, key: bytes, text: NewText, now: int, *, hold: str, held_terms: Iterable[str]
+    store: Store,
+    key: bytes,
+    written: FullComment,
+    now: int,
+    *,
+    hold: str,
+    held_terms: Iterable[str],
+    **captcha: bool,
 ) -> Verdict:
-    """Renders a text and decides on its status. It is costly, so it runs outside of transactions.
-    Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold` and
-    `held_terms` are what the owner has set."""
-    markup = safe_html(text.content)
-    target = target_of(text, markup)
+    """Renders the text of a comment and decides on its status. It is costly, so it runs outside of
+    transactions. Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold`
+    and `held_terms` are what the owner has set; `captcha` as in `suspicion`."""
+    markup = safe_html(written.content)
+    target = target_of(written, markup)
     for block in store.blocks(now):
         if matches(block, target):
             return Verdict(markup, "spam", f"block: {block_summary(block)}")
@@ -4314,23 +4332,33 @@ def moderate_text(
     for term in held_terms:
         if folded(term) in target.text:
             return Verdict(markup, "waiting", f"word: {term}")
-    held = suspicion(store, key, text, markup, hold)
+    held = suspicion(store, key, written, markup, hold, **captcha)
     return Verdict(markup, "waiting" if held else "visible", held)
 
 
-def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -> str:
-    """Why a text waits that has none of the owner's terms; "" if it does not wait."""
-    if text.too_fast:
+def suspicion(
+    store: Store,
+    key: bytes,
+    written: FullComment,
+    markup: str,
+    hold: str,
+    *,
+    too_fast: bool = False,
+    captcha_down: bool = False,
+) -> str:
+    """Why a comment waits that has none of the owner's terms; "" if it does not wait. `too_fast`:
+    it came sooner than a person types. `captcha_down`: the captcha could not be checked."""
+    if too_fast:
         return "fast"
-    opinion = filter_opinion(store, key, text, markup)
+    opinion = filter_opinion(store, key, written, markup)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
-    if text.captcha_down:
+    if captcha_down:
         return "captcha_down"
-    has_link = bool(text.website) or "<a " in markup
+    has_link = bool(written.website) or "<a " in markup
     if len(written_hosts(markup)) > MOST_HOSTS or (hold == "links" and has_link):
         return "links"
-    if hold == "first" and not count_known(store, text):
+    if hold == "first" and not count_known(store, written):
         return "first"
     return ""
 
@@ -5098,7 +5126,7 @@ def recipients_of(services: MailServices, kind: str, comment: FullComment) -> li
     elif kind == "follower":
         recipients = services.store.followers(comment.page_id)
     elif kind == "author":  # of the comment that this one replies to
-        parent = services.store.full_comment(comment.parent_id or 0)
+        parent = services.store.full_comment(comment.parent_id)
         recipients = [parent.email] if parent else []
     return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
 
@@ -5209,7 +5237,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
         return "expired", True
     try:
         if message.event:
-            comment = services.store.full_comment(message.comment_id or 0)
+            comment = services.store.full_comment(message.comment_id)
             if comment and comment.status in ("visible", "waiting"):
                 send_webhook(services, message, comment)
         else:
@@ -6319,7 +6347,7 @@ def serialize(context: RequestContext, comment: Comment) -> Json:
         "location": comment.location if config.privacy_show_location else "",
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(edited_at),
-        "pinned": bool(comment.pinned),
+        **{flag: bool(values[flag]) for flag in FLAGS},
     }
 
 
@@ -6600,7 +6628,7 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
     if query.view == "threads":
-        comment = store.comment(comment.thread_id or 0) or comment
+        comment = store.comment(comment.thread_id) or comment
     before = store.count_before(query.view, query.sort, comment)
     return before // query.limit + 1
 
@@ -6780,23 +6808,15 @@ def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdi
     """The verdict on a text. An admin's is always visible."""
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
-    text = NewText(
-        id=written.get("id", 0),
-        nickname=written["nickname"],
-        website=written["website"],
-        content=written["content"],
-        email=context.caller.email if context.caller else written["email"],
-        ip=written["ip"],
-        user_id=written["user_id"],
-        **captcha,
-    )
+    email = context.caller.email if context.caller else written["email"]
     return moderate_text(
         context.store,
         context.key,
-        text,
+        FullComment(**{**NEW_COMMENT, **written, "email": email}),
         context.now,
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
+        **captcha,
     )
 
 
@@ -7451,7 +7471,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     store = context.store
     origins = context.config.site_origins
     page = existing(store.page_by_id(comment.page_id), "页面不存在", "page_gone")
-    parent = store.comment(comment.parent_id or 0)
+    parent = store.comment(comment.parent_id)
     opinion = None
     if comment.status in ("waiting", "spam"):
         opinion = filter_opinion(store, context.key, comment, comment.html)
@@ -7503,12 +7523,13 @@ def versions_by_id(form: Json) -> dict[int, Any]:
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
-    """Pins a comment or gives it a status, as the form says. Returns what it was before."""
+    """Gives a comment a flag or a status, as the form says. Returns what it had before."""
     form = context.form
-    if "pinned" in form:
-        pinned = flag_field(form, "pinned")
-        with context.writing():
-            return set_pin(context, comment_id, pinned)
+    for flag in FLAG_ACTIONS:
+        if flag in form:
+            value = flag_field(form, flag)
+            with context.writing():
+                return set_flag(context, comment_id, flag, value)
     status = choice(text_field(form, "status", 16), "status", STATUSES)
     return give_status(context, comment_id, status, version)
 
@@ -7544,15 +7565,20 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
         audit(context, status, comment.id)
 
 
-def set_pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
-    """Pins or unpins a comment. Returns whether it was pinned."""
+# What the audit log calls setting and clearing each flag, and the error where it can't be set.
+FLAG_ACTIONS = {"pinned": ("pin", "unpin", "只有公开的主评论可以置顶", "pin_invalid")}
+
+
+def set_flag(context: RequestContext, comment_id: int, flag: str, value: bool) -> bool:
+    """Gives a comment a flag or takes it away. Returns whether it had the flag."""
+    action, undoing, text, code = FLAG_ACTIONS[flag]
     comment = moderated_comment(context, comment_id)
-    was = bool(comment.pinned)
-    if pinned != was:
+    was = bool(getattr(comment, flag))
+    if value != was:
         if comment.parent_id or comment.status != "visible":
-            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-        context.store.pin(comment.id, pinned)
-        audit(context, "pin" if pinned else "unpin", comment.id)
+            raise BadRequest(text, code)
+        context.store.set_flag(comment.id, flag, value)
+        audit(context, action if value else undoing, comment.id)
     return was
 
 
