@@ -1672,13 +1672,13 @@ def is_database(path: Path) -> bool:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script; a `;` in a string or a trigger does not end one."""
+    """The statements of a script, the last of which may be empty. A `;` in a string or a trigger
+    does not end one."""
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
         if sqlite3.complete_statement(statement):
-            if statement.strip(" \n;"):
-                yield statement
+            yield statement
             statement = ""
 
 
@@ -1870,7 +1870,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     would become valid again."""
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
-    if not source.stat().st_size or (path.exists() and source.samefile(path)):
+    is_itself = path.exists() and source.samefile(path)
+    if is_itself or not size_of(source):
         raise OperatorError(f"{source} is no backup: name a file that `commentd backup` made")
     check_database_file(source, FULL_CHECK)
     restored = path.with_name(f"{path.name}.restored")
@@ -1976,17 +1977,11 @@ class AccountSummary:
 class Registration:
     """A new account, or new values for one, until the code is confirmed."""
 
-    id: int
     request_id: str
     email: str
     nickname: str
     password: str
     code: str
-    client: str
-    tries: int
-    named_tries: int
-    created_at: int
-    expires_at: int
 
 
 @dataclass(frozen=True)
@@ -2104,11 +2099,35 @@ def assignments(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = :{name}" for name in names)
 
 
+# The last statement is about replies to the erased comments.
 ERASE_COMMENTS = f"""
+    UPDATE page SET total = total - gone.n
+      FROM (SELECT page_id, count(*) AS n FROM comment
+             WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'visible'
+             GROUP BY page_id) AS gone
+     WHERE page.id = gone.page_id;
     UPDATE comment SET {assignments(name for name in ERASED if name not in JOINED)}
-     WHERE id IN (SELECT value FROM json_each(:ids))"""
-ERASE_AUTHOR = f"""
-    UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id"""
+     WHERE id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+           (SELECT id FROM comment WHERE parent_id IN (SELECT value FROM json_each(:ids)))"""
+ERASE_ACCOUNT = f"""
+    UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+    UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+    UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
+    UPDATE comment SET email = '' WHERE email = :account_email AND email <> '';
+    DELETE FROM registration WHERE email = :account_email;
+    DELETE FROM admin_link WHERE email = :account_email;
+    DELETE FROM outbox WHERE recipient = :account_email;
+    DELETE FROM notification
+     WHERE kind IN ('owner', 'author', 'follower') AND recipient = :account_email
+       AND outbox_id IS NULL;
+    DELETE FROM subscription WHERE subscriber = :subscriber;
+    UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
+    DELETE FROM account WHERE id = :account_id"""
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(":" + name for name in COMMENT_COLUMNS)})
@@ -2343,6 +2362,7 @@ IS_DUE = """
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
 LEARN = {
     kind: f"""
+    UPDATE comment SET learnt = '{kind}' WHERE id = :comment_id;
     INSERT INTO term AS t (hash, {kind}, learnt_at)
     SELECT value, 1, :now FROM json_each(:hashes)
      WHERE true
@@ -2351,8 +2371,11 @@ LEARN = {
 }
 UNLEARN = {
     kind: f"""
+    UPDATE comment SET learnt = '' WHERE id = :comment_id;
     UPDATE term SET {kind} = max(0, {kind} - 1)
-     WHERE hash IN (SELECT value FROM json_each(?))"""
+     WHERE hash IN (SELECT value FROM json_each(:hashes));
+    DELETE FROM term WHERE ham = 0 AND spam = 0
+       AND hash IN (SELECT value FROM json_each(:hashes))"""
     for kind in ("ham", "spam")
 }
 # What each counter counts. Replies come before the comments that they reply to.
@@ -2745,7 +2768,7 @@ class Store:
         sql = """
             UPDATE account SET role = ?, blocked = ?, version = version + ?
              WHERE id = ?"""
-        self.run(sql, role, int(blocked), int(revoke), user_id)
+        self.run(sql, role, blocked, revoke, user_id)
         if role == "admin":
             self.unclaim_comments(user_id)
         if revoke:
@@ -2795,7 +2818,9 @@ class Store:
 
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
-        sql = "SELECT * FROM registration WHERE email = ? ORDER BY id"
+        sql = """
+            SELECT request_id, email, nickname, password, code FROM registration
+             WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
@@ -2836,13 +2861,13 @@ class Store:
         sql = """
             UPDATE registration SET tries = tries + 1
              WHERE email = :email AND tries + named_tries < 5 AND expires_at > :now
-            RETURNING *"""
+            RETURNING request_id, email, nickname, password, code"""
         if request_id:
             sql = """
                 UPDATE registration SET named_tries = named_tries + 1
                  WHERE email = :email AND request_id = :request_id AND named_tries < 5
                    AND expires_at > :now
-                RETURNING *"""
+                RETURNING request_id, email, nickname, password, code"""
         return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
     def confirm(self, registration: Registration, now: int) -> Account:
@@ -2877,7 +2902,7 @@ class Store:
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
-        self.run(sql, id=account.id, email=account.email, role=account.role)
+        self.run(sql, **vars(account))
 
     def unclaim_comments(self, user_id: int) -> None:
         self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
@@ -2885,27 +2910,18 @@ class Store:
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Nothing of the account is left. Of its comments the text stays without an author, or
         with `comments` nothing."""
-        ids = [comment.id for comment in self.comments_of(account.id)]
+        ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         self.withdraw(ids)
         if comments:
             self.erase_comments(ids)
-        sql = """
-            UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
-            UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
-            UPDATE report SET visitor = 'past ' || random(), reason = ''
-             WHERE visitor = :visitor;
-            UPDATE comment SET email = '' WHERE email = :email AND email <> '';
-            DELETE FROM registration WHERE email = :email;
-            DELETE FROM admin_link WHERE email = :email;
-            DELETE FROM outbox WHERE recipient = :email;
-            DELETE FROM notification
-             WHERE kind IN ('owner', 'author', 'follower') AND recipient = :email
-               AND outbox_id IS NULL;
-            DELETE FROM subscription WHERE subscriber = :subscriber;"""
-        visitor = f"user {account.id}"
-        self.run_script(sql, visitor=visitor, email=account.email, subscriber=subscriber)
-        self.run(ERASE_AUTHOR, account_id=account.id, **ERASED)
-        self.run("DELETE FROM account WHERE id = ?", account.id)
+        self.run_script(
+            ERASE_ACCOUNT,
+            account_id=account.id,
+            account_email=account.email,
+            visitor=f"user {account.id}",
+            subscriber=subscriber,
+            **ERASED,
+        )
         self.has_erased = True
 
     # Pages
@@ -2932,7 +2948,7 @@ class Store:
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """The age of a page that is reopened begins anew."""
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
-        self.run(sql, int(closed), now, page_id)
+        self.run(sql, closed, now, page_id)
 
     def rename_page(self, page: Page, key: str, page_url: str) -> Page:
         """Gives a page another key. If another page has it, that one takes in all of this one."""
@@ -3017,16 +3033,16 @@ class Store:
              ORDER BY comment.id DESC LIMIT ?"""
         return self.all(Comment, SELECT_COMMENT + sql, limit)
 
-    def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
-        """A comment of the same author with the same text in the same place."""
+    def same_comment(self, now: int, **values: Any) -> Comment | None:
+        """A comment of the last minute, of the same author with the same text in the same place."""
         sql = """
              WHERE comment.page_id = :page_id AND comment.status <> 'deleted'
-               AND comment.created_at BETWEEN :since AND :now AND comment.content = :content
+               AND comment.created_at BETWEEN :now - 60 AND :now AND comment.content = :content
                AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
                AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
                AND comment.nickname = :nickname
                AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
-        return self.one(Comment, SELECT_COMMENT + sql, since=since, now=now, **values)
+        return self.one(Comment, SELECT_COMMENT + sql, now=now, **values)
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
@@ -3106,7 +3122,7 @@ class Store:
         self.withdraw([comment_id])
 
     def set_flag(self, comment_id: int, flag: str, value: bool) -> None:
-        self.run(SET_FLAG[flag], int(value), comment_id)
+        self.run(SET_FLAG[flag], value, comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
@@ -3128,24 +3144,7 @@ class Store:
     def erase_comments(self, ids: list[int]) -> None:
         """Nothing of the comments and their authors is left. Replies to them keep their place."""
         self.withdraw(ids)
-        sql = """
-            UPDATE page SET total = total - gone.n
-              FROM (SELECT page_id, count(*) AS n FROM comment
-                     WHERE id IN (SELECT value FROM json_each(?)) AND status = 'visible'
-                     GROUP BY page_id) AS gone
-             WHERE page.id = gone.page_id"""
-        self.run(sql, ids)
-        self.run(ERASE_COMMENTS, ids=ids, **ERASED)
-        # The last statement is about replies to the erased comments.
-        sql = """
-            DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
-            DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
-            DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
-            DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
-            DELETE FROM notification WHERE kind = 'author' AND comment_id IN
-                   (SELECT id FROM comment
-                     WHERE parent_id IN (SELECT value FROM json_each(:ids)));"""
-        self.run_script(sql, ids=ids)
+        self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
         self.update_shown(ids)
 
     def erase_hidden(self, before: int) -> bool:
@@ -3365,7 +3364,7 @@ class Store:
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND kind = 'author'"""
-        messages = self.values(sql, ids=ids, from_owners=int(from_owners))
+        messages = self.values(sql, ids=ids, from_owners=from_owners)
         # A question whether a guest wants emails was not sent, so it may be asked again. Where
         # another notification of the same comment waits already, one is enough.
         sql = """
@@ -3470,20 +3469,14 @@ class Store:
 
     def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
         """Counts the terms of a comment as those of ham or spam."""
-        self.run(LEARN[kind], hashes=[0, *hashes], now=now)
-        self.note_learnt(comment_id, kind)
+        self.run_script(LEARN[kind], comment_id=comment_id, hashes=[0, *hashes], now=now)
 
     def unlearn(self, comment_id: int, kind: str, hashes: list[int]) -> None:
-        hashes = [0, *hashes]
-        self.run(UNLEARN[kind], hashes)
-        sql = """
-            DELETE FROM term WHERE ham = 0 AND spam = 0
-               AND hash IN (SELECT value FROM json_each(?))"""
-        self.run(sql, hashes)
-        self.note_learnt(comment_id, "")
+        self.run_script(UNLEARN[kind], comment_id=comment_id, hashes=[0, *hashes])
 
-    def note_learnt(self, comment_id: int, kind: str) -> None:
-        self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment_id)
+    def leave_learnt(self, comment_id: int) -> None:
+        """The filter keeps what it has learnt from the comment, and may learn it again."""
+        self.run("UPDATE comment SET learnt = '' WHERE id = ?", comment_id)
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -6794,7 +6787,7 @@ def earlier_comment(
     store = context.store
     duplicate = None
     if context.config.limits_enabled:
-        duplicate = store.same_comment(context.now - MINUTE, context.now, **written)
+        duplicate = store.same_comment(context.now, **written)
     if duplicate or captcha is None or not store.is_spent(captcha.signature):
         return duplicate
     earlier = store.comment_of_captcha(captcha.signature)
@@ -6946,8 +6939,8 @@ def change_text(
     verdict = within_limits(context, verdict)
     if comment.learnt == "ham":
         unteach(store, context.key, comment)
-    elif comment.learnt:  # the filter keeps what it has learnt from spam
-        store.note_learnt(comment.id, "")
+    elif comment.learnt:  # spam
+        store.leave_learnt(comment.id)
     store.edit_comment(comment.id, content, verdict.html, context.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
@@ -7641,7 +7634,7 @@ def reply_as_owner(context: RequestContext) -> Json:
             "language": parent.language,
         }
         # After a double click, the reply is there already.
-        reply = store.same_comment(context.now - MINUTE, context.now, **written)
+        reply = store.same_comment(context.now, **written)
         if reply is None:
             reply = store.add_comment("visible", context.now, **written, html=markup)
             store.notify(reply.id, ["follower", "owner", "author"], context.now)
