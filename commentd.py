@@ -1645,7 +1645,7 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     if not size_of(path):
         return
     with read_only(path) as db:
-        if not is_ours(db) and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if not is_ours(db) and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
             source = "another program, or of commentd before 0.1.0"
             remedy = "name another file, and import what the older commentd exports"
             raise SchemaError(f"{path} is a database of {source}: {remedy}")
@@ -1897,16 +1897,16 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     """Makes every token and one-time link void that was ever given out, also after the backup."""
-    # Versions grow by one at a time, so none that was given out is above the time.
-    sql = "UPDATE account SET version = max(version + 1, 1000 * :now)"
-    db.execute(sql, {"now": now})
-    # A new account must not get the id of one that was made after the backup: a token has the id.
-    db.execute("DELETE FROM sqlite_sequence WHERE name = 'account'")
+    # Versions grow by one at a time, so none that was given out is above the time. A new account
+    # must not get the id of one that was made after the backup, since tokens hold the id.
     sql = """
+        UPDATE account SET version = max(version + 1, 1000 * :now);
+        DELETE FROM sqlite_sequence WHERE name = 'account';
         INSERT INTO sqlite_sequence (name, seq)
-        SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account"""
-    db.execute(sql, {"now": now})
-    db.execute("DELETE FROM admin_link")
+        SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
+        DELETE FROM admin_link"""
+    for statement in statements(sql):
+        db.execute(statement, {"now": now})
 
 
 def set_aside(path: Path, new_name: Path) -> None:
@@ -3700,7 +3700,9 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
     province = names[0] if names else ""
     if country != "CN" or province in REGIONS:
         return REGIONS.get(province, country), ""
-    return country, province if province in MUNICIPALITIES else " ".join(names)
+    if province in MUNICIPALITIES:
+        return country, province
+    return country, " ".join(names)
 
 
 class Places:
