@@ -5346,7 +5346,7 @@ class CaptchaProvider:
         or if the fault is not the visitor's."""
         form = {**self.form, "response": captcha_token}
         status, body = self.fetch(self.url, form)
-        response: Json = {}
+        response = {}
         with contextlib.suppress(ValueError):
             response = strict_json(body)
         errors = str(response.get("error-codes"))
@@ -5575,12 +5575,8 @@ class RequestContext(Services):
         return self.caller is not None and self.caller.role == "admin"
 
     @property
-    def method(self) -> str:
-        return str(self.environ["REQUEST_METHOD"])
-
-    def header(self, name: str) -> str:
-        variable = "HTTP_" + name.upper().replace("-", "_")
-        return str(self.environ.get(variable, ""))
+    def is_post(self) -> bool:
+        return bool(self.environ["REQUEST_METHOD"] == "POST")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -5683,12 +5679,10 @@ def path_arguments(segments: Mapping[str, str]) -> Json:
     """The variable parts of a path; ids as numbers, 0 for what is no id."""
     arguments: Json = {}
     for name, text in segments.items():
-        if not name.endswith("_id"):
-            arguments[name] = text
-        elif re.fullmatch("[0-9]{1,18}", text):
-            arguments[name] = int(text)
-        else:
-            arguments[name] = 0
+        arguments[name] = text
+        if name.endswith("_id"):
+            is_id = re.fullmatch("[0-9]{1,18}", text)
+            arguments[name] = int(text) if is_id else 0
     return arguments
 
 
@@ -5698,7 +5692,7 @@ def context_of(
     writes = route.method != "GET" and not route.by_link
     if writes:
         check_origin(services, environ, admin_page=route.path.startswith("/admin"))
-    now = int(services.clock())
+    now = services.timestamp()
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
         **vars(services),
@@ -5742,19 +5736,20 @@ def read_query(environ: Json) -> dict[str, list[str]]:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
 
 
+JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I)
+
+
 def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
     length = environ.get("CONTENT_LENGTH") or "0"
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    content_type, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
-    content_type = content_type.strip()
+    content_type = environ.get("CONTENT_TYPE", "").strip()
     if not body and not content_type:
         return {}
-    is_utf8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
     is_plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
-    if content_type != "application/json" or not is_utf8 or not is_plain:
+    if not is_plain or not JSON_TYPE.fullmatch(content_type):
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
     try:
@@ -5944,7 +5939,7 @@ def server_refusal(services: Services, code: int, path: str, origin: str) -> Res
 def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> str:
     """A text of 1 to `most` characters; "" if it is optional and missing."""
     value = form.get(name)
-    if value is None or value == "":
+    if value in (None, ""):
         if optional:
             return ""
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
@@ -6043,8 +6038,9 @@ def page_field(context: RequestContext, form: Json, name: str) -> PageName:
     if has_controls(text):
         raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
     # If the owner has named the blogs, the visitor's origin is none of them.
-    own_origins = context.config.site_origins or (context.header("Origin"),)
-    return page_name(text, {host_of(origin) for origin in own_origins})
+    origin = context.environ.get("HTTP_ORIGIN", "")
+    own_origins = context.config.site_origins or [origin]
+    return page_name(text, set(map(host_of, own_origins)))
 
 
 def query_page(context: RequestContext) -> PageName:
@@ -6073,10 +6069,11 @@ def visible_comment(context: RequestContext, comment_id: int) -> Comment:
 Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
 
 
-def use_limits(services: Services, now: int, *uses: Use) -> int:
+def use_limits(services: Services, *uses: Use) -> int:
     """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
     if not services.config.limits_enabled:
         return 0
+    now = services.timestamp()
     for used, (name, subject, factor) in enumerate(uses):
         wait = services.store.use_limit(name, subject, now, factor)
         if wait:
@@ -6101,10 +6098,11 @@ def client_uses(services: Services, client: Client, name: str, *parts: object) -
     return uses
 
 
-def use_memory_limit(services: Services, client: Client, name: str, now: int) -> bool:
+def use_memory_limit(services: Services, client: Client, name: str) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
     if not services.config.limits_enabled:
         return True
+    now = services.timestamp()
     take = services.minute_counter.take
     return all(take(name, network, factor, now) for network, factor in client.networks)
 
@@ -6121,17 +6119,17 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
 def limit_client(context: RequestContext, name: str, *parts: object) -> None:
     """Counts one use by this client; `TooMany` if its rate limit is used up."""
     if name in MEMORY_LIMITS:
-        allowed = use_memory_limit(context, context.client, name, context.now)
+        allowed = use_memory_limit(context, context.client, name)
         wait = 0 if allowed else MINUTE
     else:
         uses = client_uses(context, context.client, name, *parts)
-        wait = use_limits(context, context.now, *uses)
+        wait = use_limits(context, *uses)
     refuse_after(wait)
 
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
     """Counts one use by all clients together; `TooMany` if that rate limit is used up."""
-    wait = use_limits(context, context.now, (name, "", 1))
+    wait = use_limits(context, (name, "", 1))
     refuse_after(wait, text)
 
 
@@ -6145,23 +6143,26 @@ def check_limit(context: RequestContext, name: str) -> None:
         refuse_after(wait)
 
 
-def flush_views(services: Services, now: int) -> None:
+def flush_views(services: Services) -> None:
     """Writes all views. A page that is not known yet is added if its client may add one. If the
     disk refuses, these views are lost."""
     pending = services.views.take()
     if not pending:
         return
-    with services.store.writing(only_views=True):
+    store = services.store
+    now = services.timestamp()
+    with store.writing(only_views=True):
         for key, views in pending.items():
-            if not services.store.add_views(key, views.count, now):
-                add_viewed_page(services, key, views, now)
+            is_known = store.add_views(key, views.count, now)
+            if not is_known and use_page_limits(services, views.client):
+                store.add_page(key, views.page_url, now)
+                store.add_views(key, views.count, now)
 
 
-def add_viewed_page(services: Services, key: str, views: PageViews, now: int) -> None:
-    uses = [("pages", "", 1), *client_uses(services, views.client, "page")]
-    if not use_limits(services, now, *uses):
-        services.store.add_page(key, views.page_url, now)
-        services.store.add_views(key, views.count, now)
+def use_page_limits(services: Services, client: Client) -> bool:
+    """Counts a new page that a view adds; False if no more may be added."""
+    uses = client_uses(services, client, "page")
+    return not use_limits(services, ("pages", "", 1), *uses)
 
 
 BOTS = re.compile(
@@ -6176,9 +6177,9 @@ def is_real_view(environ: Json) -> bool:
     return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
 
 
-def count_view(services: Services, client: Client, name: PageName, now: int) -> bool:
+def count_view(services: Services, client: Client, name: PageName) -> bool:
     """False if the client has used up its views."""
-    counted = use_memory_limit(services, client, "view", now)
+    counted = use_memory_limit(services, client, "view")
     if counted:
         services.views.add(name, client)
     return counted
@@ -6222,9 +6223,10 @@ def proof_of_work(context: RequestContext) -> Json:
 
 
 def location_fields(context: RequestContext) -> Json:
-    country = location = ""
-    if context.config.privacy_show_location:
-        country, location = context.place_of(context.client.ip)
+    """Where a comment was written, as far as readers may see that."""
+    if not context.config.privacy_show_location:
+        return {}
+    country, location = context.place_of(context.client.ip)
     return {"country": country, "location": location}
 
 
@@ -6233,8 +6235,8 @@ def visitor_of(context: RequestContext) -> Json:
     and browser."""
     if context.caller:
         return {"visitor": f"user {context.caller.id}", "liked_at": None}
-    browser = context.header("User-Agent")[:512]
-    hash = keyed_hash(context.key, "visitor", context.client.network, browser)
+    browser = context.environ.get("HTTP_USER_AGENT", "")
+    hash = keyed_hash(context.key, "visitor", context.client.network, browser[:512])
     return {"visitor": hash[:32], "liked_at": context.now}
 
 
@@ -6332,14 +6334,13 @@ PUBLIC_FIELDS = " ".join(comment_fields("public"))
 
 def serialize(context: RequestContext, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
-    config = context.config
     values = attributes(comment, PUBLIC_FIELDS)
     edited_at = values.pop("edited_at")
+    if not context.config.privacy_show_location:
+        values |= {"country": "", "location": ""}
     return {
         **values,
         "ip": shown_ip(context, comment.ip),
-        "country": comment.country if config.privacy_show_location else "",
-        "location": comment.location if config.privacy_show_location else "",
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(edited_at),
         **{flag: bool(values[flag]) for flag in FLAGS},
@@ -6386,10 +6387,9 @@ def page_counts(services: Services, page: Page) -> Json:
 def is_closed(context: RequestContext, page: Page) -> bool:
     """Whether a page takes no more comments."""
     days = context.config.comments_close_after_days
-    if days and page.opened_at:
-        closes_at = page.opened_at + days * DAY
-        return bool(page.closed) or closes_at <= context.now
-    return bool(page.closed)
+    if page.closed or not days or not page.opened_at:
+        return bool(page.closed)
+    return page.opened_at + days * DAY <= context.now
 
 
 # -- Readers ------------------------------------------------------------------
@@ -6472,7 +6472,7 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
     if not store.may_register(email, registration["client"], replaced, context.now):
         return False
     recipient = keyed_hash(context.key, "mail", email)
-    return not use_limits(context, context.now, ("mail", recipient, 1), ("mails", "", 1))
+    return not use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6492,7 +6492,7 @@ def verify(context: RequestContext) -> str:
     confirmed = None
     with context.writing_mail():
         limit_client(context, "verify")
-        if not use_limits(context, context.now, *guesses):
+        if not use_limits(context, *guesses):
             confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
             return_uses(context, *guesses)
@@ -6589,7 +6589,7 @@ def get_comments(context: RequestContext) -> Json:
     elif number == 1 and not query.thread:
         context.cache_entry.viewed = name
         if is_real_view(context.environ):
-            count_view(context, context.client, name, context.now)
+            count_view(context, context.client, name)
 
     offset = (number - 1) * query.limit
     parent = query.thread or page.id
@@ -6849,7 +6849,7 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `TooMany` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
-    is_flood = use_limits(context, context.now, ("comments", "", 1)) > 0
+    is_flood = use_limits(context, ("comments", "", 1)) > 0
     if is_flood:
         log.warning("too many comments in an hour: further ones wait for approval")
     if is_flood and verdict.status == "visible" and not context.is_admin:
@@ -7699,7 +7699,7 @@ def admin_pages(context: RequestContext) -> Json:
 def change_page(context: RequestContext, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     store = context.store
-    flush_views(context, context.now)  # the views of the old URL go to the new one
+    flush_views(context)  # the views of the old URL go to the new one
     with context.writing():
         page = existing(store.page_by_id(page_id), "页面不存在", "page_gone")
         if "closed" in context.form:
@@ -7836,7 +7836,7 @@ def admin_outbox(context: RequestContext) -> Json:
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
     with context.writing_mail():
-        if context.method == "POST":
+        if context.is_post:
             action = "retry"
             done = context.store.retry_message(message_id, context.now)
         else:
@@ -7872,10 +7872,11 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    stored = {day.day: day for day in context.store.days(first)}
-    days = (stored.get(number, Day(number, 0, 0, 0)) for number in range(first, today + 1))
+    days = {number: Day(number, 0, 0, 0) for number in range(first, today + 1)}
+    for day in context.store.days(first):
+        days[day.day] = day
     return {
-        "days": [day_for_admin(day) for day in days],
+        "days": [day_for_admin(day) for day in days.values()],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
@@ -7911,11 +7912,10 @@ def follow_link(context: RequestContext) -> Response:
     until = params.get("until", str(NO_END))
     if not is_genuine or context.now >= int(until):
         return link_page(context, "bad", status=403)
-    confirmed = context.method == "POST"
     if params["do"] not in STATUSES:
-        return subscription_page(context, params, confirmed=confirmed)
+        return subscription_page(context, params)
     try:
-        return moderation_page(context, params, confirmed=confirmed)
+        return moderation_page(context, params)
     except NotFound:
         return link_page(context, "gone", status=404)
 
@@ -7950,7 +7950,7 @@ def link_page(
     )
 
 
-def moderation_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
+def moderation_page(context: RequestContext, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     comment = moderated_comment(context, int(params["id"]))
@@ -7958,21 +7958,21 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
-        code = 409 if confirmed else 200
+        code = 409 if context.is_post else 200
         return link_page(context, "changed", fresh, comment=comment, status=code)
     status = params["do"]
     is_done = comment.status == status and not context.store.reports(comment.id)
-    if not confirmed and not is_done:
-        return link_page(context, f"page_{status}", params, comment=comment)
-    if confirmed:
+    if context.is_post:
         give_status(context, comment.id, status, params["version"])
+    elif not is_done:
+        return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
     return link_page(
         context, f"done_{status}", back, undoes=True, comment=comment, link=("admin", "more")
     )
 
 
-def subscription_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
+def subscription_page(context: RequestContext, params: Params) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
     action = params["do"]
@@ -7980,7 +7980,7 @@ def subscription_page(context: RequestContext, params: Params, *, confirmed: boo
     if action == "stop" and comment is None:
         action = "stop_all"  # nobody knows its page any more
         params = {**params, "do": action}
-    if not confirmed:
+    if not context.is_post:
         return link_page(context, f"page_{action}", params)
     with context.writing_mail():
         if action in ("follow", "unfollow"):
@@ -8031,6 +8031,12 @@ def change_subscription(
 
 # -- Application --------------------------------------------------------------
 
+PREFLIGHT = [
+    ("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE"),
+    ("Access-Control-Allow-Headers", "Authorization, Content-Type"),
+    ("Access-Control-Max-Age", "7200"),
+]
+
 
 @dataclass(eq=False)
 class App:
@@ -8040,18 +8046,38 @@ class App:
 
     services: Services
     places: Places
-    wsgi: Callable[..., Iterable[bytes]]
+    site: Callable[..., Iterable[bytes]]  # the routes
     has_more_to_forget: bool = False  # than one transaction should do
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        return self.wsgi(environ, start_response)
+        """Adds CORS and security headers to every response, answers preflights, and refuses paths
+        that are not UTF-8, of which Bottle would drop a part."""
+        path = environ.get("PATH_INFO", "")
+        origin = environ.get("HTTP_ORIGIN", "")
+        authenticated = "HTTP_AUTHORIZATION" in environ
+        added = headers_for(self.services, path, origin, authenticated)
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            all_headers = added | dict(headers)
+            return start_response(status, list(all_headers.items()), exc_info)
+
+        if environ["REQUEST_METHOD"] == "OPTIONS":
+            start("204 No Content", PREFLIGHT)
+            return [b""]
+        try:
+            path.encode("latin-1").decode()  # WSGI gives one character per byte
+        except UnicodeDecodeError:
+            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
+            start("400 Bad Request", [("Content-Type", response.content_type)])
+            return [response.body]
+        return self.site(environ, start)
 
     def tick(self) -> float:
         """Writes views, and once a minute drops what has expired."""
         services = self.services
         store = services.store
-        now = int(services.clock())
-        flush_views(services, now)
+        now = services.timestamp()
+        flush_views(services)
         with store.writing():
             minute_passed = not store.use_limit("purge", "", now)
             if minute_passed:
@@ -8206,7 +8232,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     site.default_error_handler = bottle_refusal
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
-    return App(services, places, with_headers(site, services))
+    return App(services, places, site)
 
 
 def places_of(config: Config) -> Places:
@@ -8236,48 +8262,16 @@ def assets_in(folder: Path) -> dict[str, Response]:
 
 
 def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
-    paths = [*folder.glob("*.html"), *folder.glob("*.xml")]
-    return {path.name: bottle.SimpleTemplate(path.read_text("utf-8")) for path in paths}
+    templates = {}
+    for path in folder.iterdir():
+        if path.suffix in (".html", ".xml"):
+            templates[path.name] = bottle.SimpleTemplate(path.read_text("utf-8"))
+    return templates
 
 
 def bottle_refusal(error: bottle.HTTPError) -> Any:
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
-
-
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type",
-    "Access-Control-Max-Age": "7200",
-}
-
-
-def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., Iterable[bytes]]:
-    """Adds CORS and security headers to every response, answers preflights, and refuses paths that
-    are not UTF-8, of which Bottle would drop a part."""
-
-    def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
-
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            all_headers = {**added, **dict(headers)}
-            return start_response(status, list(all_headers.items()), exc_info)
-
-        if environ["REQUEST_METHOD"] == "OPTIONS":
-            start("204 No Content", list(PREFLIGHT.items()))
-            return [b""]
-        try:
-            path.encode("latin-1").decode()  # WSGI gives one character per byte
-        except UnicodeDecodeError:
-            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
-            start("400 Bad Request", [("Content-Type", response.content_type)])
-            return [response.body]
-        body: Iterable[bytes] = app(environ, start)
-        return body
-
-    return wrapped
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -9958,8 +9952,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            now = int(cache.services.clock())
-            count_view(cache.services, client, entry.viewed, now)
+            count_view(cache.services, client, entry.viewed)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
