@@ -5424,7 +5424,8 @@ class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
     def __init__(self, trusted_proxies: Iterable[str], *, listens_on_file: bool) -> None:
-        self.trusted = [ipaddress.ip_network(proxy) for proxy in trusted_proxies if proxy != "unix"]
+        networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
+        self.trusted = [*map(ipaddress.ip_network, networks)]
         self.trusts_file = "unix" in trusted_proxies
         self.listens_on_file = listens_on_file
         self.unnamed_proxy = False
@@ -5582,8 +5583,9 @@ class RequestContext(Services):
     def writing(self) -> Iterator[None]:
         """One transaction. `Unauthorized` if the caller's token was revoked meanwhile."""
         with self.store.writing():
-            if self.caller:
-                valid_account(self.store, self.caller.id, self.caller.version)
+            caller = self.caller
+            if caller:
+                valid_account(self.store, caller.id, caller.version)
             yield
 
     @contextlib.contextmanager
@@ -5728,7 +5730,8 @@ def read_query(environ: Json) -> dict[str, list[str]]:
     """The parameters of the URL."""
     try:
         # WSGI gives one character per byte.
-        text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
+        body = environ.get("QUERY_STRING", "").encode("latin-1")
+        text = body.decode()
         return urllib.parse.parse_qs(
             text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
@@ -6007,8 +6010,7 @@ def flag_field(form: Json, name: str) -> bool:
 def choice(text: str, name: str, choices: Collection[str]) -> str:
     """The text; `BadRequest` if it is none of the choices."""
     if text not in choices:
-        *others, last = choices
-        raise BadRequest(f"参数 {name} 必须是 {'、'.join(others)} 或 {last}", f"{name}_invalid")
+        raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
     return text
 
 
@@ -6026,7 +6028,7 @@ def query_number(
     if name not in context.query:
         return default
     text = query_text(context, name)
-    is_number = re.fullmatch("[0-9]{1,19}", text) is not None
+    is_number = re.fullmatch("[0-9]{1,19}", text)
     if not is_number or not least <= int(text) <= most:
         raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
@@ -7370,7 +7372,7 @@ def admin_login(context: RequestContext) -> Json:
 
 def admin_session(context: RequestContext, account: Account) -> Json:
     token = make_token(account.claims, context.key, context.now, "admin")
-    return {"token": token, "nickname": account.nickname, "email": account.email}
+    return {"token": token, **attributes(account, "nickname email")}
 
 
 def audit(
@@ -7454,11 +7456,12 @@ def admin_comments(context: RequestContext) -> Json:
     find = functools.partial(store.search_comments, status, pattern, page_id)
     comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
+    active = has_learnt_enough(ham, spam)
     return {
         "comments": [comment_for_admin(context, comment) for comment in comments],
         "more": more,
         "counts": store.count_statuses(),
-        "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
+        "filter": {"ham": ham, "spam": spam, "active": active},
     }
 
 
@@ -7467,6 +7470,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     origins = context.config.site_origins
     page = existing(store.page_by_id(comment.page_id), "页面不存在", "page_gone")
     parent = store.comment(comment.parent_id)
+    reports = store.reports(comment.id)
     opinion = None
     if comment.status in ("waiting", "spam"):
         opinion = filter_opinion(store, context.key, comment, comment.html)
@@ -7474,7 +7478,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
-        "reports": [with_times(report) for report in store.reports(comment.id)],
+        "reports": [with_times(report) for report in reports],
         "known": count_known(store, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
@@ -7596,7 +7600,9 @@ def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
 def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     store = context.store
-    content = content_field(context) if "content" in context.form else ""
+    content = ""
+    if "content" in context.form:
+        content = content_field(context)
     nickname = nickname_field(context.form, optional=True)
     website = website_field(context.form)
     markup = safe_html(content)
@@ -7605,11 +7611,13 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
         unteach(store, context.key, comment)
         if content not in ("", comment.content):
             store.edit_comment(comment.id, content, markup, context.now)
-        website = website if "website" in context.form else comment.website
+        if "website" not in context.form:
+            website = comment.website
         store.edit_author(comment.id, nickname or comment.nickname, website)
         audit(context, "edit", comment.id)
         comment = moderated_comment(context, comment_id)
-        return {"success": True, "comment": comment_for_admin(context, comment)}
+        shown = comment_for_admin(context, comment)
+        return {"success": True, "comment": shown}
 
 
 @route("POST", "/admin/reply", Permission.ADMIN)
@@ -7649,11 +7657,12 @@ def reply_as_owner(context: RequestContext) -> Json:
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
-    waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
-    comments = [
-        {**serialize(context, comment), **attributes(comment, "status held version")}
-        for comment in reversed(waiting)
-    ]
+    page_id = page.id or -1
+    waiting = context.store.search_comments("waiting", "", page_id, NO_END, 100)
+    comments = []
+    for comment in reversed(waiting):
+        public = serialize(context, comment)
+        comments.append({**public, **attributes(comment, "status held version")})
     return {"comments": comments}
 
 
@@ -7705,7 +7714,8 @@ def change_page(context: RequestContext, page_id: int) -> Json:
         if "closed" in context.form:
             closed = flag_field(context.form, "closed")
             store.set_closed(page.id, closed, context.now)
-            audit(context, "close" if closed else "reopen", page.page_url)
+            action = "close" if closed else "reopen"
+            audit(context, action, page.page_url)
         if "page_url" in context.form:
             page = rename_page(context, page)
         changed = store.page_by_id(page.id) or page
@@ -7733,10 +7743,10 @@ def admin_users(context: RequestContext) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(context.store.accounts, search_pattern(context))
     accounts, more = rows_before(context, find)
-    users = [
-        with_times(account, blocked=bool(account.blocked), you=account.id == context.me.id)
-        for account in accounts
-    ]
+    users = []
+    for account in accounts:
+        is_caller = account.id == context.me.id
+        users.append(with_times(account, blocked=bool(account.blocked), you=is_caller))
     return {"users": users, "more": more}
 
 
@@ -7758,9 +7768,11 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
-        store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
+        revoke = loses_admin or blocked
+        store.set_rights(user.id, role, blocked, revoke=revoke)
         if blocked != user.blocked:
-            audit(context, "block_user" if blocked else "unblock_user", user.id)
+            action = "block_user" if blocked else "unblock_user"
+            audit(context, action, user.id)
         if role != user.role:
             audit(context, "role", user.id, role)
     return {"success": True}
@@ -7778,7 +7790,8 @@ def add_block(context: RequestContext) -> Json:
     A block that would match many readers is refused unless the caller is `sure`."""
     form = context.form
     kind = choice(text_field(form, "kind", 16), "kind", BLOCK_KINDS)
-    value = proper_field(form, "value", 254, lambda text: proper_block(kind, text))
+    proper = functools.partial(proper_block, kind)
+    value = proper_field(form, "value", 254, proper)
     days = form.get("days")
     is_number = type(days) is int and 1 <= days <= 3650
     if days is not None and not is_number:
@@ -7788,13 +7801,12 @@ def add_block(context: RequestContext) -> Json:
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
             raise WideBlock(count, total)
+    expires_at = None
+    if days:
+        expires_at = context.now + days * DAY
     with context.writing():
         block = context.store.add_block(
-            kind=kind,
-            value=value,
-            note=note,
-            created_at=context.now,
-            expires_at=context.now + days * DAY if days else None,
+            kind=kind, value=value, note=note, created_at=context.now, expires_at=expires_at
         )
         audit(context, "block", value, kind)
     return {"success": True, "block": with_times(block)}
@@ -7872,7 +7884,8 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    days = {number: Day(number, 0, 0, 0) for number in range(first, today + 1)}
+    numbers = range(first, today + 1)
+    days = {number: Day(number, 0, 0, 0) for number in numbers}
     for day in context.store.days(first):
         days[day.day] = day
     return {
@@ -7908,8 +7921,9 @@ def follow_link(context: RequestContext) -> Response:
     that page, or from the one click of a mail program (RFC 8058)."""
     params = {name: " ".join(values) for name, values in context.query.items()}
     signature = params.pop("mac", "")
-    is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
-    until = params.get("until", str(NO_END))
+    right_signature = link_signature(context.key, params)
+    is_genuine = equal_in_constant_time(signature, right_signature)
+    until = params.get("until", NO_END)
     if not is_genuine or context.now >= int(until):
         return link_page(context, "bad", status=403)
     if params["do"] not in STATUSES:
@@ -7938,7 +7952,7 @@ def link_page(
     return translated_page(
         context,
         "link.html",
-        context.query.get("lang", [""])[0],
+        query_text(context, "lang"),
         status,
         title=title,
         site=context.config.blog_name,
@@ -7961,7 +7975,8 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
         code = 409 if context.is_post else 200
         return link_page(context, "changed", fresh, comment=comment, status=code)
     status = params["do"]
-    is_done = comment.status == status and not context.store.reports(comment.id)
+    reports = context.store.reports(comment.id)
+    is_done = comment.status == status and not reports
     if context.is_post:
         give_status(context, comment.id, status, params["version"])
     elif not is_done:
@@ -7990,7 +8005,9 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
     back = None
     if action in OPPOSITES:
         back = {**params, "do": OPPOSITES[action]}
-    url = own_link(comment.page_url, context.config.site_origins) if comment else ""
+    url = ""
+    if comment:
+        url = own_link(comment.page_url, context.config.site_origins)
     return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
 
 
@@ -8000,8 +8017,10 @@ def change_follow(context: RequestContext, params: Params, comment: Comment | No
     store = context.store
     page_id = comment.page_id if comment else int(params["page"])
     account = store.account(int(params["user"]))
-    subscriber = subscriber_of(context.key, account.email) if account else ""
-    if account is None or not equal_in_constant_time(subscriber, params["who"]):
+    if account is None:
+        return
+    subscriber = subscriber_of(context.key, account.email)
+    if not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
         store.unfollow(account.id, page_id)
@@ -8017,11 +8036,16 @@ def change_subscription(
     action = params["do"]
     subscriber = params["who"]
     stops = action in ("stop", "stop_all")
-    page_id = comment.page_id if comment and action in ("stop", "start") else 0
-    email = comment.email if comment else ""
+    page_id = 0
+    email = ""
+    if comment:
+        email = comment.email
+        if action in ("stop", "start"):
+            page_id = comment.page_id
     author = subscriber_of(context.key, email)
     if author == subscriber:  # not so if the comment was erased
-        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
+        state = store.subscriptions(subscriber).get(0)
+        if action == "confirm" and state == "asked":
             store.notify_again(email, context.now - LINK_LIFE)
         account = store.account_with_email(email)
         if account and stops:  # they want no emails about new comments either
@@ -8094,7 +8118,8 @@ class App:
         """Masks IP addresses and erases hidden comments that are as old as the settings say."""
         config = self.services.config
         store = self.services.store
-        more_to_mask = store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
+        keep_ip = max(HOUR, config.privacy_keep_ip_days * DAY)
+        more_to_mask = store.forget(now - keep_ip)
         more_to_erase = store.erase_hidden(now - config.moderation_keep_days * DAY)
         self.has_more_to_forget = more_to_mask or more_to_erase
 
@@ -8106,6 +8131,7 @@ class App:
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
         config = self.services.config
+        store = self.services.store
         now = self.services.clock()
         path = Path(config.database_path)
         folder = Path(config.backup_folder)
@@ -8114,10 +8140,10 @@ class App:
         last_at = max(times, default=0)
         if not config.backup_every or now - last_at < config.backup_every * HOUR:
             return MINUTE
-        with self.services.store.machine_faults():
-            has_comments = self.services.store.figures(int(now)).comments > 0
+        with store.machine_faults():
+            figures = store.figures(int(now))
         # Backups of a database that was lost and begun anew would drive out those of the old one.
-        if has_comments:
+        if figures.comments:
             try:
                 part = f".{path.name}.part"  # always the same: a crash leaves no more than one
                 back_up_regularly(path, folder, now, part=part)
@@ -8140,7 +8166,8 @@ class App:
 
 def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closing[Store]:
     """The store for a command. Unless it `is_new`, the service may be running on the same file."""
-    return contextlib.closing(Store(Path(path), as_command=not is_new))
+    store = Store(Path(path), as_command=not is_new)
+    return contextlib.closing(store)
 
 
 def new_admin_link(store: Store, random_bytes: Callable[[int], bytes], now: int, email: str) -> str:
@@ -8175,10 +8202,10 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
         app.tick: threading.Event(),
         app.back_up_if_due: threading.Event(),
     }
-    threads = [
-        threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
-        for work, wake in wakes.items()
-    ]
+    threads = []
+    for work, wake in wakes.items():
+        thread = threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
+        threads.append(thread)
     try:
         for thread in threads:
             thread.start()
