@@ -5434,12 +5434,13 @@ class Clients:
         ip = plain_ip(environ.get("REMOTE_ADDR", ""))
         through_file = self.listens_on_file and not ip
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]
+        nearest_first = reversed(forwarded.split(","))
+        hops = [*map(plain_ip, nearest_first)]
         if self.trusts(ip) or (through_file and self.trusts_file):
             if forwarded:
                 ip = next((hop for hop in hops if not self.trusts(hop)), ip)
         elif forwarded or environ.get("HTTP_FORWARDED"):
-            return self.behind_unnamed_proxy(ip, hops[0], through_file=through_file)
+            return self.behind_unnamed_proxy(ip, hops[0])
         return Client(ip, networks_of(ip))
 
     def trusts(self, ip: str) -> bool:
@@ -5448,13 +5449,14 @@ class Clients:
         parsed = ipaddress.ip_address(ip)
         return any(parsed in network for network in self.trusted)
 
-    def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
+    def behind_unnamed_proxy(self, peer: str, hop: str) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
         mostly the owner's proxy. In a local network it can be a reader who writes the header and
         the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
         named = bool(self.trusted or self.trusts_file)
         networks = networks_of(peer)
         ip = ipaddress.ip_address(peer or "::")
+        through_file = self.listens_on_file and not peer
         if through_file or ip.is_loopback:
             self.notice(peer or "unix")
             return Client(peer, networks if named else [])
@@ -5693,7 +5695,8 @@ def context_of(
 ) -> RequestContext:
     writes = route.method != "GET" and not route.by_link
     if writes:
-        check_origin(services, environ, admin_page=route.path.startswith("/admin"))
+        is_admin_page = route.path.startswith("/admin")
+        check_origin(services, environ, admin_page=is_admin_page)
     now = services.timestamp()
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
@@ -5788,7 +5791,8 @@ def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> 
     recipients = owner_recipients(services, page_url)
     if services.config.webhook_url:
         recipients.append(WEBHOOK)
-    return subscriber in [subscriber_of(services.key, each) for each in recipients]
+    subscribers = [subscriber_of(services.key, each) for each in recipients]
+    return subscriber in subscribers
 
 
 # Responses
@@ -5857,7 +5861,7 @@ PAGE_POLICY = (
 )
 
 
-def html_page(services: Services, template: str, status: int = 200, **variables: Any) -> Response:
+def html_page(services: Services, template: str, **variables: Any) -> Response:
     """A page from a template in `static/`, which escapes its variables."""
     text = services.templates[template].render(**variables)
     headers = {
@@ -5867,19 +5871,16 @@ def html_page(services: Services, template: str, status: int = 200, **variables:
     }
     if services.config.server_public_url.startswith("https:"):  # elsewhere browsers ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    return Response(text.encode(), "text/html; charset=utf-8", headers, status)
+    return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-def translated_page(
-    services: Services, template: str, language: str, status: int = 200, **variables: Any
-) -> Response:
+def translated_page(services: Services, template: str, language: str, **variables: Any) -> Response:
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
     return html_page(
         services,
         template,
-        status,
         lang=language,
         dir=direction_of(language),
         texts=texts_in(language),
@@ -5896,8 +5897,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
     """The headers of every response to a path, unless its handler sets them."""
     config = services.config
     is_admin = path.startswith("/admin")  # for our own pages alone
-    is_account = path == "/me" or path.startswith(("/auth/", "/me/"))
-    is_private = authenticated or is_admin or is_account
+    is_private = authenticated or re.match("/(admin|auth/|me(/|$))", path)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
@@ -5917,7 +5917,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
 
 
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
-REFUSALS: dict[int, Problem] = {
+REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
     404: NotFound("没有这个网址"),
     405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
@@ -6007,11 +6007,10 @@ def flag_field(form: Json, name: str) -> bool:
     return value
 
 
-def choice(text: str, name: str, choices: Collection[str]) -> str:
-    """The text; `BadRequest` if it is none of the choices."""
+def check_choice(text: str, name: str, choices: Collection[str]) -> None:
+    """`BadRequest` if the text is none of the choices."""
     if text not in choices:
         raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
-    return text
 
 
 def query_text(context: RequestContext, name: str, default: str = "") -> str:
@@ -6042,7 +6041,8 @@ def page_field(context: RequestContext, form: Json, name: str) -> PageName:
     # If the owner has named the blogs, the visitor's origin is none of them.
     origin = context.environ.get("HTTP_ORIGIN", "")
     own_origins = context.config.site_origins or [origin]
-    return page_name(text, set(map(host_of, own_origins)))
+    own_hosts = set(map(host_of, own_origins))
+    return page_name(text, own_hosts)
 
 
 def query_page(context: RequestContext) -> PageName:
@@ -6140,7 +6140,8 @@ def check_limit(context: RequestContext, name: str) -> None:
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    for _, subject, factor in client_uses(context, context.client, name):
+    uses = client_uses(context, context.client, name)
+    for _, subject, factor in uses:
         wait = context.store.limit_wait(name, subject, context.now, factor)
         refuse_after(wait)
 
@@ -6237,8 +6238,9 @@ def visitor_of(context: RequestContext) -> Json:
     and browser."""
     if context.caller:
         return {"visitor": f"user {context.caller.id}", "liked_at": None}
+    network = context.client.network
     browser = context.environ.get("HTTP_USER_AGENT", "")
-    hash = keyed_hash(context.key, "visitor", context.client.network, browser[:512])
+    hash = keyed_hash(context.key, "visitor", network, browser[:512])
     return {"visitor": hash[:32], "liked_at": context.now}
 
 
@@ -6265,7 +6267,8 @@ def hash_within_limits(
             seat.enter_context(context.hasher.seat())
             if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
                 raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-        return context.hasher.hash(password, scheme_for(context, email))
+        scheme = scheme_for(context, email)
+        return context.hasher.hash(password, scheme)
 
 
 def scheme_for(context: RequestContext, email: str) -> str:
@@ -6383,7 +6386,7 @@ def page_named(store: Store, name: PageName) -> Page:
 def page_counts(services: Services, page: Page) -> Json:
     """`{total, views, page_likes}`, with the views that are not written yet."""
     views = page.views + services.views.waiting(page.key)
-    return {"total": page.total, "views": views, "page_likes": page.page_likes}
+    return {"views": views, **attributes(page, "total page_likes")}
 
 
 def is_closed(context: RequestContext, page: Page) -> bool:
@@ -6563,9 +6566,9 @@ class ListQuery:
 
 def list_query(context: RequestContext) -> ListQuery:
     view = query_text(context, "view", "flat")
-    choice(view, "view", ("flat", "threads"))
+    check_choice(view, "view", ("flat", "threads"))
     sort = query_text(context, "sort", "newest")
-    choice(sort, "sort", SORTS)
+    check_choice(sort, "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
     return ListQuery(
         view="thread" if thread else view,
@@ -7104,7 +7107,7 @@ def delete_me(context: RequestContext) -> Json:
     store = context.store
     me = context.me
     comments = text_field(context.form, "comments", 8)
-    choice(comments, "comments", ("keep", "delete"))
+    check_choice(comments, "comments", ("keep", "delete"))
     confirm_password(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
@@ -7450,7 +7453,7 @@ def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
     status = query_text(context, "status", "all")
-    choice(status, "status", SEARCH_COMMENTS)
+    check_choice(status, "status", SEARCH_COMMENTS)
     page_id = query_number(context, "page", 0, NO_END)
     pattern = search_pattern(context)
     find = functools.partial(store.search_comments, status, pattern, page_id)
@@ -7517,8 +7520,11 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    numbers = [id_field({"ids": each}, "ids") for each in ids]
-    return dict(zip(numbers, versions, strict=True))
+    by_id = {}
+    for id, version in zip(ids, versions, strict=True):
+        comment_id = id_field({"ids": id}, "ids")
+        by_id[comment_id] = version
+    return by_id
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
@@ -7529,7 +7535,8 @@ def change_comment(context: RequestContext, comment_id: int, version: object) ->
             value = flag_field(form, flag)
             with context.writing():
                 return set_flag(context, comment_id, flag, value)
-    status = choice(text_field(form, "status", 16), "status", STATUSES)
+    status = text_field(form, "status", 16)
+    check_choice(status, "status", STATUSES)
     return give_status(context, comment_id, status, version)
 
 
@@ -7592,7 +7599,8 @@ def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
 def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     """The comment; `TextChanged` if it was edited since the `version` in the form."""
     comment = moderated_comment(context, comment_id)
-    check_version(comment, text_field(context.form, "version", 64, optional=True))
+    version = text_field(context.form, "version", 64, optional=True)
+    check_version(comment, version)
     return comment
 
 
@@ -7682,9 +7690,10 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
 
 def page_for_admin(context: RequestContext, page: Page) -> Json:
     closed = is_closed(context, page)
+    link = page_link(page.page_url, context.config.site_origins)
     return {
         **attributes(page, "id page_url"),
-        "page_link": page_link(page.page_url, context.config.site_origins),
+        "page_link": link,
         **page_counts(context, page),
         "closed": closed,
         "closed_by_age": closed and not page.closed,
@@ -7695,7 +7704,7 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
 def admin_pages(context: RequestContext) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
     sort = query_text(context, "sort", "latest")
-    choice(sort, "sort", SEARCH_PAGES)
+    check_choice(sort, "sort", SEARCH_PAGES)
     pattern = search_pattern(context)
     offset = query_number(context, "skip", 0, 1_000_000, least=0)
     limit = query_number(context, "limit", 30, 100)
@@ -7759,7 +7768,7 @@ def change_user(context: RequestContext, user_id: int) -> Json:
     with context.writing():
         user = existing(store.account(user_id), "用户不存在", "user_gone")
         role = text_field(context.form, "role", 8, optional=True) or user.role
-        choice(role, "role", ("user", "admin"))
+        check_choice(role, "role", ("user", "admin"))
         blocked = bool(user.blocked)
         if "blocked" in context.form:
             blocked = flag_field(context.form, "blocked")
@@ -7789,7 +7798,8 @@ def add_block(context: RequestContext) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
     form = context.form
-    kind = choice(text_field(form, "kind", 16), "kind", BLOCK_KINDS)
+    kind = text_field(form, "kind", 16)
+    check_choice(kind, "kind", BLOCK_KINDS)
     proper = functools.partial(proper_block, kind)
     value = proper_field(form, "value", 254, proper)
     days = form.get("days")
@@ -7827,7 +7837,8 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 def admin_audit(context: RequestContext) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(context, context.store.audit)
-    return {"audit": [with_times(entry) for entry in entries], "more": more}
+    shown = [with_times(entry) for entry in entries]
+    return {"audit": shown, "more": more}
 
 
 @route("GET", "/admin/outbox", Permission.ADMIN)
@@ -7919,7 +7930,9 @@ OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 def follow_link(context: RequestContext) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
-    params = {name: " ".join(values) for name, values in context.query.items()}
+    params = {}
+    for name, values in context.query.items():
+        params[name] = " ".join(values)
     signature = params.pop("mac", "")
     right_signature = link_signature(context.key, params)
     is_genuine = equal_in_constant_time(signature, right_signature)
@@ -7949,11 +7962,10 @@ def link_page(
     label = ""
     if params:
         label = "undo" if undoes else f"button_{params['do']}"
-    return translated_page(
+    page = translated_page(
         context,
         "link.html",
         query_text(context, "lang"),
-        status,
         title=title,
         site=context.config.blog_name,
         comment=comment,
@@ -7962,6 +7974,7 @@ def link_page(
         undoes=undoes,
         link=link,
     )
+    return replace(page, status=status)
 
 
 def moderation_page(context: RequestContext, params: Params) -> Response:
