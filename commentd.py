@@ -106,6 +106,7 @@ __version__ = "0.1.0"
 log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
+RandomBytes = Callable[[int], bytes]
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
@@ -352,10 +353,6 @@ def language_of(requested: str, text: str) -> str:
     return "en"
 
 
-def direction_of(language: str) -> str:
-    return "rtl" if language == "ar" else "ltr"
-
-
 # Names
 
 
@@ -468,8 +465,9 @@ def skeletons(name: str) -> set[str]:
 
 # Email addresses, hosts and IP addresses
 
+# `=?` begins an encoded word (RFC 2047): mail programs would read another address.
 EMAIL = re.compile(
-    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)(?!.*=\?)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
 
@@ -477,8 +475,7 @@ EMAIL = re.compile(
 def proper_email(text: str) -> str:
     """The one spelling of an email address: plain ASCII, lower case. `ValueError` for others."""
     address = text.strip(" ").lower()
-    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
-    if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
+    if not text.isascii() or not EMAIL.fullmatch(address):
         raise ValueError("must be an email address, such as ann@example.com")
     return address
 
@@ -498,7 +495,7 @@ def proper_website(text: str) -> str:
 def host_of(origin: str) -> str:
     """Host and port as browsers spell them: lower case, without the usual port of the scheme."""
     scheme, _, host = origin.lower().rstrip("/").partition("://")
-    usual_port = {"http": ":80", "https": ":443"}.get(scheme, "/")
+    usual_port = ":443" if scheme == "https" else ":80"
     return host.removesuffix(usual_port)
 
 
@@ -600,7 +597,10 @@ def without_tracking(url: str) -> str:
     """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`)."""
     base, _, fragment = url.partition("#")
     url, _, query = base.partition("?")
-    parameters = [text for text in query.split("&") if text and not TRACKING.match(text)]
+    parameters = []
+    for parameter in query.split("&"):
+        if parameter and not TRACKING.match(parameter):
+            parameters.append(parameter)
     if parameters:
         url += "?" + "&".join(parameters)
     if fragment.startswith(("/", "!")):
@@ -652,8 +652,9 @@ def split_path(url: str) -> tuple[str, str]:
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
     """The URL that opens a page; "" if there is none."""
-    is_path = re.match("/(?!/)", page_url)
-    url = origins[0] + page_url if is_path and origins else page_url
+    url = page_url
+    if origins and re.match("/(?!/)", page_url):
+        url = origins[0] + page_url
     try:
         return proper_website(quoted_url(url))
     except ValueError:
@@ -699,13 +700,10 @@ class CommentRenderer(mistune.HTMLRenderer):
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link has become a link in a link.
         bare = re.sub(r"</?a\b[^>]*>", "", text)
-        return str(super().link(bare, url))
+        return super().link(bare, url)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
-
-    def block_code(self, code: str, info: str | None = None) -> str:
-        return str(super().block_code(code))  # mistune fails on a language that is one space
 
 
 @functools.cache
@@ -734,8 +732,8 @@ def plain_html(text: str) -> str:
 
 def only_absolute(tag: str, attribute: str, link: str) -> str | None:
     # `http:x` has a scheme and is relative all the same.
-    absolute = re.match(r"https?://[^/\s]|mailto:", link, re.IGNORECASE)
-    return link if absolute or attribute != "href" else None
+    is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", link)
+    return link if is_absolute or attribute != "href" else None
 
 
 TAGS = "p br em strong del code pre blockquote ul ol li a hr"
@@ -825,7 +823,8 @@ def network(text: str) -> str:
 def listening(text: str) -> str:
     if not re.fullmatch(r"unix:/[\w./@+-]+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
         raise ValueError("must be host:port, such as 127.0.0.1:8080, or unix:/path")
-    if not text.startswith("unix:") and int(text.rpartition(":")[2]) > 65535:
+    port = text.rpartition(":")[2]
+    if not text.startswith("unix:") and int(port) > 65535:
         raise ValueError("the port must be from 0 to 65535")
     return text
 
@@ -886,8 +885,8 @@ def page_rules(text: str) -> tuple[str, ...]:
 
 
 def term_list(text: str) -> tuple[str, ...]:
-    terms = map(str.strip, re.split("[\n,，、]", text))
-    return tuple(filter(None, terms))
+    terms = re.split("[\n,，、]", text)
+    return tuple(term.strip() for term in terms if term.strip())
 
 
 def webhook_secret(text: str) -> str:
@@ -1161,8 +1160,8 @@ class Entry:
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `ValueError` lists all that is wrong."""
-    errors: list[str] = []
-    values: Json = {}
+    errors = []
+    values = {}
     written = [*file_entries(path)]
     for entry in [*written, *environment_entries(environ)]:
         try:
@@ -1203,7 +1202,8 @@ def parse_entry(entry: Entry) -> Any:
 def file_entries(path: Path | None) -> Iterator[Entry]:
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
-        parser.read_string(path.read_text("utf-8-sig") if path else "", source=str(path))
+        text = path.read_text("utf-8-sig") if path else ""
+        parser.read_string(text, source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
         raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
@@ -1250,15 +1250,16 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
-    if config.webhook_kind == "telegram" and config.webhook_url and "chat_id" not in query:
+    lacks_chat = config.webhook_url and "chat_id=" not in config.webhook_url
+    if config.webhook_kind == "telegram" and lacks_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
-    wrong_for_file = listens_on_file(config) and "unix" not in proxies
-    wrong_for_port = not listens_on_file(config) and proxies == {"unix"}
-    if proxies and (wrong_for_file or wrong_for_port):
+    is_wrong = proxies == {"unix"}
+    if listens_on_file(config):
+        is_wrong = "unix" not in proxies
+    if proxies and is_wrong:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
@@ -3824,7 +3825,7 @@ def hash_password(password: str, scheme: str) -> str:
     return f"{scheme}${key.hex()}"
 
 
-def new_code(random_bytes: Callable[[int], bytes]) -> str:
+def new_code(random_bytes: RandomBytes) -> str:
     """Six digits. The remainder of 2^64 favours none by more than 1 in 10^13."""
     number = int.from_bytes(random_bytes(8)) % 1_000_000
     return f"{number:06d}"
@@ -3867,12 +3868,12 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 # Signed links
 
 
-def link_signature(key: bytes, params: Mapping[str, object]) -> str:
+def link_signature(key: bytes, params: Json) -> str:
     pairs = [f"{name}={params[name]}" for name in sorted(params)]
     return keyed_hash(key, "link", *pairs)[:32]
 
 
-def signed_query(key: bytes, params: Mapping[str, object]) -> str:
+def signed_query(key: bytes, params: Json) -> str:
     """A query string whose parameters nobody else can choose."""
     signature = link_signature(key, params)
     return urllib.parse.urlencode({**params, "mac": signature})
@@ -3896,7 +3897,7 @@ class Captcha:
     made_at: int | None = None
 
 
-def new_challenge(key: bytes, now: int, random_bytes: Callable[[int], bytes]) -> Json:
+def new_challenge(key: bytes, now: int, random_bytes: RandomBytes) -> Json:
     """`{parameters, signature}`. The counter is chosen here, so that nobody needs more than
     150 000 tries."""
     nonce = random_bytes(16)
@@ -3968,7 +3969,7 @@ SMTP_SECONDS = 10  # for each step
 
 
 def fetch(
-    url: str, form: Mapping[str, str] | None = None, message: bytes | None = None, **headers: str
+    url: str, form: Json | None = None, message: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and the
     start of the body; `OSError` for everything else. No redirect and no proxy of the environment is
@@ -4043,7 +4044,7 @@ class World:
     """The clock, randomness, email and HTTP. A test passes its own functions."""
 
     now: Callable[[], float] = time.time
-    random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    random_bytes: RandomBytes = secrets.token_bytes
     send: Callable[..., None] = send_email
     fetch: Callable[..., tuple[int, bytes]] = fetch
 
@@ -4408,7 +4409,7 @@ class MailServices:
     store: Store
     key: bytes
     clock: Callable[[], float]
-    random_bytes: Callable[[int], bytes]
+    random_bytes: RandomBytes
     send: Callable[..., None]
     fetch: Callable[..., tuple[int, bytes]]
 
@@ -4442,7 +4443,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 def compose(
     config: Config,
-    random_bytes: Callable[[int], bytes],
+    random_bytes: RandomBytes,
     now: int,
     to: str,
     subject: str,
@@ -5882,7 +5883,7 @@ def translated_page(services: Services, template: str, language: str, **variable
         services,
         template,
         lang=language,
-        dir=direction_of(language),
+        dir="rtl" if language == "ar" else "ltr",
         texts=texts_in(language),
         **variables,
     )
@@ -6472,12 +6473,14 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
     address, or if no further email may be sent."""
     store = context.store
     email = registration["email"]
+    client = registration["client"]
     # Something is written in any case, so that the time of the response tells nothing.
     store.use_limit("quiet", "", context.now)
-    if not store.may_register(email, registration["client"], replaced, context.now):
+    if not store.may_register(email, client, replaced, context.now):
         return False
     recipient = keyed_hash(context.key, "mail", email)
-    return not use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
+    wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
+    return wait == 0
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6489,18 +6492,10 @@ def verify(context: RequestContext) -> str:
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字")
 
-    # A client that knows the request id has five tries of its own. Without one, it shares the tries
-    # of the email address with strangers.
-    guesses = []
-    if not request_id:
-        guesses.append(("guess", keyed_hash(context.key, "guess", email), 1))
-    confirmed = None
     with context.writing_mail():
         limit_client(context, "verify")
-        if not use_limits(context, *guesses):
-            confirmed = registration_with_code(context, email, request_id, code)
+        confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
-            return_uses(context, *guesses)
             apply_registration(context, confirmed)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
@@ -6511,12 +6506,20 @@ def verify(context: RequestContext) -> str:
 def registration_with_code(
     context: RequestContext, email: str, request_id: str, code: str
 ) -> Registration | None:
-    """The registration that waits for this code. Each comparison uses up a try."""
+    """The registration that waits for this code. Each comparison uses up a try. A client that knows
+    the request id has five tries of its own. Without one, it shares the tries of the email address
+    with strangers."""
+    guess = ("guess", keyed_hash(context.key, "guess", email), 1)
+    if not request_id and use_limits(context, guess):
+        return None
     confirmed = None
-    for waiting in context.store.use_up_try(email, request_id, context.now):
-        right = keyed_hash(context.key, "code", waiting.request_id, code)
-        if equal_in_constant_time(waiting.code, right):
-            confirmed = waiting
+    waiting = context.store.use_up_try(email, request_id, context.now)
+    for registration in waiting:
+        code_hash = keyed_hash(context.key, "code", registration.request_id, code)
+        if equal_in_constant_time(registration.code, code_hash):
+            confirmed = registration
+    if confirmed and not request_id:
+        return_uses(context, guess)
     return confirmed
 
 
@@ -6535,7 +6538,8 @@ def login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, role}`."""
     email = email_field(context.form)
     password = password_field(context.form)
-    account = authenticated(context, email, password, captcha_field(context))
+    captcha = captcha_field(context)
+    account = authenticated(context, email, password, captcha)
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
@@ -6583,14 +6587,15 @@ def list_query(context: RequestContext) -> ListQuery:
 @route("GET", "/comments", Permission.ANYONE, public=True)
 def get_comments(context: RequestContext) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
+    store = context.store
     name = query_page(context)
     query = list_query(context)
-    page = page_named(context.store, name)
+    page = page_named(store, name)
     if query.thread:
-        check_thread(context.store, query.thread, page)
+        check_thread(store, query.thread, page)
     number = query.page
     if query.around:
-        number = page_around(context.store, query, page)
+        number = page_around(store, query, page)
     elif number == 1 and not query.thread:
         context.cache_entry.viewed = name
         if is_real_view(context.environ):
@@ -6598,7 +6603,7 @@ def get_comments(context: RequestContext) -> Json:
 
     offset = (number - 1) * query.limit
     parent = query.thread or page.id
-    comments = context.store.comments(query.view, query.sort, offset, query.limit, parent)
+    comments = store.comments(query.view, query.sort, offset, query.limit, parent)
     response = {
         "page": number,
         **page_counts(context, page),
@@ -6772,9 +6777,9 @@ def check_nickname(context: RequestContext, nickname: str) -> None:
     """Only an admin may have a name like an admin's."""
     if context.is_admin:
         return
-    names = [admin.nickname for admin in context.store.admins()]
-    if any(looks_like(nickname, name) for name in names):
-        raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
+    for admin in context.store.admins():
+        if looks_like(nickname, admin.nickname):
+            raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
 def check_parent(store: Store, parent_id: int | None, page: Page) -> None:
@@ -6798,9 +6803,10 @@ def earlier_comment(
     if duplicate or captcha is None or not store.is_spent(captcha.signature):
         return duplicate
     earlier = store.comment_of_captcha(captcha.signature)
-    names = ("page_id", "parent_id", "user_id", "nickname", "content")
-    if earlier and all(getattr(earlier, name) == written[name] for name in names):
-        return earlier
+    if earlier:
+        same = attributes(earlier, "page_id parent_id user_id nickname content")
+        if same.items() <= written.items():
+            return earlier
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
@@ -6854,12 +6860,13 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `TooMany` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
-    is_flood = use_limits(context, ("comments", "", 1)) > 0
-    if is_flood:
-        log.warning("too many comments in an hour: further ones wait for approval")
-    if is_flood and verdict.status == "visible" and not context.is_admin:
-        return replace(verdict, status="waiting", held="flood")
-    return verdict
+    wait = use_limits(context, ("comments", "", 1))
+    if not wait:
+        return verdict
+    log.warning("too many comments in an hour: further ones wait for approval")
+    if verdict.status != "visible" or context.is_admin:
+        return verdict
+    return replace(verdict, status="waiting", held="flood")
 
 
 def posted(
@@ -6867,11 +6874,13 @@ def posted(
 ) -> Json:
     """The response to a new comment, or to one that was there (`again`). A guest who repeats
     another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    spent_on = context.store.comment_of_captcha(captcha.signature) if captcha else None
-    is_own = not again or (spent_on is not None and spent_on.id == comment.id)
+    is_own = not again
+    if again and captcha:
+        spent_on = context.store.comment_of_captcha(captcha.signature)
+        is_own = spent_on is not None and spent_on.id == comment.id
     response = as_author_sees(context, comment)
     if is_own and not context.caller:
-        response["edit_token"] = edit_token(context.key, comment)
+        response["edit_token"] = edit_token(context, comment)
     return response
 
 
@@ -6882,10 +6891,10 @@ def as_author_sees(context: RequestContext, comment: Comment) -> Json:
     return {"success": True, "comment": {**serialize(context, comment), "status": status}}
 
 
-def edit_token(key: bytes, comment: Comment) -> str:
+def edit_token(context: RequestContext, comment: Comment) -> str:
     """The token depends on the key, so a backup without the key gives no right to edit. It also
     depends on the time, since an id can be used again after `restore`."""
-    return keyed_hash(key, "edit", comment.id, comment.created_at)[:32]
+    return keyed_hash(context.key, "edit", comment.id, comment.created_at)[:32]
 
 
 @route("POST", "/comments/preview", Permission.ANYONE)
@@ -6917,7 +6926,7 @@ def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     token = text_field(context.form, "edit_token", 64, optional=True)
     comment = existing(context.store.full_comment(comment_id), "评论不存在", "comment_gone")
     if comment.user_id is None:
-        may_change = equal_in_constant_time(token, edit_token(context.key, comment))
+        may_change = equal_in_constant_time(token, edit_token(context, comment))
     else:
         may_change = context.caller is not None and comment.user_id == context.caller.id
     if comment.status == "deleted" or not may_change:
@@ -6996,7 +7005,9 @@ def like_page(context: RequestContext) -> Json:
         if page is None and not undo:
             page = page_for(context, name)
             limit_all(context, "pages")
-        likes = like(context, "page", page.id, undo=undo) if page else 0
+        likes = 0
+        if page:
+            likes = like(context, "page", page.id, undo=undo)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -7028,16 +7039,17 @@ def follow_page(context: RequestContext) -> Json:
 @route("POST", "/comments/<comment_id>/report", Permission.ANYONE)
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
+    store = context.store
     reason = text_field(context.form, "reason", 500, optional=True)
     reason = " ".join(reason.split())
-    blocked = is_blocked_ip(context.store, context.client.ip, context.now)
+    blocked = is_blocked_ip(store, context.client.ip, context.now)
     with context.writing_mail():
         visible_comment(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
-        if not blocked and context.store.report(comment_id, visitor, reason, context.now):
-            context.store.notify(comment_id, ["owner"], context.now)
+        if not blocked and store.report(comment_id, visitor, reason, context.now):
+            store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
 
@@ -7053,7 +7065,7 @@ def get_me(context: RequestContext) -> Json:
     response = {
         **account_fields(context),
         "comments": context.store.count_comments_of(context.me.id),
-        "follows": [followed_page(context, page) for page in followed],
+        "follows": linked_pages(context, followed),
     }
     if "url" in context.query:
         key = query_page(context).key
@@ -7063,14 +7075,18 @@ def get_me(context: RequestContext) -> Json:
 
 def account_fields(context: RequestContext) -> Json:
     subscriber = subscriber_of(context.key, context.me.email)
-    answers = context.store.subscriptions(subscriber)
+    subscriptions = context.store.subscriptions(subscriber)
     shown = attributes(context.me, "email nickname role created_at")
-    return with_times(shown, answers=answers.get(0) != "no")
+    return with_times(shown, answers=subscriptions.get(0) != "no")
 
 
-def followed_page(context: RequestContext, page: Page) -> Json:
-    link = own_link(page.page_url, context.config.site_origins)
-    return {"page_url": page.page_url, "page_link": link}
+def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
+    """`{page_url, page_link}` of each page."""
+    linked = []
+    for page in pages:
+        link = own_link(page.page_url, context.config.site_origins)
+        linked.append({"page_url": page.page_url, "page_link": link})
+    return linked
 
 
 @route("PATCH", "/me", Permission.USER)
@@ -7079,11 +7095,11 @@ def change_me(context: RequestContext) -> Json:
     nickname is used for new comments. A new password revokes all older tokens."""
     me = context.me
     store = context.store
-    nickname = nickname_field(context.form, optional=True)
-    answers = flag_field(context.form, "answers") if "answers" in context.form else None
+    form = context.form
+    nickname = nickname_field(form, optional=True)
     stored = ""
-    if "new_password" in context.form:
-        password = password_field(context.form, "new_password")
+    if "new_password" in form:
+        password = password_field(form, "new_password")
         confirm_password(context)
         stored = hash_again(context, me, password)
     with context.writing_mail():
@@ -7092,9 +7108,10 @@ def change_me(context: RequestContext) -> Json:
         changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.add_message(**changed_email(context, me.email))
-        if answers is not None:
+        if "answers" in form:
+            wants_answers = flag_field(form, "answers")
             subscriber = subscriber_of(context.key, me.email)
-            store.subscribe(subscriber, 0, "yes" if answers else "no")
+            store.subscribe(subscriber, 0, "yes" if wants_answers else "no")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)
@@ -7126,14 +7143,18 @@ def export_me(context: RequestContext) -> Json:
     limit_client(context, "export")
     store = context.store
     me = context.me
-    answers = store.subscriptions(subscriber_of(context.key, me.email))
-    muted = [store.page_by_id(page_id) for page_id, state in answers.items() if state == "no"]
+    subscriptions = store.subscriptions(subscriber_of(context.key, me.email))
+    muted = []
+    for page_id, state in subscriptions.items():
+        page = store.page_by_id(page_id)
+        if page and state == "no":
+            muted.append(page)
     comments = store.comments_of(me.id)
     export: Json = {
         "account": account_fields(context),
         "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
-        "follows": [followed_page(context, page) for page in store.followed(me.id)],
-        "muted": [followed_page(context, page) for page in muted if page],
+        "follows": linked_pages(context, store.followed(me.id)),
+        "muted": linked_pages(context, muted),
     }
     for name, rows in store.traces(f"user {me.id}").items():
         export[name] = [with_times(row) for row in rows]
@@ -7156,11 +7177,11 @@ def get_feed(context: RequestContext) -> Response:
         comments = context.store.comments("flat", "newest", 0, 50, page.id)
         title += f" · {page.page_url}"
         url += f"?{urllib.parse.urlencode({'url': page.page_url})}"
-        feed_id = lasting_id(context.key, "page", page.key)
+        feed_id = lasting_id(context, "page", page.key)
         link = own_link(page.page_url, config.site_origins)
     else:
         comments = context.store.latest_comments(50)
-        feed_id = lasting_id(context.key, "site")
+        feed_id = lasting_id(context, "site")
         link = "".join(config.site_origins[:1])
     newest = max((each.edited_at or each.created_at for each in comments), default=0)
     text = context.templates["feed.xml"].render(
@@ -7175,9 +7196,10 @@ def get_feed(context: RequestContext) -> Response:
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
 
 
-def lasting_id(key: bytes, *parts: object) -> str:
+def lasting_id(context: RequestContext, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
-    return f"urn:commentd:{keyed_hash(key, 'feed', *parts)[:32]}"
+    hash = keyed_hash(context.key, "feed", *parts)
+    return f"urn:commentd:{hash[:32]}"
 
 
 def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
@@ -7186,7 +7208,7 @@ def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
     return {
         "title": f"{name} · {comment.page_url}",
         # The time is part of the id, since a number can be used again after `restore`.
-        "id": lasting_id(context.key, "comment", comment.id, comment.created_at),
+        "id": lasting_id(context, "comment", comment.id, comment.created_at),
         "link": comment_link(link, comment.id),
         "name": name,
         "published": rfc3339(comment.created_at),
@@ -7921,7 +7943,7 @@ def day_for_admin(day: Day) -> Json:
 
 # Links in emails
 
-Params = Mapping[str, str]  # the parameters of a signed link
+Params = dict[str, str]  # the parameters of a signed link
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
@@ -8183,7 +8205,7 @@ def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closi
     return contextlib.closing(store)
 
 
-def new_admin_link(store: Store, random_bytes: Callable[[int], bytes], now: int, email: str) -> str:
+def new_admin_link(store: Store, random_bytes: RandomBytes, now: int, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
     link = random_bytes(16).hex()
