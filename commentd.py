@@ -1270,12 +1270,13 @@ def listens_on_file(config: Config) -> bool:
 def example_config() -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     lines = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    for name, setting_field in SETTINGS.items():
-        section, _, key = name.partition("_")
-        if f"[{section}]" not in lines:
-            lines += ["", f"[{section}]"]
-        lines += ["# " + line for line in setting_field.metadata["help"].splitlines()]
-        lines += [f"#{key} = {ini_text(setting_field.default)}".rstrip()]
+    for each in settings_in_effect(Config()):
+        section = f"[{each['section']}]"
+        if section not in lines:
+            lines += ["", section]
+        for line in each["help"].splitlines():
+            lines.append(f"# {line}")
+        lines.append(f"#{each['key']} = {each['value']}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -3977,20 +3978,22 @@ def fetch(
     parts = urllib.parse.urlsplit(url)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    sent |= {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    sent = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    for name, value in headers.items():
+        sent[name.replace("_", "-")] = value
     body = message
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         sent["Content-Type"] = "application/x-www-form-urlencoded"
     elif message is not None:
         sent["Content-Type"] = "application/json"
+    method = "GET" if body is None else "POST"
     is_https = parts.scheme == "https"
     connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
     response_body = bytearray(RESPONSE_LIMIT)
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
-            client.request("GET" if body is None else "POST", target, body, sent)
+            client.request(method, target, body, sent)
             # readinto() has a bound. read() has none for a chunk of -1 bytes.
             with client.getresponse() as response:
                 size = response.readinto(response_body)
@@ -6641,13 +6644,14 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     """A top-level comment with its replies in a flat list: the first hundred, or fewer, so that
     the response has at most a thousand."""
+    store = context.store
     most = min(100, 1000 // limit)
-    replies = context.store.comments("thread", "oldest", 0, most + 1, root.id)
+    replies = store.comments("thread", "oldest", 0, most + 1, root.id)
     more = 0
     if len(replies) > most:
-        more = context.store.count_replies(root.id) - most
-    shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
+        more = store.count_replies(root.id) - most
     thread = comment_or_tombstone(context, root)
+    shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
     return {**thread, "replies": shown, "more_replies": more}
 
 
@@ -6730,7 +6734,8 @@ def post_comment(context: RequestContext) -> Json:
         "ip": context.client.ip,
         "parent_id": id_field(context.form, "parent_id") if is_reply else None,
     }
-    written["language"] = language_field(context, written["nickname"] + written["content"])
+    text = written["nickname"] + written["content"]
+    written["language"] = language_field(context, text)
     captcha = None
     captcha_down = False
     try:
@@ -6754,8 +6759,8 @@ def post_comment(context: RequestContext) -> Json:
         earlier = check_destination(context, name, written, captcha)
         if earlier:
             return posted(context, earlier, captcha, again=True)
-        written["page_id"] = page_for(context, name).id
-        comment = add_comment(context, written, verdict, captcha)
+        page = page_for(context, name)
+        comment = add_comment(context, {**written, "page_id": page.id}, verdict, captcha)
         return posted(context, comment, captcha, again=False)
 
 
@@ -6888,7 +6893,8 @@ def as_author_sees(context: RequestContext, comment: Comment) -> Json:
     """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
     nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
-    return {"success": True, "comment": {**serialize(context, comment), "status": status}}
+    shown = serialize(context, comment)
+    return {"success": True, "comment": {**shown, "status": status}}
 
 
 def edit_token(context: RequestContext, comment: Comment) -> str:
@@ -6976,7 +6982,8 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         context.store.erase_comments([comment.id])
-    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
+    shown = tombstone(context, comment)
+    return {"success": True, "comment": {**shown, "status": "deleted"}}
 
 
 # Liking, following, reporting
@@ -7348,12 +7355,11 @@ def get_security_txt(context: RequestContext) -> str:
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True)
 @route("GET", "/<name>", Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
-    """A file of `static/` that readers may have."""
+    """A file of `static/`."""
     path = context.environ["PATH_INFO"].lstrip("/")
-    asset = context.assets.get(path)
-    if asset is None or name.endswith((".html", "emails.json")):
+    if path not in context.assets:
         raise NotFound("没有这个网址")
-    return asset
+    return context.assets[path]
 
 
 # -- Admins -------------------------------------------------------------------
@@ -8301,7 +8307,7 @@ def places_of(config: Config) -> Places:
     return Places(static_folder(), config.geo_file)
 
 
-MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
+MIME = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
 # Comments, blank lines and indentation would be an eighth of what readers load.
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
@@ -8311,7 +8317,7 @@ def assets_in(folder: Path) -> dict[str, Response]:
     assets = {}
     for path in folder.rglob("*"):
         content_type = MIME.get(path.suffix[1:])
-        if not content_type:
+        if not content_type or path.name == "emails.json":
             continue
         body = path.read_bytes()
         if content_type == "text/javascript":
