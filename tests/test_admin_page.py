@@ -525,9 +525,7 @@ def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -
     expect(bar).to_be_empty()
 
 
-def test_more_than_a_hundred_are_moderated_at_once_and_the_next_come_by_themselves(
-    desk: Desk,
-) -> None:
+def test_more_than_a_hundred_are_moderated_at_once_and_the_next_are_loaded(desk: Desk) -> None:
     given(desk.app, *[f"No. {n}." for n in range(105)])
     page = desk.open()
     page.get_by_label("Select: By No. 29.").focus()
@@ -699,9 +697,7 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     expect(heading(page, "Comments")).to_be_visible()
 
 
-def test_links_say_where_they_lead_a_long_text_is_folded_and_buttons_are_in_sight(
-    desk: Desk,
-) -> None:
+def test_links_say_where_they_lead_long_texts_fold_and_buttons_are_seen(desk: Desk) -> None:
     given(
         desk.app,
         "A long text. " * 80,
@@ -1479,9 +1475,7 @@ def test_tab_reaches_everything_in_sight_and_with_a_name(desk: Desk, full: None)
     assert page.url.endswith("#pages")
 
 
-def test_forced_colours_lose_nothing_and_reduced_motion_moves_nothing(
-    desk: Desk, full: None
-) -> None:
+def test_forced_colours_lose_nothing_and_reduced_motion_is_still(desk: Desk, full: None) -> None:
     page = desk.open(forced_colors="active", reduced_motion="reduce", **WINDOW)
     bars_open(page)
     lost = page.evaluate(
@@ -1512,9 +1506,7 @@ OWN_WORDS = """() => {
 }"""
 
 
-def test_the_language_is_the_browsers_can_be_changed_and_is_no_mixture(
-    desk: Desk, full: None
-) -> None:
+def test_the_language_is_the_browsers_can_change_and_is_no_mixture(desk: Desk, full: None) -> None:
     sql(desk.app, "UPDATE account SET nickname = 'Jiang'")
     sql(desk.app, "UPDATE comment SET nickname = 'N', content = 'c', html = '', location = ''")
     page = desk.open(lang="zh-CN")

@@ -582,9 +582,7 @@ def test_a_service_hashes_with_600_000_rounds(config: Config, hashes: list[int])
     assert hashes == [600_000]
 
 
-def test_more_rounds_hash_passwords_anew(
-    config: Config, outside: Outside, hashes: list[int]
-) -> None:
+def test_more_rounds_rehash_passwords(config: Config, outside: Outside, hashes: list[int]) -> None:
     for rounds, done in [(2, []), (3, [2, 3]), (3, [3]), (2, [3])]:
         app = make_app(config, outside.world, rounds=rounds)
         visitor = Visitor(app)
@@ -692,9 +690,7 @@ def test_a_token_that_the_service_did_not_sign_is_refused(app: App, ann: Visitor
     assert ann.say("good", headers={"Authorization": f"bearer {good}"})["comment"]["user_id"] == 1
 
 
-def test_no_field_of_its_header_lets_a_token_name_its_key(
-    ann: Visitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_does_not_name_its_key(ann: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[Any] = []  # nor is one asked for elsewhere
     monkeypatch.setattr(socket.socket, "connect", lambda *given: called.append(given))
     own = b"a key that whoever sends it knows well"
@@ -906,7 +902,7 @@ def test_all_together_get_two_hundred_emails_an_hour(app: App, outside: Outside)
 
 
 @unlimited
-def test_without_limits_nobody_waits_but_the_tries_of_a_code_stay(
+def test_without_limits_only_tries_of_a_code_are_limited(
     visitor: Visitor, outside: Outside
 ) -> None:
     for number in range(12):
@@ -941,7 +937,7 @@ def test_of_clients_counted_in_memory_the_least_recent_are_forgotten(app: App) -
 # Many at once, a restart, and a system that has little to give
 
 
-def test_two_hash_six_wait_and_the_ninth_is_sent_away(
+def test_two_hash_six_wait_the_ninth_is_refused(
     app: App, visitor: Visitor, hashes: list[int]
 ) -> None:
     busy = stranger(app, 1)  # who is beyond a rate limit, so that nothing is hashed for them

@@ -497,9 +497,7 @@ ENDLESS = {
 }
 
 
-def test_who_never_ends_is_hung_up_on_at_the_limit(
-    visitor: Visitor, siteverify: Siteverify
-) -> None:
+def test_an_endless_response_is_cut_at_the_limit(visitor: Visitor, siteverify: Siteverify) -> None:
     visitor.faults_allowed = True
     part = b" " * 65_536
     for where, start in ENDLESS.items():
@@ -513,9 +511,7 @@ def test_who_never_ends_is_hung_up_on_at_the_limit(
 # Rest and crowds
 
 
-def test_visitors_with_bad_tokens_bring_nobody_down(
-    visitor: Visitor, siteverify: Siteverify
-) -> None:
+def test_bad_tokens_bring_nobody_down(visitor: Visitor, siteverify: Siteverify) -> None:
     for token, error, status in (
         ("of another site", "sitekey-secret-mismatch", "200 OK"),  # of hCaptcha
         ("malformed", "invalid-input-response", "400 Bad Request"),
@@ -544,9 +540,7 @@ def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
     visitor.login(captcha_token=token, status=401)
 
 
-def test_four_ask_at_a_time_and_the_others_do_not_wait_long(
-    app: App, siteverify: Siteverify
-) -> None:
+def test_four_ask_at_a_time_and_others_wait_shortly(app: App, siteverify: Siteverify) -> None:
     siteverify.gate.clear()
     texts = [{"content": str(n), "captcha_token": siteverify.issue()} for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
@@ -621,9 +615,7 @@ NEEDED = {
 }
 
 
-def test_a_provider_lacks_what_is_not_set(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_provider_needs_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for provider in ("turnstile", "hcaptcha", "recaptcha"):
         environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
         assert load_config(None, environ).captcha_provider == provider
@@ -640,9 +632,7 @@ def test_a_provider_lacks_what_is_not_set(
 
 
 @pytest.mark.slow
-def test_the_program_asks_the_provider_and_keeps_the_secret(
-    tmp_path: Path, siteverify: Siteverify
-) -> None:
+def test_the_program_keeps_the_secret(tmp_path: Path, siteverify: Siteverify) -> None:
     keys = {"site_key": SITE_KEY, "secret": SECRET, "verify_url": siteverify.url}
     with services(tmp_path) as start:
         service = start(captcha={"provider": "turnstile", **keys}, site={"origins": ORIGIN})

@@ -169,7 +169,7 @@ def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, mi
             assert told == LATE[verb] if status == 403 else told["success"], seconds
 
 
-def test_an_account_may_delete_at_any_time(app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_account_may_delete_at_any_time(app: App, ann: Visitor) -> None:
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
@@ -199,7 +199,7 @@ def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Out
     both(visitor, one)
 
 
-def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor) -> None:
     ann.say()
     account, ann.authorization = ann.authorization, None
     ann.say("by a guest")

@@ -555,9 +555,7 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
 @pytest.mark.every_case
-def test_what_became_wrong_while_a_comment_was_made_ready_is_refused(
-    app: App, owner: Judge, what: str
-) -> None:
+def test_what_became_wrong_meanwhile_is_refused(app: App, owner: Judge, what: str) -> None:
     status, code, act = OVERTAKEN[what]
     guest = Judge(app)
     guest.say("first", captcha_token=solved(guest))

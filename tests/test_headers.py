@@ -149,9 +149,7 @@ def test_every_route_method_and_status_has_its_headers_and_no_others(
 
 
 @with_metrics
-def test_every_successful_operation_has_its_headers(
-    town: Town, again: Callable[[], object]
-) -> None:
+def test_each_successful_operation_has_its_headers(town: Town, again: Callable[[], object]) -> None:
     for label, operation in OPERATIONS.items():
         again()
         method, path = label.split()

@@ -214,9 +214,7 @@ def test_each_request_needs_its_own_captcha(
 
 
 @with_altcha
-def test_what_is_refused_for_another_reason_spends_no_captcha(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_other_refusals_spend_no_captcha(app: App, visitor: Visitor, outside: Outside) -> None:
     token = packed(solved(visitor))
     for path, fields in REQUESTS.items():
         for name in fields:

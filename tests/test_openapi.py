@@ -64,6 +64,7 @@ def forms(operation: Any) -> list[Any]:
 # The file
 
 
+@pytest.mark.slow
 def test_it_is_valid_openapi() -> None:
     import schemathesis  # it is large, and other files import this one
 

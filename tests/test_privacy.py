@@ -208,7 +208,7 @@ def traces(path: Path, texts: set[str]) -> set[str]:
 
 @pytest.mark.slow
 @NO_LIMITS
-def test_after_a_stop_no_byte_tells_what_was_forgotten(
+def test_a_stop_leaves_no_byte_of_what_went(
     app: App, outside: Outside, db: sqlite3.Connection
 ) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(1)
@@ -381,7 +381,7 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     assert [secret for secret in secrets if secret in said] == []
 
 
-def test_no_place_is_left_of_who_goes(app: App, ann: Visitor, db: sqlite3.Connection) -> None:
+def test_no_place_is_left_of_who_goes(ann: Visitor, db: sqlite3.Connection) -> None:
     ann.extra_environ["REMOTE_ADDR"] = KEPT[0][0]
     ann.say("words that stay")
     kept = "SELECT content, ip, country, location FROM comment"

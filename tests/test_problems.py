@@ -358,9 +358,7 @@ def test_who_may_call_a_route_is_written_here_too() -> None:
 
 @pytest.mark.slow
 @no_limits
-def test_every_route_refuses_the_permissions_below_it(
-    eve: Eve, again: Callable[[], object]
-) -> None:
+def test_every_route_refuses_permissions_below_it(eve: Eve, again: Callable[[], object]) -> None:
     for route in [*GETS, *(route for route in ROUTES if route not in GETS)]:
         if route.method != "GET":
             again()
@@ -406,9 +404,7 @@ def permissions_of(eve: Eve, route: Route) -> None:
 # A failure of our own
 
 
-def test_a_failure_is_bland_and_says_nothing_of_itself(
-    config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_says_nothing_of_itself(config: Config, caplog: pytest.LogCaptureFixture) -> None:
     broken = list[bool]()
 
     def now() -> float:
@@ -449,7 +445,7 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     logger.removeHandler(handler)
 
 
-def test_an_event_is_one_line_of_the_log_and_steers_no_terminal(
+def test_an_event_is_one_line_and_steers_no_terminal(
     log: tuple[logging.Logger, io.StringIO],
 ) -> None:
     logger, written = log

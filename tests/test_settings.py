@@ -252,9 +252,7 @@ def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
     assert marked == {f.name for f in fields(Config) if re.search(pattern, f.name)}
 
 
-def test_each_line_of_the_example_says_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, text = Path("commentd.ini"), example_config()
     assert EXAMPLE.read_text("utf-8") == text

@@ -260,9 +260,7 @@ def test_what_its_author_does_while_the_owner_corrects_it_stays_done(
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
-def test_what_was_edited_since_it_was_read_is_not_approved(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_what_was_edited_since_read_is_not_approved(visitor: Visitor, owner: Visitor) -> None:
     mine = [visitor.say(text) for text in ("one", "two")]
     read = {c["id"]: c["version"] for c in queue(owner, status="waiting")["comments"]}
     blogs = owner.widget.get("/comments/waiting", {"url": PAGE}).json["comments"]

@@ -994,7 +994,7 @@ EVIL = [
 
 @pytest.mark.parametrize("markup", EVIL)
 @pytest.mark.parametrize("tag", [TAG, PLAIN_TAG], ids=["async", "plain"])
-def test_markup_before_the_script_does_not_say_where_code_comes_from(
+def test_markup_before_the_script_names_no_origin_of_code(
     view: View, markup: str, tag: str
 ) -> None:
     fill(view.app, 1)
