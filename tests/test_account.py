@@ -314,7 +314,7 @@ def test_a_page_leads_nowhere_but_to_the_web(ground: Ground) -> None:
 # What is kept
 
 
-def test_all_that_is_kept_comes_as_a_file_and_no_url_tells_the_token(
+def test_all_that_is_kept_is_a_file_and_no_url_has_the_token(
     ground: Ground, tmp_path: Path
 ) -> None:
     follow(ground, POST)
@@ -366,9 +366,7 @@ def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground) ->
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("choice", ["stay", "go"])
-def test_an_account_goes_with_its_name_and_its_comments_as_its_owner_wants(
-    ground: Ground, choice: str
-) -> None:
+def test_an_account_goes_with_its_comments_as_its_owner_wants(ground: Ground, choice: str) -> None:
     page = signed_in(ground)
     mine = write(page, "My words.")
     number = int(mine.locator("..").get_attribute("data-id") or 0)

@@ -156,9 +156,7 @@ def call(visitor: Visitor, route: Any, token: str, query: str = "?url=/") -> Any
 
 
 @pytest.mark.parametrize("route", CLOSED, ids=name_of)
-def test_no_one_but_an_admin_with_the_right_token_is_let_in(
-    app: App, ann: Visitor, db: sqlite3.Connection, route: Any
-) -> None:
+def test_only_admins_are_let_in(app: App, ann: Visitor, db: sqlite3.Connection, route: Any) -> None:
     ann.say()
     ann.authorization = None
     for name in ("owner", "former", "blocked", "out"):
@@ -359,9 +357,7 @@ def test_a_link_for_an_address_makes_no_other_admin(visitor: Visitor, app: App) 
 
 
 @NO_LIMITS
-def test_an_account_that_claims_keeps_its_name_and_gets_a_new_password(
-    ann: Visitor, app: App, db: sqlite3.Connection
-) -> None:
+def test_a_claim_renews_the_password_alone(ann: Visitor, app: App, db: sqlite3.Connection) -> None:
     ann.say()
     old = dict([ann.authorization])["Bearer"]
     ann.authorization = None
@@ -439,9 +435,7 @@ def test_signing_out_ends_both_kinds_of_token(owner: Visitor, app: App) -> None:
 
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
-def test_the_admin_solves_our_own_captcha_whichever_readers_solve(
-    config: Any, outside: Outside, provider: str
-) -> None:
+def test_the_admin_solves_our_own_captcha(config: Any, outside: Outside, provider: str) -> None:
     def broken(url: str, form: Any = None) -> tuple[int, bytes]:
         raise OSError("down")
 
@@ -600,9 +594,7 @@ def test_what_is_erased_is_in_no_list(ann: Visitor, owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_a_judgement_tells_what_was_and_can_be_undone(
-    visitor: Visitor, owner: Visitor, db: sqlite3.Connection
-) -> None:
+def test_a_status_can_be_undone(visitor: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
     for number in range(1, 6):
         visitor.say(f"number {number}", parent_id=1 if number == 2 else None)
     before = {1: "visible", 2: "waiting", 3: "spam", 4: "deleted", 5: "visible"}
@@ -945,9 +937,7 @@ def test_whoever_is_blocked_reads_nothing_of_it_at_the_door(
 
 
 @NO_LIMITS
-def test_a_code_from_before_the_block_does_not_lift_it(
-    ann: Visitor, owner: Visitor, app: App, outside: Outside
-) -> None:
+def test_old_codes_lift_no_block(ann: Visitor, owner: Visitor, app: App, outside: Outside) -> None:
     ann.authorization = None
     ann.register(password="fresh")
     app.deliver()
@@ -1100,9 +1090,7 @@ def test_a_block_says_how_long_in_whole_days(owner: Visitor) -> None:
 
 
 @NO_LIMITS
-def test_what_an_admin_does_is_written_down_and_readers_are_in_it_by_number_only(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_the_log_has_what_admins_do_and_readers_by_number(visitor: Visitor, owner: Visitor) -> None:
     for number in range(3):
         visitor.say(f"number {number}", nickname="Nemesis", email="n@example.org")
     for status in ("waiting", "spam", "deleted", "visible"):
@@ -1174,7 +1162,7 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     assert audit(owner) == [("Owner", "retry", "1", "")]
 
 
-def test_a_code_that_could_not_be_sent_is_not_sent_again(
+def test_no_code_is_sent_again(
     visitor: Visitor, owner: Visitor, app: App, outside: Outside
 ) -> None:
     outside.mail_fails_with = ConnectionRefusedError(111, "Connection refused")
@@ -1260,9 +1248,7 @@ def test_a_backup_that_fails_is_not_our_failure(owner: Visitor, app: App, tmp_pa
 
 
 @ON_BLOG
-def test_figures_fill_the_days_on_which_nothing_happened(
-    visitor: Visitor, owner: Visitor, app: App, outside: Outside
-) -> None:
+def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: Outside) -> None:
     visitor.say()
     visitor.listing()
     visitor.post_json("/comment/like", {"id": 1})

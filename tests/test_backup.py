@@ -322,9 +322,7 @@ def test_other_files_are_never_deleted(visitor: Visitor, outside: Outside, tmp_p
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 2}])
-def test_a_clock_that_jumps_stops_no_backups_and_makes_no_more(
-    visitor: Visitor, outside: Outside, tmp_path: Path
-) -> None:
+def test_backups_outlive_a_clock_jump(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
     app, folder = visitor.served, tmp_path / "backups"
     for jump, content in ((0, "0"), (DAY, "1"), (1000 * HOUR, "2"), (-1000 * HOUR, "2")):
         outside.time += jump
@@ -679,7 +677,7 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
-def test_counters_are_mended_beside_the_service(
+def test_counters_are_fixed(
     app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
 ) -> None:
     posted: list[Any] = []

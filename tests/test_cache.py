@@ -375,7 +375,7 @@ def test_the_cache_has_a_limit_in_bytes(
     assert len(fast.cached) <= 100_000
 
 
-def test_a_slow_reader_gets_each_response_once(
+def test_slow_readers_miss_nothing(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
     """Also one who sends the next request before reading, whether it is cached or not."""

@@ -388,9 +388,7 @@ YES = {
 }
 
 
-def test_without_a_verdict_nobody_gets_in_and_comments_wait(
-    asking: Asking, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     with asking() as (visitor, siteverify):
         for name, said in NO_VERDICT.items():
             caplog.clear()
@@ -415,9 +413,7 @@ def test_without_a_verdict_nobody_gets_in_and_comments_wait(
             assert visitor.say(name, captcha_token=name)["comment"]["status"] == "visible", name
 
 
-def test_a_wrong_secret_is_the_owners_fault_and_is_not_in_the_log(
-    asking: Asking, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_secret_is_not_in_the_log(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     for kind in KINDS:
         caplog.clear()
         with asking(kind, captcha_secret="0xAnotherSecret-7713") as (visitor, siteverify):
@@ -566,7 +562,7 @@ MALFORMED: dict[str, list[dict[str, Any]]] = {
 BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]
 
 
-def test_a_slip_of_the_keyboard_reaches_no_provider_and_spends_nothing(
+def test_a_slip_reaches_no_provider_and_spends_nothing(
     visitor: Visitor, siteverify: Siteverify
 ) -> None:
     token = siteverify.issue()

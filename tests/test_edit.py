@@ -81,9 +81,7 @@ def guest(visitor: Visitor) -> str:
 HO = {"content": "**ho**", "html": "<p><strong>ho</strong></p>\n", "edited": "2026-11-18 19:07:40"}
 
 
-def test_a_guest_edits_with_the_token_that_came_with_the_comment(
-    visitor: Visitor, guest: str, outside: Outside
-) -> None:
+def test_a_guest_edits_with_the_edit_token(visitor: Visitor, guest: str, outside: Outside) -> None:
     outside.time += 60
     assert edit(visitor, guest, " **ho**\r\n") == written(**HO)
     assert visitor.listing()["comments"] == [{**SHOWN, **HO}]
@@ -249,7 +247,7 @@ def test_an_author_cannot_tell_spam_from_what_waits(app: App, visitor: Visitor) 
 # The edit token
 
 
-def test_a_token_is_of_one_comment_though_its_number_is_given_again(
+def test_a_token_is_of_one_comment(
     app: App, visitor: Visitor, guest: str, outside: Outside
 ) -> None:
     sql(app, "DELETE FROM comment")  # as where a copy was put back

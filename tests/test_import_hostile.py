@@ -388,9 +388,7 @@ def test_a_view_that_never_ends_is_not_waited_for(desk: Desk, product: str) -> N
 
 
 @each_database
-def test_a_foreign_database_is_left_when_its_time_is_over(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, product: str
-) -> None:
+def test_a_slow_database_is_left(desk: Desk, monkeypatch: pytest.MonkeyPatch, product: str) -> None:
     inside.set_import_patience(monkeypatch, 0)
     counted = ENDLESS.replace("FROM n)", "FROM n WHERE x < 3000000)")
     with (

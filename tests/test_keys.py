@@ -171,7 +171,7 @@ def test_junk_is_refused_and_never_an_exception(visitor: Visitor) -> None:
 
 
 @with_altcha
-def test_a_client_gets_a_hundred_and_twenty_challenges_a_minute(
+def test_a_client_gets_120_challenges_a_minute(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     outside.time = START // 60 * 60

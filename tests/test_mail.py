@@ -308,9 +308,7 @@ def clerk(shut: Clerk) -> Clerk:
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_what_shall_be_secret_is_never_said_in_clear(
-    serve: Serve, clerk: Clerk, outside: Outside, security: str
-) -> None:
+def test_secrets_are_encrypted(serve: Serve, clerk: Clerk, outside: Outside, security: str) -> None:
     app = serve(clerk.port, mail_security=security, **LOGIN)
     Visitor(app).register()
     for tries, offer in enumerate(["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"], 1):
@@ -395,9 +393,7 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         assert outbox(app) == []
 
 
-def test_a_server_that_hangs_up_after_the_last_word_gets_no_double(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
+def test_a_late_hang_up_doubles_no_email(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     clerk.script = {"QUIT": ""}
     app = serve(clerk.port)
     Visitor(app).register()
@@ -450,9 +446,7 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
-def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
-    serve: Serve, outside: Outside, shut: Clerk, end: str
-) -> None:
+def test_a_code_is_wiped_everywhere(serve: Serve, outside: Outside, shut: Clerk, end: str) -> None:
     app = serve(shut.port)
     visitor = Visitor(app)
     visitor.register()
@@ -622,9 +616,7 @@ def test_no_text_adds_an_email(tmp_path: Path, empty_database: Path, outside: Ou
     assert frames == [frames[0]] * len(frames)
 
 
-def test_an_email_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_typed(
-    serve: Serve, clerk: Clerk
-) -> None:
+def test_an_email_with_a_code_holds_nothing_a_stranger_typed(serve: Serve, clerk: Clerk) -> None:
     app = serve(clerk.port, site_name="Ann's blog")
     fields = {"nickname": "Win at evil.example", "password": "and again", "website": "evil.example"}
     Visitor(app).register("bob@example.com", **fields, **{"Accept-Language": "evil"})

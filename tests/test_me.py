@@ -339,9 +339,7 @@ def test_a_followers_emails_and_links_are_in_the_language_chosen(here: Here, ann
     assert here.arrived(ANN)[-1]["Subject"] == "blog.example：/3/ 有新评论"
 
 
-def test_a_follower_gets_one_email_and_none_when_blocked(
-    here: Here, owner: Reader, ann: Reader
-) -> None:
+def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann: Reader) -> None:
     follow(ann)
     first = ann.said("mine")
     here.said("a reply", parent_id=first)
@@ -389,9 +387,7 @@ def test_the_owner_who_follows_has_one_email(
 
 
 @pytest.mark.parametrize("how", ["spam", "deleted by its author"])
-def test_a_follower_gets_the_rest_when_one_comment_of_an_email_was_hidden(
-    here: Here, ann: Reader, owner: Reader, how: str
-) -> None:
+def test_a_hidden_comment_leaves_the_rest(here: Here, ann: Reader, owner: Reader, how: str) -> None:
     follow(ann)
     made = here.say("to be hidden", lang="en")
     here.said("to be told")
@@ -641,9 +637,7 @@ def test_who_proves_an_address_has_what_was_written_under_it(here: Here) -> None
         ann.delete_json(f"/comments/{number}", {})
 
 
-def test_what_guests_write_under_an_accounts_email_is_never_its_own(
-    here: Here, ann: Reader
-) -> None:
+def test_what_guests_write_under_an_accounts_email_stays_theirs(here: Here, ann: Reader) -> None:
     here.said("Buy pills", email=ANN)
     ann.login()
     assert me(ann)["comments"] == 0

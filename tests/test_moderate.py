@@ -229,9 +229,7 @@ def test_what_waits_is_seen_by_its_author_and_the_admin_only(ground: Ground) -> 
 # What it does
 
 
-def test_what_waits_is_approved_and_an_admins_own_is_shown_at_once(
-    ground: Ground, use: Use
-) -> None:
+def test_what_waits_is_approved_and_an_admins_own_is_shown(ground: Ground, use: Use) -> None:
     seen(ground.app)
     say(ground.app, "Waits.")
     page = admin(ground)

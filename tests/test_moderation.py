@@ -260,9 +260,7 @@ def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner:
 
 
 @settled()
-def test_a_block_ends_with_its_time_or_when_it_is_lifted(
-    visitor: Visitor, owner: Visitor, outside: Outside
-) -> None:
+def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     block(owner, "word", "casino", days=1)
     block(owner, "word", "roulette")
     for seconds, word, status in (
@@ -367,9 +365,7 @@ AGE = settled(comments_close_after_days=30)
 
 
 @AGE
-def test_a_page_closes_with_age_and_opens_again_for_as_long(
-    visitor: Visitor, owner: Visitor, outside: Outside
-) -> None:
+def test_a_page_closes_and_opens_again(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     said = visitor.say("young")
     outside.time = START + 30 * DAY - 1
     visitor.say("just in time")
@@ -408,9 +404,7 @@ def test_a_retry_on_a_closed_page_finds_the_comment(visitor: Visitor, outside: O
 
 
 @settled(comments_close_after_days=30)
-def test_the_age_of_a_page_begins_when_first_seen(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_a_pages_age_begins_when_first_seen(visitor: Visitor, app: App, outside: Outside) -> None:
     visitor.listing()
     app.tick()
     outside.time += 30 * DAY - 1
@@ -756,9 +750,7 @@ def test_readers_learn_nothing_of_what_is_hidden(
 
 @pytest.mark.parametrize("status", STATES)
 @settled()
-def test_the_place_of_what_is_hidden_is_the_same_whatever_hid_it(
-    visitor: Visitor, owner: Visitor, status: str
-) -> None:
+def test_all_that_is_hidden_leaves_one_place(visitor: Visitor, owner: Visitor, status: str) -> None:
     visitor.say("hidden", website="https://x.example")
     visitor.say("an answer", parent_id=1)
     visitor.post_json("/comment/like", {"id": 1})

@@ -310,9 +310,7 @@ def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
         assert service.ask("POST", "/comments", body=late).status == 404
 
 
-def test_emails_and_the_list_of_pages_have_the_new_url(
-    app: App, visitor: Visitor, config: Config, tmp_path: Path
-) -> None:
+def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert home.path == Path(config.database_path)
     visitor.say(page_url="/old/")

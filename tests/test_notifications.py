@@ -478,9 +478,7 @@ def test_the_emails_of_a_thread_stay_together_in_a_mail_program(here: Here) -> N
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "notify_owner": (OWNER, CO_OWNER)}])
-def test_what_is_hidden_before_its_email_went_out_is_told_to_nobody_else_and_the_rest_once(
-    here: Here, owner: Reader
-) -> None:
+def test_what_is_hidden_before_its_email_is_told_to_nobody_else(here: Here, owner: Reader) -> None:
     def refuse(email: Any) -> None:
         if email.recipient == CO_OWNER:
             raise ConnectionRefusedError
@@ -528,9 +526,7 @@ def test_no_email_keeps_the_text_of_what_was_taken_back(here: Here, ann: Reader,
     assert b"CANARY" not in raw
 
 
-def test_what_its_author_changes_while_its_email_is_made_or_leaves_is_told_once(
-    config: Config, outside: Outside
-) -> None:
+def test_an_edit_while_its_email_is_made_is_told_once(config: Config, outside: Outside) -> None:
     edits: list[Callable[[], Any]] = []
 
     def chance(size: int) -> bytes:
@@ -648,9 +644,7 @@ def test_what_a_link_did_can_be_undone(here: Here) -> None:
 
 @held
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_a_link_asks_does_it_once_for_whoever_presses_and_speaks_as_its_email(
-    here: Here, owner: Reader, lang: str
-) -> None:
+def test_a_link_does_it_once_for_whoever_presses(here: Here, owner: Reader, lang: str) -> None:
     links, words = links_of_each_kind(here, owner, lang), EMAIL_TEXTS[lang]
     anybody = [{"Authorization": "Bearer nonsense"}, {"Authorization": "Basic eA=="}]
     anybody += [{"Origin": "https://evil.example"}, {"Origin": "null"}]
@@ -708,9 +702,7 @@ def test_an_edited_text_is_shown_again(here: Here, owner: Reader, links: dict[st
 
 
 @pytest.mark.parametrize("settings", [{**HELD, "moderation_keep_days": 1}])
-def test_links_about_what_is_gone_say_so_and_still_end_emails(
-    here: Here, owner: Reader, links: dict[str, str]
-) -> None:
+def test_links_about_what_is_gone_say_so(here: Here, owner: Reader, links: dict[str, str]) -> None:
     for number in (2, 1):
         moderate(owner, number, "deleted")
         here.outside.time += 2 * DAY
@@ -966,9 +958,7 @@ def test_nobody_is_told_of_their_own_reply(here: Here, owner: Reader, ann: Reade
 
 
 @held
-def test_a_reply_that_waits_is_told_when_it_is_approved_and_only_once(
-    here: Here, owner: Reader, ann: Reader
-) -> None:
+def test_a_reply_that_waits_is_told_once_approved(here: Here, owner: Reader, ann: Reader) -> None:
     first = ann.said("mine", nickname="Ann")
     moderate(owner, first, "visible")
     here.deliver()
@@ -986,9 +976,7 @@ def test_a_reply_that_waits_is_told_when_it_is_approved_and_only_once(
 
 
 @to_nobody
-def test_nothing_is_told_of_a_reply_when_it_or_what_it_replies_to_is_hidden(
-    here: Here, owner: Reader, ann: Reader
-) -> None:
+def test_nothing_is_told_of_hidden_replies(here: Here, owner: Reader, ann: Reader) -> None:
     for status in ("spam", "deleted", "waiting"):
         first = ann.said(f"to be {status}")
         here.said("reply", parent_id=first)

@@ -273,7 +273,7 @@ with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 @pytest.mark.slow
 @with_metrics
-def test_what_is_required_is_enough_and_all_that_may_be_said_is_taken(
+def test_what_is_required_is_enough_and_all_is_taken(
     town: Town, again: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():

@@ -155,7 +155,7 @@ def test_a_download_may_take_longer(config: Config, outside: Outside) -> None:
             ground.take(peer)
 
 
-def test_the_oldest_unread_responses_are_dropped_above_a_limit(
+def test_the_oldest_unread_responses_are_cut(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground.come()

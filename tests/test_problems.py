@@ -445,9 +445,7 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     logger.removeHandler(handler)
 
 
-def test_an_event_is_one_line_and_steers_no_terminal(
-    log: tuple[logging.Logger, io.StringIO],
-) -> None:
+def test_an_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     logger.warning("one %s", "a\nERROR b\r\x1b[2Jc\u2028d\u202ee\x85f")
     try:
@@ -460,9 +458,7 @@ def test_an_event_is_one_line_and_steers_no_terminal(
     assert all(line.isprintable() for line in lines)
 
 
-def test_what_a_stranger_can_repeat_is_one_line_a_minute_in_the_log(
-    log: tuple[logging.Logger, io.StringIO],
-) -> None:
+def test_what_strangers_repeat_is_a_line_a_minute(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     told = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
     told += [(-10, "full")]  # the clock was set back

@@ -310,7 +310,7 @@ def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
     assert_single(zipped)
 
 
-def test_nginx_passes_chunks_on_as_a_whole_body_and_caddy_does_not(
+def test_nginx_joins_chunks_and_caddy_does_not(
     front: Front, request: pytest.FixtureRequest
 ) -> None:
     body = chunked(json.dumps(COMMENT).encode())

@@ -228,9 +228,7 @@ def test_settings_that_contradict_each_other_stop_the_start(path: Path) -> None:
         assert load(path, text) != load(path, ""), text
 
 
-def test_a_file_with_a_secret_that_others_can_read_is_warned_about(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for text, mode, warned in [
         (f"[mail]\npassword = {CANARY}\n", 0o644, True),
         (f"[token]\nkey = {CANARY}{KEY}\n", 0o640, True),

@@ -197,7 +197,7 @@ def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_email_is_sent_once_although_that_can_not_be_noted(
+def test_an_email_is_sent_once_without_a_note(
     visitor: Visitor, outside: Outside, fault: str
 ) -> None:
     visitor.register()

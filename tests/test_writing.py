@@ -569,7 +569,7 @@ def test_where_no_code_can_be_mailed_nobody_is_asked_to_sign_in(ground: Ground) 
     expect(button(page, "Sign in")).to_have_count(0)
 
 
-def test_a_login_that_has_ended_is_renewed_while_posting_or_gone_without(
+def test_an_expired_login_is_renewed_or_left(
     ground: Ground, outside: Outdoors, account: int
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
@@ -1182,9 +1182,7 @@ def provided(ground: Ground, siteverify: Siteverify, path: str = POST) -> tuple[
 
 
 @pytest.mark.parametrize("kind", KINDS[:3])
-def test_a_foreign_captcha_comes_when_one_begins_to_write(
-    ground: Ground, siteverify: Siteverify
-) -> None:
+def test_a_foreign_captcha_comes_with_the_writing(ground: Ground, siteverify: Siteverify) -> None:
     page, loaded = provided(ground, siteverify)
     policy = "require-trusted-types-for 'script'; trusted-types commentd"
     ground.pages[POST] = ({"Content-Security-Policy": policy}, ground.pages[POST][1])
@@ -1219,7 +1217,7 @@ def test_a_foreign_captcha_comes_when_one_begins_to_write(
 
 
 @pytest.mark.parametrize("kind", ["recaptcha 3"])
-def test_a_captcha_that_nobody_sees_is_asked_for_when_the_comment_is_sent(
+def test_an_unseen_captcha_is_asked_for_when_sending(
     ground: Ground, siteverify: Siteverify
 ) -> None:
     page, loaded = provided(ground, siteverify)
