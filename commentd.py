@@ -106,6 +106,7 @@ __version__ = "0.1.0"
 log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
+RandomBytes = Callable[[int], bytes]
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
@@ -352,10 +353,6 @@ def language_of(requested: str, text: str) -> str:
     return "en"
 
 
-def direction_of(language: str) -> str:
-    return "rtl" if language == "ar" else "ltr"
-
-
 # Names
 
 
@@ -468,8 +465,9 @@ def skeletons(name: str) -> set[str]:
 
 # Email addresses, hosts and IP addresses
 
+# `=?` begins an encoded word (RFC 2047): mail programs would read another address.
 EMAIL = re.compile(
-    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
+    r"(?=.{3,254}\Z)(?=[^@]{1,64}@)(?!.*=\?)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*"
     r"@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
 
@@ -477,8 +475,7 @@ EMAIL = re.compile(
 def proper_email(text: str) -> str:
     """The one spelling of an email address: plain ASCII, lower case. `ValueError` for others."""
     address = text.strip(" ").lower()
-    # `=?` begins an encoded word (RFC 2047): mail programs would read another address.
-    if not text.isascii() or not EMAIL.fullmatch(address) or "=?" in address:
+    if not text.isascii() or not EMAIL.fullmatch(address):
         raise ValueError("must be an email address, such as ann@example.com")
     return address
 
@@ -498,7 +495,7 @@ def proper_website(text: str) -> str:
 def host_of(origin: str) -> str:
     """Host and port as browsers spell them: lower case, without the usual port of the scheme."""
     scheme, _, host = origin.lower().rstrip("/").partition("://")
-    usual_port = {"http": ":80", "https": ":443"}.get(scheme, "/")
+    usual_port = ":443" if scheme == "https" else ":80"
     return host.removesuffix(usual_port)
 
 
@@ -600,7 +597,10 @@ def without_tracking(url: str) -> str:
     """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`)."""
     base, _, fragment = url.partition("#")
     url, _, query = base.partition("?")
-    parameters = [text for text in query.split("&") if text and not TRACKING.match(text)]
+    parameters = []
+    for parameter in query.split("&"):
+        if parameter and not TRACKING.match(parameter):
+            parameters.append(parameter)
     if parameters:
         url += "?" + "&".join(parameters)
     if fragment.startswith(("/", "!")):
@@ -652,8 +652,9 @@ def split_path(url: str) -> tuple[str, str]:
 
 def page_link(page_url: str, origins: tuple[str, ...]) -> str:
     """The URL that opens a page; "" if there is none."""
-    is_path = re.match("/(?!/)", page_url)
-    url = origins[0] + page_url if is_path and origins else page_url
+    url = page_url
+    if origins and re.match("/(?!/)", page_url):
+        url = origins[0] + page_url
     try:
         return proper_website(quoted_url(url))
     except ValueError:
@@ -699,13 +700,10 @@ class CommentRenderer(mistune.HTMLRenderer):
     def link(self, text: str, url: str, title: str | None = None) -> str:
         # An image in a link has become a link in a link.
         bare = re.sub(r"</?a\b[^>]*>", "", text)
-        return str(super().link(bare, url))
+        return super().link(bare, url)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
-
-    def block_code(self, code: str, info: str | None = None) -> str:
-        return str(super().block_code(code))  # mistune fails on a language that is one space
 
 
 @functools.cache
@@ -739,8 +737,8 @@ def plain_html(text: str) -> str:
 
 def only_absolute(tag: str, attribute: str, link: str) -> str | None:
     # `http:x` has a scheme and is relative all the same.
-    absolute = re.match(r"https?://[^/\s]|mailto:", link, re.IGNORECASE)
-    return link if absolute or attribute != "href" else None
+    is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", link)
+    return link if is_absolute or attribute != "href" else None
 
 
 TAGS = "p br em strong del code pre blockquote ul ol li a hr"
@@ -830,7 +828,8 @@ def network(text: str) -> str:
 def listening(text: str) -> str:
     if not re.fullmatch(r"unix:/[\w./@+-]+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
         raise ValueError("must be host:port, such as 127.0.0.1:8080, or unix:/path")
-    if not text.startswith("unix:") and int(text.rpartition(":")[2]) > 65535:
+    port = text.rpartition(":")[2]
+    if not text.startswith("unix:") and int(port) > 65535:
         raise ValueError("the port must be from 0 to 65535")
     return text
 
@@ -891,8 +890,8 @@ def page_rules(text: str) -> tuple[str, ...]:
 
 
 def term_list(text: str) -> tuple[str, ...]:
-    terms = map(str.strip, re.split("[\n,，、]", text))
-    return tuple(filter(None, terms))
+    terms = re.split("[\n,，、]", text)
+    return tuple(term.strip() for term in terms if term.strip())
 
 
 def webhook_secret(text: str) -> str:
@@ -1166,8 +1165,8 @@ class Entry:
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The settings of the file and the environment. `ValueError` lists all that is wrong."""
-    errors: list[str] = []
-    values: Json = {}
+    errors = []
+    values = {}
     written = [*file_entries(path)]
     for entry in [*written, *environment_entries(environ)]:
         try:
@@ -1208,7 +1207,8 @@ def parse_entry(entry: Entry) -> Any:
 def file_entries(path: Path | None) -> Iterator[Entry]:
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     try:
-        parser.read_string(path.read_text("utf-8-sig") if path else "", source=str(path))
+        text = path.read_text("utf-8-sig") if path else ""
+        parser.read_string(text, source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
         raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
@@ -1255,15 +1255,16 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    query = urllib.parse.parse_qs(urllib.parse.urlsplit(config.webhook_url).query)
-    if config.webhook_kind == "telegram" and config.webhook_url and "chat_id" not in query:
+    lacks_chat = config.webhook_url and "chat_id=" not in config.webhook_url
+    if config.webhook_kind == "telegram" and lacks_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
-    wrong_for_file = listens_on_file(config) and "unix" not in proxies
-    wrong_for_port = not listens_on_file(config) and proxies == {"unix"}
-    if proxies and (wrong_for_file or wrong_for_port):
+    is_wrong = proxies == {"unix"}
+    if listens_on_file(config):
+        is_wrong = "unix" not in proxies
+    if proxies and is_wrong:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
@@ -1274,12 +1275,13 @@ def listens_on_file(config: Config) -> bool:
 def example_config() -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
     lines = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    for name, setting_field in SETTINGS.items():
-        section, _, key = name.partition("_")
-        if f"[{section}]" not in lines:
-            lines += ["", f"[{section}]"]
-        lines += ["# " + line for line in setting_field.metadata["help"].splitlines()]
-        lines += [f"#{key} = {ini_text(setting_field.default)}".rstrip()]
+    for each in settings_in_effect(Config()):
+        section = f"[{each['section']}]"
+        if section not in lines:
+            lines += ["", section]
+        for line in each["help"].splitlines():
+            lines.append(f"# {line}")
+        lines.append(f"#{each['key']} = {each['value']}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -1602,7 +1604,7 @@ PRAGMAS = (
 )
 
 
-def connect(path: str) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """A connection in autocommit mode: a transaction begins with BEGIN. `Store` makes sure that no
     two threads use one at once."""
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -1661,13 +1663,13 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     if not size_of(path):
         return
     with read_only(path) as db:
-        if not is_ours(db) and db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
+        if not is_ours(db) and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
             source = "another program, or of commentd before 0.1.0"
             remedy = "name another file, and import what the older commentd exports"
             raise SchemaError(f"{path} is a database of {source}: {remedy}")
+        is_whole = size_of(path) % db.execute("PRAGMA page_size").fetchone()[0] == 0
         # A crash can cut the file while the -wal is emptied into it: the -wal still has the page.
-        size = 0 if size_of(Path(f"{path}-wal")) else path.stat().st_size
-        if size % db.execute("PRAGMA page_size").fetchone()[0]:
+        if not is_whole and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
         if schema_version(db) > len(MIGRATIONS):
             remedy = "install that one, or restore the backup that it made"
@@ -1688,13 +1690,13 @@ def is_database(path: Path) -> bool:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script; a `;` in a string or a trigger does not end one."""
+    """The statements of a script, the last of which may be empty. A `;` in a string or a trigger
+    does not end one."""
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
         if sqlite3.complete_statement(statement):
-            if statement.strip(" \n;"):
-                yield statement
+            yield statement
             statement = ""
 
 
@@ -1746,7 +1748,6 @@ def take_service_lock(path: Path) -> sqlite3.Connection:
     db = open_lock_file(path, "-lock")
     try:
         db.execute("PRAGMA busy_timeout = 0")
-        db.execute("PRAGMA journal_mode = MEMORY")
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -1814,7 +1815,7 @@ def sync(path: Path) -> None:
 def back_up_to(path: Path, target: Path, **options: Any) -> Path:
     """A backup under a name of its own; `options` as in `copy_database`."""
     try:
-        with contextlib.closing(connect(str(path))) as db:
+        with contextlib.closing(connect(path)) as db:
             copy_database(db, target, **options)
     except sqlite3.Error as error:
         raise OperatorError(f"{path} can't be read: {error}") from None
@@ -1887,7 +1888,8 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     would become valid again."""
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
-    if not source.stat().st_size or (path.exists() and source.samefile(path)):
+    is_itself = path.exists() and source.samefile(path)
+    if is_itself or not size_of(source):
         raise OperatorError(f"{source} is no backup: name a file that `commentd backup` made")
     check_database_file(source, FULL_CHECK)
     restored = path.with_name(f"{path.name}.restored")
@@ -1898,7 +1900,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
                 Path(f"{restored}{suffix}").unlink(missing_ok=True)
             with read_only(source) as db:
                 copy_database(db, restored)
-            with contextlib.closing(connect(str(restored))) as db:
+            with contextlib.closing(connect(restored)) as db:
                 revoke_everything(db, now)
             sync(restored)
             set_aside(path, replaced)
@@ -1913,16 +1915,16 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     """Makes every token and one-time link void that was ever given out, also after the backup."""
-    # Versions grow by one at a time, so none that was given out is above the time.
-    sql = "UPDATE account SET version = max(version + 1, 1000 * :now)"
-    db.execute(sql, {"now": now})
-    # A new account must not get the id of one that was made after the backup: a token has the id.
-    db.execute("DELETE FROM sqlite_sequence WHERE name = 'account'")
+    # Versions grow by one at a time, so none that was given out is above the time. A new account
+    # must not get the id of one that was made after the backup, since tokens hold the id.
     sql = """
+        UPDATE account SET version = max(version + 1, 1000 * :now);
+        DELETE FROM sqlite_sequence WHERE name = 'account';
         INSERT INTO sqlite_sequence (name, seq)
-        SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account"""
-    db.execute(sql, {"now": now})
-    db.execute("DELETE FROM admin_link")
+        SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
+        DELETE FROM admin_link"""
+    for statement in statements(sql):
+        db.execute(statement, {"now": now})
 
 
 def set_aside(path: Path, new_name: Path) -> None:
@@ -1945,7 +1947,7 @@ def leave_wal_mode(path: Path) -> None:
     """Writes the -wal into the file, if the file can be read. `OperatorError` if another program
     has it open: SQLite finds that out when the file leaves WAL mode."""
     try:
-        with contextlib.closing(connect(str(path))) as db:
+        with contextlib.closing(connect(path)) as db:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
@@ -1993,17 +1995,11 @@ class AccountSummary:
 class Registration:
     """A new account, or new values for one, until the code is confirmed."""
 
-    id: int
     request_id: str
     email: str
     nickname: str
     password: str
     code: str
-    client: str
-    tries: int
-    named_tries: int
-    created_at: int
-    expires_at: int
 
 
 @dataclass(frozen=True)
@@ -2026,7 +2022,7 @@ STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 KEPT: Any = object()  # in place of a value: erasing a comment leaves the field as it is
 
 
-FieldKind = Literal["public", "personal", "exported"]
+FieldKind = Literal["public", "personal", "exported", "text", "flag"]
 
 
 def comment_field(*kinds: FieldKind, erased: Any) -> Any:
@@ -2034,7 +2030,9 @@ def comment_field(*kinds: FieldKind, erased: Any) -> Any:
 
     `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
     it also goes when its author's account is deleted and the text stays. Exported: our own export
-    format holds it, and the import reads it."""
+    format holds it, and the import reads it. Text: its author wrote it, so it is compared with the
+    blocks and is a part of `version`; what the spam filter learns of it stands in `terms_in`. Flag:
+    0 or 1, which admins set on visible top-level comments (`FLAG_ACTIONS`)."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -2049,16 +2047,16 @@ class Comment:
     thread_id: int | None = comment_field(erased=KEPT)
     user_id: int | None = comment_field("public", "personal", erased=None)
     role: str = comment_field("public", erased="")
-    nickname: str = comment_field("public", "personal", "exported", erased="")
-    website: str = comment_field("public", "personal", "exported", erased="")
-    content: str = comment_field("public", "exported", erased="")
+    nickname: str = comment_field("public", "personal", "exported", "text", erased="")
+    website: str = comment_field("public", "personal", "exported", "text", erased="")
+    content: str = comment_field("public", "exported", "text", erased="")
     html: str = comment_field("public", erased="")
     ip: str = comment_field("public", "personal", "exported", erased="")
     masked: int = comment_field("personal", erased=1)
     country: str = comment_field("public", "personal", "exported", erased="")
     location: str = comment_field("public", "personal", "exported", erased="")
     likes: int = comment_field("public", "exported", erased=0)
-    pinned: int = comment_field("public", "exported", erased=0)
+    pinned: int = comment_field("public", "exported", "flag", erased=0)
     shown: int = comment_field(erased=KEPT)
     status: str = comment_field("exported", erased="deleted")
     created_at: int = comment_field("public", "exported", erased=KEPT)
@@ -2069,11 +2067,14 @@ class Comment:
     learnt: str = comment_field("personal", erased="")
 
     @property
+    def texts(self) -> list[str]:
+        return [getattr(self, name) for name in comment_fields("text")]
+
+    @property
     def version(self) -> str:
-        """Identifies the text that an admin has read. It is not shortened, since an author could
+        """Identifies the texts that an admin has read. It is not shortened, since an author could
         look for two texts that are alike."""
-        text = f"{self.nickname}\n{self.website}\n{self.content}"
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -2085,13 +2086,30 @@ class FullComment(Comment):
 
 def comment_fields(kind: FieldKind) -> list[str]:
     """The names of the fields of a kind."""
-    return [f.name for f in fields(FullComment) if kind in f.metadata["kinds"]]
+    return [each.name for each in fields(FullComment) if kind in each.metadata["kinds"]]
 
 
+FLAGS = comment_fields("flag")
 JOINED = ("page_url", "role")  # from other tables
-COMMENT_COLUMNS = [f.name for f in fields(FullComment) if f.name not in JOINED]
+COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
+# The values of a comment that was erased; fields that it keeps are left out.
 ERASED: Json = {
-    f.name: f.metadata["erased"] for f in fields(FullComment) if f.metadata["erased"] is not KEPT
+    each.name: each.metadata["erased"]
+    for each in fields(FullComment)
+    if each.metadata["erased"] is not KEPT
+}
+# A comment that is not stored yet, before it gets what its author wrote.
+NEW_COMMENT: Json = {
+    **ERASED,
+    "id": 0,
+    "page_id": 0,
+    "page_url": "",
+    "parent_id": None,
+    "thread_id": None,
+    "masked": 0,
+    "shown": 0,
+    "status": "waiting",
+    "created_at": 0,
 }
 
 
@@ -2099,15 +2117,46 @@ def assignments(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = :{name}" for name in names)
 
 
+# The last statement is about replies to the erased comments.
 ERASE_COMMENTS = f"""
+    UPDATE page SET total = total - gone.n
+      FROM (SELECT page_id, count(*) AS n FROM comment
+             WHERE id IN (SELECT value FROM json_each(:ids)) AND status = 'visible'
+             GROUP BY page_id) AS gone
+     WHERE page.id = gone.page_id;
     UPDATE comment SET {assignments(name for name in ERASED if name not in JOINED)}
-     WHERE id IN (SELECT value FROM json_each(:ids))"""
-ERASE_AUTHOR = f"""
-    UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id"""
+     WHERE id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    DELETE FROM notification WHERE kind = 'author' AND comment_id IN
+           (SELECT id FROM comment WHERE parent_id IN (SELECT value FROM json_each(:ids)))"""
+ERASE_ACCOUNT = f"""
+    UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+    UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
+    UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
+    UPDATE comment SET email = '' WHERE email = :account_email AND email <> '';
+    DELETE FROM registration WHERE email = :account_email;
+    DELETE FROM admin_link WHERE email = :account_email;
+    DELETE FROM outbox WHERE recipient = :account_email;
+    DELETE FROM notification
+     WHERE kind IN ('owner', 'author', 'follower') AND recipient = :account_email
+       AND outbox_id IS NULL;
+    DELETE FROM subscription WHERE subscriber = :subscriber;
+    UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
+    DELETE FROM account WHERE id = :account_id"""
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(":" + name for name in COMMENT_COLUMNS)})
     RETURNING id"""
+SET_FLAG = {flag: f"UPDATE comment SET {flag} = ? WHERE id = ?" for flag in FLAGS}
+# A hidden comment loses its flags.
+SET_STATUS = f"""
+    UPDATE comment
+       SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held)
+           {"".join(f", {flag} = {flag} AND :status = 'visible'" for flag in FLAGS)}
+     WHERE id = :id"""
 
 
 @dataclass(frozen=True)
@@ -2331,6 +2380,7 @@ IS_DUE = """
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
 LEARN = {
     kind: f"""
+    UPDATE comment SET learnt = '{kind}' WHERE id = :comment_id;
     INSERT INTO term AS t (hash, {kind}, learnt_at)
     SELECT value, 1, :now FROM json_each(:hashes)
      WHERE true
@@ -2339,8 +2389,11 @@ LEARN = {
 }
 UNLEARN = {
     kind: f"""
+    UPDATE comment SET learnt = '' WHERE id = :comment_id;
     UPDATE term SET {kind} = max(0, {kind} - 1)
-     WHERE hash IN (SELECT value FROM json_each(?))"""
+     WHERE hash IN (SELECT value FROM json_each(:hashes));
+    DELETE FROM term WHERE ham = 0 AND spam = 0
+       AND hash IN (SELECT value FROM json_each(:hashes))"""
     for kind in ("ham", "spam")
 }
 # What each counter counts. Replies come before the comments that they reply to.
@@ -2355,8 +2408,21 @@ COUNTERS = {
         WHERE page_id = page.id AND shown = 1 AND parent_id IS NULL""",
     ("page", "page_likes"): "SELECT count(*) FROM page_liker WHERE page_id = page.id",
 }
-MISCOUNTS = [f"SELECT count(*) FROM {t} WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
-RECOUNTS = [f"UPDATE {t} SET {c} = ({n}) WHERE {c} <> ({n})" for (t, c), n in COUNTERS.items()]
+MISCOUNTS = [
+    f"SELECT count(*) FROM {table} WHERE {counter} <> ({count})"
+    for (table, counter), count in COUNTERS.items()
+]
+RECOUNTS = [
+    f"UPDATE {table} SET {counter} = ({count}) WHERE {counter} <> ({count})"
+    for (table, counter), count in COUNTERS.items()
+]
+TRACES = {
+    "likes": "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?",
+    "page_likes": """
+    SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
+     WHERE visitor = ?""",
+    "reports": "SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?",
+}
 FIGURES = """
     SELECT (SELECT count(*) FROM comment) AS comments,
            (SELECT count(*) FROM account) AS accounts,
@@ -2419,7 +2485,7 @@ sqlite3.register_adapter(list, json.dumps)  # a list is bound as JSON, for `json
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
 # protocol, not a database.
-MACHINE_FAULTS = {5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 26}
+MACHINE_FAULTS = {*range(5, 12), 13, 14, 15, 26}
 DAMAGE = {11, 26}
 NO_END = 2**63 - 1  # an id above all others
 
@@ -2447,7 +2513,7 @@ class Store:
         check_database_file(path)
         if as_command and not path.exists():
             raise SchemaError(f"{path}: there is no such database yet; the first start makes it")
-        self.path = str(path)
+        self.path = path
         self.as_command = as_command
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
@@ -2457,21 +2523,21 @@ class Store:
         # The number of writes here after which readers may see something else. Views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
-        self.writers: list[sqlite3.Connection] = []  # one, once it is open
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
+        self.opened = contextlib.ExitStack()  # the locks and the writer
         self.write_turn = open_lock_file(path, "-turn")
-        self.locks = [self.write_turn]
+        self.opened.callback(self.write_turn.close)
         try:
             # With the journal in memory, taking the lock costs 11 µs instead of 47.
             self.write_turn.execute("PRAGMA journal_mode = MEMORY")
             if not as_command:
-                self.locks.append(take_service_lock(path))
+                self.opened.callback(take_service_lock(path).close)
             if not path.exists():
                 path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
             with self.write_lock() if as_command else contextlib.nullcontext():
-                self.writers.append(connect(self.path))
-            self.writer = self.writers[0]
+                self.writer = connect(path)
+            self.opened.callback(self.close_writer)
             self.bring_up_to_date(back_up)
         except BaseException as error:
             self.close()
@@ -2562,24 +2628,23 @@ class Store:
             raise Unavailable("暂时无法保存，请稍后再试", "storage") from None
 
     def close(self) -> None:
-        """Closes all connections, the writer last: it empties the -wal into the file."""
+        """Closes the readers, since the -wal cannot be emptied while one of them reads; then the
+        writer; then the locks. Calling it twice is fine."""
         with self.lock:
-            # The readers first: the -wal cannot be emptied while one of them reads.
             for thread, reader in self.readers:
                 # Closing a connection that another thread uses would crash the process.
                 if thread is threading.current_thread() or not thread.is_alive():
                     reader.close()
-            # The writer may be closed already, or never have been opened.
-            with contextlib.suppress(sqlite3.Error, IndexError, MemoryError):
-                if self.as_command:  # a command does not wait for the service
-                    self.writers[0].execute("PRAGMA busy_timeout = 0")
-                self.write_turn.execute("BEGIN EXCLUSIVE")
-                # Closing alone is not enough: a command may have the file open.
-                self.writers[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            for db in [*self.writers, *self.locks]:
-                db.close()
-            self.writers.clear()
             self.readers.clear()
+            self.opened.close()
+
+    def close_writer(self) -> None:
+        """Empties the -wal into the file. Closing alone would not: a command may have it open."""
+        with contextlib.closing(self.writer), contextlib.suppress(sqlite3.Error, MemoryError):
+            if self.as_command:  # a command does not wait for the service
+                self.writer.execute("PRAGMA busy_timeout = 0")
+            self.write_turn.execute("BEGIN EXCLUSIVE")
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def empty_wal(self) -> None:
         """Erased data survives in the -wal until it is overwritten, so truncate it. This does not
@@ -2592,22 +2657,28 @@ class Store:
                 self.writer.execute("PRAGMA busy_timeout = 5000")
             self.has_erased = bool(busy)
 
-    def run(self, sql: str, /, *values: Any, **named: Any) -> sqlite3.Cursor:
+    def run(self, sql: str, *values: Any, **named: Any) -> sqlite3.Cursor:
         """Runs a statement. Up to four values stand in order (`?`), others by name."""
         return self.db.execute(sql, named or values)
 
-    def all(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> list[Row]:
+    def run_script(self, sql: str, **named: Any) -> None:
+        """Runs several statements with the same values."""
+        for statement in statements(sql):
+            self.run(statement, **named)
+
+    def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; an open cursor would hold back the checkpoint."""
-        return [kind(**dict(row)) for row in self.run(sql, *values, **named).fetchall()]
+        rows = self.run(sql, *values, **named).fetchall()
+        return [row_type(**dict(row)) for row in rows]
 
-    def one(self, kind: type[Row], sql: str, /, *values: Any, **named: Any) -> Row | None:
-        return next(iter(self.all(kind, sql, *values, **named)), None)
+    def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
+        return next(iter(self.all(row_type, sql, *values, **named)), None)
 
-    def values(self, sql: str, /, *values: Any, **named: Any) -> list[Any]:
+    def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
         """The first column of all rows."""
         return [row[0] for row in self.run(sql, *values, **named).fetchall()]
 
-    def value(self, sql: str, /, *values: Any, **named: Any) -> Any:
+    def value(self, sql: str, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
 
@@ -2715,7 +2786,7 @@ class Store:
         sql = """
             UPDATE account SET role = ?, blocked = ?, version = version + ?
              WHERE id = ?"""
-        self.run(sql, role, int(blocked), int(revoke), user_id)
+        self.run(sql, role, blocked, revoke, user_id)
         if role == "admin":
             self.unclaim_comments(user_id)
         if revoke:
@@ -2765,7 +2836,9 @@ class Store:
 
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
-        sql = "SELECT * FROM registration WHERE email = ? ORDER BY id"
+        sql = """
+            SELECT request_id, email, nickname, password, code FROM registration
+             WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
@@ -2806,13 +2879,13 @@ class Store:
         sql = """
             UPDATE registration SET tries = tries + 1
              WHERE email = :email AND tries + named_tries < 5 AND expires_at > :now
-            RETURNING *"""
+            RETURNING request_id, email, nickname, password, code"""
         if request_id:
             sql = """
                 UPDATE registration SET named_tries = named_tries + 1
                  WHERE email = :email AND request_id = :request_id AND named_tries < 5
                    AND expires_at > :now
-                RETURNING *"""
+                RETURNING request_id, email, nickname, password, code"""
         return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
     def confirm(self, registration: Registration, now: int) -> Account:
@@ -2847,7 +2920,7 @@ class Store:
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
-        self.run(sql, id=account.id, email=account.email, role=account.role)
+        self.run(sql, **vars(account))
 
     def unclaim_comments(self, user_id: int) -> None:
         self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
@@ -2855,28 +2928,18 @@ class Store:
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Nothing of the account is left. Of its comments the text stays without an author, or
         with `comments` nothing."""
-        ids = [comment.id for comment in self.comments_of(account.id)]
+        ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         self.withdraw(ids)
         if comments:
             self.erase_comments(ids)
-        visitor = f"user {account.id}"
-        for sql in (
-            "UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
-            "UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor",
-            """UPDATE report SET visitor = 'past ' || random(), reason = ''
-                WHERE visitor = :visitor""",
-            "UPDATE comment SET email = '' WHERE email = :email AND email <> ''",
-            "DELETE FROM registration WHERE email = :email",
-            "DELETE FROM admin_link WHERE email = :email",
-            "DELETE FROM outbox WHERE recipient = :email",
-            """DELETE FROM notification
-                WHERE kind IN ('owner', 'author', 'follower') AND recipient = :email
-                  AND outbox_id IS NULL""",
-            "DELETE FROM subscription WHERE subscriber = :subscriber",
-        ):
-            self.run(sql, visitor=visitor, email=account.email, subscriber=subscriber)
-        self.run(ERASE_AUTHOR, account_id=account.id, **ERASED)
-        self.run("DELETE FROM account WHERE id = ?", account.id)
+        self.run_script(
+            ERASE_ACCOUNT,
+            account_id=account.id,
+            account_email=account.email,
+            visitor=f"user {account.id}",
+            subscriber=subscriber,
+            **ERASED,
+        )
         self.has_erased = True
 
     # Pages
@@ -2903,7 +2966,7 @@ class Store:
     def set_closed(self, page_id: int, closed: bool, now: int) -> None:
         """The age of a page that is reopened begins anew."""
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
-        self.run(sql, int(closed), now, page_id)
+        self.run(sql, closed, now, page_id)
 
     def rename_page(self, page: Page, key: str, page_url: str) -> Page:
         """Gives a page another key. If another page has it, that one takes in all of this one."""
@@ -2916,27 +2979,30 @@ class Store:
 
     def merge_pages(self, old: int, new: int) -> None:
         """The counts are right afterwards: a visitor who liked both pages counts once."""
-        for sql in (
-            "UPDATE comment SET page_id = :new WHERE page_id = :old",
-            """INSERT INTO page_liker (page_id, visitor, liked_at)
-               SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM page_liker WHERE page_id = :old",
-            """INSERT INTO subscription (subscriber, page_id, state)
-               SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM subscription WHERE page_id = :old",
-            """INSERT INTO follow (user_id, page_id, language)
-               SELECT user_id, :new, language FROM follow WHERE page_id = :old
-                   ON CONFLICT DO NOTHING""",
-            "DELETE FROM follow WHERE page_id = :old",
-            """UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
-                      views = p.views + o.views,
-                      page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
-                 FROM page AS o WHERE p.id = :new AND o.id = :old""",
-            "DELETE FROM page WHERE id = :old",
-        ):
-            self.run(sql, old=old, new=new)
+        sql = """
+            UPDATE comment SET page_id = :new WHERE page_id = :old;
+
+            INSERT INTO page_liker (page_id, visitor, liked_at)
+            SELECT :new, visitor, liked_at FROM page_liker WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM page_liker WHERE page_id = :old;
+
+            INSERT INTO subscription (subscriber, page_id, state)
+            SELECT subscriber, :new, state FROM subscription WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM subscription WHERE page_id = :old;
+
+            INSERT INTO follow (user_id, page_id, language)
+            SELECT user_id, :new, language FROM follow WHERE page_id = :old
+                ON CONFLICT DO NOTHING;
+            DELETE FROM follow WHERE page_id = :old;
+
+            UPDATE page AS p SET total = p.total + o.total, threads = p.threads + o.threads,
+                   views = p.views + o.views,
+                   page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
+              FROM page AS o WHERE p.id = :new AND o.id = :old;
+            DELETE FROM page WHERE id = :old;"""
+        self.run_script(sql, old=old, new=new)
 
     def add_views(self, key: str, views: int, now: int) -> bool:
         """False if there is no such page."""
@@ -2951,12 +3017,11 @@ class Store:
 
     # Comments
 
-    def comment(self, comment_id: int) -> Comment | None:
+    def comment(self, comment_id: int | None) -> Comment | None:
         return self.one(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def full_comment(self, comment_id: int) -> FullComment | None:
-        sql = SELECT_FULL_COMMENT + " WHERE comment.id = :id"
-        return self.one(FullComment, sql, id=comment_id)
+    def full_comment(self, comment_id: int | None) -> FullComment | None:
+        return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
     def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
         """Those that exist, by id."""
@@ -2986,16 +3051,16 @@ class Store:
              ORDER BY comment.id DESC LIMIT ?"""
         return self.all(Comment, SELECT_COMMENT + sql, limit)
 
-    def same_comment(self, since: int, now: int, **values: Any) -> Comment | None:
-        """A comment of the same author with the same text in the same place."""
+    def same_comment(self, now: int, **values: Any) -> Comment | None:
+        """A comment of the last minute, of the same author with the same text in the same place."""
         sql = """
              WHERE comment.page_id = :page_id AND comment.status <> 'deleted'
-               AND comment.created_at BETWEEN :since AND :now AND comment.content = :content
+               AND comment.created_at BETWEEN :now - 60 AND :now AND comment.content = :content
                AND coalesce(comment.parent_id, 0) = coalesce(:parent_id, 0)
                AND coalesce(comment.user_id, 0) = coalesce(:user_id, 0)
                AND comment.nickname = :nickname
                AND (comment.ip = :ip OR comment.user_id IS NOT NULL)"""
-        return self.one(Comment, SELECT_COMMENT + sql, since=since, now=now, **values)
+        return self.one(Comment, SELECT_COMMENT + sql, now=now, **values)
 
     def comments_of(self, user_id: int) -> list[Comment]:
         sql = """
@@ -3052,13 +3117,12 @@ class Store:
         return counts
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
-        """`values` has the columns that are not as in an erased comment. With an `id` the comment
-        gets that one, unless another has it."""
-        new = {**ERASED, "masked": 0, "shown": 0, "status": "waiting", "created_at": now}
-        parent = self.comment(values.get("parent_id") or 0)
-        thread_id = parent and (parent.thread_id or parent.id)
-        values = {**new, **values, "thread_id": thread_id}
-        if self.comment(values.setdefault("id", None) or 0):
+        """`values` has the columns that are not as in `NEW_COMMENT`. With an `id` the comment gets
+        that one, unless another has it."""
+        values = {**NEW_COMMENT, "created_at": now, **values}
+        parent = self.comment(values["parent_id"])
+        values["thread_id"] = parent and (parent.thread_id or parent.id)
+        if not values["id"] or self.comment(values["id"]):
             values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
         self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
@@ -3075,52 +3139,30 @@ class Store:
         self.run(sql, nickname, website, comment_id)
         self.withdraw([comment_id])
 
-    def pin(self, comment_id: int, pinned: bool) -> None:
-        self.run("UPDATE comment SET pinned = ? WHERE id = ?", int(pinned), comment_id)
+    def set_flag(self, comment_id: int, flag: str, value: bool) -> None:
+        self.run(SET_FLAG[flag], value, comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
         about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
-        old = self.comment(comment_id)
-        if old is None:
+        comment = self.comment(comment_id)
+        if comment is None:
             return
         is_hidden = status in ("spam", "deleted")
-        sql = """
-            UPDATE comment
-               SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held),
-                   pinned = CASE WHEN :status = 'visible' THEN pinned ELSE 0 END
-             WHERE id = :id"""
-        self.run(sql, id=old.id, status=status, hidden_at=now if is_hidden else None, held=held)
-        more = (status == "visible") - (old.status == "visible")
-        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, old.page_id)
-        self.update_shown([comment_id])
-        if status not in ("visible", old.status):
-            self.withdraw([comment_id], from_owners=status != "waiting")
+        hidden_at = now if is_hidden else None
+        self.run(SET_STATUS, id=comment.id, status=status, hidden_at=hidden_at, held=held)
+        more = (status == "visible") - (comment.status == "visible")
+        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, comment.page_id)
+        self.update_shown([comment.id])
+        if status not in ("visible", comment.status):
+            self.withdraw([comment.id], from_owners=status != "waiting")
         if is_hidden:
-            self.run("DELETE FROM outbox WHERE comment_id = ?", comment_id)
+            self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
 
     def erase_comments(self, ids: list[int]) -> None:
         """Nothing of the comments and their authors is left. Replies to them keep their place."""
         self.withdraw(ids)
-        sql = """
-            UPDATE page SET total = total - gone.n
-              FROM (SELECT page_id, count(*) AS n FROM comment
-                     WHERE id IN (SELECT value FROM json_each(?)) AND status = 'visible'
-                     GROUP BY page_id) AS gone
-             WHERE page.id = gone.page_id"""
-        self.run(sql, ids)
-        self.run(ERASE_COMMENTS, ids=ids, **ERASED)
-        for sql in (
-            "DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            "DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids))",
-            # Notifications of replies, for the authors of the erased comments.
-            """DELETE FROM notification WHERE kind = 'author' AND comment_id IN
-                     (SELECT id FROM comment
-                       WHERE parent_id IN (SELECT value FROM json_each(:ids)))""",
-        ):
-            self.run(sql, ids=ids)
+        self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
         self.update_shown(ids)
 
     def erase_hidden(self, before: int) -> bool:
@@ -3190,7 +3232,7 @@ class Store:
                     :created_at, :due_at, :expires_at)
             RETURNING id"""
         absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
-        return int(self.value(sql, **{**absent, **values}))
+        return int(self.value(sql, **(absent | values)))
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
@@ -3340,18 +3382,17 @@ class Store:
             SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
              WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND kind = 'author'"""
-        messages = self.values(sql, ids=ids, from_owners=int(from_owners))
-        for sql in (
-            # The question whether a guest wants emails was not sent, so it may be asked again.
-            """DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
-                     (SELECT subscriber FROM outbox
-                       WHERE id IN (SELECT value FROM json_each(:messages)))""",
-            # Where another notification of the same comment waits already, one is enough.
-            """UPDATE OR REPLACE notification SET outbox_id = NULL
-                WHERE outbox_id IN (SELECT value FROM json_each(:messages))""",
-            "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages))",
-        ):
-            self.run(sql, messages=messages)
+        messages = self.values(sql, ids=ids, from_owners=from_owners)
+        # A question whether a guest wants emails was not sent, so it may be asked again. Where
+        # another notification of the same comment waits already, one is enough.
+        sql = """
+            DELETE FROM subscription WHERE state = 'asked' AND subscriber IN
+                   (SELECT subscriber FROM outbox
+                     WHERE id IN (SELECT value FROM json_each(:messages)));
+            UPDATE OR REPLACE notification SET outbox_id = NULL
+             WHERE outbox_id IN (SELECT value FROM json_each(:messages));
+            DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(:messages));"""
+        self.run_script(sql, messages=messages)
         self.has_erased = True
 
     # Subscriptions and followed pages
@@ -3446,20 +3487,14 @@ class Store:
 
     def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
         """Counts the terms of a comment as those of ham or spam."""
-        self.run(LEARN[kind], hashes=[0, *hashes], now=now)
-        self.note_learnt(comment_id, kind)
+        self.run_script(LEARN[kind], comment_id=comment_id, hashes=[0, *hashes], now=now)
 
     def unlearn(self, comment_id: int, kind: str, hashes: list[int]) -> None:
-        hashes = [0, *hashes]
-        self.run(UNLEARN[kind], hashes)
-        sql = """
-            DELETE FROM term WHERE ham = 0 AND spam = 0
-               AND hash IN (SELECT value FROM json_each(?))"""
-        self.run(sql, hashes)
-        self.note_learnt(comment_id, "")
+        self.run_script(UNLEARN[kind], comment_id=comment_id, hashes=[0, *hashes])
 
-    def note_learnt(self, comment_id: int, kind: str) -> None:
-        self.run("UPDATE comment SET learnt = ? WHERE id = ?", kind, comment_id)
+    def leave_learnt(self, comment_id: int) -> None:
+        """The filter keeps what it has learnt from the comment, and may learn it again."""
+        self.run("UPDATE comment SET learnt = '' WHERE id = ?", comment_id)
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -3473,16 +3508,7 @@ class Store:
 
     def traces(self, visitor: str) -> dict[str, list[Json]]:
         """What an account liked and reported."""
-        sql = "SELECT comment_id AS id FROM comment_liker WHERE visitor = ?"
-        likes = self.all(dict, sql, visitor)
-        sql = """
-            SELECT page.page_url FROM page_liker JOIN page ON page.id = page_liker.page_id
-             WHERE visitor = ?"""
-        page_likes = self.all(dict, sql, visitor)
-        sql = """
-            SELECT comment_id AS id, reason, reported_at FROM report WHERE visitor = ?"""
-        reports = self.all(dict, sql, visitor)
-        return {"likes": likes, "page_likes": page_likes, "reports": reports}
+        return {name: self.all(dict, TRACES[name], visitor) for name in TRACES}
 
     def add_audit_entry(self, **values: Any) -> None:
         sql = """
@@ -3500,17 +3526,17 @@ class Store:
     def open_backup(self) -> IO[bytes]:
         """A backup as an open file without a name, which is gone when it is closed. One at a time:
         the file always has the same name at first, so that a crash leaves no more than one."""
-        path = Path(self.path)
-        backup = back_up_to(path, path.with_name(f".{path.name}.download"))
+        target = self.path.with_name(f".{self.path.name}.download")
+        backup = back_up_to(self.path, target)
         file = backup.open("rb")
         backup.unlink()
         return file
 
     def delete_leftovers(self) -> None:
         """Deletes what a crash left of such a backup."""
-        path = Path(self.path)
-        for name in (f".{path.name}.download", f"..{path.name}.download.part"):
-            path.with_name(name).unlink(missing_ok=True)
+        backup = f".{self.path.name}.download"
+        for name in (backup, f".{backup}.part"):
+            self.path.with_name(name).unlink(missing_ok=True)
 
     def figures(self, now: int) -> Figures:
         return self.all(Figures, FIGURES, now=now)[0]
@@ -3545,9 +3571,9 @@ class Store:
         self.run(sql, product, product_id, comment_id)
 
     def raise_page(self, page_id: int, closed: int, views: int, page_likes: int) -> None:
-        """Gives a page the counts that it had elsewhere; views and likes never fall."""
+        """Gives a page the counts that it had elsewhere. None falls, and no page is opened."""
         sql = """
-            UPDATE page SET closed = :closed,
+            UPDATE page SET closed = max(closed, :closed),
                    views = CASE WHEN views < :views THEN :views ELSE views END
              WHERE id = :id RETURNING page_likes"""
         likes = self.value(sql, id=page_id, closed=closed, views=views) or 0
@@ -3580,43 +3606,40 @@ class Store:
     # Housekeeping
 
     def purge(self, now: int) -> None:
-        """Deletes what has expired."""
-        for sql in (
-            # A code is wiped when it expires. The registration stays for a day: until then, a
-            # login with its password says that the email address is not confirmed yet.
-            """UPDATE registration SET code = '', expires_at = 0
-                WHERE expires_at BETWEEN 1 AND :now""",
-            "DELETE FROM registration WHERE created_at < :now - 86400",
-            "DELETE FROM spent_captcha WHERE expires_at <= :now - 86400",
-            "DELETE FROM rate_limit WHERE ends_at <= :now",
-            "DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL",
-            "DELETE FROM block WHERE expires_at <= :now",
-            "DELETE FROM admin_link WHERE expires_at <= :now",
-            "DELETE FROM audit WHERE created_at < :now - 400 * 86400",
-            """DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0
-                  AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
-                  AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id)""",
-            # The 50 000 terms that were learnt last stay, about 2 MB.
-            """DELETE FROM term WHERE hash <> 0 AND learnt_at <
-                     (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000)""",
-            """DELETE FROM subscription WHERE page_id > 0
-                  AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id)""",
-        ):
-            self.run(sql, now=now)
+        """Deletes what has expired. A code is wiped when it expires. Its registration stays for a
+        day: until then, a login with its password says that the email address is not confirmed yet.
+        Of the terms, the 50 000 that were learnt last stay, about 2 MB."""
+        sql = """
+            UPDATE registration SET code = '', expires_at = 0
+             WHERE expires_at BETWEEN 1 AND :now;
+            DELETE FROM registration WHERE created_at < :now - 86400;
+            DELETE FROM spent_captcha WHERE expires_at <= :now - 86400;
+            DELETE FROM rate_limit WHERE ends_at <= :now;
+            DELETE FROM outbox WHERE expires_at <= :now AND due_at IS NULL;
+            DELETE FROM block WHERE expires_at <= :now;
+            DELETE FROM admin_link WHERE expires_at <= :now;
+            DELETE FROM audit WHERE created_at < :now - 400 * 86400;
+            DELETE FROM page WHERE seen_at < :now - 90 * 86400 AND page_likes = 0
+               AND NOT EXISTS (SELECT 1 FROM comment WHERE comment.page_id = page.id)
+               AND NOT EXISTS (SELECT 1 FROM follow WHERE follow.page_id = page.id);
+            DELETE FROM term WHERE hash <> 0 AND learnt_at <
+                   (SELECT learnt_at FROM term ORDER BY learnt_at DESC LIMIT 1 OFFSET 50000);
+            DELETE FROM subscription WHERE page_id > 0
+               AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id);"""
+        self.run_script(sql, now=now)
 
     def forget(self, before: int) -> bool:
         """Makes likes and reports that are older than that time anonymous, and masks 500 older IP
         addresses. True if there may be more of these."""
-        for sql in (
-            """UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE liked_at < :before""",
-            """UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
-                WHERE liked_at < :before""",
-            """UPDATE report SET visitor = 'past ' || random()
-                WHERE reported_at < :before
-                  AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %'""",
-        ):
-            self.run(sql, before=before)
+        sql = """
+            UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
+             WHERE liked_at < :before;
+            UPDATE page_liker SET visitor = 'past ' || random(), liked_at = NULL
+             WHERE liked_at < :before;
+            UPDATE report SET visitor = 'past ' || random()
+             WHERE reported_at < :before
+               AND visitor NOT LIKE 'past %' AND visitor NOT LIKE 'user %';"""
+        self.run_script(sql, before=before)
         sql = """
             SELECT id, ip FROM comment
              WHERE masked = 0 AND created_at < ? ORDER BY created_at LIMIT 500"""
@@ -3695,7 +3718,9 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
     province = names[0] if names else ""
     if country != "CN" or province in REGIONS:
         return REGIONS.get(province, country), ""
-    return country, province if province in MUNICIPALITIES else " ".join(names)
+    if province in MUNICIPALITIES:
+        return country, province
+    return country, " ".join(names)
 
 
 class Places:
@@ -3817,7 +3842,7 @@ def hash_password(password: str, scheme: str) -> str:
     return f"{scheme}${key.hex()}"
 
 
-def new_code(random_bytes: Callable[[int], bytes]) -> str:
+def new_code(random_bytes: RandomBytes) -> str:
     """Six digits. The remainder of 2^64 favours none by more than 1 in 10^13."""
     number = int.from_bytes(random_bytes(8)) % 1_000_000
     return f"{number:06d}"
@@ -3860,12 +3885,12 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
 # Signed links
 
 
-def link_signature(key: bytes, params: Mapping[str, object]) -> str:
+def link_signature(key: bytes, params: Json) -> str:
     pairs = [f"{name}={params[name]}" for name in sorted(params)]
     return keyed_hash(key, "link", *pairs)[:32]
 
 
-def signed_query(key: bytes, params: Mapping[str, object]) -> str:
+def signed_query(key: bytes, params: Json) -> str:
     """A query string whose parameters nobody else can choose."""
     signature = link_signature(key, params)
     return urllib.parse.urlencode({**params, "mac": signature})
@@ -3889,7 +3914,7 @@ class Captcha:
     made_at: int | None = None
 
 
-def new_challenge(key: bytes, now: int, random_bytes: Callable[[int], bytes]) -> Json:
+def new_challenge(key: bytes, now: int, random_bytes: RandomBytes) -> Json:
     """`{parameters, signature}`. The counter is chosen here, so that nobody needs more than
     150 000 tries."""
     nonce = random_bytes(16)
@@ -3961,7 +3986,7 @@ SMTP_SECONDS = 10  # for each step
 
 
 def fetch(
-    url: str, form: Mapping[str, str] | None = None, message: bytes | None = None, **headers: str
+    url: str, form: Json | None = None, message: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and the
     start of the body; `OSError` for everything else. No redirect and no proxy of the environment is
@@ -3969,20 +3994,22 @@ def fetch(
     parts = urllib.parse.urlsplit(url)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    sent |= {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    sent = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    for name, value in headers.items():
+        sent[name.replace("_", "-")] = value
     body = message
     if form is not None:
         body = urllib.parse.urlencode(form).encode()
         sent["Content-Type"] = "application/x-www-form-urlencoded"
     elif message is not None:
         sent["Content-Type"] = "application/json"
+    method = "GET" if body is None else "POST"
     is_https = parts.scheme == "https"
     connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
     response_body = bytearray(RESPONSE_LIMIT)
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
-            client.request("GET" if body is None else "POST", target, body, sent)
+            client.request(method, target, body, sent)
             # readinto() has a bound. read() has none for a chunk of -1 bytes.
             with client.getresponse() as response:
                 size = response.readinto(response_body)
@@ -4036,27 +4063,12 @@ class World:
     """The clock, randomness, email and HTTP. A test passes its own functions."""
 
     now: Callable[[], float] = time.time
-    random_bytes: Callable[[int], bytes] = secrets.token_bytes
+    random_bytes: RandomBytes = secrets.token_bytes
     send: Callable[..., None] = send_email
     fetch: Callable[..., tuple[int, bytes]] = fetch
 
 
 # -- Moderation ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class NewText:
-    """A text that somebody wants to publish. `id` is that of the comment, 0 for a new one."""
-
-    id: int
-    nickname: str
-    website: str
-    content: str
-    email: str
-    ip: str
-    user_id: int | None
-    too_fast: bool = False  # whether it came sooner than a person types
-    captcha_down: bool = False  # whether the captcha could not be checked
 
 
 # The spam filter
@@ -4084,7 +4096,7 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(written: NewText | Comment, markup: str) -> list[str]:
+def terms_in(written: Comment, markup: str) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
     terms = [*words_in(plain_text(markup))]
@@ -4164,9 +4176,7 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(
-    store: Store, key: bytes, written: NewText | Comment, markup: str
-) -> Json | None:
+def filter_opinion(store: Store, key: bytes, written: Comment, markup: str) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
     totals = learnt_counts(store)
@@ -4208,11 +4218,11 @@ class Target:
     hosts: Collection[str] = ()
 
 
-def target_of(written: NewText | FullComment, markup: str) -> Target:
+def target_of(written: FullComment, markup: str) -> Target:
     shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    texts = [written.nickname, written.website, written.content, shown]
+    text = folded(" ".join([*written.texts, shown]))
     hosts = hosts_in(written.email, written.website, markup)
-    return Target(written.ip, written.email, folded(" ".join(texts)), hosts)
+    return Target(written.ip, written.email, text, hosts)
 
 
 def matches(block: Block, target: Target) -> bool:
@@ -4309,19 +4319,26 @@ class Verdict:
     held: str
 
 
-def count_known(store: Store, author: NewText | FullComment) -> int:
+def count_known(store: Store, author: FullComment) -> int:
     """How many other visible comments an author has, up to a hundred."""
     return store.count_known(masked(author.ip), **vars(author))
 
 
 def moderate_text(
-    store: Store, key: bytes, text: NewText, now: int, *, hold: str, held_terms: Iterable[str]
+    store: Store,
+    key: bytes,
+    written: FullComment,
+    now: int,
+    *,
+    hold: str,
+    held_terms: Iterable[str],
+    **captcha: bool,
 ) -> Verdict:
-    """Renders a text and decides on its status. It is costly, so it runs outside of transactions.
-    Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold` and
-    `held_terms` are what the owner has set."""
-    markup = safe_html(text.content)
-    target = target_of(text, markup)
+    """Renders the text of a comment and decides on its status. It is costly, so it runs outside of
+    transactions. Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold`
+    and `held_terms` are what the owner has set; `captcha` as in `suspicion`."""
+    markup = safe_html(written.content)
+    target = target_of(written, markup)
     for block in store.blocks(now):
         if matches(block, target):
             return Verdict(markup, "spam", f"block: {block_summary(block)}")
@@ -4330,23 +4347,33 @@ def moderate_text(
     for term in held_terms:
         if folded(term) in target.text:
             return Verdict(markup, "waiting", f"word: {term}")
-    held = suspicion(store, key, text, markup, hold)
+    held = suspicion(store, key, written, markup, hold, **captcha)
     return Verdict(markup, "waiting" if held else "visible", held)
 
 
-def suspicion(store: Store, key: bytes, text: NewText, markup: str, hold: str) -> str:
-    """Why a text waits that has none of the owner's terms; "" if it does not wait."""
-    if text.too_fast:
+def suspicion(
+    store: Store,
+    key: bytes,
+    written: FullComment,
+    markup: str,
+    hold: str,
+    *,
+    too_fast: bool = False,
+    captcha_down: bool = False,
+) -> str:
+    """Why a comment waits that has none of the owner's terms; "" if it does not wait. `too_fast`:
+    it came sooner than a person types. `captcha_down`: the captcha could not be checked."""
+    if too_fast:
         return "fast"
-    opinion = filter_opinion(store, key, text, markup)
+    opinion = filter_opinion(store, key, written, markup)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
-    if text.captcha_down:
+    if captcha_down:
         return "captcha_down"
-    has_link = bool(text.website) or "<a " in markup
+    has_link = bool(written.website) or "<a " in markup
     if len(written_hosts(markup)) > MOST_HOSTS or (hold == "links" and has_link):
         return "links"
-    if hold == "first" and not count_known(store, text):
+    if hold == "first" and not count_known(store, written):
         return "first"
     return ""
 
@@ -4401,7 +4428,7 @@ class MailServices:
     store: Store
     key: bytes
     clock: Callable[[], float]
-    random_bytes: Callable[[int], bytes]
+    random_bytes: RandomBytes
     send: Callable[..., None]
     fetch: Callable[..., tuple[int, bytes]]
 
@@ -4435,7 +4462,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 
 def compose(
     config: Config,
-    random_bytes: Callable[[int], bytes],
+    random_bytes: RandomBytes,
     now: int,
     to: str,
     subject: str,
@@ -5114,7 +5141,7 @@ def recipients_of(services: MailServices, kind: str, comment: FullComment) -> li
     elif kind == "follower":
         recipients = services.store.followers(comment.page_id)
     elif kind == "author":  # of the comment that this one replies to
-        parent = services.store.full_comment(comment.parent_id or 0)
+        parent = services.store.full_comment(comment.parent_id)
         recipients = [parent.email] if parent else []
     return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
 
@@ -5225,7 +5252,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
         return "expired", True
     try:
         if message.event:
-            comment = services.store.full_comment(message.comment_id or 0)
+            comment = services.store.full_comment(message.comment_id)
             if comment and comment.status in ("visible", "waiting"):
                 send_webhook(services, message, comment)
         else:
@@ -5339,7 +5366,7 @@ class CaptchaProvider:
         or if the fault is not the visitor's."""
         form = {**self.form, "response": captcha_token}
         status, body = self.fetch(self.url, form)
-        response: Json = {}
+        response = {}
         with contextlib.suppress(ValueError):
             response = strict_json(body)
         errors = str(response.get("error-codes"))
@@ -5417,7 +5444,8 @@ class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
     def __init__(self, trusted_proxies: Iterable[str], *, listens_on_file: bool) -> None:
-        self.trusted = [ipaddress.ip_network(proxy) for proxy in trusted_proxies if proxy != "unix"]
+        networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
+        self.trusted = [*map(ipaddress.ip_network, networks)]
         self.trusts_file = "unix" in trusted_proxies
         self.listens_on_file = listens_on_file
         self.unnamed_proxy = False
@@ -5426,12 +5454,13 @@ class Clients:
         ip = plain_ip(environ.get("REMOTE_ADDR", ""))
         through_file = self.listens_on_file and not ip
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]
+        nearest_first = reversed(forwarded.split(","))
+        hops = [*map(plain_ip, nearest_first)]
         if self.trusts(ip) or (through_file and self.trusts_file):
             if forwarded:
                 ip = next((hop for hop in hops if not self.trusts(hop)), ip)
         elif forwarded or environ.get("HTTP_FORWARDED"):
-            return self.behind_unnamed_proxy(ip, hops[0], through_file=through_file)
+            return self.behind_unnamed_proxy(ip, hops[0])
         return Client(ip, networks_of(ip))
 
     def trusts(self, ip: str) -> bool:
@@ -5440,13 +5469,14 @@ class Clients:
         parsed = ipaddress.ip_address(ip)
         return any(parsed in network for network in self.trusted)
 
-    def behind_unnamed_proxy(self, peer: str, hop: str, *, through_file: bool) -> Client:
+    def behind_unnamed_proxy(self, peer: str, hop: str) -> Client:
         """The client of a request with a forwarding header, from a peer that is not trusted:
         mostly the owner's proxy. In a local network it can be a reader who writes the header and
         the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
         named = bool(self.trusted or self.trusts_file)
         networks = networks_of(peer)
         ip = ipaddress.ip_address(peer or "::")
+        through_file = self.listens_on_file and not peer
         if through_file or ip.is_loopback:
             self.notice(peer or "unix")
             return Client(peer, networks if named else [])
@@ -5568,19 +5598,16 @@ class RequestContext(Services):
         return self.caller is not None and self.caller.role == "admin"
 
     @property
-    def method(self) -> str:
-        return str(self.environ["REQUEST_METHOD"])
-
-    def header(self, name: str) -> str:
-        variable = "HTTP_" + name.upper().replace("-", "_")
-        return str(self.environ.get(variable, ""))
+    def is_post(self) -> bool:
+        return bool(self.environ["REQUEST_METHOD"] == "POST")
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """One transaction. `Unauthorized` if the caller's token was revoked meanwhile."""
         with self.store.writing():
-            if self.caller:
-                valid_account(self.store, self.caller.id, self.caller.version)
+            caller = self.caller
+            if caller:
+                valid_account(self.store, caller.id, caller.version)
             yield
 
     @contextlib.contextmanager
@@ -5676,12 +5703,10 @@ def path_arguments(segments: Mapping[str, str]) -> Json:
     """The variable parts of a path; ids as numbers, 0 for what is no id."""
     arguments: Json = {}
     for name, text in segments.items():
-        if not name.endswith("_id"):
-            arguments[name] = text
-        elif re.fullmatch("[0-9]{1,18}", text):
-            arguments[name] = int(text)
-        else:
-            arguments[name] = 0
+        arguments[name] = text
+        if name.endswith("_id"):
+            is_id = re.fullmatch("[0-9]{1,18}", text)
+            arguments[name] = int(text) if is_id else 0
     return arguments
 
 
@@ -5690,8 +5715,9 @@ def context_of(
 ) -> RequestContext:
     writes = route.method != "GET" and not route.by_link
     if writes:
-        check_origin(services, environ, admin_page=route.path.startswith("/admin"))
-    now = int(services.clock())
+        is_admin_page = route.path.startswith("/admin")
+        check_origin(services, environ, admin_page=is_admin_page)
+    now = services.timestamp()
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
         **vars(services),
@@ -5727,12 +5753,16 @@ def read_query(environ: Json) -> dict[str, list[str]]:
     """The parameters of the URL."""
     try:
         # WSGI gives one character per byte.
-        text = environ.get("QUERY_STRING", "").encode("latin-1").decode("utf-8")
+        body = environ.get("QUERY_STRING", "").encode("latin-1")
+        text = body.decode()
         return urllib.parse.parse_qs(
             text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
     except ValueError:
         raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+
+
+JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I)
 
 
 def read_form(environ: Json) -> Json:
@@ -5741,13 +5771,11 @@ def read_form(environ: Json) -> Json:
     if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
-    content_type, _, charset = environ.get("CONTENT_TYPE", "").lower().partition(";")
-    content_type = content_type.strip()
+    content_type = environ.get("CONTENT_TYPE", "").strip()
     if not body and not content_type:
         return {}
-    is_utf8 = charset.strip() in ("", "charset=utf-8", 'charset="utf-8"')
     is_plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
-    if content_type != "application/json" or not is_utf8 or not is_plain:
+    if not is_plain or not JSON_TYPE.fullmatch(content_type):
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
     try:
@@ -5783,7 +5811,8 @@ def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> 
     recipients = owner_recipients(services, page_url)
     if services.config.webhook_url:
         recipients.append(WEBHOOK)
-    return subscriber in [subscriber_of(services.key, each) for each in recipients]
+    subscribers = [subscriber_of(services.key, each) for each in recipients]
+    return subscriber in subscribers
 
 
 # Responses
@@ -5852,7 +5881,7 @@ PAGE_POLICY = (
 )
 
 
-def html_page(services: Services, template: str, status: int = 200, **variables: Any) -> Response:
+def html_page(services: Services, template: str, **variables: Any) -> Response:
     """A page from a template in `static/`, which escapes its variables."""
     text = services.templates[template].render(**variables)
     headers = {
@@ -5862,21 +5891,18 @@ def html_page(services: Services, template: str, status: int = 200, **variables:
     }
     if services.config.server_public_url.startswith("https:"):  # elsewhere browsers ignore it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    return Response(text.encode(), "text/html; charset=utf-8", headers, status)
+    return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
-def translated_page(
-    services: Services, template: str, language: str, status: int = 200, **variables: Any
-) -> Response:
+def translated_page(services: Services, template: str, language: str, **variables: Any) -> Response:
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
     return html_page(
         services,
         template,
-        status,
         lang=language,
-        dir=direction_of(language),
+        dir="rtl" if language == "ar" else "ltr",
         texts=texts_in(language),
         **variables,
     )
@@ -5891,8 +5917,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
     """The headers of every response to a path, unless its handler sets them."""
     config = services.config
     is_admin = path.startswith("/admin")  # for our own pages alone
-    is_account = path == "/me" or path.startswith(("/auth/", "/me/"))
-    is_private = authenticated or is_admin or is_account
+    is_private = authenticated or re.match("/(admin|auth/|me(/|$))", path)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "no-referrer",
@@ -5912,7 +5937,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
 
 
 # Refusals before a handler is called, by the status that Bottle or waitress gives them.
-REFUSALS: dict[int, Problem] = {
+REFUSALS = {
     400: BadRequest("请求不是有效的 HTTP", "http_invalid"),
     404: NotFound("没有这个网址"),
     405: BadRequest("这个网址不接受这种请求方法", "method_not_allowed"),
@@ -5937,7 +5962,7 @@ def server_refusal(services: Services, code: int, path: str, origin: str) -> Res
 def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> str:
     """A text of 1 to `most` characters; "" if it is optional and missing."""
     value = form.get(name)
-    if value is None or value == "":
+    if value in (None, ""):
         if optional:
             return ""
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
@@ -6002,12 +6027,10 @@ def flag_field(form: Json, name: str) -> bool:
     return value
 
 
-def choice(text: str, name: str, choices: Collection[str]) -> str:
-    """The text; `BadRequest` if it is none of the choices."""
+def check_choice(text: str, name: str, choices: Collection[str]) -> None:
+    """`BadRequest` if the text is none of the choices."""
     if text not in choices:
-        *others, last = choices
-        raise BadRequest(f"参数 {name} 必须是 {'、'.join(others)} 或 {last}", f"{name}_invalid")
-    return text
+        raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
 
 
 def query_text(context: RequestContext, name: str, default: str = "") -> str:
@@ -6024,7 +6047,7 @@ def query_number(
     if name not in context.query:
         return default
     text = query_text(context, name)
-    is_number = re.fullmatch("[0-9]{1,19}", text) is not None
+    is_number = re.fullmatch("[0-9]{1,19}", text)
     if not is_number or not least <= int(text) <= most:
         raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
@@ -6036,8 +6059,10 @@ def page_field(context: RequestContext, form: Json, name: str) -> PageName:
     if has_controls(text):
         raise BadRequest(f"参数 {name} 不能含有控制字符", f"{name}_invalid")
     # If the owner has named the blogs, the visitor's origin is none of them.
-    own_origins = context.config.site_origins or (context.header("Origin"),)
-    return page_name(text, {host_of(origin) for origin in own_origins})
+    origin = context.environ.get("HTTP_ORIGIN", "")
+    own_origins = context.config.site_origins or [origin]
+    own_hosts = set(map(host_of, own_origins))
+    return page_name(text, own_hosts)
 
 
 def query_page(context: RequestContext) -> PageName:
@@ -6066,10 +6091,11 @@ def visible_comment(context: RequestContext, comment_id: int) -> Comment:
 Use = tuple[str, str, int]  # the name of a rate limit, the subject, and a factor on the limit
 
 
-def use_limits(services: Services, now: int, *uses: Use) -> int:
+def use_limits(services: Services, *uses: Use) -> int:
     """Counts one use of each rate limit, or none: returns 0, or the seconds to wait."""
     if not services.config.limits_enabled:
         return 0
+    now = services.timestamp()
     for used, (name, subject, factor) in enumerate(uses):
         wait = services.store.use_limit(name, subject, now, factor)
         if wait:
@@ -6094,10 +6120,11 @@ def client_uses(services: Services, client: Client, name: str, *parts: object) -
     return uses
 
 
-def use_memory_limit(services: Services, client: Client, name: str, now: int) -> bool:
+def use_memory_limit(services: Services, client: Client, name: str) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
     if not services.config.limits_enabled:
         return True
+    now = services.timestamp()
     take = services.minute_counter.take
     return all(take(name, network, factor, now) for network, factor in client.networks)
 
@@ -6114,17 +6141,17 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
 def limit_client(context: RequestContext, name: str, *parts: object) -> None:
     """Counts one use by this client; `TooMany` if its rate limit is used up."""
     if name in MEMORY_LIMITS:
-        allowed = use_memory_limit(context, context.client, name, context.now)
+        allowed = use_memory_limit(context, context.client, name)
         wait = 0 if allowed else MINUTE
     else:
         uses = client_uses(context, context.client, name, *parts)
-        wait = use_limits(context, context.now, *uses)
+        wait = use_limits(context, *uses)
     refuse_after(wait)
 
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
     """Counts one use by all clients together; `TooMany` if that rate limit is used up."""
-    wait = use_limits(context, context.now, (name, "", 1))
+    wait = use_limits(context, (name, "", 1))
     refuse_after(wait, text)
 
 
@@ -6133,28 +6160,32 @@ def check_limit(context: RequestContext, name: str) -> None:
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    for _, subject, factor in client_uses(context, context.client, name):
+    uses = client_uses(context, context.client, name)
+    for _, subject, factor in uses:
         wait = context.store.limit_wait(name, subject, context.now, factor)
         refuse_after(wait)
 
 
-def flush_views(services: Services, now: int) -> None:
+def flush_views(services: Services) -> None:
     """Writes all views. A page that is not known yet is added if its client may add one. If the
     disk refuses, these views are lost."""
     pending = services.views.take()
     if not pending:
         return
-    with services.store.writing(only_views=True):
+    store = services.store
+    now = services.timestamp()
+    with store.writing(only_views=True):
         for key, views in pending.items():
-            if not services.store.add_views(key, views.count, now):
-                add_viewed_page(services, key, views, now)
+            is_known = store.add_views(key, views.count, now)
+            if not is_known and use_page_limits(services, views.client):
+                store.add_page(key, views.page_url, now)
+                store.add_views(key, views.count, now)
 
 
-def add_viewed_page(services: Services, key: str, views: PageViews, now: int) -> None:
-    uses = [("pages", "", 1), *client_uses(services, views.client, "page")]
-    if not use_limits(services, now, *uses):
-        services.store.add_page(key, views.page_url, now)
-        services.store.add_views(key, views.count, now)
+def use_page_limits(services: Services, client: Client) -> bool:
+    """Counts a new page that a view adds; False if no more may be added."""
+    uses = client_uses(services, client, "page")
+    return not use_limits(services, ("pages", "", 1), *uses)
 
 
 BOTS = re.compile(
@@ -6169,9 +6200,9 @@ def is_real_view(environ: Json) -> bool:
     return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
 
 
-def count_view(services: Services, client: Client, name: PageName, now: int) -> bool:
+def count_view(services: Services, client: Client, name: PageName) -> bool:
     """False if the client has used up its views."""
-    counted = use_memory_limit(services, client, "view", now)
+    counted = use_memory_limit(services, client, "view")
     if counted:
         services.views.add(name, client)
     return counted
@@ -6215,9 +6246,10 @@ def proof_of_work(context: RequestContext) -> Json:
 
 
 def location_fields(context: RequestContext) -> Json:
-    country = location = ""
-    if context.config.privacy_show_location:
-        country, location = context.place_of(context.client.ip)
+    """Where a comment was written, as far as readers may see that."""
+    if not context.config.privacy_show_location:
+        return {}
+    country, location = context.place_of(context.client.ip)
     return {"country": country, "location": location}
 
 
@@ -6226,8 +6258,9 @@ def visitor_of(context: RequestContext) -> Json:
     and browser."""
     if context.caller:
         return {"visitor": f"user {context.caller.id}", "liked_at": None}
-    browser = context.header("User-Agent")[:512]
-    hash = keyed_hash(context.key, "visitor", context.client.network, browser)
+    network = context.client.network
+    browser = context.environ.get("HTTP_USER_AGENT", "")
+    hash = keyed_hash(context.key, "visitor", network, browser[:512])
     return {"visitor": hash[:32], "liked_at": context.now}
 
 
@@ -6254,7 +6287,8 @@ def hash_within_limits(
             seat.enter_context(context.hasher.seat())
             if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
                 raise Forbidden("人机验证已用过，请重试", "captcha_failed")
-        return context.hasher.hash(password, scheme_for(context, email))
+        scheme = scheme_for(context, email)
+        return context.hasher.hash(password, scheme)
 
 
 def scheme_for(context: RequestContext, email: str) -> str:
@@ -6325,17 +6359,16 @@ PUBLIC_FIELDS = " ".join(comment_fields("public"))
 
 def serialize(context: RequestContext, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
-    config = context.config
     values = attributes(comment, PUBLIC_FIELDS)
     edited_at = values.pop("edited_at")
+    if not context.config.privacy_show_location:
+        values |= {"country": "", "location": ""}
     return {
         **values,
         "ip": shown_ip(context, comment.ip),
-        "country": comment.country if config.privacy_show_location else "",
-        "location": comment.location if config.privacy_show_location else "",
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(edited_at),
-        "pinned": bool(comment.pinned),
+        **{flag: bool(values[flag]) for flag in FLAGS},
     }
 
 
@@ -6373,16 +6406,15 @@ def page_named(store: Store, name: PageName) -> Page:
 def page_counts(services: Services, page: Page) -> Json:
     """`{total, views, page_likes}`, with the views that are not written yet."""
     views = page.views + services.views.waiting(page.key)
-    return {"total": page.total, "views": views, "page_likes": page.page_likes}
+    return {"views": views, **attributes(page, "total page_likes")}
 
 
 def is_closed(context: RequestContext, page: Page) -> bool:
     """Whether a page takes no more comments."""
     days = context.config.comments_close_after_days
-    if days and page.opened_at:
-        closes_at = page.opened_at + days * DAY
-        return bool(page.closed) or closes_at <= context.now
-    return bool(page.closed)
+    if page.closed or not days or not page.opened_at:
+        return bool(page.closed)
+    return page.opened_at + days * DAY <= context.now
 
 
 # -- Readers ------------------------------------------------------------------
@@ -6460,12 +6492,14 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
     address, or if no further email may be sent."""
     store = context.store
     email = registration["email"]
+    client = registration["client"]
     # Something is written in any case, so that the time of the response tells nothing.
     store.use_limit("quiet", "", context.now)
-    if not store.may_register(email, registration["client"], replaced, context.now):
+    if not store.may_register(email, client, replaced, context.now):
         return False
     recipient = keyed_hash(context.key, "mail", email)
-    return not use_limits(context, context.now, ("mail", recipient, 1), ("mails", "", 1))
+    wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
+    return wait == 0
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6477,18 +6511,10 @@ def verify(context: RequestContext) -> str:
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字")
 
-    # A client that knows the request id has five tries of its own. Without one, it shares the tries
-    # of the email address with strangers.
-    guesses = []
-    if not request_id:
-        guesses.append(("guess", keyed_hash(context.key, "guess", email), 1))
-    confirmed = None
     with context.writing_mail():
         limit_client(context, "verify")
-        if not use_limits(context, context.now, *guesses):
-            confirmed = registration_with_code(context, email, request_id, code)
+        confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
-            return_uses(context, *guesses)
             apply_registration(context, confirmed)
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
@@ -6499,12 +6525,20 @@ def verify(context: RequestContext) -> str:
 def registration_with_code(
     context: RequestContext, email: str, request_id: str, code: str
 ) -> Registration | None:
-    """The registration that waits for this code. Each comparison uses up a try."""
+    """The registration that waits for this code. Each comparison uses up a try. A client that knows
+    the request id has five tries of its own. Without one, it shares the tries of the email address
+    with strangers."""
+    guess = ("guess", keyed_hash(context.key, "guess", email), 1)
+    if not request_id and use_limits(context, guess):
+        return None
     confirmed = None
-    for waiting in context.store.use_up_try(email, request_id, context.now):
-        right = keyed_hash(context.key, "code", waiting.request_id, code)
-        if equal_in_constant_time(waiting.code, right):
-            confirmed = waiting
+    waiting = context.store.use_up_try(email, request_id, context.now)
+    for registration in waiting:
+        code_hash = keyed_hash(context.key, "code", registration.request_id, code)
+        if equal_in_constant_time(registration.code, code_hash):
+            confirmed = registration
+    if confirmed and not request_id:
+        return_uses(context, guess)
     return confirmed
 
 
@@ -6523,7 +6557,8 @@ def login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, role}`."""
     email = email_field(context.form)
     password = password_field(context.form)
-    account = authenticated(context, email, password, captcha_field(context))
+    captcha = captcha_field(context)
+    account = authenticated(context, email, password, captcha)
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
 
@@ -6554,9 +6589,9 @@ class ListQuery:
 
 def list_query(context: RequestContext) -> ListQuery:
     view = query_text(context, "view", "flat")
-    choice(view, "view", ("flat", "threads"))
+    check_choice(view, "view", ("flat", "threads"))
     sort = query_text(context, "sort", "newest")
-    choice(sort, "sort", SORTS)
+    check_choice(sort, "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
     return ListQuery(
         view="thread" if thread else view,
@@ -6571,22 +6606,23 @@ def list_query(context: RequestContext) -> ListQuery:
 @route("GET", "/comments", Permission.ANYONE, public=True)
 def get_comments(context: RequestContext) -> Json:
     """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
+    store = context.store
     name = query_page(context)
     query = list_query(context)
-    page = page_named(context.store, name)
+    page = page_named(store, name)
     if query.thread:
-        check_thread(context.store, query.thread, page)
+        check_thread(store, query.thread, page)
     number = query.page
     if query.around:
-        number = page_around(context.store, query, page)
+        number = page_around(store, query, page)
     elif number == 1 and not query.thread:
         context.cache_entry.viewed = name
         if is_real_view(context.environ):
-            count_view(context, context.client, name, context.now)
+            count_view(context, context.client, name)
 
     offset = (number - 1) * query.limit
     parent = query.thread or page.id
-    comments = context.store.comments(query.view, query.sort, offset, query.limit, parent)
+    comments = store.comments(query.view, query.sort, offset, query.limit, parent)
     response = {
         "page": number,
         **page_counts(context, page),
@@ -6616,7 +6652,7 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
     if query.view == "threads":
-        comment = store.comment(comment.thread_id or 0) or comment
+        comment = store.comment(comment.thread_id) or comment
     before = store.count_before(query.view, query.sort, comment)
     return before // query.limit + 1
 
@@ -6624,13 +6660,14 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     """A top-level comment with its replies in a flat list: the first hundred, or fewer, so that
     the response has at most a thousand."""
+    store = context.store
     most = min(100, 1000 // limit)
-    replies = context.store.comments("thread", "oldest", 0, most + 1, root.id)
+    replies = store.comments("thread", "oldest", 0, most + 1, root.id)
     more = 0
     if len(replies) > most:
-        more = context.store.count_replies(root.id) - most
-    shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
+        more = store.count_replies(root.id) - most
     thread = comment_or_tombstone(context, root)
+    shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
     return {**thread, "replies": shown, "more_replies": more}
 
 
@@ -6713,7 +6750,8 @@ def post_comment(context: RequestContext) -> Json:
         "ip": context.client.ip,
         "parent_id": id_field(context.form, "parent_id") if is_reply else None,
     }
-    written["language"] = language_field(context, written["nickname"] + written["content"])
+    text = written["nickname"] + written["content"]
+    written["language"] = language_field(context, text)
     captcha = None
     captcha_down = False
     try:
@@ -6737,8 +6775,8 @@ def post_comment(context: RequestContext) -> Json:
         earlier = check_destination(context, name, written, captcha)
         if earlier:
             return posted(context, earlier, captcha, again=True)
-        written["page_id"] = page_for(context, name).id
-        comment = add_comment(context, written, verdict, captcha)
+        page = page_for(context, name)
+        comment = add_comment(context, {**written, "page_id": page.id}, verdict, captcha)
         return posted(context, comment, captcha, again=False)
 
 
@@ -6760,9 +6798,9 @@ def check_nickname(context: RequestContext, nickname: str) -> None:
     """Only an admin may have a name like an admin's."""
     if context.is_admin:
         return
-    names = [admin.nickname for admin in context.store.admins()]
-    if any(looks_like(nickname, name) for name in names):
-        raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
+    for admin in context.store.admins():
+        if looks_like(nickname, admin.nickname):
+            raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
 
 
 def check_parent(store: Store, parent_id: int | None, page: Page) -> None:
@@ -6782,13 +6820,14 @@ def earlier_comment(
     store = context.store
     duplicate = None
     if context.config.limits_enabled:
-        duplicate = store.same_comment(context.now - MINUTE, context.now, **written)
+        duplicate = store.same_comment(context.now, **written)
     if duplicate or captcha is None or not store.is_spent(captcha.signature):
         return duplicate
     earlier = store.comment_of_captcha(captcha.signature)
-    names = ("page_id", "parent_id", "user_id", "nickname", "content")
-    if earlier and all(getattr(earlier, name) == written[name] for name in names):
-        return earlier
+    if earlier:
+        same = attributes(earlier, "page_id parent_id user_id nickname content")
+        if same.items() <= written.items():
+            return earlier
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
@@ -6796,23 +6835,15 @@ def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdi
     """The verdict on a text. An admin's is always visible."""
     if context.is_admin:
         return Verdict(safe_html(written["content"]), "visible", "")
-    text = NewText(
-        id=written.get("id", 0),
-        nickname=written["nickname"],
-        website=written["website"],
-        content=written["content"],
-        email=context.caller.email if context.caller else written["email"],
-        ip=written["ip"],
-        user_id=written["user_id"],
-        **captcha,
-    )
+    email = context.caller.email if context.caller else written["email"]
     return moderate_text(
         context.store,
         context.key,
-        text,
+        FullComment(**{**NEW_COMMENT, **written, "email": email}),
         context.now,
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
+        **captcha,
     )
 
 
@@ -6850,12 +6881,13 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `TooMany` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
-    is_flood = use_limits(context, context.now, ("comments", "", 1)) > 0
-    if is_flood:
-        log.warning("too many comments in an hour: further ones wait for approval")
-    if is_flood and verdict.status == "visible" and not context.is_admin:
-        return replace(verdict, status="waiting", held="flood")
-    return verdict
+    wait = use_limits(context, ("comments", "", 1))
+    if not wait:
+        return verdict
+    log.warning("too many comments in an hour: further ones wait for approval")
+    if verdict.status != "visible" or context.is_admin:
+        return verdict
+    return replace(verdict, status="waiting", held="flood")
 
 
 def posted(
@@ -6863,11 +6895,13 @@ def posted(
 ) -> Json:
     """The response to a new comment, or to one that was there (`again`). A guest who repeats
     another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    spent_on = context.store.comment_of_captcha(captcha.signature) if captcha else None
-    is_own = not again or (spent_on is not None and spent_on.id == comment.id)
+    is_own = not again
+    if again and captcha:
+        spent_on = context.store.comment_of_captcha(captcha.signature)
+        is_own = spent_on is not None and spent_on.id == comment.id
     response = as_author_sees(context, comment)
     if is_own and not context.caller:
-        response["edit_token"] = edit_token(context.key, comment)
+        response["edit_token"] = edit_token(context, comment)
     return response
 
 
@@ -6875,13 +6909,14 @@ def as_author_sees(context: RequestContext, comment: Comment) -> Json:
     """`{success, comment}`. Authors see `waiting` instead of `spam`, so that spammers learn
     nothing."""
     status = comment.status if comment.status == "visible" else "waiting"
-    return {"success": True, "comment": {**serialize(context, comment), "status": status}}
+    shown = serialize(context, comment)
+    return {"success": True, "comment": {**shown, "status": status}}
 
 
-def edit_token(key: bytes, comment: Comment) -> str:
+def edit_token(context: RequestContext, comment: Comment) -> str:
     """The token depends on the key, so a backup without the key gives no right to edit. It also
     depends on the time, since an id can be used again after `restore`."""
-    return keyed_hash(key, "edit", comment.id, comment.created_at)[:32]
+    return keyed_hash(context.key, "edit", comment.id, comment.created_at)[:32]
 
 
 @route("POST", "/comments/preview", Permission.ANYONE)
@@ -6913,7 +6948,7 @@ def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     token = text_field(context.form, "edit_token", 64, optional=True)
     comment = existing(context.store.full_comment(comment_id), "评论不存在", "comment_gone")
     if comment.user_id is None:
-        may_change = equal_in_constant_time(token, edit_token(context.key, comment))
+        may_change = equal_in_constant_time(token, edit_token(context, comment))
     else:
         may_change = context.caller is not None and comment.user_id == context.caller.id
     if comment.status == "deleted" or not may_change:
@@ -6942,8 +6977,8 @@ def change_text(
     verdict = within_limits(context, verdict)
     if comment.learnt == "ham":
         unteach(store, context.key, comment)
-    elif comment.learnt:  # the filter keeps what it has learnt from spam
-        store.note_learnt(comment.id, "")
+    elif comment.learnt:  # spam
+        store.leave_learnt(comment.id)
     store.edit_comment(comment.id, content, verdict.html, context.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
@@ -6963,7 +6998,8 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         context.store.erase_comments([comment.id])
-    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
+    shown = tombstone(context, comment)
+    return {"success": True, "comment": {**shown, "status": "deleted"}}
 
 
 # Liking, following, reporting
@@ -6992,7 +7028,9 @@ def like_page(context: RequestContext) -> Json:
         if page is None and not undo:
             page = page_for(context, name)
             limit_all(context, "pages")
-        likes = like(context, "page", page.id, undo=undo) if page else 0
+        likes = 0
+        if page:
+            likes = like(context, "page", page.id, undo=undo)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -7024,16 +7062,17 @@ def follow_page(context: RequestContext) -> Json:
 @route("POST", "/comments/<comment_id>/report", Permission.ANYONE)
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
+    store = context.store
     reason = text_field(context.form, "reason", 500, optional=True)
     reason = " ".join(reason.split())
-    blocked = is_blocked_ip(context.store, context.client.ip, context.now)
+    blocked = is_blocked_ip(store, context.client.ip, context.now)
     with context.writing_mail():
         visible_comment(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
-        if not blocked and context.store.report(comment_id, visitor, reason, context.now):
-            context.store.notify(comment_id, ["owner"], context.now)
+        if not blocked and store.report(comment_id, visitor, reason, context.now):
+            store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
 
@@ -7049,7 +7088,7 @@ def get_me(context: RequestContext) -> Json:
     response = {
         **account_fields(context),
         "comments": context.store.count_comments_of(context.me.id),
-        "follows": [followed_page(context, page) for page in followed],
+        "follows": linked_pages(context, followed),
     }
     if "url" in context.query:
         key = query_page(context).key
@@ -7059,14 +7098,18 @@ def get_me(context: RequestContext) -> Json:
 
 def account_fields(context: RequestContext) -> Json:
     subscriber = subscriber_of(context.key, context.me.email)
-    answers = context.store.subscriptions(subscriber)
+    subscriptions = context.store.subscriptions(subscriber)
     shown = attributes(context.me, "email nickname role created_at")
-    return with_times(shown, answers=answers.get(0) != "no")
+    return with_times(shown, answers=subscriptions.get(0) != "no")
 
 
-def followed_page(context: RequestContext, page: Page) -> Json:
-    link = own_link(page.page_url, context.config.site_origins)
-    return {"page_url": page.page_url, "page_link": link}
+def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
+    """`{page_url, page_link}` of each page."""
+    linked = []
+    for page in pages:
+        link = own_link(page.page_url, context.config.site_origins)
+        linked.append({"page_url": page.page_url, "page_link": link})
+    return linked
 
 
 @route("PATCH", "/me", Permission.USER)
@@ -7075,11 +7118,11 @@ def change_me(context: RequestContext) -> Json:
     nickname is used for new comments. A new password revokes all older tokens."""
     me = context.me
     store = context.store
-    nickname = nickname_field(context.form, optional=True)
-    answers = flag_field(context.form, "answers") if "answers" in context.form else None
+    form = context.form
+    nickname = nickname_field(form, optional=True)
     stored = ""
-    if "new_password" in context.form:
-        password = password_field(context.form, "new_password")
+    if "new_password" in form:
+        password = password_field(form, "new_password")
         confirm_password(context)
         stored = hash_again(context, me, password)
     with context.writing_mail():
@@ -7088,9 +7131,10 @@ def change_me(context: RequestContext) -> Json:
         changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.add_message(**changed_email(context, me.email))
-        if answers is not None:
+        if "answers" in form:
+            wants_answers = flag_field(form, "answers")
             subscriber = subscriber_of(context.key, me.email)
-            store.subscribe(subscriber, 0, "yes" if answers else "no")
+            store.subscribe(subscriber, 0, "yes" if wants_answers else "no")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)
@@ -7103,7 +7147,7 @@ def delete_me(context: RequestContext) -> Json:
     store = context.store
     me = context.me
     comments = text_field(context.form, "comments", 8)
-    choice(comments, "comments", ("keep", "delete"))
+    check_choice(comments, "comments", ("keep", "delete"))
     confirm_password(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
@@ -7122,14 +7166,18 @@ def export_me(context: RequestContext) -> Json:
     limit_client(context, "export")
     store = context.store
     me = context.me
-    answers = store.subscriptions(subscriber_of(context.key, me.email))
-    muted = [store.page_by_id(page_id) for page_id, state in answers.items() if state == "no"]
+    subscriptions = store.subscriptions(subscriber_of(context.key, me.email))
+    muted = []
+    for page_id, state in subscriptions.items():
+        page = store.page_by_id(page_id)
+        if page and state == "no":
+            muted.append(page)
     comments = store.comments_of(me.id)
     export: Json = {
         "account": account_fields(context),
         "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
-        "follows": [followed_page(context, page) for page in store.followed(me.id)],
-        "muted": [followed_page(context, page) for page in muted if page],
+        "follows": linked_pages(context, store.followed(me.id)),
+        "muted": linked_pages(context, muted),
     }
     for name, rows in store.traces(f"user {me.id}").items():
         export[name] = [with_times(row) for row in rows]
@@ -7152,11 +7200,11 @@ def get_feed(context: RequestContext) -> Response:
         comments = context.store.comments("flat", "newest", 0, 50, page.id)
         title += f" · {page.page_url}"
         url += f"?{urllib.parse.urlencode({'url': page.page_url})}"
-        feed_id = lasting_id(context.key, "page", page.key)
+        feed_id = lasting_id(context, "page", page.key)
         link = own_link(page.page_url, config.site_origins)
     else:
         comments = context.store.latest_comments(50)
-        feed_id = lasting_id(context.key, "site")
+        feed_id = lasting_id(context, "site")
         link = "".join(config.site_origins[:1])
     newest = max((each.edited_at or each.created_at for each in comments), default=0)
     text = context.templates["feed.xml"].render(
@@ -7171,9 +7219,10 @@ def get_feed(context: RequestContext) -> Response:
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
 
 
-def lasting_id(key: bytes, *parts: object) -> str:
+def lasting_id(context: RequestContext, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
-    return f"urn:commentd:{keyed_hash(key, 'feed', *parts)[:32]}"
+    hash = keyed_hash(context.key, "feed", *parts)
+    return f"urn:commentd:{hash[:32]}"
 
 
 def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
@@ -7182,7 +7231,7 @@ def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
     return {
         "title": f"{name} · {comment.page_url}",
         # The time is part of the id, since a number can be used again after `restore`.
-        "id": lasting_id(context.key, "comment", comment.id, comment.created_at),
+        "id": lasting_id(context, "comment", comment.id, comment.created_at),
         "link": comment_link(link, comment.id),
         "name": name,
         "published": rfc3339(comment.created_at),
@@ -7322,12 +7371,11 @@ def get_security_txt(context: RequestContext) -> str:
 @route("GET", "/words/<name>", Permission.PUBLIC, public=True)
 @route("GET", "/<name>", Permission.PUBLIC, public=True)
 def get_asset(context: RequestContext, name: str) -> Response:
-    """A file of `static/` that readers may have."""
+    """A file of `static/`."""
     path = context.environ["PATH_INFO"].lstrip("/")
-    asset = context.assets.get(path)
-    if asset is None or name.endswith((".html", "emails.json")):
+    if path not in context.assets:
         raise NotFound("没有这个网址")
-    return asset
+    return context.assets[path]
 
 
 # -- Admins -------------------------------------------------------------------
@@ -7390,7 +7438,7 @@ def admin_login(context: RequestContext) -> Json:
 
 def admin_session(context: RequestContext, account: Account) -> Json:
     token = make_token(account.claims, context.key, context.now, "admin")
-    return {"token": token, "nickname": account.nickname, "email": account.email}
+    return {"token": token, **attributes(account, "nickname email")}
 
 
 def audit(
@@ -7468,17 +7516,18 @@ def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
     status = query_text(context, "status", "all")
-    choice(status, "status", SEARCH_COMMENTS)
+    check_choice(status, "status", SEARCH_COMMENTS)
     page_id = query_number(context, "page", 0, NO_END)
     pattern = search_pattern(context)
     find = functools.partial(store.search_comments, status, pattern, page_id)
     comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
+    active = has_learnt_enough(ham, spam)
     return {
         "comments": [comment_for_admin(context, comment) for comment in comments],
         "more": more,
         "counts": store.count_statuses(),
-        "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
+        "filter": {"ham": ham, "spam": spam, "active": active},
     }
 
 
@@ -7486,7 +7535,8 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     store = context.store
     origins = context.config.site_origins
     page = existing(store.page_by_id(comment.page_id), "页面不存在", "page_gone")
-    parent = store.comment(comment.parent_id or 0)
+    parent = store.comment(comment.parent_id)
+    reports = store.reports(comment.id)
     opinion = None
     if comment.status in ("waiting", "spam"):
         opinion = filter_opinion(store, context.key, comment, comment.html)
@@ -7494,7 +7544,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
-        "reports": [with_times(report) for report in store.reports(comment.id)],
+        "reports": [with_times(report) for report in reports],
         "known": count_known(store, comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
@@ -7533,18 +7583,23 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    numbers = [id_field({"ids": each}, "ids") for each in ids]
-    return dict(zip(numbers, versions, strict=True))
+    by_id = {}
+    for id, version in zip(ids, versions, strict=True):
+        comment_id = id_field({"ids": id}, "ids")
+        by_id[comment_id] = version
+    return by_id
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
-    """Pins a comment or gives it a status, as the form says. Returns what it was before."""
+    """Gives a comment a flag or a status, as the form says. Returns what it had before."""
     form = context.form
-    if "pinned" in form:
-        pinned = flag_field(form, "pinned")
-        with context.writing():
-            return set_pin(context, comment_id, pinned)
-    status = choice(text_field(form, "status", 16), "status", STATUSES)
+    for flag in FLAG_ACTIONS:
+        if flag in form:
+            value = flag_field(form, flag)
+            with context.writing():
+                return set_flag(context, comment_id, flag, value)
+    status = text_field(form, "status", 16)
+    check_choice(status, "status", STATUSES)
     return give_status(context, comment_id, status, version)
 
 
@@ -7579,15 +7634,20 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
         audit(context, status, comment.id)
 
 
-def set_pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
-    """Pins or unpins a comment. Returns whether it was pinned."""
+# What the audit log calls setting and clearing each flag, and the error where it can't be set.
+FLAG_ACTIONS = {"pinned": ("pin", "unpin", "只有公开的主评论可以置顶", "pin_invalid")}
+
+
+def set_flag(context: RequestContext, comment_id: int, flag: str, value: bool) -> bool:
+    """Gives a comment a flag or takes it away. Returns whether it had the flag."""
+    action, undoing, text, code = FLAG_ACTIONS[flag]
     comment = moderated_comment(context, comment_id)
-    was = bool(comment.pinned)
-    if pinned != was:
+    was = bool(getattr(comment, flag))
+    if value != was:
         if comment.parent_id or comment.status != "visible":
-            raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
-        context.store.pin(comment.id, pinned)
-        audit(context, "pin" if pinned else "unpin", comment.id)
+            raise BadRequest(text, code)
+        context.store.set_flag(comment.id, flag, value)
+        audit(context, action if value else undoing, comment.id)
     return was
 
 
@@ -7602,7 +7662,8 @@ def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
 def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     """The comment; `TextChanged` if it was edited since the `version` in the form."""
     comment = moderated_comment(context, comment_id)
-    check_version(comment, text_field(context.form, "version", 64, optional=True))
+    version = text_field(context.form, "version", 64, optional=True)
+    check_version(comment, version)
     return comment
 
 
@@ -7610,7 +7671,9 @@ def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
 def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     store = context.store
-    content = content_field(context) if "content" in context.form else ""
+    content = ""
+    if "content" in context.form:
+        content = content_field(context)
     nickname = nickname_field(context.form, optional=True)
     website = website_field(context.form)
     markup = safe_html(content)
@@ -7619,11 +7682,13 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
         unteach(store, context.key, comment)
         if content not in ("", comment.content):
             store.edit_comment(comment.id, content, markup, context.now)
-        website = website if "website" in context.form else comment.website
+        if "website" not in context.form:
+            website = comment.website
         store.edit_author(comment.id, nickname or comment.nickname, website)
         audit(context, "edit", comment.id)
         comment = moderated_comment(context, comment_id)
-        return {"success": True, "comment": comment_for_admin(context, comment)}
+        shown = comment_for_admin(context, comment)
+        return {"success": True, "comment": shown}
 
 
 @route("POST", "/admin/reply", Permission.ADMIN)
@@ -7650,7 +7715,7 @@ def reply_as_owner(context: RequestContext) -> Json:
             "language": parent.language,
         }
         # After a double click, the reply is there already.
-        reply = store.same_comment(context.now - MINUTE, context.now, **written)
+        reply = store.same_comment(context.now, **written)
         if reply is None:
             reply = store.add_comment("visible", context.now, **written, html=markup)
             store.notify(reply.id, ["follower", "owner", "author"], context.now)
@@ -7663,11 +7728,12 @@ def reply_as_owner(context: RequestContext) -> Json:
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
-    waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
-    comments = [
-        {**serialize(context, comment), **attributes(comment, "status held version")}
-        for comment in reversed(waiting)
-    ]
+    page_id = page.id or -1
+    waiting = context.store.search_comments("waiting", "", page_id, NO_END, 100)
+    comments = []
+    for comment in reversed(waiting):
+        public = serialize(context, comment)
+        comments.append({**public, **attributes(comment, "status held version")})
     return {"comments": comments}
 
 
@@ -7687,9 +7753,10 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
 
 def page_for_admin(context: RequestContext, page: Page) -> Json:
     closed = is_closed(context, page)
+    link = page_link(page.page_url, context.config.site_origins)
     return {
         **attributes(page, "id page_url"),
-        "page_link": page_link(page.page_url, context.config.site_origins),
+        "page_link": link,
         **page_counts(context, page),
         "closed": closed,
         "closed_by_age": closed and not page.closed,
@@ -7700,7 +7767,7 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
 def admin_pages(context: RequestContext) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
     sort = query_text(context, "sort", "latest")
-    choice(sort, "sort", SEARCH_PAGES)
+    check_choice(sort, "sort", SEARCH_PAGES)
     pattern = search_pattern(context)
     offset = query_number(context, "skip", 0, 1_000_000, least=0)
     limit = query_number(context, "limit", 30, 100)
@@ -7713,13 +7780,14 @@ def admin_pages(context: RequestContext) -> Json:
 def change_page(context: RequestContext, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     store = context.store
-    flush_views(context, context.now)  # the views of the old URL go to the new one
+    flush_views(context)  # the views of the old URL go to the new one
     with context.writing():
         page = existing(store.page_by_id(page_id), "页面不存在", "page_gone")
         if "closed" in context.form:
             closed = flag_field(context.form, "closed")
             store.set_closed(page.id, closed, context.now)
-            audit(context, "close" if closed else "reopen", page.page_url)
+            action = "close" if closed else "reopen"
+            audit(context, action, page.page_url)
         if "page_url" in context.form:
             page = rename_page(context, page)
         changed = store.page_by_id(page.id) or page
@@ -7747,10 +7815,10 @@ def admin_users(context: RequestContext) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(context.store.accounts, search_pattern(context))
     accounts, more = rows_before(context, find)
-    users = [
-        with_times(account, blocked=bool(account.blocked), you=account.id == context.me.id)
-        for account in accounts
-    ]
+    users = []
+    for account in accounts:
+        is_caller = account.id == context.me.id
+        users.append(with_times(account, blocked=bool(account.blocked), you=is_caller))
     return {"users": users, "more": more}
 
 
@@ -7763,7 +7831,7 @@ def change_user(context: RequestContext, user_id: int) -> Json:
     with context.writing():
         user = existing(store.account(user_id), "用户不存在", "user_gone")
         role = text_field(context.form, "role", 8, optional=True) or user.role
-        choice(role, "role", ("user", "admin"))
+        check_choice(role, "role", ("user", "admin"))
         blocked = bool(user.blocked)
         if "blocked" in context.form:
             blocked = flag_field(context.form, "blocked")
@@ -7772,9 +7840,11 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Problem("至少要有一位站长", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
-        store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
+        revoke = loses_admin or blocked
+        store.set_rights(user.id, role, blocked, revoke=revoke)
         if blocked != user.blocked:
-            audit(context, "block_user" if blocked else "unblock_user", user.id)
+            action = "block_user" if blocked else "unblock_user"
+            audit(context, action, user.id)
         if role != user.role:
             audit(context, "role", user.id, role)
     return {"success": True}
@@ -7791,8 +7861,10 @@ def add_block(context: RequestContext) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
     form = context.form
-    kind = choice(text_field(form, "kind", 16), "kind", BLOCK_KINDS)
-    value = proper_field(form, "value", 254, lambda text: proper_block(kind, text))
+    kind = text_field(form, "kind", 16)
+    check_choice(kind, "kind", BLOCK_KINDS)
+    proper = functools.partial(proper_block, kind)
+    value = proper_field(form, "value", 254, proper)
     days = form.get("days")
     is_number = type(days) is int and 1 <= days <= 3650
     if days is not None and not is_number:
@@ -7802,13 +7874,12 @@ def add_block(context: RequestContext) -> Json:
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
             raise WideBlock(count, total)
+    expires_at = None
+    if days:
+        expires_at = context.now + days * DAY
     with context.writing():
         block = context.store.add_block(
-            kind=kind,
-            value=value,
-            note=note,
-            created_at=context.now,
-            expires_at=context.now + days * DAY if days else None,
+            kind=kind, value=value, note=note, created_at=context.now, expires_at=expires_at
         )
         audit(context, "block", value, kind)
     return {"success": True, "block": with_times(block)}
@@ -7829,7 +7900,8 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 def admin_audit(context: RequestContext) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(context, context.store.audit)
-    return {"audit": [with_times(entry) for entry in entries], "more": more}
+    shown = [with_times(entry) for entry in entries]
+    return {"audit": shown, "more": more}
 
 
 @route("GET", "/admin/outbox", Permission.ADMIN)
@@ -7850,7 +7922,7 @@ def admin_outbox(context: RequestContext) -> Json:
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
     with context.writing_mail():
-        if context.method == "POST":
+        if context.is_post:
             action = "retry"
             done = context.store.retry_message(message_id, context.now)
         else:
@@ -7886,10 +7958,12 @@ def admin_figures(context: RequestContext) -> Json:
     count = query_number(context, "days", 30, 366)
     today = days_since_1970(context.now)
     first = today - count + 1
-    stored = {day.day: day for day in context.store.days(first)}
-    days = (stored.get(number, Day(number, 0, 0, 0)) for number in range(first, today + 1))
+    numbers = range(first, today + 1)
+    days = {number: Day(number, 0, 0, 0) for number in numbers}
+    for day in context.store.days(first):
+        days[day.day] = day
     return {
-        "days": [day_for_admin(day) for day in days],
+        "days": [day_for_admin(day) for day in days.values()],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
@@ -7910,7 +7984,7 @@ def day_for_admin(day: Day) -> Json:
 
 # Links in emails
 
-Params = Mapping[str, str]  # the parameters of a signed link
+Params = dict[str, str]  # the parameters of a signed link
 OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 
 
@@ -7919,17 +7993,19 @@ OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 def follow_link(context: RequestContext) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
-    params = {name: " ".join(values) for name, values in context.query.items()}
+    params = {}
+    for name, values in context.query.items():
+        params[name] = " ".join(values)
     signature = params.pop("mac", "")
-    is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
-    until = params.get("until", str(NO_END))
+    right_signature = link_signature(context.key, params)
+    is_genuine = equal_in_constant_time(signature, right_signature)
+    until = params.get("until", NO_END)
     if not is_genuine or context.now >= int(until):
         return link_page(context, "bad", status=403)
-    confirmed = context.method == "POST"
     if params["do"] not in STATUSES:
-        return subscription_page(context, params, confirmed=confirmed)
+        return subscription_page(context, params)
     try:
-        return moderation_page(context, params, confirmed=confirmed)
+        return moderation_page(context, params)
     except NotFound:
         return link_page(context, "gone", status=404)
 
@@ -7949,11 +8025,10 @@ def link_page(
     label = ""
     if params:
         label = "undo" if undoes else f"button_{params['do']}"
-    return translated_page(
+    page = translated_page(
         context,
         "link.html",
-        context.query.get("lang", [""])[0],
-        status,
+        query_text(context, "lang"),
         title=title,
         site=context.config.blog_name,
         comment=comment,
@@ -7962,9 +8037,10 @@ def link_page(
         undoes=undoes,
         link=link,
     )
+    return replace(page, status=status)
 
 
-def moderation_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
+def moderation_page(context: RequestContext, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     comment = moderated_comment(context, int(params["id"]))
@@ -7972,21 +8048,22 @@ def moderation_page(context: RequestContext, params: Params, *, confirmed: bool)
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
-        code = 409 if confirmed else 200
+        code = 409 if context.is_post else 200
         return link_page(context, "changed", fresh, comment=comment, status=code)
     status = params["do"]
-    is_done = comment.status == status and not context.store.reports(comment.id)
-    if not confirmed and not is_done:
-        return link_page(context, f"page_{status}", params, comment=comment)
-    if confirmed:
+    reports = context.store.reports(comment.id)
+    is_done = comment.status == status and not reports
+    if context.is_post:
         give_status(context, comment.id, status, params["version"])
+    elif not is_done:
+        return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
     return link_page(
         context, f"done_{status}", back, undoes=True, comment=comment, link=("admin", "more")
     )
 
 
-def subscription_page(context: RequestContext, params: Params, *, confirmed: bool) -> Response:
+def subscription_page(context: RequestContext, params: Params) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
     action = params["do"]
@@ -7994,7 +8071,7 @@ def subscription_page(context: RequestContext, params: Params, *, confirmed: boo
     if action == "stop" and comment is None:
         action = "stop_all"  # nobody knows its page any more
         params = {**params, "do": action}
-    if not confirmed:
+    if not context.is_post:
         return link_page(context, f"page_{action}", params)
     with context.writing_mail():
         if action in ("follow", "unfollow"):
@@ -8004,7 +8081,9 @@ def subscription_page(context: RequestContext, params: Params, *, confirmed: boo
     back = None
     if action in OPPOSITES:
         back = {**params, "do": OPPOSITES[action]}
-    url = own_link(comment.page_url, context.config.site_origins) if comment else ""
+    url = ""
+    if comment:
+        url = own_link(comment.page_url, context.config.site_origins)
     return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
 
 
@@ -8014,8 +8093,10 @@ def change_follow(context: RequestContext, params: Params, comment: Comment | No
     store = context.store
     page_id = comment.page_id if comment else int(params["page"])
     account = store.account(int(params["user"]))
-    subscriber = subscriber_of(context.key, account.email) if account else ""
-    if account is None or not equal_in_constant_time(subscriber, params["who"]):
+    if account is None:
+        return
+    subscriber = subscriber_of(context.key, account.email)
+    if not equal_in_constant_time(subscriber, params["who"]):
         return
     if params["do"] == "unfollow":
         store.unfollow(account.id, page_id)
@@ -8031,11 +8112,16 @@ def change_subscription(
     action = params["do"]
     subscriber = params["who"]
     stops = action in ("stop", "stop_all")
-    page_id = comment.page_id if comment and action in ("stop", "start") else 0
-    email = comment.email if comment else ""
+    page_id = 0
+    email = ""
+    if comment:
+        email = comment.email
+        if action in ("stop", "start"):
+            page_id = comment.page_id
     author = subscriber_of(context.key, email)
     if author == subscriber:  # not so if the comment was erased
-        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
+        state = store.subscriptions(subscriber).get(0)
+        if action == "confirm" and state == "asked":
             store.notify_again(email, context.now - LINK_LIFE)
         account = store.account_with_email(email)
         if account and stops:  # they want no emails about new comments either
@@ -8044,6 +8130,12 @@ def change_subscription(
 
 
 # -- Application --------------------------------------------------------------
+
+PREFLIGHT = [
+    ("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE"),
+    ("Access-Control-Allow-Headers", "Authorization, Content-Type"),
+    ("Access-Control-Max-Age", "7200"),
+]
 
 
 @dataclass(eq=False)
@@ -8054,18 +8146,38 @@ class App:
 
     services: Services
     places: Places
-    wsgi: Callable[..., Iterable[bytes]]
+    site: Callable[..., Iterable[bytes]]  # the routes
     has_more_to_forget: bool = False  # than one transaction should do
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        return self.wsgi(environ, start_response)
+        """Adds CORS and security headers to every response, answers preflights, and refuses paths
+        that are not UTF-8, of which Bottle would drop a part."""
+        path = environ.get("PATH_INFO", "")
+        origin = environ.get("HTTP_ORIGIN", "")
+        authenticated = "HTTP_AUTHORIZATION" in environ
+        added = headers_for(self.services, path, origin, authenticated)
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            all_headers = added | dict(headers)
+            return start_response(status, list(all_headers.items()), exc_info)
+
+        if environ["REQUEST_METHOD"] == "OPTIONS":
+            start("204 No Content", PREFLIGHT)
+            return [b""]
+        try:
+            path.encode("latin-1").decode()  # WSGI gives one character per byte
+        except UnicodeDecodeError:
+            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
+            start("400 Bad Request", [("Content-Type", response.content_type)])
+            return [response.body]
+        return self.site(environ, start)
 
     def tick(self) -> float:
         """Writes views, and once a minute drops what has expired."""
         services = self.services
         store = services.store
-        now = int(services.clock())
-        flush_views(services, now)
+        now = services.timestamp()
+        flush_views(services)
         with store.writing():
             minute_passed = not store.use_limit("purge", "", now)
             if minute_passed:
@@ -8082,7 +8194,8 @@ class App:
         """Masks IP addresses and erases hidden comments that are as old as the settings say."""
         config = self.services.config
         store = self.services.store
-        more_to_mask = store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
+        keep_ip = max(HOUR, config.privacy_keep_ip_days * DAY)
+        more_to_mask = store.forget(now - keep_ip)
         more_to_erase = store.erase_hidden(now - config.moderation_keep_days * DAY)
         self.has_more_to_forget = more_to_mask or more_to_erase
 
@@ -8094,6 +8207,7 @@ class App:
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
         config = self.services.config
+        store = self.services.store
         now = self.services.clock()
         path = Path(config.database_path)
         folder = Path(config.backup_folder)
@@ -8102,10 +8216,10 @@ class App:
         last_at = max(times, default=0)
         if not config.backup_every or now - last_at < config.backup_every * HOUR:
             return MINUTE
-        with self.services.store.machine_faults():
-            has_comments = self.services.store.figures(int(now)).comments > 0
+        with store.machine_faults():
+            figures = store.figures(int(now))
         # Backups of a database that was lost and begun anew would drive out those of the old one.
-        if has_comments:
+        if figures.comments:
             try:
                 part = f".{path.name}.part"  # always the same: a crash leaves no more than one
                 back_up_regularly(path, folder, now, part=part)
@@ -8128,10 +8242,11 @@ class App:
 
 def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closing[Store]:
     """The store for a command. Unless it `is_new`, the service may be running on the same file."""
-    return contextlib.closing(Store(Path(path), as_command=not is_new))
+    store = Store(Path(path), as_command=not is_new)
+    return contextlib.closing(store)
 
 
-def new_admin_link(store: Store, random_bytes: Callable[[int], bytes], now: int, email: str) -> str:
+def new_admin_link(store: Store, random_bytes: RandomBytes, now: int, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
     link = random_bytes(16).hex()
@@ -8163,10 +8278,10 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
         app.tick: threading.Event(),
         app.back_up_if_due: threading.Event(),
     }
-    threads = [
-        threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
-        for work, wake in wakes.items()
-    ]
+    threads = []
+    for work, wake in wakes.items():
+        thread = threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
+        threads.append(thread)
     try:
         for thread in threads:
             thread.start()
@@ -8220,14 +8335,14 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     site.default_error_handler = bottle_refusal
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
-    return App(services, places, with_headers(site, services))
+    return App(services, places, site)
 
 
 def places_of(config: Config) -> Places:
     return Places(static_folder(), config.geo_file)
 
 
-MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript", "json": "application/json"}
+MIME = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
 # Comments, blank lines and indentation would be an eighth of what readers load.
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
@@ -8237,7 +8352,7 @@ def assets_in(folder: Path) -> dict[str, Response]:
     assets = {}
     for path in folder.rglob("*"):
         content_type = MIME.get(path.suffix[1:])
-        if not content_type:
+        if not content_type or path.name == "emails.json":
             continue
         body = path.read_bytes()
         if content_type == "text/javascript":
@@ -8250,48 +8365,16 @@ def assets_in(folder: Path) -> dict[str, Response]:
 
 
 def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
-    paths = [*folder.glob("*.html"), *folder.glob("*.xml")]
-    return {path.name: bottle.SimpleTemplate(path.read_text("utf-8")) for path in paths}
+    templates = {}
+    for path in folder.iterdir():
+        if path.suffix in (".html", ".xml"):
+            templates[path.name] = bottle.SimpleTemplate(path.read_text("utf-8"))
+    return templates
 
 
 def bottle_refusal(error: bottle.HTTPError) -> Any:
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
-
-
-PREFLIGHT = {
-    "Access-Control-Allow-Methods": "GET, POST, PATCH, DELETE",
-    "Access-Control-Allow-Headers": "Authorization, Content-Type",
-    "Access-Control-Max-Age": "7200",
-}
-
-
-def with_headers(app: Callable[..., Any], services: Services) -> Callable[..., Iterable[bytes]]:
-    """Adds CORS and security headers to every response, answers preflights, and refuses paths that
-    are not UTF-8, of which Bottle would drop a part."""
-
-    def wrapped(environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        authenticated = "HTTP_AUTHORIZATION" in environ
-        added = headers_for(services, path, environ.get("HTTP_ORIGIN", ""), authenticated)
-
-        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-            all_headers = {**added, **dict(headers)}
-            return start_response(status, list(all_headers.items()), exc_info)
-
-        if environ["REQUEST_METHOD"] == "OPTIONS":
-            start("204 No Content", list(PREFLIGHT.items()))
-            return [b""]
-        try:
-            path.encode("latin-1").decode()  # WSGI gives one character per byte
-        except UnicodeDecodeError:
-            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
-            start("400 Bad Request", [("Content-Type", response.content_type)])
-            return [response.body]
-        body: Iterable[bytes] = app(environ, start)
-        return body
-
-    return wrapped
 
 
 # -- Doctor -------------------------------------------------------------------
@@ -8323,6 +8406,13 @@ class Finding:
 
 def severity(finding: Finding) -> int:
     return LEVELS.index(finding.level)
+
+
+def check_setup(config: Config) -> Iterator[Finding]:
+    """What can be checked without opening the database."""
+    yield from check_settings(config)
+    yield from check_files(config)
+    yield from check_versions()
 
 
 def check_settings(config: Config) -> Iterator[Finding]:
@@ -8427,7 +8517,8 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
 
 
 def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
-    times = regular_backups(Path(config.database_path), Path(config.backup_folder)).values()
+    path = Path(config.database_path)
+    times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
     elif figures.comments and not times:
@@ -8500,7 +8591,8 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send email.\n"
-    message = compose(config, world.random_bytes, int(world.now()), to, "commentd", text)
+    now = int(world.now())
+    message = compose(config, world.random_bytes, now, to, "commentd", text)
     world.send(to, message, **config.mail_server)
 
 
@@ -8520,23 +8612,25 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
     try:
         attempt()
     except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
-        detail = getattr(error, "smtp_error", b"").decode(errors="replace") or str(error)
+        reply = getattr(error, "smtp_error", b"")
+        detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
         # Control characters could steer the terminal.
-        detail = "".join(c if c.isprintable() else " " for c in detail)[:300]
+        detail = re.sub(r"[\0-\x1f\x7f-\x9f]", " ", detail)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
-        hint = next((hint for sign, hint in SMTP_HINTS.items() if sign in detail), "")
-        return Finding("fail", topic, f"{success.split()[0]}: {detail} ({code}){hint}")
+        hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
+        text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
+        return Finding("fail", topic, text)
     return Finding("ok", topic, success)
 
 
-def findings_inside(services: Services, figures: Figures, now: int) -> list[Finding]:
-    """What a running service finds about itself, the worst last."""
-    config = services.config
-    findings = [*check_settings(config), *check_files(config), *check_versions()]
-    findings += check_figures(config, figures, now)
-    return sorted(findings, key=severity)
+def findings_inside(context: RequestContext, figures: Figures) -> list[Finding]:
+    """What a running service finds wrong about itself, the worst last."""
+    config = context.config
+    findings = [*check_setup(config), *check_figures(config, figures, context.now)]
+    wrong = [finding for finding in findings if finding.level != "ok"]
+    return sorted(wrong, key=severity)
 
 
 @route("GET", "/", Permission.PUBLIC)
@@ -8549,8 +8643,7 @@ def home(context: RequestContext) -> Response:
     figures = context.store.figures(context.now)
     if not config.server_public_url and not figures.admins:
         # Only topics and levels: nothing that tells of the machine.
-        findings = findings_inside(context, figures, context.now)
-        state = {each.topic: each.level for each in findings if each.level != "ok"}
+        state = {each.topic: each.level for each in findings_inside(context, figures)}
         if context.clients.unnamed_proxy:
             state["unnamed_proxy"] = "warn"
     return html_page(context, "home.html", state=json_in_html(state))
@@ -8558,13 +8651,13 @@ def home(context: RequestContext) -> Response:
 
 @route("GET", "/admin/settings", Permission.ADMIN)
 def admin_settings(context: RequestContext) -> Json:
-    """The settings in effect, with secrets hidden, and what was found, the worst first."""
+    """The settings in effect, with secrets hidden, and what is wrong, the worst first."""
     figures = context.store.figures(context.now)
-    findings = reversed(findings_inside(context, figures, context.now))
+    findings = reversed(findings_inside(context, figures))
     return {
         "version": __version__,
         "settings": [*settings_in_effect(context.config)],
-        "findings": [vars(each) for each in findings if each.level != "ok"],
+        "findings": [vars(finding) for finding in findings],
     }
 
 
@@ -8699,8 +8792,13 @@ PRODUCTS = {
     ),
 }
 STATUS_VALUES = {
-    **dict.fromkeys(("", "1", "approved", "visible"), "visible"),
-    **dict.fromkeys(("4", "trash", "deleted"), "deleted"),
+    "": "visible",
+    "1": "visible",
+    "approved": "visible",
+    "visible": "visible",
+    "4": "deleted",
+    "trash": "deleted",
+    "deleted": "deleted",
     "spam": "spam",
 }
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
@@ -8737,8 +8835,10 @@ def fields_in(record: Any, table: str) -> Texts:
     """The fields of a record as a table has them."""
     texts = Texts(str)
     for name, path in field_paths(table).items():
-        value = status_in(record, path) if name == "status" else pick(record, path)
-        if name == "likes" and str(value).startswith("["):  # a list, or one as text
+        value = pick(record, path)
+        if name == "status":
+            value = status_in(record, path)
+        elif name == "likes" and str(value).startswith("["):  # a list, or one as text
             value = len(re.findall(r"[^\[\], ]+", str(value)))
         texts[name] = as_text(value)
     return texts
@@ -8783,7 +8883,7 @@ def status_in(record: Any, rules: str) -> str:
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
-ATTRIBUTE = re.compile(r"""([\w-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'))?""")
+ATTRIBUTE = re.compile(r"""(?s)([\w-]+)(?:\s*=\s*(["'])(.*?)\2)?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
@@ -8795,18 +8895,24 @@ TEXT_LIMIT = 64 * 1024
 
 def image_as_link(tag: re.Match[str], link: str) -> str:
     """A link for an `<img>` element; for a sticker its name alone."""
-    attributes = {name: one or other for name, one, other in ATTRIBUTE.findall(tag[1])}
+    attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
     url = attributes.get("src", "")
-    name = attributes.get("alt") or attributes.get("atk-emoticon") or url.rpartition("/")[2]
-    is_link = re.match("https?://", url) and not STICKER.search(tag[1])
-    return link.format(name=name, url=url) if is_link else name
+    file_name = url.rpartition("/")[2]
+    name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+    if STICKER.search(tag[1]) or not re.match("https?://", url):
+        link = "{name}"
+    return link.format(name=name, url=url)
+
+
+def images_as_links(text: str, link: str) -> str:
+    return IMAGE.sub(lambda tag: image_as_link(tag, link), text)
 
 
 def markdown_in(text: str) -> str:
-    """Another product's Markdown as ours: in it, images are HTML."""
+    """Another product's Markdown as ours. Its images are HTML."""
     pieces = CODE.split(text)
     for number in range(0, len(pieces), 2):  # those that are no code
-        piece = IMAGE.sub(lambda tag: image_as_link(tag, "[{name}](<{url}>)"), pieces[number])
+        piece = images_as_links(pieces[number], "[{name}](<{url}>)")
         pieces[number] = AT_ANCHOR.sub(r"\1", piece)
     return "".join(pieces)
 
@@ -8814,15 +8920,15 @@ def markdown_in(text: str) -> str:
 def paragraphs_of(text: str) -> str:
     """HTML in which the end of a line is a break, and an empty line ends a paragraph."""
     paragraphs = re.split(r"\n\s*\n", text.strip())
-    markup = "".join(f"<p>{each.strip()}</p>" for each in paragraphs).replace("\n", "<br>")
+    markup = "".join(f"<p>{paragraph.strip()}</p>" for paragraph in paragraphs)
     # Beside a block, the end of a line is no break.
-    return re.sub(r"(?i)(?:<br>)?(</?(?:p|[uo]l|li|blockquote)>)(?:<br>)?", r"\1", markup)
+    markup = re.sub(r"(?i)\n?(</?(?:p|[uo]l|li|blockquote)>)\n?", r"\1", markup)
+    return markup.replace("\n", "<br>")
 
 
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
-    link = '<a href="{url}">{name}</a>'
-    markup = IMAGE.sub(lambda tag: image_as_link(tag, link), markup[:MARKUP_LIMIT])
+    markup = images_as_links(markup[:MARKUP_LIMIT], '<a href="{url}">{name}</a>')
     for names, similar in SIMILAR_TAGS.items():
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):
@@ -8842,9 +8948,8 @@ def text_of(markup: str) -> str:
 def content_and_html(values: Texts) -> tuple[str, str]:
     """The text of a comment as we store it; HTML is "" where the text is Markdown."""
     either = values["either"]
-    is_html = HTML_START.match(either)
-    content = values["markdown"] or ("" if is_html else markdown_in(either))
-    if content:
+    content = values["markdown"] or markdown_in(either)
+    if content and not HTML_START.match(either):
         return content, ""
     markup = html_in(either or values["html"] or paragraphs_of(values["lines"]))
     return text_of(markup), markup
@@ -8917,10 +9022,11 @@ def line_records(text: TextIO) -> Records:
     for number, line in enumerate(lines_of(text), 1):
         if line.startswith("#filetype"):
             # LeanCloud names the class. The class of comments has any name.
-            name = "".join(re.findall(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)[:1])
-        elif line.strip():
+            class_name = re.search(r'"class"\s*:\s*"(_\w*|Counter|Users)"', line)
+            name = class_name[1] if class_name else ""
+        elif line_text := line.strip():
             try:
-                record = json.loads(line.strip().rstrip(","), strict=False)
+                record = json.loads(line_text.rstrip(","), strict=False)
             except (ValueError, RecursionError):
                 record = f"line {number}"
             if isinstance(record, dict) and "posts" in record:  # how Remark42 begins
@@ -9049,7 +9155,7 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
 
 def database_records(path: Path, product: Product) -> Records:
     with open_foreign_copy(path) as (db, tables):
-        if not set(product.sign.split()) <= tables:
+        if not tables.issuperset(product.sign.split()):
             raise OperatorError(f"the file lacks the tables {product.sign}")
         result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
@@ -9067,8 +9173,11 @@ def product_of(path: Path) -> str:
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
             pass
     for name, product in PRODUCTS.items():
-        is_database = product.sql and set(product.sign.split()) <= tables
-        if is_database or (not product.sql and re.match(product.sign, start)):
+        if product.sql:
+            matches = tables.issuperset(product.sign.split())
+        else:
+            matches = re.match(product.sign, start) is not None
+        if matches:
             return name
     names = ", ".join(PRODUCTS)
     raise OperatorError(f"the file is of no known product: name one with --format ({names})")
@@ -9082,12 +9191,11 @@ def unpacked(path: Path) -> Iterator[Path]:
     limit = max(64 * MEGA, UNPACKED_LIMIT * path.stat().st_size)
     with tempfile.NamedTemporaryFile() as plain:
         try:
-            with gzip.open(path) if is_gzip else path.open("rb") as file:
-                is_archive = file.read(512)[257:262] == b"ustar"
-                file.seek(0)
-                if is_archive:
-                    unpack_archive(file, plain, limit)
-                elif is_gzip:
+            is_archive = tarfile.is_tarfile(path)
+            if is_archive:
+                unpack_archive(path, plain, limit)
+            elif is_gzip:
+                with gzip.open(path) as file:
                     copy_within_limit(file, plain, limit)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise OperatorError(f"the file breaks off, or is damaged ({error})") from None
@@ -9095,9 +9203,9 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield Path(plain.name) if is_gzip or is_archive else path
 
 
-def unpack_archive(file: Any, target: IO[bytes], limit: int) -> None:
+def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
     """The comments, views and users of LeanCloud's archive, one after the other."""
-    with tarfile.open(fileobj=file, mode="r|") as archive:
+    with tarfile.open(path) as archive:
         for member in archive:
             source = archive.extractfile(member) if member.isfile() else None
             if source and re.match(r"(?i)comment|counter|users", Path(member.name).name):
@@ -9195,9 +9303,16 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
     visible = INVISIBLE.sub("", text)
-    shown = "".join(c for c in visible if unicodedata.category(c)[0] != "C")
-    nickname = value_or_empty(proper_nickname, text) or value_or_empty(proper_nickname, shown[:64])
-    return nickname or "Anonymous"
+    shown = "".join(char for char in visible if unicodedata.category(char)[0] != "C")
+    for candidate in (text, shown[:64]):
+        if nickname := value_or_empty(proper_nickname, candidate):
+            return nickname
+    return "Anonymous"
+
+
+def import_email(text: str) -> str:
+    """An email address; "" for those that exports make up."""
+    return "" if text.endswith(".invalid") else value_or_empty(proper_email, text)
 
 
 def import_website(text: str) -> str:
@@ -9220,11 +9335,12 @@ class Import:
         self,
         name: str,
         own_hosts: set[str],
-        place_of: Callable[[str], tuple[str, str]],
+        place_of: Callable[[str], tuple[str, str]] | None,
         now: int,
         zone: str,
     ) -> None:
-        """`name` is that of the product. `zone` is that of the command line, or ""."""
+        """`name` is that of the product. `place_of` is None if no location is wanted. `zone` is
+        that of the command line, or ""."""
         self.name = name
         self.product = PRODUCTS[name]
         self.own_hosts = own_hosts
@@ -9233,9 +9349,9 @@ class Import:
         offset = zone or self.product.zone or "Z"
         self.zone = datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo
         self.is_ours = name == "commentd"  # then all is as it was exported
-        self.counts: Counter[str] = Counter()
-        self.names: dict[str, list[str]] = {}  # of the first comments that each line is about
-        self.matched: set[int] = set()  # our comments that are a record of the file
+        self.counts = Counter[str]()
+        self.names = defaultdict[str, list[str]](list)  # of the first comments with each event
+        self.matched = set[int | None]()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
@@ -9244,11 +9360,12 @@ class Import:
         """Counts an event for the report, and keeps the names of the first ones."""
         self.counts[event] += 1
         if self.counts[event] <= NAMES_IN_REPORT:
-            self.names.setdefault(event, []).append(one_line(name)[:64])
+            self.names[event].append(one_line(name)[:64])
 
     def note_each(self, event: str, sql: str, *values: str) -> None:
         """Notes an event for each id that a statement returns."""
-        for (id,) in self.db.execute(sql, values).fetchall():
+        ids = self.db.execute(sql, values).fetchall()
+        for (id,) in ids:
             self.note(event, id)
 
     # Staging
@@ -9265,22 +9382,23 @@ class Import:
     def stage_record(self, name: str, record: Any) -> None:
         product = self.product
         if name in ("", "results"):
-            page_texts = fields_in(record, product.pages).values()
-            is_page = page_texts and all(page_texts)
+            is_page = product.pages and all(fields_in(record, product.pages).values())
             name = record_name(product.pages if is_page else product.comment)
         if name == record_name(product.comment):
             self.counts["read"] += 1
             if isinstance(record, dict):
-                texts = json.dumps(fields_in(record, product.comment))
-                self.db.execute("INSERT INTO record VALUES (?)", (texts,))
+                texts = fields_in(record, product.comment)
+                self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
             else:
                 self.note("skipped: it can't be read", as_text(record)[:40])
         elif name == record_name(product.pages):
             self.stage_page(fields_in(record, product.pages))
         elif name == record_name(product.people):
-            author = {field: t for field, t in fields_in(record, product.people).items() if t}
+            texts = fields_in(record, product.people)
+            author_id = texts.pop("id")
+            author = {field: text for field, text in texts.items() if text}
             sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
-            self.db.execute(sql, (author.pop("id", ""), json.dumps(author)))
+            self.db.execute(sql, (author_id, json.dumps(author)))
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
@@ -9340,22 +9458,22 @@ class Import:
         author = self.db.execute(sql, (values["author"],)).fetchone()
         if author:
             values |= json.loads(author[0])
-        id = values["id"]
         location = self.location_of_comment(values)
         kind = values["type"] or "comment"
         if kind != "comment":
-            self.note(f"skipped: it is a {kind}", id)
+            self.note(f"skipped: it is a {kind}", values["id"])
         elif not location:
-            self.note("skipped: no page", id)
+            self.note("skipped: no page", values["id"])
         else:
-            self.stage_row(id, location, values)
+            self.stage_row(location, values)
 
-    def stage_row(self, id: str, location: Location, values: Texts) -> None:
-        row = self.row_of(id, values)
-        created_at = self.time_in(values["created_at"])
+    def stage_row(self, location: Location, values: Texts) -> None:
+        row = self.row_of(values)
+        id = values["id"]
+        written_time = values["created_at"]
+        created_at = self.time_in(written_time)
         if created_at is None:
             self.note("without a valid time", id)
-        written_time = values["created_at"]
         identity = (location[1], written_time, values["nickname"], row["content"])
         row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
@@ -9374,40 +9492,35 @@ class Import:
         if is_true(values["closed"]):
             self.stage_page(values)
 
-    def row_of(self, id: str, values: Texts) -> Json:
-        """What we store of a comment: by the rules for comments here, but of any length."""
+    def row_of(self, values: Texts) -> Json:
+        """What we store of a comment: by the rules for comments here, but of any length. An
+        exported field without a rule is a text."""
         plain = html.unescape if self.product.escaped else str
-        email = plain(values["email"])
         content, markup = content_and_html(values)
         if len(content) > TEXT_LIMIT:
-            self.note("cut after 65 536 characters", id)
+            self.note("cut after 65 536 characters", values["id"])
             content = content[:TEXT_LIMIT]
             markup = plain_html(content)
+        row: Json = {name: values[name][:256] for name in comment_fields("exported")}
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
-        country = values["country"][:2]
-        place = values["location"][:64]
-        if not self.is_ours:
-            country, place = self.place_of(ip)
-        language = values["language"]
-        row = {
-            "status": values["status"],
+        if self.place_of and not self.is_ours:
+            row["country"], row["location"] = self.place_of(ip)
+        if row["language"] not in LANGUAGES:
+            row["language"] = ""
+        row |= {
             "nickname": import_nickname(plain(values["nickname"])),
-            "email": "" if email.endswith(".invalid") else value_or_empty(proper_email, email),
+            "email": import_email(plain(values["email"])),
             "website": import_website(plain(values["website"])),
             "content": content,
             "html": markup or safe_html(content),
             "ip": ip,
-            "country": country,
-            "location": place,
-            "language": language if language in LANGUAGES else "",
-            "held": values["held"][:256],
             "likes": count_in(values["likes"], 10_000),
-            "pinned": int(is_true(values["pinned"])),
+            "pinned": is_true(values["pinned"]),
             "edited_at": self.time_in(values["edited_at"]),
         }
         was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(content) or was_erased:
-            row |= {name: value for name, value in ERASED.items() if name in row}
+            row |= ERASED
         return row
 
     # Putting in order
@@ -9428,11 +9541,12 @@ class Import:
         that name none belong to each."""
         blogs = dict(map(tuple, self.db.execute(BLOGS)))
         hosts = {name.lower()} if name else self.own_hosts
-        chosen = blogs.keys() & {name, *(host.removeprefix("www.") for host in hosts)}
+        names = {name} | {host.removeprefix("www.") for host in hosts}
+        chosen = blogs.keys() & names
         if not chosen and (name or len(blogs) > 1):
-            names = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
-            names = names or "none has a name, so leave it out"
-            raise OperatorError(f"name a blog of the file with --host: {names}")
+            choices = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
+            choices = choices or "none has a name, so leave it out"
+            raise OperatorError(f"name a blog of the file with --host: {choices}")
         for other in blogs.keys() - (chosen or blogs):
             event = f"skipped: of {other} (--host {shlex.quote(other)} takes those alone)"
             self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
@@ -9445,13 +9559,15 @@ class Import:
         write."""
         total = self.db.execute("SELECT count(*) FROM comment").fetchone()[0]
         paused_at = time.monotonic()
-        for sql, add in ((STAGED_PAGES, self.add_page), (STAGED_COMMENTS, self.add_comment)):
+        methods = {STAGED_PAGES: self.add_page, STAGED_COMMENTS: self.add_comment}
+        for sql, add in methods.items():
             rows = self.db.execute(sql)
             while batch := rows.fetchmany(50):
                 with store.writing():
                     for row in batch:
                         add(store, row)
-                show(total - self.counts["new"] - self.counts["there"], total)
+                added = self.counts["new"] + self.counts["there"]
+                show(total - added, total)
                 if time.monotonic() - paused_at > 0.5:
                     threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
                     paused_at = time.monotonic()
@@ -9462,8 +9578,8 @@ class Import:
         is_relevant = row["views"] or row["page_likes"] or is_closed or self.is_ours
         if is_relevant and not store.imported(self.name, stamp):
             page = self.page_of(store, row)
-            is_decided = page.total or page.closed  # the owner has closed or opened it here
-            closed = page.closed if is_decided else row["closed"]
+            # If it has comments, the owner may have reopened it here.
+            closed = 0 if page.total else row["closed"]
             store.note_import(self.name, stamp, 0)
             store.raise_page(page.id, closed, row["views"], row["page_likes"])
 
@@ -9476,36 +9592,35 @@ class Import:
         return page
 
     def add_comment(self, store: Store, row: sqlite3.Row) -> None:
-        values = {**dict(row), **json.loads(row["fields"]), "id": row["number"]}
-        known = store.imported(self.name, row["stamp"])
-        candidates = [known.id] if known else store.duplicates(**values)
-        # Another record of the file may have the same text.
-        duplicate = next((id for id in candidates if id and id not in self.matched), 0)
-        if known or duplicate:
+        if imported := store.imported(self.name, row["stamp"]):
             self.counts["there"] += 1
-            comment_id = duplicate
+            self.matched.add(imported.id)
+            return
+        values = {**json.loads(row["fields"]), **dict(row), "id": row["number"]}
+        # Another record of the file may have the same text.
+        duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
+        if duplicates:
+            self.counts["there"] += 1
+            comment_id = duplicates[0]
         else:
             self.counts["new"] += 1
-            self.counts[values["status"]] += 1
+            self.counts[row["status"]] += 1
             comment_id = self.add_new_comment(store, values, self.page_of(store, row).id)
         self.matched.add(comment_id)
         store.note_import(self.name, row["stamp"], comment_id)
 
     def add_new_comment(self, store: Store, values: Json, page_id: int) -> int:
         parent = store.imported(self.name, values["parent_stamp"] or "")
-        if parent and parent.page_id != page_id:
-            parent = None
         status = values.pop("status")
-        likes = values.pop("likes")
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
-            "parent_id": parent.id if parent else None,
+            "parent_id": parent.id if parent and parent.page_id == page_id else None,
             "page_id": page_id,
             "user_id": None,
             "masked": 1,
         }
         comment_id = store.add_comment(status, self.now, **values).id
-        store.add_likes("comment", comment_id, likes)
+        store.add_likes("comment", comment_id, values["likes"])
         return comment_id
 
     def report(self) -> str:
@@ -9540,7 +9655,7 @@ def utc_text(seconds: int | None, form: str = ISO) -> str | None:
     return time_of(seconds).strftime(form) if seconds else None
 
 
-def renamed_fields(row: Mapping[str, Any], table: str) -> Json:
+def renamed_fields(row: Json, table: str) -> Json:
     """The fields of a row under other names, by a table as in `Product`."""
     return {name: row[path] for name, path in field_paths(table).items()}
 
@@ -9569,17 +9684,18 @@ class Export:
             if row["status"] == "deleted":
                 row |= deleted
             row["updated_at"] = row["edited_at"] or row["created_at"]
-            times = {name: utc_text(row[name], form) for name in row if name.endswith("_at")}
-            yield {**row, **times}
+            for name in row:
+                if name.endswith("_at"):
+                    row[name] = utc_text(row[name], form)
+            yield row
 
 
 def as_commentd(export: Export) -> Iterator[str]:
     """Our own format, as the manual documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
-    pages = (vars(page) for page in export.store.exported_pages())
     yield from list_items(
-        {**renamed_fields(page, COMMENTD_PAGE), "opened_at": utc_text(page["opened_at"])}
-        for page in pages
+        {**renamed_fields(vars(page), COMMENTD_PAGE), "opened_at": utc_text(page.opened_at)}
+        for page in export.store.exported_pages()
     )
     yield '\n], "comments": [\n'
     yield from list_items(renamed_fields(row, COMMENTD) for row in export.comments(ISO))
@@ -9700,7 +9816,7 @@ def xml_elements(values: Json) -> str:
 
 
 # Each with what it cannot hold.
-EXPORTERS: dict[str, tuple[Callable[[Export], Iterator[str]], str]] = {
+EXPORTERS = {
     "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
@@ -9722,11 +9838,13 @@ def new_page_url(page: Page, old: str, new: str) -> str:
     key = page.key if page.key.startswith(start) else f"{path}/{query}"
     if not key.startswith(start):
         return ""
+    rest = key.removeprefix(start)
     path, query = split_path(HOST.sub("", page.page_url))
+    segments = path.split("/")
     depth = HOST.sub("", start).count("/")
-    # The rest as it was written, if whole segments are replaced.
-    written_rest = path.split("/", depth)[depth:] if start.endswith("/") else []
-    return new[:-1] + (written_rest[0] + query if written_rest else key[len(start) :])
+    if start.endswith("/") and len(segments) > depth:  # whole segments are replaced
+        rest = "/".join(segments[depth:]) + query  # as it was written
+    return new[:-1] + rest
 
 
 def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
@@ -9737,9 +9855,12 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
     old_key = page_name(old, own_hosts).key
     with store.writing():
         pages = {page.key: page for page in store.all_pages()}
-        urls = {key: new_page_url(page, old_key, new) for key, page in pages.items()}
-        names = {key: page_name(url, own_hosts) for key, url in urls.items() if url}
-        moves = {k: name for k, name in names.items() if name.key != k or old[-1:] != "*"}
+        moves = {}
+        for key, page in pages.items():
+            url = new_page_url(page, old_key, new)
+            name = page_name(url, own_hosts)
+            if url and (name.key != key or not old.endswith("*")):
+                moves[key] = name
         # In an order in which no page moves twice.
         keys_grow = any(len(name.key) > len(key) for key, name in moves.items())
         for key in sorted(moves, key=len, reverse=keys_grow):
@@ -9747,7 +9868,8 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
             name = moves[key]
             if len(name.page_url) > 2048 or has_controls(name.page_url):
                 raise SettingsError(f"{page.page_url} would get a URL that no page can have")
-            merged = " (merged)" if name.key in pages and name.key not in moves else ""
+            merges = name.key in pages.keys() - moves.keys()
+            merged = " (merged)" if merges else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
             store.rename_page(page, name.key, name.page_url)
     return lines
@@ -9767,15 +9889,13 @@ RESPONSE_SECONDS = 60  # for a whole response to be read
 UNREAD_BYTES = 256 * MEGA  # of all responses; above it, the connections that wait longest close
 CACHE_BYTES = 16 * MEGA
 CACHE_SECONDS = 10
-# The event loop itself renews cache entries for this long in each turn. With 128 connections, the
-# detour to a worker thread takes longer than making the response.
-LOOP_SECONDS = 0.05
+LOOP_SECONDS = 0.05  # of each turn, for cache entries: the detour to a thread takes longer
 
 
 def is_waitress_known() -> bool:
     paths = sorted(Path(waitress.__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in paths))
-    return digest.hexdigest()[:16] == KNOWN_WAITRESS
+    source = b"".join(path.read_bytes() for path in paths)
+    return hashlib.sha256(source).hexdigest().startswith(KNOWN_WAITRESS)
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
@@ -9835,8 +9955,7 @@ class OneSendTask(WSGITask):  # type: ignore[misc]
             self.channel.server.response_cache.add(self.channel.cache_key, entry)
 
     def set_close_on_finish(self) -> None:
-        """Keeps the connection after a 204 and a 304, which have no length (RFC 9110, section 8.6).
-        waitress would close it, so each preflight would cost a connection."""
+        """Keeps the connection after a 204 and a 304, where waitress closes it (RFC 9110, 8.6)."""
         connection = self.request.headers.get("CONNECTION", "").lower()
         if self.has_body or self.version == "1.0" or connection == "close":
             super().set_close_on_finish()
@@ -9858,18 +9977,18 @@ class ResponseCache:
         """The headers that a public response depends on, and the client if this is a view by a
         person. None unless `block` ends one plain request that any client could send."""
         parser = StrictParser(self.adj)
-        consumed = parser.received(b"GET /" + block)
+        is_whole = parser.received(b"GET /" + block) == len(b"GET /" + block)
         headers = parser.headers
         is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         is_plain = parser.completed and not parser.error and parser.version == "1.1"
-        if consumed < len(block) + 5 or not is_plain or not is_kept or "AUTHORIZATION" in headers:
+        if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
             return None
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
         environ |= {"REQUEST_METHOD": "GET", "REMOTE_ADDR": ip}
-        gzip = str(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")) is not None)
-        variant = [gzip, headers.get("ORIGIN", ""), headers.get("IF_NONE_MATCH", "")]
+        accepts_gzip = bool(ACCEPTS_GZIP.search(headers.get("ACCEPT_ENCODING", "")))
+        variant = (accepts_gzip, headers.get("ORIGIN"), headers.get("IF_NONE_MATCH"))
         client = self.services.clients.of(environ) if is_real_view(environ) else None
-        return "\n".join(variant).encode(), client
+        return repr(variant).encode(), client
 
     def find(self, key: bytes) -> CacheEntry | None:
         entry = self.entries.get(key)
@@ -9905,8 +10024,8 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
     def received(self, data: bytes) -> bool:
         self.cache_key = b""
         self.in_loop = False
-        is_closing = self.will_close or self.close_when_flushed
-        if not (self.requests or self.request or is_closing) and self.send_cached(data):
+        is_busy = self.requests or self.request or self.will_close or self.close_when_flushed
+        if not is_busy and self.send_cached(data):
             return True
         received = bool(super().received(data))
         with self.requests_lock:
@@ -9936,7 +10055,7 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
             self.in_loop = key in cache.entries and self.server.loop_seconds < LOOP_SECONDS
             return False
         if entry.viewed and client:
-            count_view(cache.services, client, entry.viewed, int(cache.services.clock()))
+            count_view(cache.services, client, entry.viewed)
         sent = self.send(entry.response)
         if sent < len(entry.response) and self.connected:
             self.write_soon(entry.response[sent:])
@@ -9949,16 +10068,16 @@ class FastChannel(HTTPChannel):  # type: ignore[misc]
 
 
 class FairQueue(deque[Any]):
-    """Requests that wait for a thread. The second one of a client comes after the first ones of
-    all other clients."""
+    """Requests that wait for a thread: the second one of a client after the first ones of all."""
 
     def append(self, channel: Any) -> None:
         headers = channel.requests[0].headers
         environ = {f"HTTP_{name}": value for name, value in headers.items()}
-        clients = channel.server.services.clients
-        channel.client = clients.of({**environ, "REMOTE_ADDR": channel.addr[0]}).network
+        environ["REMOTE_ADDR"] = channel.addr[0]
+        channel.client = channel.server.services.clients.of(environ).network
         channel.turn = sum(other.client == channel.client for other in self)
-        self.insert(sum(other.turn <= channel.turn for other in self), channel)
+        earlier = sum(other.turn <= channel.turn for other in self)
+        self.insert(earlier, channel)
 
 
 def accept_waiting(server: Any) -> None:
@@ -10031,8 +10150,8 @@ def make_server(app: Callable[..., Any], services: Services, *, fast: bool) -> A
         else:
             host, _, port = listen.rpartition(":")
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            bound = socket.create_server((host.strip("[]"), int(port)), family=family, backlog=1024)
-            settings |= {"sockets": [bound]}
+            place = (host.strip("[]"), int(port))
+            settings["sockets"] = [socket.create_server(place, family=family, backlog=1024)]
         server = waitress.create_server(app, **settings)
     except OSError as error:
         cause = os.strerror(error.errno) if error.errno else error
@@ -10076,7 +10195,8 @@ def run_server(server: Any, stopping: threading.Event) -> None:
     while not stopping.is_set():
         turn(server, 1)
         now = clock()
-        if len(server._map) >= server.adj.connection_limit or not 0 <= now - swept_at < 1:
+        is_full = len(server._map) >= server.adj.connection_limit
+        if is_full or not 0 <= now - swept_at < 1:
             swept_at = now
             sweep(server, now)
     drain(server)
@@ -10109,8 +10229,9 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
-    config = app.services.config
-    store = app.services.store
+    services = app.services
+    config = services.config
+    store = services.store
     listen = config.server_listen
     if not listen.startswith("unix:"):
         listen = f"http://{listen.rpartition(':')[0]}:{server.effective_port}"
@@ -10121,8 +10242,8 @@ def greet(app: App, server: Any) -> None:
     if store.admins():
         lines.append(f"Moderate: {url}/admin")
     else:
-        services = app.services
-        link = new_admin_link(store, services.random_bytes, int(services.clock()), "")
+        now = int(services.clock())
+        link = new_admin_link(store, services.random_bytes, now, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host:
         effect = ", so readers can't register" if config.server_public_url else ""
@@ -10140,7 +10261,8 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
     with contextlib.closing(make_app(config)) as app:
         server = make_server(app, app.services, fast=fast)
         now = app.services.clock()
-        clock = check_clock(app.services.store.figures(int(now)), now)
+        figures = app.services.store.figures(int(now))
+        clock = check_clock(figures, now)
         for finding in (*check_settings(config), *check_files(config), *clock):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
@@ -10157,19 +10279,22 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
 def check(config: Config, arguments: argparse.Namespace) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
-    sources = {each.name: each.source.partition(": ")[0] for each in entries}
+    sources = {entry.name: entry.source.partition(": ")[0] for entry in entries}
     print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
         key = each["key"]
+        name = f"[{section}] {key}"
         source = sources.get(f"{section}_{key}", "default")
-        print(f"  {f'[{section}] {key}':27} {each['value']:35} {source}")
+        print(f"  {name:27} {each['value']:35} {source}")
     print("\nChecks:\n")
     world = World()
     running = is_running(Path(config.database_path))
-    findings = [*check_settings(config), *check_files(config), *check_versions()]
-    findings += check_database(config, world.now())
-    findings += check_outside(config, world, running, arguments.mail)
+    findings = [
+        *check_setup(config),
+        *check_database(config, world.now()),
+        *check_outside(config, world, running, arguments.mail),
+    ]
     for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
     counts = Counter(finding.level for finding in findings)
@@ -10210,7 +10335,8 @@ def backup(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def restore_command(config: Config, arguments: argparse.Namespace) -> int:
-    replaced = restore(Path(config.database_path), Path(arguments.what), int(World().now()))
+    now = int(World().now())
+    replaced = restore(Path(config.database_path), Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
         print(f"The old database is kept as {replaced}")
@@ -10241,14 +10367,14 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
-        place_of = no_place
+        place_of = None
         if config.privacy_show_location:
-            places = places_of(config)
-            resources.callback(places.close)
+            places = resources.enter_context(contextlib.closing(places_of(config)))
             place_of = places.of
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
-            importer = Import(product, own_hosts, place_of, int(World().now()), arguments.zone)
+            now = int(World().now())
+            importer = Import(product, own_hosts, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
@@ -10259,10 +10385,6 @@ def import_command(config: Config, arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
-
-
-def no_place(ip: str) -> tuple[str, str]:
-    return "", ""
 
 
 @contextlib.contextmanager
@@ -10296,7 +10418,8 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
             shutil.copyfileobj(exported, sys.stdout.buffer)
             sys.stdout.flush()
         except BrokenPipeError:  # such as `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
             return 1
     if not arguments.emails:
         lost += ", email addresses (--emails)"
@@ -10349,8 +10472,10 @@ def example(config: Config, arguments: argparse.Namespace) -> int:
 
 def own_command() -> list[str]:
     """The command that starts this program again."""
-    program = Path(sys.argv[0]).absolute()
-    return [str(program)] if os.access(program, os.X_OK) else [sys.executable, str(program)]
+    program = os.path.abspath(sys.argv[0])
+    if os.access(program, os.X_OK):
+        return [program]
+    return [sys.executable, program]
 
 
 def template(name: str, **values: str) -> str:
@@ -10386,6 +10511,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
+    needed = [*command, sys.executable, sys.base_prefix]
     folder = "/srv/commentd/%i"
     written = [folder]
     if not many:
@@ -10397,10 +10523,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
         written = [folder, *outside]
         if arguments.config:
             command += ["--config", str(arguments.config.absolute())]
-    program = Path(sys.argv[0]).absolute()
-    needed = (folder, str(program), sys.executable, sys.base_prefix)
-    homes = tuple(f"/{name}/" for name in ("home", "root"))
-    in_home = any(path.startswith(homes) for path in needed)
+    in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
     values = {
         "folder": folder,
         "written": " ".join(f'"{path}"' for path in written),
@@ -10421,7 +10544,7 @@ def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
 
 
 # Each command with its function, its parameters and its help.
-COMMANDS: dict[str, tuple[Callable[[Config, argparse.Namespace], int], str, str]] = {
+COMMANDS = {
     "serve": (serve, "", "run the service (what happens without a command)"),
     "check": (check, "", "show the settings in force and run diagnostics"),
     "backup": (backup, "[FILE]", "back up the database (works while the service runs)"),
@@ -10539,8 +10662,12 @@ class LogLine(logging.Formatter):
     characters, which could steer a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        lines = "\n    ".join(super().format(record).splitlines())
-        return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in lines)
+        lines = super().format(record).splitlines()
+        return "\n    ".join(escaped(line) for line in lines)
+
+
+def escaped(line: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
 def set_up_output() -> None:
@@ -10558,6 +10685,7 @@ def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
     arguments = parse_arguments(argv)
     set_up_output()
+    code = 1
     try:
         return run_command(arguments)
     except (OperatorError, OSError, sqlite3.Error) as error:
@@ -10565,10 +10693,8 @@ def main(argv: list[str] | None = None) -> int:
         code = getattr(error, "exit_code", 1)
     except KeyboardInterrupt:
         text = "interrupted; run an import again to continue it"
-        code = 1
     except Unavailable:  # the store has logged why
         text = "the database is busy or read-only: try again"
-        code = 1
     for line in text.splitlines():
         print(f"commentd: {line}", file=sys.stderr)
     return code

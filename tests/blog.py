@@ -147,9 +147,9 @@ def own_app() -> Iterator[App]:
 @contextmanager
 def answering(app: App, change: Change) -> Iterator[None]:
     """Passes each response of the service through `change(environ, status, headers, body)`."""
-    plain = app.wsgi
+    plain = app.site
 
-    def wsgi(environ: Json, start_response: Callable[..., Any]) -> list[bytes]:
+    def changed(environ: Json, start_response: Callable[..., Any]) -> list[bytes]:
         head: list[Any] = []
         asked = {**environ, "HTTP_ACCEPT_ENCODING": ""}  # what is changed is not zipped, nor kept
         body = b"".join(plain(asked, lambda *words: head.extend(words)))
@@ -159,11 +159,11 @@ def answering(app: App, change: Change) -> Iterator[None]:
         start_response(status, list(headers.items()))
         return [body]
 
-    app.wsgi = wsgi
+    app.site = changed
     try:
         yield
     finally:
-        app.wsgi = plain
+        app.site = plain
 
 
 def changed_json(body: bytes, **values: Any) -> bytes:

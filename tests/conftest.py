@@ -359,7 +359,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile(
-        "short", max_examples=25, deadline=None, derandomize=True, database=None
+        "short", max_examples=15, deadline=None, derandomize=True, database=None
     )
     hypothesis.settings.register_profile("long", max_examples=1000, deadline=None, database=None)
     hypothesis.settings.load_profile("long" if config.getoption("seconds") else "short")

@@ -234,7 +234,7 @@ def use_up(app: App, limit: str, times: int) -> None:
     """Counts so many requests of all clients together against a rate limit."""
     with app.services.store.writing():
         for _ in range(times):
-            assert not commentd.use_limits(app.services, now(app), (limit, "", 1))
+            assert not commentd.use_limits(app.services, (limit, "", 1))
 
 
 def rate_limits() -> set[int]:

@@ -26,6 +26,7 @@ REQUEST_TIME, REPLY_TIME = commentd.REQUEST_SECONDS, commentd.RESPONSE_SECONDS
 LIMITS = {"untaken": "UNREAD_BYTES", "cached": "CACHE_BYTES"}
 # Programs that start the service in another way, for `test_server.Service`.
 PROGRAM = "import resource, sys, commentd, waitress\n{0}\nsys.exit(commentd.main())"
+BRIEF = PROGRAM.format("commentd.CACHE_SECONDS = 1")
 IMPATIENT = PROGRAM.format("commentd.REQUEST_SECONDS = commentd.RESPONSE_SECONDS = 1")
 ONE_THREAD = PROGRAM.format(
     "create = waitress.create_server\n"

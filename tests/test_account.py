@@ -15,7 +15,7 @@ from blog import OWNER, POST, WATCH, owner_token, say
 from conftest import sample
 from inside import sql
 from playwright.sync_api import Locator, Page, expect
-from test_access import DESK, PHONE, assert_nobody_is_shut_out, prefer
+from test_access import DESK, PHONE, assert_nobody_is_shut_out
 from test_words import WORDS
 from test_writing import (
     MAIL,
@@ -45,6 +45,12 @@ from webtest import TestApp
 office, outside = writing.office, writing.outside
 pages, address, config = writing.pages, writing.address, writing.config
 ground, account = writing.ground, writing.account
+
+
+@pytest.fixture(autouse=True)
+def ann(account: int) -> None:
+    """Ann has an account in every test."""
+
 
 EN = WORDS["en"]
 LONG = "/2025/" + "a-title-of-many-words-" * 9 + "/"
@@ -130,9 +136,7 @@ def bodies(sent: list[Any]) -> list[Any]:
 # The account
 
 
-def test_the_account_opens_in_place_and_closes_to_where_it_began(
-    ground: Ground, account: int
-) -> None:
+def test_the_account_opens_in_place_and_closes_to_where_it_began(ground: Ground) -> None:
     page = signed_in(ground, **DESK)
     main(page).fill("Half a thought")
     opened = open_panel(page, keyboard)
@@ -150,7 +154,7 @@ def test_the_account_opens_in_place_and_closes_to_where_it_began(
     expect(main(page)).to_be_focused()
 
 
-def test_a_new_name_holds_for_what_is_written_from_now_on(ground: Ground, account: int) -> None:
+def test_a_new_name_holds_for_what_is_written_from_now_on(ground: Ground) -> None:
     owner_token(ground.app)
     page = signed_in(ground, faults=REFUSED)
     write(page, "As Ann.")
@@ -213,7 +217,7 @@ def test_a_new_password_holds_at_once_and_the_reader_stays_signed_in(
 # Emails
 
 
-def test_emails_about_replies_are_switched_off_and_on(ground: Ground, account: int) -> None:
+def test_emails_about_replies_are_switched_off_and_on(ground: Ground) -> None:
     page = signed_in(ground, faults=REFUSED)
     open_panel(page)
     replies, alert = switch(page, "answers"), page.locator(".error")
@@ -236,9 +240,7 @@ def test_emails_about_replies_are_switched_off_and_on(ground: Ground, account: i
         expect(replies).to_be_checked(checked=wanted)
 
 
-def test_of_a_switch_pressed_again_and_again_the_last_word_holds(
-    ground: Ground, account: int
-) -> None:
+def test_of_a_switch_pressed_again_and_again_the_last_word_holds(ground: Ground) -> None:
     page = signed_in(ground)
     open_panel(page)
     before = me(ground)
@@ -257,9 +259,7 @@ def test_of_a_switch_pressed_again_and_again_the_last_word_holds(
     assert me(ground) == before
 
 
-def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(
-    ground: Ground, account: int
-) -> None:
+def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(ground: Ground) -> None:
     page = signed_in(ground, faults=REFUSED)
     opened = open_panel(page)
     here, count = switch(page, "emails"), opened.locator("summary")
@@ -295,7 +295,7 @@ def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(
     expect(here).not_to_be_checked()
 
 
-def test_a_page_leads_nowhere_but_to_the_web(ground: Ground, account: int) -> None:
+def test_a_page_leads_nowhere_but_to_the_web(ground: Ground) -> None:
     links = ["javascript:alert(1)", "data:text/html,x", "//evil.example/", ""]
 
     def lead(environ: Any, status: str, head: dict[str, str], body: bytes) -> Any:
@@ -314,8 +314,8 @@ def test_a_page_leads_nowhere_but_to_the_web(ground: Ground, account: int) -> No
 # What is kept
 
 
-def test_all_that_is_kept_comes_as_a_file_and_no_url_tells_the_token(
-    ground: Ground, account: int, tmp_path: Path
+def test_all_that_is_kept_is_a_file_and_no_url_has_the_token(
+    ground: Ground, tmp_path: Path
 ) -> None:
     follow(ground, POST)
     page = signed_in(ground, faults=UNREACHED)
@@ -341,7 +341,7 @@ def test_all_that_is_kept_comes_as_a_file_and_no_url_tells_the_token(
     assert page.url == ground.address + POST
 
 
-def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground, account: int) -> None:
+def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground) -> None:
     ground.expected += [UNREACHED, REFUSED]
     page = signed_in(ground, faults=UNREACHED)
     main(page).fill("Not lost.")
@@ -366,9 +366,7 @@ def test_an_account_that_does_not_come_can_be_asked_for_again(ground: Ground, ac
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("choice", ["stay", "go"])
-def test_an_account_goes_with_its_name_and_its_comments_as_its_owner_wants(
-    ground: Ground, account: int, choice: str
-) -> None:
+def test_an_account_goes_with_its_comments_as_its_owner_wants(ground: Ground, choice: str) -> None:
     page = signed_in(ground)
     mine = write(page, "My words.")
     number = int(mine.locator("..").get_attribute("data-id") or 0)
@@ -396,7 +394,7 @@ def test_an_account_goes_with_its_name_and_its_comments_as_its_owner_wants(
     assert [word for word in (MAIL, "Ann", "My words", "token") if word in kept] == []
 
 
-def test_an_account_does_not_go_by_mistake(ground: Ground, account: int) -> None:
+def test_an_account_does_not_go_by_mistake(ground: Ground) -> None:
     page = signed_in(ground, faults=REFUSED)
     ending = step(page, "erase", keyboard)
     group = ending.get_by_role("group", name=EN["erasing"], exact=True)
@@ -425,9 +423,7 @@ def test_an_account_does_not_go_by_mistake(ground: Ground, account: int) -> None
 
 
 @pytest.mark.parametrize("lang", sample(sorted(WORDS), 1))
-def test_a_comment_without_a_name_says_so_in_the_language_of_its_readers(
-    ground: Ground, lang: str
-) -> None:
+def test_a_comment_without_name_says_so_in_the_readers_language(ground: Ground, lang: str) -> None:
     parent = 0
     for number in range(4):
         parent = say(ground.app, f"Words {number}.", "Cy", parent_id=parent or None)
@@ -478,9 +474,7 @@ def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(ground: Gro
     expect(button(better, "Report")).to_be_attached()
 
 
-def test_there_is_nothing_to_report_at_ones_own_words_nor_for_an_admin(
-    ground: Ground, account: int
-) -> None:
+def test_there_is_nothing_to_report_at_ones_own_words_nor_for_an_admin(ground: Ground) -> None:
     say(ground.app, "Hers.")
     page = ground.open()
     mine = post(page, "Mine.")
@@ -495,7 +489,7 @@ def test_there_is_nothing_to_report_at_ones_own_words_nor_for_an_admin(
     expect(button(page, "Report")).to_have_count(0)
 
 
-def test_a_report_that_fails_is_told_in_its_place(ground: Ground, account: int) -> None:
+def test_a_report_that_fails_is_told_in_its_place(ground: Ground) -> None:
     say(ground.app, "Buy this.")
     page = signed_in(ground, faults=REFUSED)
     end_logins(ground.app)  # which keeps nobody from reporting
@@ -518,9 +512,7 @@ def test_a_report_that_fails_is_told_in_its_place(ground: Ground, account: int) 
 
 def assert_open_to_all(page: Page, where: str) -> None:
     """The state that is shown: its colours, its names, by keyboard and by finger."""
-    for scheme in ("light", "dark"):
-        prefer(page, scheme)
-        assert_nobody_is_shut_out(page, f"{where} {scheme}")
+    assert_nobody_is_shut_out(page, where)
     if page.evaluate("matchMedia('(hover)').matches"):
         found = access.stops(page)
         assert found
@@ -535,9 +527,7 @@ def assert_open_to_all(page: Page, where: str) -> None:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(("lang", "how"), [("en", DESK), ("ar", PHONE)], ids=["desk", "phone"])
-def test_no_state_of_the_account_shuts_anybody_out(
-    ground: Ground, account: int, lang: str, how: Any
-) -> None:
+def test_no_state_of_the_account_shuts_anybody_out(ground: Ground, lang: str, how: Any) -> None:
     say(ground.app, "Buy this.")
     say(ground.app, "Nobody's words.")
     sql(ground.app, "UPDATE comment SET nickname = '' WHERE id = 2")

@@ -160,9 +160,7 @@ def test_what_is_reported_is_hidden_shown_again_and_kept(desk: Desk, two: list[i
     assert tabs(page) == ["Waiting", "Spam", "Deleted"]
 
 
-def test_reports_are_found_among_all_comments_and_many_are_kept_at_once(
-    desk: Desk, two: list[int]
-) -> None:
+def test_reports_are_found_and_many_are_kept_at_once(desk: Desk, two: list[int]) -> None:
     page = desk.open("comments")
     expect_texts(page, "Rude.", "An advert.", "Fine.")
     assert button(row(page, "Fine."), "Keep").count() == 0

@@ -160,9 +160,7 @@ def test_commands_and_a_busy_service_do_not_disturb_each_other(tmp_path: Path) -
             assert before <= set(kept_in(copy))
 
 
-def test_only_the_owner_can_read_a_copy_and_nothing_else_is_left(
-    tmp_path: Path, visitor: Visitor
-) -> None:
+def test_a_backup_is_the_owners_and_leaves_nothing_else(tmp_path: Path, visitor: Visitor) -> None:
     visitor.say()
     umask = os.umask(0)
     try:
@@ -273,9 +271,7 @@ def test_a_copy_that_can_not_be_is_refused_in_a_sentence(tmp_path: Path) -> None
 # Kept by the service itself
 
 
-def test_copies_are_made_in_turn_and_each_can_be_served(
-    config: Config, outside: Outside, tmp_path: Path
-) -> None:
+def test_each_backup_can_be_served(config: Config, outside: Outside, tmp_path: Path) -> None:
     config = replace(config, backup_every=6, backup_keep=2)
     folder, seen = Path(config.backup_folder), set[str]()
     with closing(make_app(config, outside.world, rounds=1)) as app:
@@ -308,9 +304,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 1}])
-def test_what_is_not_of_the_rotation_is_never_deleted(
-    visitor: Visitor, outside: Outside, tmp_path: Path
-) -> None:
+def test_other_files_are_never_deleted(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
     cut_off = ".commentd.db.part"  # of a service that was killed meanwhile
@@ -328,9 +322,7 @@ def test_what_is_not_of_the_rotation_is_never_deleted(
 
 
 @pytest.mark.parametrize("settings", [{"backup_keep": 2}])
-def test_a_clock_that_jumps_stops_no_backups_and_makes_no_more(
-    visitor: Visitor, outside: Outside, tmp_path: Path
-) -> None:
+def test_backups_outlive_a_clock_jump(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
     app, folder = visitor.served, tmp_path / "backups"
     for jump, content in ((0, "0"), (DAY, "1"), (1000 * HOUR, "2"), (-1000 * HOUR, "2")):
         outside.time += jump
@@ -377,9 +369,7 @@ def test_two_blogs_that_share_a_folder_lose_no_copy(
 
 
 @pytest.mark.parametrize("settings", [{"backup_every": 0}])
-def test_no_copies_where_none_are_wanted(
-    visitor: Visitor, outside: Outside, tmp_path: Path
-) -> None:
+def test_no_backups_if_unwanted(visitor: Visitor, outside: Outside, tmp_path: Path) -> None:
     visitor.say()
     outside.time += 365 * DAY
     visitor.served.back_up_if_due()
@@ -629,9 +619,7 @@ def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> N
     assert len(found(anothers)) == 4
 
 
-def test_a_planted_link_is_not_followed_with_the_rights_of_root(
-    anothers: Path, tmp_path: Path
-) -> None:
+def test_a_planted_link_is_not_followed_by_root(anothers: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("of root")
     victim.chmod(0o600)
@@ -689,7 +677,7 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
 
 
 @pytest.mark.parametrize("settings", [{"limits_enabled": False}])
-def test_counters_are_mended_beside_the_service(
+def test_counters_are_fixed(
     app: App, visitor: Visitor, db: sqlite3.Connection, tmp_path: Path
 ) -> None:
     posted: list[Any] = []

@@ -119,9 +119,7 @@ def same(fast: Front, stock: Front, raw: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("settings", [{"site_origins": (BLOG,)}], ids=["blog"])
-def test_a_cached_response_equals_that_of_the_stock_server(
-    app: App, fronts: tuple[Front, Front]
-) -> None:
+def test_a_cached_response_equals_the_stock_servers(app: App, fronts: tuple[Front, Front]) -> None:
     fill(app)
     fast, stock = fronts
     for target in TARGETS + FILES:
@@ -227,9 +225,7 @@ SOON |= {"privacy_show_ip": "full"}
 
 
 @pytest.mark.parametrize("settings", [SOON], ids=[""])
-def test_changes_by_time_alone_show_too(
-    app: App, outside: Outside, fronts: tuple[Front, Front]
-) -> None:
+def test_changes_by_time_show_too(app: App, outside: Outside, fronts: tuple[Front, Front]) -> None:
     """The page closes, at most ten seconds late, and the IP address is masked, a minute late."""
     fast, stock = fronts
     begun_at, day = int(outside.time), 86400
@@ -293,9 +289,7 @@ def in_pieces(raw: bytes, size: int) -> list[bytes]:
     return [raw[i : i + size] for i in range(0, len(raw), size)]
 
 
-def test_unusual_requests_are_answered_as_by_the_stock_server(
-    app: App, fronts: tuple[Front, Front]
-) -> None:
+def test_unusual_requests_get_stock_responses(app: App, fronts: tuple[Front, Front]) -> None:
     fill(app)
     fast, stock = fronts
     plain = same(fast, stock, PLAIN)
@@ -325,9 +319,7 @@ WHO += [[BROWSER, f"X-Forwarded-For: {client}"] for client in CLIENTS]
 
 
 @pytest.mark.parametrize("trusted", ["127.0.0.1", "192.0.2.99"])
-def test_views_are_counted_as_by_the_stock_server(
-    config: Config, outside: Outside, trusted: str
-) -> None:
+def test_views_count_as_on_the_stock_server(config: Config, outside: Outside, trusted: str) -> None:
     with twins(config, outside, limits_enabled=True, server_trusted_proxy=(trusted,)) as both:
         for front in both:
             Visitor(front.app).say()
@@ -383,7 +375,7 @@ def test_the_cache_has_a_limit_in_bytes(
     assert len(fast.cached) <= 100_000
 
 
-def test_a_slow_reader_gets_each_response_once(
+def test_slow_readers_miss_nothing(
     app: App, fronts: tuple[Front, Front], campaign: Campaign
 ) -> None:
     """Also one who sends the next request before reading, whether it is cached or not."""

@@ -388,9 +388,7 @@ YES = {
 }
 
 
-def test_without_a_verdict_nobody_gets_in_and_comments_wait(
-    asking: Asking, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     with asking() as (visitor, siteverify):
         for name, said in NO_VERDICT.items():
             caplog.clear()
@@ -415,9 +413,7 @@ def test_without_a_verdict_nobody_gets_in_and_comments_wait(
             assert visitor.say(name, captcha_token=name)["comment"]["status"] == "visible", name
 
 
-def test_a_wrong_secret_is_the_owners_fault_and_is_not_in_the_log(
-    asking: Asking, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_secret_is_not_in_the_log(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     for kind in KINDS:
         caplog.clear()
         with asking(kind, captcha_secret="0xAnotherSecret-7713") as (visitor, siteverify):
@@ -497,9 +493,7 @@ ENDLESS = {
 }
 
 
-def test_who_never_ends_is_hung_up_on_at_the_limit(
-    visitor: Visitor, siteverify: Siteverify
-) -> None:
+def test_an_endless_response_is_cut_at_the_limit(visitor: Visitor, siteverify: Siteverify) -> None:
     visitor.faults_allowed = True
     part = b" " * 65_536
     for where, start in ENDLESS.items():
@@ -513,9 +507,7 @@ def test_who_never_ends_is_hung_up_on_at_the_limit(
 # Rest and crowds
 
 
-def test_visitors_with_bad_tokens_bring_nobody_down(
-    visitor: Visitor, siteverify: Siteverify
-) -> None:
+def test_bad_tokens_bring_nobody_down(visitor: Visitor, siteverify: Siteverify) -> None:
     for token, error, status in (
         ("of another site", "sitekey-secret-mismatch", "200 OK"),  # of hCaptcha
         ("malformed", "invalid-input-response", "400 Bad Request"),
@@ -544,9 +536,7 @@ def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
     visitor.login(captcha_token=token, status=401)
 
 
-def test_four_ask_at_a_time_and_the_others_do_not_wait_long(
-    app: App, siteverify: Siteverify
-) -> None:
+def test_four_ask_at_a_time_and_others_wait_shortly(app: App, siteverify: Siteverify) -> None:
     siteverify.gate.clear()
     texts = [{"content": str(n), "captcha_token": siteverify.issue()} for n in range(5)]
     with ThreadPoolExecutor(5) as threads:
@@ -572,7 +562,7 @@ MALFORMED: dict[str, list[dict[str, Any]]] = {
 BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]
 
 
-def test_a_slip_of_the_keyboard_reaches_no_provider_and_spends_nothing(
+def test_a_slip_reaches_no_provider_and_spends_nothing(
     visitor: Visitor, siteverify: Siteverify
 ) -> None:
     token = siteverify.issue()
@@ -621,9 +611,7 @@ NEEDED = {
 }
 
 
-def test_a_provider_lacks_what_is_not_set(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_provider_needs_its_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for provider in ("turnstile", "hcaptcha", "recaptcha"):
         environ = {"COMMENTD_CAPTCHA_PROVIDER": provider} | {k: v for k, (v, _) in NEEDED.items()}
         assert load_config(None, environ).captcha_provider == provider
@@ -640,9 +628,7 @@ def test_a_provider_lacks_what_is_not_set(
 
 
 @pytest.mark.slow
-def test_the_program_asks_the_provider_and_keeps_the_secret(
-    tmp_path: Path, siteverify: Siteverify
-) -> None:
+def test_the_program_keeps_the_secret(tmp_path: Path, siteverify: Siteverify) -> None:
     keys = {"site_key": SITE_KEY, "secret": SECRET, "verify_url": siteverify.url}
     with services(tmp_path) as start:
         service = start(captcha={"provider": "turnstile", **keys}, site={"origins": ORIGIN})

@@ -215,7 +215,7 @@ def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connect
         visitor.say(name, nickname=name)
 
 
-def test_an_admin_keeps_their_name_and_sees_whole_addresses(
+def test_admins_keep_names_and_see_addresses(
     ann: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
     db.execute("UPDATE account SET role = 'admin'")
@@ -279,9 +279,7 @@ def solved(visitor: Visitor) -> str:
     "settings",
     [{"captcha_provider": "altcha"}, {"captcha_provider": "altcha", "limits_enabled": False}],
 )
-def test_a_spent_captcha_answers_with_its_comment_and_makes_no_other(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_a_spent_captcha_finds_its_comment(visitor: Visitor, app: App, outside: Outside) -> None:
     visitor.say(captcha_token="x", status=403)
     token = solved(visitor)
     visitor.say("reply", captcha_token=token, parent_id=9, status=404)  # spends nothing

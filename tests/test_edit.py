@@ -81,9 +81,7 @@ def guest(visitor: Visitor) -> str:
 HO = {"content": "**ho**", "html": "<p><strong>ho</strong></p>\n", "edited": "2026-11-18 19:07:40"}
 
 
-def test_a_guest_edits_with_the_token_that_came_with_the_comment(
-    visitor: Visitor, guest: str, outside: Outside
-) -> None:
+def test_a_guest_edits_with_the_edit_token(visitor: Visitor, guest: str, outside: Outside) -> None:
     outside.time += 60
     assert edit(visitor, guest, " **ho**\r\n") == written(**HO)
     assert visitor.listing()["comments"] == [{**SHOWN, **HO}]
@@ -169,7 +167,7 @@ def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, mi
             assert told == LATE[verb] if status == 403 else told["success"], seconds
 
 
-def test_an_account_may_delete_at_any_time(app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_account_may_delete_at_any_time(app: App, ann: Visitor) -> None:
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
@@ -199,7 +197,7 @@ def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Out
     both(visitor, one)
 
 
-def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor, outside: Outside) -> None:
+def test_an_account_has_no_right_to_others_words(app: App, ann: Visitor) -> None:
     ann.say()
     account, ann.authorization = ann.authorization, None
     ann.say("by a guest")
@@ -249,7 +247,7 @@ def test_an_author_cannot_tell_spam_from_what_waits(app: App, visitor: Visitor) 
 # The edit token
 
 
-def test_a_token_is_of_one_comment_though_its_number_is_given_again(
+def test_a_token_is_of_one_comment(
     app: App, visitor: Visitor, guest: str, outside: Outside
 ) -> None:
     sql(app, "DELETE FROM comment")  # as where a copy was put back

@@ -307,9 +307,7 @@ def chain(*statuses: str) -> list[Row]:
 @example([("/a/", False, 7, 0, 0, chain("spam", "deleted", "visible", "deleted"))], False)
 @example([("https://other.example/x/", False, 7, 0, 0, chain("visible", "spam"))], False)
 @given(lives(), st.booleans())
-def test_what_is_exported_is_all_and_goes_through_an_empty_file_unchanged(
-    life: list[Any], emails: bool
-) -> None:
+def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emails: bool) -> None:
     flags = ["--emails"] * emails
     with homes("here", "there") as (here, there):
         live(here, life)

@@ -93,9 +93,7 @@ def spoil(path: Path, chance: random.Random) -> str:
     return f"{table}.{column} = {value!r:.99}"
 
 
-def test_a_damaged_row_affects_itself_alone(
-    config: Config, outside: Outside, campaign: Campaign
-) -> None:
+def test_a_damaged_row_harms_no_other(config: Config, outside: Outside, campaign: Campaign) -> None:
     config, path = replace(config, **USUAL), Path(config.database_path)
     with closing(make_app(config, world_of(outside), rounds=1)) as app:
         owner, client = new_admin(app), webtest.TestApp(app, {"REMOTE_ADDR": "198.51.100.9"})
@@ -167,9 +165,7 @@ HUGE = [
 ]  # fmt: skip
 
 
-def test_huge_threads_are_read_in_pages(
-    config: Config, outside: Outside, campaign: Campaign
-) -> None:
+def test_huge_threads_come_in_pages(config: Config, outside: Outside, campaign: Campaign) -> None:
     """Four times as many rows make no larger response, and nothing recurses."""
     most, sizes = 25_000 if campaign.seconds else 500, dict[str, list[int]]()
     for n in (most, 4 * most):

@@ -555,9 +555,7 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_whatever_fails_an_operation_is_done_or_not_and_can_be_done_then(
-    town: Town, tmp_path: Path, campaign: Campaign
-) -> None:
+def test_whatever_fails_is_done_or_not(town: Town, tmp_path: Path, campaign: Campaign) -> None:
     usual, cases = dict[str, Told](), dict[str, list[Case]]()
     names = [*OPERATIONS]
     random.Random(campaign.seed).shuffle(names)

@@ -259,9 +259,7 @@ def test_caches_may_keep_it_and_no_token_is_looked_at(visitor: Crawler) -> None:
 @example(content="\ufffe\uffff", nickname="x\ufffex")
 @example(content="]]>", nickname="]]>")
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_feed_is_well_formed_whatever_was_written(
-    visitor: Crawler, content: str, nickname: str
-) -> None:
+def test_a_feed_is_always_well_formed(visitor: Crawler, content: str, nickname: str) -> None:
     if kept := posted(visitor, content=content, nickname=nickname):
         entry = feed(visitor, url=PAGE).entries[0]
         assert entry["name"] == "".join(CHARS.findall(kept["nickname"]))
@@ -406,9 +404,7 @@ def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
     return Shown(visitor.get("/thread", {"url": url, **query}))
 
 
-def test_a_thread_is_a_page_for_those_without_javascript(
-    app: App, visitor: Crawler, owner: Judge, outside: Outside
-) -> None:
+def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: Outside) -> None:
     root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
     outside.time += 1
     reply = owner.widget.say("An answer", nickname="", parent_id=root)["comment"]["id"]
@@ -627,7 +623,7 @@ def test_counts_are_told_to_nobody_unless_the_owner_wants_it(visitor: Crawler) -
 
 
 @METRICS
-def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge, outside: Outside) -> None:
+def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge) -> None:
     assert metrics(visitor)['commentd_comments{status="visible"}'] == 0
     numbers = [said(visitor, f"c{n}", page_url=f"/p{n % 2}/") for n in range(6)]
     for number, status in zip(numbers, ("spam", "spam", "deleted", "waiting"), strict=False):
@@ -651,9 +647,7 @@ def test_the_counts_are_right(app: App, visitor: Crawler, owner: Judge, outside:
 
 
 @METRICS
-def test_counts_are_all_that_is_told_and_who_asks_changes_none(
-    app: App, visitor: Crawler, owner: Judge
-) -> None:
+def test_counts_tell_no_more_and_change_nothing(app: App, visitor: Crawler, owner: Judge) -> None:
     said(visitor, "words", nickname="Lu", page_url="/a-page/", email="lu@e.cn")
     owner.post_json("/admin/blocks", {"kind": "word", "value": "casino"})
     app.tick()

@@ -224,9 +224,7 @@ def test_with_spam_the_oldest_shown_is_learnt_as_good(owner: Judge, visitor: Vis
     assert figures(owner) == (2, 2, False)
 
 
-def test_spam_that_was_learnt_as_good_unseen_is_learnt_anew(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_unseen_spam_is_relearnt(owner: Judge, visitor: Visitor, db: sqlite3.Connection) -> None:
     older, newer = say(visitor, "Casino one"), say(visitor, "Casino two")
     judge(owner, [newer], "spam")
     assert learnt(owner) == {older: "ham", newer: "spam"}
@@ -248,9 +246,7 @@ def test_what_a_block_met_is_learnt_when_it_is_judged_only(owner: Judge, visitor
     assert learnt(owner) == {one: "spam", other: "ham"}
 
 
-def test_an_edit_or_a_correction_makes_it_forget_what_stood_there(
-    owner: Judge, visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_an_edit_makes_it_forget(owner: Judge, visitor: Visitor, db: sqlite3.Connection) -> None:
     said = visitor.say("Words")
     judge(owner, [1], "visible")
     edit(visitor, said, "Others")
@@ -384,9 +380,7 @@ def test_an_owner_who_only_marks_spam_is_helped_too(owner: Judge, visitor: Visit
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])
-def test_it_is_off_until_it_knows_twenty_with_five_of_each(
-    owner: Judge, visitor: Visitor, good: int, bad: int
-) -> None:
+def test_it_starts_at_twenty_comments(owner: Judge, visitor: Visitor, good: int, bad: int) -> None:
     active = good + bad >= 20 and min(good, bad) >= 5
     judge(owner, [say(visitor, f"Good words {n}") for n in range(good)], "visible")
     for number in range(bad):
@@ -555,9 +549,7 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
 @pytest.mark.every_case
-def test_what_became_wrong_while_a_comment_was_made_ready_is_refused(
-    app: App, owner: Judge, what: str
-) -> None:
+def test_what_became_wrong_meanwhile_is_refused(app: App, owner: Judge, what: str) -> None:
     status, code, act = OVERTAKEN[what]
     guest = Judge(app)
     guest.say("first", captcha_token=solved(guest))

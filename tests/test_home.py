@@ -29,9 +29,7 @@ def settings() -> dict[str, str]:
     return {"server_listen": "127.0.0.1:0", "captcha_provider": "altcha"}
 
 
-def test_a_newcomer_pastes_the_tag_and_sees_a_first_comment_appear(
-    app: App, browser_page: Page
-) -> None:
+def test_a_newcomer_pastes_the_tag_and_sees_a_first_comment(app: App, browser_page: Page) -> None:
     faults: list[str] = []
     browser_page.on("console", lambda message: faults.append(message.text))
     browser_page.on("pageerror", lambda error: faults.append(str(error)))
@@ -55,9 +53,7 @@ def test_a_newcomer_pastes_the_tag_and_sees_a_first_comment_appear(
     assert faults == []
 
 
-def test_the_page_names_what_is_still_to_be_set_while_there_is_no_admin(
-    app: App, browser_page: Page
-) -> None:
+def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_page: Page) -> None:
     Path(inside.database_path(app)).chmod(0o644)
     with service(app) as address:
         browser_page.goto(address)

@@ -171,7 +171,7 @@ def test_junk_is_refused_and_never_an_exception(visitor: Visitor) -> None:
 
 
 @with_altcha
-def test_a_client_gets_a_hundred_and_twenty_challenges_a_minute(
+def test_a_client_gets_120_challenges_a_minute(
     app: App, visitor: Visitor, outside: Outside
 ) -> None:
     outside.time = START // 60 * 60
@@ -214,9 +214,7 @@ def test_each_request_needs_its_own_captcha(
 
 
 @with_altcha
-def test_what_is_refused_for_another_reason_spends_no_captcha(
-    app: App, visitor: Visitor, outside: Outside
-) -> None:
+def test_other_refusals_spend_no_captcha(app: App, visitor: Visitor, outside: Outside) -> None:
     token = packed(solved(visitor))
     for path, fields in REQUESTS.items():
         for name in fields:

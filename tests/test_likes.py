@@ -75,9 +75,7 @@ def test_one_browser_in_one_household_is_one_visitor(visitor: Visitor, app: App)
         assert like(Visitor(app, HTTP_USER_AGENT=name)) == response("comment", count)
 
 
-def test_a_like_keeps_no_ip_address_and_no_browser(
-    visitor: Visitor, db: sqlite3.Connection
-) -> None:
+def test_a_like_keeps_no_ip_address_nor_browser(visitor: Visitor, db: sqlite3.Connection) -> None:
     visitor.say()
     visitor.extra_environ["HTTP_USER_AGENT"] = "Browser/1"
     for what in BOTH:

@@ -222,9 +222,7 @@ def work(app: App, visitor: Visitor, **query: Any) -> tuple[list[str], list[str]
 
 
 @NO_LIMITS
-def test_the_first_page_is_the_same_work_for_ten_comments_and_three_thousand(
-    visitor: Visitor, app: App
-) -> None:
+def test_the_first_page_costs_the_same_for_10_or_3000(visitor: Visitor, app: App) -> None:
     grow(app, [None if i % 2 else i - 1 for i in range(1, 21)])
     visitor.listing()
     ways = [*itertools.product(("flat", "threads"), ("newest", "oldest", "likes"))]

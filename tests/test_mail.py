@@ -308,9 +308,7 @@ def clerk(shut: Clerk) -> Clerk:
 
 
 @pytest.mark.parametrize("security", ["starttls", "tls"])
-def test_what_shall_be_secret_is_never_said_in_clear(
-    serve: Serve, clerk: Clerk, outside: Outside, security: str
-) -> None:
+def test_secrets_are_encrypted(serve: Serve, clerk: Clerk, outside: Outside, security: str) -> None:
     app = serve(clerk.port, mail_security=security, **LOGIN)
     Visitor(app).register()
     for tries, offer in enumerate(["250 ok", "250 AUTH PLAIN LOGIN", "250 STARTTLS"], 1):
@@ -334,9 +332,7 @@ def said_at(step: str, reply: str) -> dict[str, Any]:
     return {step: reply, **({"HELO": reply} if step == "EHLO" else {})}
 
 
-def test_an_email_that_meets_a_passing_trouble_is_sent_again(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
+def test_an_email_is_sent_again_after_a_fault(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     for number, (step, reply) in enumerate(product(STEPS, ("", "421 busy", "451 later"))):
         app = serve(clerk.port, limits_enabled=False)
         clerk.script, clerk.emails, begun = said_at(step, reply), [], outside.time
@@ -362,9 +358,7 @@ def test_an_email_that_meets_a_passing_trouble_is_sent_again(
         app.close()
 
 
-def test_a_server_that_does_not_greet_is_told_nothing(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
+def test_a_silent_server_is_sent_nothing(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     app = serve(clerk.port)
     Visitor(app).register()
     for tries, greeting in enumerate(("250 ok", "354 go on", "421 busy", "554 no"), 1):
@@ -399,9 +393,7 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         assert outbox(app) == []
 
 
-def test_a_server_that_hangs_up_after_the_last_word_gets_no_double(
-    serve: Serve, outside: Outside, clerk: Clerk
-) -> None:
+def test_a_late_hang_up_doubles_no_email(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     clerk.script = {"QUIT": ""}
     app = serve(clerk.port)
     Visitor(app).register()
@@ -454,9 +446,7 @@ def test_an_email_outlives_hours_without_a_server_and_is_given_up_after_a_day(
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("end", ["used", "expired", "replaced"])
-def test_a_code_is_wiped_everywhere_when_it_has_had_its_time(
-    serve: Serve, outside: Outside, shut: Clerk, end: str
-) -> None:
+def test_a_code_is_wiped_everywhere(serve: Serve, outside: Outside, shut: Clerk, end: str) -> None:
     app = serve(shut.port)
     visitor = Visitor(app)
     visitor.register()
@@ -512,9 +502,7 @@ def test_a_server_that_is_silent_is_left(
         assert tries == ([] if step == "QUIT" else [1]), (step, how)
 
 
-def test_no_request_waits_for_the_mail_server_or_tells_of_its_failures(
-    serve: Serve, clerk: Clerk
-) -> None:
+def test_no_request_waits_for_the_mail_server_nor_tells_faults(serve: Serve, clerk: Clerk) -> None:
     clerk.script = {"RCPT": "550 no"}
     app = serve(clerk.port)
     replies = []
@@ -611,9 +599,7 @@ def emails_about(app: App, text: str, line: str) -> None:
     app.deliver()
 
 
-def test_no_words_make_another_email(
-    tmp_path: Path, empty_database: Path, outside: Outside
-) -> None:
+def test_no_text_adds_an_email(tmp_path: Path, empty_database: Path, outside: Outside) -> None:
     # Whoever chose them: a reader, or the owner in the settings.
     frames = []
     for number, text in enumerate(["plain", *INJECTED]):
@@ -630,9 +616,7 @@ def test_no_words_make_another_email(
     assert frames == [frames[0]] * len(frames)
 
 
-def test_an_email_with_a_code_says_what_it_is_for_and_nothing_that_a_stranger_typed(
-    serve: Serve, clerk: Clerk
-) -> None:
+def test_an_email_with_a_code_holds_nothing_a_stranger_typed(serve: Serve, clerk: Clerk) -> None:
     app = serve(clerk.port, site_name="Ann's blog")
     fields = {"nickname": "Win at evil.example", "password": "and again", "website": "evil.example"}
     Visitor(app).register("bob@example.com", **fields, **{"Accept-Language": "evil"})
@@ -671,9 +655,7 @@ def test_emails_come_from_the_sender_that_is_set_and_a_long_name_stays_one(
             load_config(None, {"COMMENTD_MAIL_SENDER": wrong})
 
 
-def test_without_a_mail_server_emails_are_printed(
-    serve: Serve, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_with_no_host_emails_are_printed(serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
     app = serve(0, mail_host="")
     visitor = Visitor(app)
     visitor.register()

@@ -323,9 +323,7 @@ def test_a_follower_is_told_what_is_new(here: Here, ann: Reader) -> None:
     assert len(here.arrived()) == 1
 
 
-def test_emails_to_a_follower_and_their_links_speak_the_language_that_was_chosen(
-    here: Here, ann: Reader
-) -> None:
+def test_a_followers_emails_and_links_are_in_the_language_chosen(here: Here, ann: Reader) -> None:
     change(ann, nickname="小安")
     cases = [("de", "de"), ("en", "en"), ("xx", "zh"), (None, "zh")]  # the nickname is Chinese
     for number, (chosen, lang) in enumerate(cases):
@@ -341,9 +339,7 @@ def test_emails_to_a_follower_and_their_links_speak_the_language_that_was_chosen
     assert here.arrived(ANN)[-1]["Subject"] == "blog.example：/3/ 有新评论"
 
 
-def test_a_follower_has_one_email_of_a_reply_and_none_when_blocked(
-    here: Here, owner: Reader, ann: Reader
-) -> None:
+def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann: Reader) -> None:
     follow(ann)
     first = ann.said("mine")
     here.said("a reply", parent_id=first)
@@ -391,9 +387,7 @@ def test_the_owner_who_follows_has_one_email(
 
 
 @pytest.mark.parametrize("how", ["spam", "deleted by its author"])
-def test_a_follower_gets_the_rest_when_one_comment_of_an_email_was_hidden(
-    here: Here, ann: Reader, owner: Reader, how: str
-) -> None:
+def test_a_hidden_comment_leaves_the_rest(here: Here, ann: Reader, owner: Reader, how: str) -> None:
     follow(ann)
     made = here.say("to be hidden", lang="en")
     here.said("to be told")
@@ -409,9 +403,7 @@ def test_a_follower_gets_the_rest_when_one_comment_of_an_email_was_hidden(
 
 
 @pytest.mark.parametrize("settings", [{**TO_NOBODY, "moderation_hold": "all"}])
-def test_followers_are_told_of_what_waits_when_it_is_approved(
-    here: Here, owner: Reader, ann: Reader
-) -> None:
+def test_followers_get_what_waited_once_approved(here: Here, owner: Reader, ann: Reader) -> None:
     follow(ann)
     for content in ("good", "bad", "gone", "kept waiting"):
         here.said(content)
@@ -465,9 +457,7 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
     assert followers(here) == ONE_ENDED
 
 
-def test_a_link_works_when_its_page_was_moved_and_merged(
-    here: Here, owner: Reader, link: str
-) -> None:
+def test_a_link_works_once_its_page_moved_or_merged(here: Here, owner: Reader, link: str) -> None:
     here.said(page_url="/moved/")
     (page,) = [p["id"] for p in owner.get("/admin/pages").json["pages"] if p["page_url"] == PAGE]
     owner.patch_json(f"/admin/pages/{page}", {"page_url": "/moved/", "merge": True})
@@ -476,9 +466,7 @@ def test_a_link_works_when_its_page_was_moved_and_merged(
     assert followers(here) == {(ANN, "/two"), (BEA, "/moved"), (BEA, "/two")}
 
 
-def test_a_link_that_ends_it_is_good_for_its_page_and_person_alone(
-    here: Here, ann: Reader, link: str
-) -> None:
+def test_an_unfollow_link_is_for_its_page_and_person(here: Here, ann: Reader, link: str) -> None:
     for old, new in (("do=unfollow", "do=follow"), ("user=1", "user=2"), ("lang=en", "lang=de")):
         assert old in link
         here.press(link.replace(old, new), 403)
@@ -649,9 +637,7 @@ def test_who_proves_an_address_has_what_was_written_under_it(here: Here) -> None
         ann.delete_json(f"/comments/{number}", {})
 
 
-def test_what_guests_write_under_the_address_of_an_account_never_becomes_its_own(
-    here: Here, ann: Reader
-) -> None:
+def test_what_guests_write_under_an_accounts_email_stays_theirs(here: Here, ann: Reader) -> None:
     here.said("Buy pills", email=ANN)
     ann.login()
     assert me(ann)["comments"] == 0
@@ -731,9 +717,7 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     assert statuses == ["visible", "waiting", "visible", "waiting"]
 
 
-def test_who_goes_and_leaves_what_they_wrote_has_no_name_any_more(
-    here: Here, lived: Reader
-) -> None:
+def test_who_goes_and_leaves_what_they_wrote_has_no_name_left(here: Here, lived: Reader) -> None:
     before = here.listing(view="threads", sort="oldest")
     assert leave(lived, "keep") == {"success": True}
     after = here.listing(view="threads", sort="oldest")
@@ -745,9 +729,7 @@ def test_who_goes_and_leaves_what_they_wrote_has_no_name_any_more(
     assert (root["likes"], after["page_likes"]) == (2, 1)
 
 
-def test_who_goes_with_all_they_wrote_leaves_the_place_of_replies(
-    here: Here, lived: Reader, owner: Reader
-) -> None:
+def test_who_goes_with_all_leaves_tombstones(here: Here, lived: Reader, owner: Reader) -> None:
     assert leave(lived, "delete") == {"success": True}
     listed = here.listing(view="threads")
     (root,) = listed["comments"]
@@ -829,9 +811,7 @@ def test_emails_that_were_given_up_go_with_the_account(here: Here, lived: Reader
 
 @named
 @ENDS
-def test_what_waits_in_the_outbox_tells_nothing_of_who_went(
-    here: Here, ann: Reader, comments: str
-) -> None:
+def test_the_outbox_tells_nothing_of_who_went(here: Here, ann: Reader, comments: str) -> None:
     bea = here.newcomer(BEA, "Bea")
     follow(bea)
     bea.said("a root", nickname="Bea")

@@ -131,9 +131,7 @@ WORDS = [
 
 
 @settled(moderation_words=("Casino", "Weight  loss", "viagra", "Straße", "免费送"))
-def test_comments_with_a_word_wait_in_whatever_case_and_width(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner: Visitor) -> None:
     for number, (fields, why) in enumerate(WORDS):
         visitor.say(**{"content": f"No. {number}", **fields})
         assert held(owner) == ("waiting" if why else "visible", why), fields
@@ -157,9 +155,7 @@ PACE += [(60, 2, "fast"), (60, 3, ""), (2000, 2, "fast"), (2000, 3, ""), (2000, 
 
 
 @pytest.mark.parametrize("settings", [{"captcha_provider": "altcha", "limits_enabled": False}])
-def test_what_comes_faster_than_a_person_types_waits(
-    visitor: Visitor, owner: Visitor, outside: Outside
-) -> None:
+def test_what_is_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     for number, (length, seconds, why) in enumerate(PACE):
         token = solved(visitor)
         outside.time += seconds
@@ -249,9 +245,7 @@ def test_what_meets_a_block_is_kept_as_spam(
 
 
 @settled()
-def test_an_account_is_met_by_its_mail_and_an_admin_by_nothing(
-    ann: Visitor, owner: Visitor
-) -> None:
+def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner: Visitor) -> None:
     made = [block(owner, *said)["block"]["id"] for said in (("email", "ann@example.com"),)]
     ann.say("one")
     assert held(owner) == ("spam", "block: example.com")
@@ -266,9 +260,7 @@ def test_an_account_is_met_by_its_mail_and_an_admin_by_nothing(
 
 
 @settled()
-def test_a_block_ends_with_its_time_or_when_it_is_lifted(
-    visitor: Visitor, owner: Visitor, outside: Outside
-) -> None:
+def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     block(owner, "word", "casino", days=1)
     block(owner, "word", "roulette")
     for seconds, word, status in (
@@ -297,7 +289,7 @@ def edit(visitor: Visitor, said: Any, content: str) -> str:
 
 
 @settled(moderation_words=("casino",), moderation_hold="links")
-def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor, app: App) -> None:
+def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor) -> None:
     block(owner, "word", "roulette")
     for number, (text, status, why) in enumerate(
         (
@@ -333,9 +325,7 @@ def test_an_edit_does_not_show_what_is_hidden(visitor: Visitor, owner: Visitor) 
 
 
 @settled(moderation_hold="first")
-def test_an_approved_first_comment_waits_again_when_it_is_edited(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner: Visitor) -> None:
     first = visitor.say("something nice")
     judge(owner, [1], "visible")
     assert edit(visitor, first, "something nice") == "visible"  # nothing is changed
@@ -375,9 +365,7 @@ AGE = settled(comments_close_after_days=30)
 
 
 @AGE
-def test_a_page_closes_with_age_and_opens_again_for_as_long(
-    visitor: Visitor, owner: Visitor, outside: Outside
-) -> None:
+def test_a_page_closes_and_opens_again(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     said = visitor.say("young")
     outside.time = START + 30 * DAY - 1
     visitor.say("just in time")
@@ -406,9 +394,7 @@ def test_a_page_closes_with_age_and_opens_again_for_as_long(
 
 
 @pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
-def test_a_retry_on_a_page_that_closed_is_answered_with_what_is_there(
-    visitor: Visitor, outside: Outside
-) -> None:
+def test_a_retry_on_a_closed_page_finds_the_comment(visitor: Visitor, outside: Outside) -> None:
     visitor.say("opens the page")
     outside.time += DAY - 30
     first = visitor.say("in time")["comment"]
@@ -418,9 +404,7 @@ def test_a_retry_on_a_page_that_closed_is_answered_with_what_is_there(
 
 
 @settled(comments_close_after_days=30)
-def test_the_age_of_a_page_counts_from_when_it_was_first_seen(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_a_pages_age_begins_when_first_seen(visitor: Visitor, app: App, outside: Outside) -> None:
     visitor.listing()
     app.tick()
     outside.time += 30 * DAY - 1
@@ -451,9 +435,7 @@ def walk(visitor: Visitor, limit: int, **query: Any) -> list[list[int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", ["newest", "oldest", "likes"])
 @settled()
-def test_pinned_ones_stand_first_and_every_page_is_full(
-    visitor: Visitor, owner: Visitor, sort: str
-) -> None:
+def test_pins_stand_first_and_pages_are_full(visitor: Visitor, owner: Visitor, sort: str) -> None:
     for number in range(1, 10):
         visitor.say(f"number {number}", parent_id=3 if number == 4 else None)
     for number in (7, 2):
@@ -482,9 +464,7 @@ def test_pinned_ones_stand_first_and_every_page_is_full(
 
 
 @settled()
-def test_a_pinned_one_that_is_gone_is_a_tombstone_in_its_old_place(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_a_pin_that_is_gone_is_a_tombstone_in_its_place(visitor: Visitor, owner: Visitor) -> None:
     first = visitor.say("one")
     visitor.say("a reply", parent_id=1)
     visitor.say("three")
@@ -770,9 +750,7 @@ def test_readers_learn_nothing_of_what_is_hidden(
 
 @pytest.mark.parametrize("status", STATES)
 @settled()
-def test_the_place_of_what_is_hidden_is_the_same_whatever_hid_it(
-    app: App, visitor: Visitor, owner: Visitor, status: str
-) -> None:
+def test_all_that_is_hidden_leaves_one_place(visitor: Visitor, owner: Visitor, status: str) -> None:
     visitor.say("hidden", website="https://x.example")
     visitor.say("an answer", parent_id=1)
     visitor.post_json("/comment/like", {"id": 1})
@@ -786,9 +764,7 @@ def test_the_place_of_what_is_hidden_is_the_same_whatever_hid_it(
 
 
 @settled(moderation_hold="all")
-def test_the_author_reads_waiting_of_his_own_whatever_it_is(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_authors_read_waiting_of_their_own_comments(visitor: Visitor, owner: Visitor) -> None:
     said = visitor.say("mine")
     for status in ("waiting", "spam"):
         judge(owner, [1], status)
@@ -798,9 +774,7 @@ def test_the_author_reads_waiting_of_his_own_whatever_it_is(
 
 
 @settled(moderation_hold="all")
-def test_what_waits_and_is_edited_into_what_is_blocked_is_spam(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_what_waits_and_is_edited_to_be_blocked_is_spam(visitor: Visitor, owner: Visitor) -> None:
     said = visitor.say("fine")
     block(owner, "word", "casino")
     assert edit(visitor, said, "a casino") == "waiting"

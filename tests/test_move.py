@@ -10,9 +10,10 @@ from conftest import Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
 from inside import writing_store
+from serving import BRIEF, until
 from test_commands import run
 from test_export import BLOG, LONG_AGO, Home, chain, homes, live
-from test_server import COMMENT, services, until
+from test_server import COMMENT, services
 
 from commentd import App, Config, page_name
 
@@ -286,7 +287,7 @@ def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
 @pytest.mark.slow
 def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
     with services(tmp_path) as start:
-        service = start(site={"origins": f"\n{BLOG}"})
+        service = start(program=BRIEF, site={"origins": f"\n{BLOG}"})
 
         def said(url: str) -> list[str]:
             listing = service.ask("GET", f"/comments?url={url}&view=threads").json
@@ -299,7 +300,7 @@ def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
         assert (len(said("/old/")), said("/new/")) == (2, [])
         code, text, errors = run(tmp_path, "move", "/old/", "/new/")
         assert (code, errors, moved(text)[1]) == (0, "", 1)
-        # Cached responses are sent until the service notices, in its next second.
+        # Cached responses are sent until they expire.
         until(lambda: sorted(said("/new/")) == ["one", "two"])
         assert said("/old/") == []
         reply = {**COMMENT, "page_url": "/new/", "parent_id": 1}
@@ -309,9 +310,7 @@ def test_readers_soon_find_it_at_the_new_address(tmp_path: Path) -> None:
         assert service.ask("POST", "/comments", body=late).status == 404
 
 
-def test_emails_and_the_list_of_pages_have_the_new_url(
-    app: App, visitor: Visitor, config: Config, tmp_path: Path
-) -> None:
+def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert home.path == Path(config.database_path)
     visitor.say(page_url="/old/")

@@ -64,6 +64,7 @@ def forms(operation: Any) -> list[Any]:
 # The file
 
 
+@pytest.mark.slow
 def test_it_is_valid_openapi() -> None:
     import schemathesis  # it is large, and other files import this one
 
@@ -272,7 +273,7 @@ with_metrics = pytest.mark.parametrize("settings", [METRICS], ids=["no limits"])
 
 @pytest.mark.slow
 @with_metrics
-def test_what_is_required_is_enough_and_all_that_may_be_said_is_taken(
+def test_what_is_required_is_enough_and_all_is_taken(
     town: Town, again: Callable[[], object]
 ) -> None:
     for label, operation in OPERATIONS.items():

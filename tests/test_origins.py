@@ -32,9 +32,7 @@ def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) 
                         assert reply.json["code"] == "origin_refused"
 
 
-def test_the_blog_the_service_itself_and_scripts_may_write(
-    config: Config, outside: Outside
-) -> None:
+def test_the_blog_the_service_and_scripts_may_write(config: Config, outside: Outside) -> None:
     public, other = "https://comments.example", "https://other.example/comments"
     for settings, headers in (
         ({}, {"Origin": FOREIGN}),

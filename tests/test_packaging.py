@@ -222,9 +222,7 @@ def assert_sound(unit: str, file: Path) -> None:
     assert re.search(r"exposure level for \S+: [01]\.\d OK", scored)
 
 
-def test_a_unit_starts_the_program_in_the_folder_of_its_settings(
-    unit: Unit, tmp_path: Path
-) -> None:
+def test_a_unit_starts_the_program_in_its_settings_folder(unit: Unit, tmp_path: Path) -> None:
     program = tmp_path / "srv/bin/commentd"
     program.parent.mkdir(parents=True)
     program.touch(0o755)

@@ -155,7 +155,7 @@ def test_a_download_may_take_longer(config: Config, outside: Outside) -> None:
             ground.take(peer)
 
 
-def test_the_oldest_unread_responses_are_dropped_above_a_limit(
+def test_the_oldest_unread_responses_are_cut(
     ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ground.come()
@@ -423,7 +423,7 @@ def test_a_crowd_of_silent_connections_makes_room(start: Start) -> None:
     assert service.said.count("\n") < 50, service.said
 
 
-@pytest.mark.parametrize("most", [256, 1024])
+@pytest.mark.parametrize("most", [256, pytest.param(1024, marks=pytest.mark.long)])
 @pytest.mark.usefixtures("many")
 def test_a_new_client_is_served_when_descriptors_are_few(start: Start, most: int) -> None:
     """Beside clients that come and go, that do not read, and that are silent."""
@@ -502,9 +502,7 @@ class Honest:
 
 
 @pytest.mark.usefixtures("many")
-def test_an_honest_reader_is_answered_beside_hostile_connections(
-    start: Start, campaign: Campaign
-) -> None:
+def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign: Campaign) -> None:
     service = start(program=IMPATIENT)
     before, reader, used = held_at_rest(service), Honest(service), 0
     with_comments(service.path, 200)
@@ -530,9 +528,7 @@ def test_an_honest_reader_is_answered_beside_hostile_connections(
 
 
 @pytest.mark.usefixtures("many")
-def test_900_silent_or_dripping_connections_keep_nobody_waiting(
-    start: Start, campaign: Campaign
-) -> None:
+def test_900_silent_or_dripping_peers_keep_nobody_waiting(start: Start, campaign: Campaign) -> None:
     """500 are silent, and 400 send a byte a second. `--seconds` keeps the usual deadlines."""
     service = start(program="" if campaign.seconds else IMPATIENT)
     before, reader = held_at_rest(service), Honest(service)

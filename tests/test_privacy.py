@@ -126,9 +126,7 @@ def test_readers_see_the_same_before_and_after_and_admins_what_is_left(
     assert (seen(reader), seen(ann)) == (short, short)
 
 
-def test_what_does_not_look_like_an_address_stops_nothing(
-    app: App, outside: Outside, db: sqlite3.Connection
-) -> None:
+def test_a_bad_address_stops_nothing(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     fill(db, len(ODD) + 2)
     for number, (text, left) in enumerate(ODD.items(), 1):
         db.execute("UPDATE comment SET ip = ? WHERE id = ?", (text, number))
@@ -208,9 +206,7 @@ def traces(path: Path, texts: set[str]) -> set[str]:
 
 @pytest.mark.slow
 @NO_LIMITS
-def test_after_a_stop_no_byte_tells_what_was_forgotten(
-    app: App, outside: Outside, db: sqlite3.Connection
-) -> None:
+def test_a_stop_leaves_no_byte_behind(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     path, chance = Path(inside.database_path(app)), random.Random(1)
     addresses = {f"145.133.{n}.{chance.randint(100, 255)}" for n in range(100, 150)}
     for n in range(4096, 4121):
@@ -263,9 +259,7 @@ def test_many_are_done_in_several_turns_the_oldest_first(
     assert len(likers(db)) == 2600
 
 
-def test_a_clock_that_jumps_a_year_and_back_fails_nothing(
-    app: App, outside: Outside, db: sqlite3.Connection
-) -> None:
+def test_a_clock_jump_fails_nothing(app: App, outside: Outside, db: sqlite3.Connection) -> None:
     visitor = Visitor(app, ip="45.33.32.156")
     visitor.say("before")
     likes(visitor)
@@ -381,7 +375,7 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     assert [secret for secret in secrets if secret in said] == []
 
 
-def test_no_place_is_left_of_who_goes(app: App, ann: Visitor, db: sqlite3.Connection) -> None:
+def test_no_place_is_left_of_who_goes(ann: Visitor, db: sqlite3.Connection) -> None:
     ann.extra_environ["REMOTE_ADDR"] = KEPT[0][0]
     ann.say("words that stay")
     kept = "SELECT content, ip, country, location FROM comment"

@@ -359,9 +359,7 @@ def test_who_may_call_a_route_is_written_here_too() -> None:
 
 @pytest.mark.slow
 @no_limits
-def test_every_route_refuses_the_permissions_below_it(
-    eve: Eve, again: Callable[[], object]
-) -> None:
+def test_every_route_refuses_permissions_below_it(eve: Eve, again: Callable[[], object]) -> None:
     for route in [*GETS, *(route for route in ROUTES if route not in GETS)]:
         if route.method != "GET":
             again()
@@ -407,9 +405,7 @@ def permissions_of(eve: Eve, route: Route) -> None:
 # A failure of our own
 
 
-def test_a_failure_is_bland_and_says_nothing_of_itself(
-    config: Config, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_says_nothing_of_itself(config: Config, caplog: pytest.LogCaptureFixture) -> None:
     broken = list[bool]()
 
     def now() -> float:
@@ -450,9 +446,7 @@ def log() -> Iterator[tuple[logging.Logger, io.StringIO]]:
     logger.removeHandler(handler)
 
 
-def test_an_event_is_one_line_of_the_log_and_steers_no_terminal(
-    log: tuple[logging.Logger, io.StringIO],
-) -> None:
+def test_an_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     logger.warning("one %s", "a\nERROR b\r\x1b[2Jc\u2028d\u202ee\x85f")
     try:
@@ -465,9 +459,7 @@ def test_an_event_is_one_line_of_the_log_and_steers_no_terminal(
     assert all(line.isprintable() for line in lines)
 
 
-def test_what_a_stranger_can_repeat_is_one_line_a_minute_in_the_log(
-    log: tuple[logging.Logger, io.StringIO],
-) -> None:
+def test_what_strangers_repeat_is_a_line_a_minute(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
     told = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
     told += [(-10, "full")]  # the clock was set back

@@ -310,7 +310,7 @@ def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
     assert_single(zipped)
 
 
-def test_nginx_passes_chunks_on_as_a_whole_body_and_caddy_does_not(
+def test_nginx_joins_chunks_and_caddy_does_not(
     front: Front, request: pytest.FixtureRequest
 ) -> None:
     body = chunked(json.dumps(COMMENT).encode())
@@ -374,9 +374,7 @@ def test_no_request_hides_another(front: Front) -> None:
 
 
 @pytest.mark.parametrize(("kind", "transport"), [("nginx", "unix"), ("caddy", "tcp")])
-def test_an_untrusted_proxy_is_reported_until_it_is_named(
-    tmp_path: Path, kind: str, transport: str
-) -> None:
+def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: str) -> None:
     with site(tmp_path, kind, transport) as here, services(tmp_path) as start:
         url = f"http://{HOST}:{here.port}"
         service = start(**here.settings(url, trusted=""))

@@ -131,7 +131,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("lang", TOLD)
-def test_who_stays_is_told_after_a_minute_how_many_wrote_meanwhile(
+def test_who_stays_is_told_of_new_comments(
     app: App, stay: View, asked: list[str], lang: str
 ) -> None:
     fill(app, 1)

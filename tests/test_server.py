@@ -499,9 +499,7 @@ def rows(service: Service, sql: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("loop", "number"), [("fast", signal.SIGTERM), ("stock", signal.SIGINT)])
-def test_a_stop_completes_requests_in_flight_and_writes_the_last_views(
-    start: Start, loop: str, number: int
-) -> None:
+def test_a_stop_completes_requests_and_writes_views(start: Start, loop: str, number: int) -> None:
     service = start(server=LOOPS[loop])
     # Two passwords are hashed at a time, two wait. Connections are accepted and read in order, so
     # these requests were read when a later one is answered.

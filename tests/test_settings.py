@@ -228,9 +228,7 @@ def test_settings_that_contradict_each_other_stop_the_start(path: Path) -> None:
         assert load(path, text) != load(path, ""), text
 
 
-def test_a_file_with_a_secret_that_others_can_read_is_warned_about(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for text, mode, warned in [
         (f"[mail]\npassword = {CANARY}\n", 0o644, True),
         (f"[token]\nkey = {CANARY}{KEY}\n", 0o640, True),
@@ -252,9 +250,7 @@ def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
     assert marked == {f.name for f in fields(Config) if re.search(pattern, f.name)}
 
 
-def test_each_line_of_the_example_says_the_default(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, text = Path("commentd.ini"), example_config()
     assert EXAMPLE.read_text("utf-8") == text

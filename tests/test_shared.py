@@ -223,9 +223,7 @@ def readers_get_their_own(front: Front, chance: Random) -> int | None:
     return number
 
 
-def test_no_reader_gets_the_response_of_another(
-    gate: tuple[Front, int], campaign: Campaign
-) -> None:
+def test_no_reader_gets_a_response_of_another(gate: tuple[Front, int], campaign: Campaign) -> None:
     front, port = gate
     for chance in campaign.rounds(50):
         old = chance.random() < 0.6

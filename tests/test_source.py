@@ -213,7 +213,7 @@ def test_the_module_is_neither_dense_nor_long() -> None:
         if token.type not in layout and token.start[0] not in documented
     ]
     lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    assert len(tokens) <= 63_700  # on the way to 62 000
+    assert len(tokens) <= 63_500  # on the way to 62 000
     assert len(tokens) / len(lines) <= 8.2  # on the way to 8
 
 
@@ -240,7 +240,7 @@ def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
     mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
     types = {"Json", "Handler", "Row", "Rows", "Use", "Limit", "Params", "FileRecord", "LookUp"}
     types |= {"News", "Progress", "Records", "Texts", "Location", "Buttons", "FieldKind"}
-    types |= {"Comments", "recipients"}
+    types |= {"Comments", "RandomBytes", "recipients"}
     functions_and_classes = {
         node.name for node in TREE.body if isinstance(node, Function | ast.ClassDef)
     }
@@ -265,7 +265,7 @@ def statements_of(function: Function) -> Iterator[ast.expr]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name, owner = node.func.attr, ast.unparse(node.func.value)
-            own = owner == "self" and name in ("run", "value", "values")
+            own = owner == "self" and name in ("run", "run_script", "value", "values")
             if own or name.startswith("execute"):
                 yield node.args[0]
             elif owner == "self" and name in ("one", "all"):
@@ -306,7 +306,8 @@ def test_sql_is_constants_with_placeholders() -> None:
             if isinstance(node.iter, ast.Tuple):
                 assert all(map(is_constant, node.iter.elts))
             else:
-                assert ast.unparse(node.iter) == "statements(migrations[version])"
+                scripts = ("statements(migrations[version])", "statements(sql)")
+                assert ast.unparse(node.iter) in scripts
 
 
 @pytest.mark.parametrize(
@@ -362,26 +363,29 @@ def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
 
 
 def test_every_function_that_asserts_is_a_test_or_is_used() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.glob("tests/*.py")}
+    nodes = {
+        path: list(ast.walk(ast.parse(path.read_text("utf-8")))) for path in ROOT.glob("tests/*.py")
+    }
     used = Counter(
         node.id if isinstance(node, ast.Name) else node.attr
-        for node in chain.from_iterable(map(ast.walk, trees.values()))
+        for node in chain.from_iterable(nodes.values())
         if isinstance(node, ast.Name | ast.Attribute)
     )
-    for path, tree in trees.items():
-        names = [f.name for f in functions(tree)]
-        tests = [name for name in names if name.startswith("test")]
+    for path, (module, *others) in nodes.items():
+        methods = {f for node in others if isinstance(node, ast.ClassDef) for f in node.body}
+        found = {node for node in others if isinstance(node, Function)} - methods
+        tests = [f.name for f in found if f.name.startswith("test")]
         assert not tests or path.name.startswith("test_"), f"pytest does not look into {path.name}"
         assert len(tests) == len(set(tests)), f"{path.name}: a test hides another of its name"
-        nested = {f for outer in functions(tree) for f in functions(outer) if f is not outer}
+        nested = found - set(module.body)
         assert not [f.name for f in nested if f.name.startswith("test_")]
-        methods = {f for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body}
-        for function in set(functions(tree)) - methods:
-            asserts = any(isinstance(node, ast.Assert) for node in ast.walk(function))
+        for function in found:
             marks = " ".join(map(ast.unparse, function.decorator_list))
             # A decorator may put a function into a list of those that are run.
-            collected = function.name.startswith(("test_", "pytest_")) or marks
-            assert not asserts or collected or used[function.name], f"{function.name} never runs"
+            if function.name.startswith(("test_", "pytest_")) or marks or used[function.name]:
+                continue
+            asserts = any(isinstance(node, ast.Assert) for node in ast.walk(function))
+            assert not asserts, f"{function.name} never runs"
 
 
 # What browsers are given

@@ -197,7 +197,7 @@ def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_email_is_sent_once_although_that_can_not_be_noted(
+def test_an_email_is_sent_once_without_a_note(
     visitor: Visitor, outside: Outside, fault: str
 ) -> None:
     visitor.register()
@@ -311,9 +311,7 @@ def test_the_wal_is_emptied_in_turn_alone(config: Config, opened: list[Any]) -> 
         assert wal.read_bytes() == before != b""
 
 
-def test_each_connection_heeds_keys_and_trusts_no_schema(
-    config: Config, opened: list[sqlite3.Connection]
-) -> None:
+def test_each_connection_is_set_up(config: Config, opened: list[sqlite3.Connection]) -> None:
     usual = {"foreign_keys": 1, "trusted_schema": 0, "busy_timeout": 5000, "secure_delete": 1}
     usual |= {"synchronous": 2, "journal_size_limit": 64 * 1024 * 1024, "mmap_size": 0}
     with closing(make_app(config, rounds=1)) as app:
@@ -521,9 +519,7 @@ def test_a_migration_that_fails_leaves_nothing(file: sqlite3.Connection) -> None
         assert (schema(file), file.execute("SELECT * FROM b").fetchall()) == (before, [(1,)])
 
 
-def test_a_table_can_be_built_anew_without_losing_what_points_to_it(
-    file: sqlite3.Connection,
-) -> None:
+def test_a_table_is_rebuilt_without_losing_what_points_to_it(file: sqlite3.Connection) -> None:
     anew = """CREATE TABLE a2 (id INTEGER PRIMARY KEY, more TEXT);
         INSERT INTO a2 (id) SELECT id FROM a; DROP TABLE a; ALTER TABLE a2 RENAME TO a;"""
     migrate(file, [BASE.replace("a_id ", "a_id INTEGER "), ROWS, anew])

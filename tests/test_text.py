@@ -596,13 +596,6 @@ def test_markdown_reads_well() -> None:
     assert {written: safe_html(written) for written in cases} == cases
 
 
-def test_the_language_of_code_may_be_anything(caplog: pytest.LogCaptureFixture) -> None:
-    for info in ("&nbsp;", " &#32;", "&Tab; ", "&#xa0;&#160;", "&emsp;x"):
-        for fence in ("```", "~~~"):
-            assert safe_html(f"{fence}{info}\nx\n{fence}") == "<pre><code>x\n</code></pre>\n"
-    assert caplog.records == []
-
-
 REPEATED = [
     "[", "![", "*", "**a", "_", "_a", "`", "`a``", "~", "~~a", "> ", "> - ", "- ", "- \n",
     "* a\n  ", "1. ", "<", "</", "<!--", "<a ", "&", "&#", "\\", "|", "[a](", "[a](b", "![a](",
@@ -719,9 +712,7 @@ class Ways:
                 yield message["data"]["html"]
 
 
-def test_no_way_in_and_no_way_out_lets_more_through(
-    config: Config, tmp_path: Path, campaign: Campaign
-) -> None:
+def test_no_way_lets_more_through(config: Config, tmp_path: Path, campaign: Campaign) -> None:
     for chance in campaign.rounds(2):
         with TemporaryDirectory(dir=tmp_path) as folder:
             ways = Ways(config, folder, chance)
@@ -803,9 +794,7 @@ in_browser = pytest.mark.parametrize(
 
 
 @in_browser
-def test_in_a_browser_nothing_runs_and_nothing_is_fetched(
-    app: App, ground: Ground, campaign: Campaign
-) -> None:
+def test_a_browser_runs_and_fetches_nothing(app: App, ground: Ground, campaign: Campaign) -> None:
     eye, address, home = ground
     for chance in campaign.rounds(2):
         path, markup = f"/post/?n={campaign.last}", {}

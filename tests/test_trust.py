@@ -109,9 +109,7 @@ def test_an_email_that_was_given_up_keeps_nothing_that_its_author_erased(
 
 
 @pytest.mark.slow
-def test_who_is_answered_on_many_pages_holds_up_nobody_elses_emails(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_many_replies_hold_up_nobodys_emails(visitor: Visitor, app: App, outside: Outside) -> None:
     for email in (LU, ANN):
         confirmed(visitor, app, outside, email)
     client = plain(app)  # faster than a visitor, who looks at the whole file
@@ -140,7 +138,7 @@ def test_who_is_answered_on_many_pages_holds_up_nobody_elses_emails(
         "/see https://evil.example/",
     ],
 )
-def test_a_page_that_anybody_names_is_no_text_of_our_emails(
+def test_no_page_name_is_email_text(
     visitor: Visitor, app: App, outside: Outside, page_url: str
 ) -> None:
     confirmed(visitor, app, outside, ANN)
@@ -155,9 +153,7 @@ def test_a_page_that_anybody_names_is_no_text_of_our_emails(
     assert "locked" not in outside.text()
 
 
-def test_strangers_are_asked_by_no_more_than_thirty_emails_an_hour(
-    visitor: Visitor, app: App, outside: Outside
-) -> None:
+def test_strangers_get_thirty_emails_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
     above = None
     for number in range(45):
         email = f"victim{number}@example.com"
@@ -260,9 +256,7 @@ def test_what_its_author_does_while_the_owner_corrects_it_stays_done(
 
 
 @pytest.mark.parametrize("settings", [{**USUAL, "moderation_hold": "all"}])
-def test_what_was_edited_since_it_was_read_is_not_approved(
-    visitor: Visitor, owner: Visitor
-) -> None:
+def test_what_was_edited_since_read_is_not_approved(visitor: Visitor, owner: Visitor) -> None:
     mine = [visitor.say(text) for text in ("one", "two")]
     read = {c["id"]: c["version"] for c in queue(owner, status="waiting")["comments"]}
     blogs = owner.widget.get("/comments/waiting", {"url": PAGE}).json["comments"]
@@ -440,9 +434,7 @@ def test_no_visitor_names_a_page_on_a_host_that_is_not_the_owners(visitor: Visit
     assert pages == [PAGE]
 
 
-def test_the_password_of_a_registration_that_waits_confirms_nothing(
-    app: App, ann: Visitor, outside: Outside
-) -> None:
+def test_a_waiting_password_confirms_nothing(app: App, ann: Visitor, outside: Outside) -> None:
     """Otherwise a stolen token takes the account: register its address with another password."""
     outside.time += 120
     Visitor(app, "198.51.100.9").register(password="a stranger's own")

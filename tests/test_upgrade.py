@@ -110,7 +110,7 @@ def start(config: Config, outside: Outside, path: Path | None = None) -> None:
 # The migration
 
 
-def test_nothing_is_lost_and_a_backup_is_as_it_was(
+def test_nothing_is_lost_in_an_upgrade(
     old: Path, config: Config, outside: Outside, newer: None
 ) -> None:
     before, was = rows_of(old), schema_of(old)

@@ -348,9 +348,7 @@ def test_what_is_spam_is_hidden_or_is_the_owners_is_not_told(here: Here, hook: H
 # Faults of the other side
 
 
-def test_a_call_is_tried_for_a_day_with_one_id_and_fresh_times(
-    telling: Telling, hook: Hook
-) -> None:
+def test_a_call_is_tried_for_a_day_with_one_id_and_new_times(telling: Telling, hook: Hook) -> None:
     hook.usual = BUSY
     with telling(webhook_secret=EXAMPLE_SECRET) as here:
         here.said("hi")
@@ -370,9 +368,7 @@ def test_a_call_is_tried_for_a_day_with_one_id_and_fresh_times(
     assert DAY - HOUR <= times[-1] < DAY
 
 
-def test_what_was_given_up_can_be_tried_again_or_dropped_by_the_owner(
-    here: Here, hook: Hook
-) -> None:
+def test_what_was_given_up_is_tried_again_or_dropped_by_the_owner(here: Here, hook: Hook) -> None:
     owner = admin(here)
     hook.usual = b"HTTP/1.1 404 " + CANARY.encode() + b"\r\nContent-Length: 3\r\n\r\nno!"
     numbers = [here.said(content) for content in "abc"]
@@ -622,9 +618,7 @@ def test_a_chat_shows_what_was_written_as_it_was_written(telling: Telling, hook:
             assert here.outbox() == []
 
 
-def test_a_chat_says_why_a_comment_waits_and_of_what_it_was_accused(
-    telling: Telling, hook: Hook
-) -> None:
+def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook: Hook) -> None:
     for kind in CHATS:
         with telling(kind, moderation_hold="all") as here:
             before = here.listing()["total"]
@@ -700,9 +694,7 @@ def test_where_readers_cannot_reach_us_there_are_no_links(telling: Telling, hook
             assert only(call, kind) == f"Ann\n\nhi {kind}"
 
 
-def test_feishu_is_shown_a_fresh_signature_and_says_no_with_a_200(
-    telling: Telling, hook: Hook
-) -> None:
+def test_feishu_gets_a_fresh_signature_and_says_no_with_a_200(telling: Telling, hook: Hook) -> None:
     hook.script = [BUSY]
     with telling("feishu", webhook_secret=CANARY) as here:
         here.said("hi")
@@ -732,9 +724,7 @@ def test_feishu_is_shown_a_fresh_signature_and_says_no_with_a_200(
 # The links
 
 
-def test_links_moderate_for_whoever_owns_the_blog_and_end_with_the_hook(
-    telling: Telling, hook: Hook
-) -> None:
+def test_links_moderate_for_the_owner_and_end_with_the_hook(telling: Telling, hook: Hook) -> None:
     with telling(notify_owner=("nobody",), moderation_hold="all") as here:
         number = here.said("hi")
         here.deliver()
@@ -812,9 +802,7 @@ TO = {
 }
 
 
-def test_the_emails_about_a_page_go_to_whom_the_first_rule_names(
-    start: Start, tmp_path: Path
-) -> None:
+def test_emails_about_a_page_go_to_whom_the_first_rule_names(start: Start, tmp_path: Path) -> None:
     path = tmp_path / "commentd.ini"
     lines = "\n".join(f"  {line}" for line in RULES.strip().splitlines())
     path.write_text(f"[notify]\npages =\n{lines}")

@@ -418,9 +418,7 @@ def test_a_reply_is_cancelled_or_appears_under_its_parent(ground: Ground, use: U
     expect(page.locator("li li .body")).to_have_text("An answer.")
 
 
-def test_an_author_edits_a_comment_and_deletes_it_by_the_second_press(
-    ground: Ground, use: Use
-) -> None:
+def test_an_author_edits_a_comment_and_deletes_it_by_two_presses(ground: Ground, use: Use) -> None:
     page = ground.open()
     mine = post(page, "A tpyo.")
     use(button(mine, "Edit"))
@@ -514,9 +512,7 @@ def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
     expect_signed_in(page)
 
 
-def test_an_expired_code_is_sent_again_and_taken_however_it_is_pasted(
-    ground: Ground, outside: Outdoors
-) -> None:
+def test_an_expired_code_is_sent_again_and_pasted_freely(ground: Ground, outside: Outdoors) -> None:
     page = ground.open(faults=REFUSED)
     fill_registration(open_registration(page))
     expect(code_field(page)).to_have_attribute("autocomplete", "one-time-code")
@@ -573,7 +569,7 @@ def test_where_no_code_can_be_mailed_nobody_is_asked_to_sign_in(ground: Ground) 
     expect(button(page, "Sign in")).to_have_count(0)
 
 
-def test_a_login_that_has_ended_is_renewed_while_posting_or_gone_without(
+def test_an_expired_login_is_renewed_or_left(
     ground: Ground, outside: Outdoors, account: int
 ) -> None:
     page = signed_in(ground, faults=REFUSED)
@@ -1084,9 +1080,7 @@ COUNT_PROOFS = """
 
 
 @solved
-def test_the_proof_begins_with_the_first_letter_and_is_there_before_the_last(
-    ground: Ground,
-) -> None:
+def test_the_proof_begins_with_the_first_key_and_is_there_before_the_last(ground: Ground) -> None:
     page = ground.open(faults=REFUSED)
     page.add_init_script(COUNT_PROOFS)
     page.reload()
@@ -1188,9 +1182,7 @@ def provided(ground: Ground, siteverify: Siteverify, path: str = POST) -> tuple[
 
 
 @pytest.mark.parametrize("kind", KINDS[:3])
-def test_a_captcha_of_others_comes_when_a_reader_begins_to_write(
-    ground: Ground, siteverify: Siteverify
-) -> None:
+def test_a_foreign_captcha_comes_with_the_writing(ground: Ground, siteverify: Siteverify) -> None:
     page, loaded = provided(ground, siteverify)
     policy = "require-trusted-types-for 'script'; trusted-types commentd"
     ground.pages[POST] = ({"Content-Security-Policy": policy}, ground.pages[POST][1])
@@ -1225,7 +1217,7 @@ def test_a_captcha_of_others_comes_when_a_reader_begins_to_write(
 
 
 @pytest.mark.parametrize("kind", ["recaptcha 3"])
-def test_a_captcha_that_nobody_sees_is_asked_for_when_the_comment_is_sent(
+def test_an_unseen_captcha_is_asked_for_when_sending(
     ground: Ground, siteverify: Siteverify
 ) -> None:
     page, loaded = provided(ground, siteverify)
