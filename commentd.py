@@ -9480,8 +9480,8 @@ class Import:
             "html": markup or safe_html(content),
             "ip": ip,
             "likes": count_in(values["likes"], 10_000),
-            "pinned": is_true(values["pinned"]),
             "edited_at": self.time_in(values["edited_at"]),
+            **{flag: is_true(values[flag]) for flag in FLAGS},
         }
         was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(content) or was_erased:
