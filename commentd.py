@@ -8403,10 +8403,8 @@ def check_settings(config: Config) -> Iterator[Finding]:
         text = f"set [server] trusted_proxy = {name}: {effect}"
         yield Finding("warn", "unnamed_proxy", text)
     yield from check_captcha_settings(config, warn)
-    webhook = urllib.parse.urlsplit(config.webhook_url)
-    host = webhook.hostname or ""
-    if webhook.scheme == "http" or is_private(host):
-        text = f"[webhook] url is unencrypted or private ({webhook.scheme}://{host}): intended?"
+    if config.webhook_url.startswith("http:"):
+        text = "[webhook] url is not https: comments are sent unencrypted"
         yield Finding("warn", "webhook", text)
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
@@ -8420,14 +8418,6 @@ def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
     if config.captcha_verify_url.startswith("http:"):
         text = "[captcha] verify_url is not https: secrets are sent unencrypted"
         yield Finding("warn", "captcha", text)
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine, or an IP address that is not on the open Internet."""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return host == "localhost"
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -8531,7 +8521,7 @@ def check_database(config: Config, now: float) -> Iterator[Finding]:
         yield Finding("fail", "database", str(error))
 
 
-def check_outside(config: Config, world: World, running: bool, to: str) -> Iterator[Finding]:
+def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
     if config.mail_host:
@@ -8546,7 +8536,7 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
         success = f"{config.captcha_provider} accepts the secret"
         provider = CaptchaProvider(world.fetch, **config.captcha_service)
         yield run_check("captcha", success, lambda: provider.accepts("check"))
-    if not running:
+    if not is_running(Path(config.database_path)):
         yield Finding("note", "service", "not running")
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
@@ -10254,11 +10244,10 @@ def check(config: Config, arguments: argparse.Namespace) -> int:
         print(f"  {name:27} {each['value']:35} {source}")
     print("\nChecks:\n")
     world = World()
-    running = is_running(Path(config.database_path))
     findings = [
         *check_setup(config),
         *check_database(config, world.now()),
-        *check_outside(config, world, running, arguments.mail),
+        *check_outside(config, world, arguments.mail),
     ]
     for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
@@ -10363,8 +10352,7 @@ def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
         copy = Path(folder) / path.name
         if size_of(path):
             with read_only(path) as db:
-                if schema_version(db):
-                    copy_database(db, copy)
+                copy_database(db, copy)
         yield copy
 
 
@@ -10543,18 +10531,21 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parsers: dict[str, argparse.ArgumentParser] = {}
     for name, (_, parameters, help_text) in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
-        for dest, parameter in zip(("what", "new"), parameters.split(), strict=False):
+        for parameter in parameters.split():
+            dest = "new" if parameter == "NEW" else "what"
             nargs = "?" if parameter.startswith("[") else None
+            kind = email_address if parameter == "EMAIL" else str
             metavar = parameter.strip("[]")
-            checked = email_address if metavar == "EMAIL" else str
-            command.add_argument(dest, metavar=metavar, nargs=nargs, type=checked)
+            command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
         parsers[name] = command
     add_options(parsers)
     arguments = parser.parse_args(argv)
     arguments.command = arguments.command or "serve"
     arguments.config = getattr(arguments, "config", None)
+    arguments.file = arguments.config
     default = Path("commentd.ini")
-    arguments.file = arguments.config or (default if default.exists() else None)
+    if not arguments.file and default.exists():
+        arguments.file = default
     return arguments
 
 
@@ -10581,8 +10572,10 @@ def give_up_root(path: Path) -> None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return
     for place in (path, path.absolute().parent):
-        owner = os.lstat(place) if os.path.lexists(place) else None
-        if owner and owner.st_uid:
+        if not os.path.lexists(place):
+            continue
+        owner = os.lstat(place)
+        if owner.st_uid:
             text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])
