@@ -33,7 +33,6 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
-import errno
 import fnmatch
 import functools
 import gc
@@ -10075,7 +10074,7 @@ def refuse_if_taken(path: str) -> None:
         probe.settimeout(1)
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             probe.connect(path)
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            raise OSError("Address already in use")
 
 
 WAITRESS_SETTINGS: Json = {
