@@ -6197,9 +6197,7 @@ def count_view(services: Services, client: Client, name: PageName) -> bool:
 def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
     provider = context.config.captcha_provider
-    # 2048 is the most that Cloudflare accepts.
-    most = 2048 if provider == "turnstile" else 4096
-    captcha_token = text_field(context.form, "captcha_token", most)
+    captcha_token = text_field(context.form, "captcha_token", 4096)
     if provider == "none":
         return None
     if own or provider == "altcha":
@@ -6248,10 +6246,7 @@ def visitor_of(context: RequestContext) -> Json:
 
 
 def password_field(form: Json, name: str = "password") -> str:
-    password = text_field(form, name, 1024)
-    if len(password.encode()) > 1024:
-        raise BadRequest(f"参数 {name} 不能超过 1024 个字节", f"{name}_too_long")
-    return password
+    return text_field(form, name, 1024)
 
 
 def hash_within_limits(

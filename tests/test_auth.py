@@ -119,7 +119,7 @@ UNFIT: dict[str, list[Any]] = {  # beside what is of a wrong type, or too long
     "email_invalid": [f"{ANN}\n", f"{ANN}\nBcc: {BOB}", f"Ann <{ANN}>", "аnn@example.com"],
     "password_missing": [..., None, ""],
     "password_invalid": [12345678, "a\x00b"],
-    "password_too_long": ["密" * 342],
+    "password_too_long": ["密" * 1025],
     "captcha_token_missing": [...],
     "nickname_invalid": [" \u3000 ", "a" * 65],
     "request_id_invalid": [7],
