@@ -5819,22 +5819,19 @@ def compressed(response: Response, environ: Json) -> Response:
     has. Never for authenticated responses: the compressed size could leak secrets (BREACH,
     breachattack.com)."""
     body = response.body
-    etag = response.headers.get("ETag") or etag_of(body)
+    digest = hashlib.sha256(body).hexdigest()[:16]
+    etag = f'"{digest}"'
     headers = dict(response.headers)
     accepts_gzip = ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
     if accepts_gzip and len(body) > 200:
         body = response.gzipped or gzip.compress(body, 5, mtime=0)
         headers["Content-Encoding"] = "gzip"
-        etag = f'{etag[:-1]}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
+        etag = f'"{digest}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
     headers["ETag"] = etag
     if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
         headers.pop("Content-Encoding", None)
         return Response(b"", response.content_type, headers, 304)
     return replace(response, body=body, headers=headers)
-
-
-def etag_of(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:16]}"'
 
 
 def refusal(problem: Problem, one_refusal: str = "") -> Response:
@@ -8316,10 +8313,10 @@ def assets_in(folder: Path) -> dict[str, Response]:
         body = path.read_bytes()
         if content_type == "text/javascript":
             body = COMMENTS.sub(b"", body)
-        headers = {"ETag": etag_of(body), **max_age(HOUR)}
         gzipped = gzip.compress(body, 9, mtime=0)
+        content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()
-        assets[name] = Response(body, f"{content_type}; charset=utf-8", headers, gzipped=gzipped)
+        assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
     return assets
 
 
