@@ -2182,8 +2182,8 @@ class Message:
 
 @dataclass(frozen=True)
 class StuckMessage:
-    """A message of the outbox that was tried in vain. The texts of codes and webhooks are left
-    out. `due_at` is None when it was given up."""
+    """A message of the outbox that could not be delivered so far. The texts of codes and webhooks
+    are left out. `due_at` is None when there are no more tries."""
 
     id: int
     recipient: str
@@ -2320,9 +2320,8 @@ COUNT_BEFORE = {
     for view, (condition, _, top) in VIEWS.items()
     for sort, (_, before) in SORTS.items()
 }
-# No number grows beyond 2^53, to which JavaScript can count: in a damaged row, the next sum would
-# be more than SQLite can keep.
-# A day is counted from 1970 in Beijing, eight hours ahead.
+# Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one more could
+# be too large for SQLite. A day is counted from 1970 in Beijing, eight hours ahead.
 COUNT_DAY = {
     what: f"""
     INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
@@ -2417,7 +2416,7 @@ FIGURES = """
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
            (SELECT count(*) FROM rate_limit WHERE name LIKE 'unnamed_proxy/%') AS unnamed_proxy"""
 
-# Rate limits: in how many seconds how many uses. They count for a client, unless noted otherwise.
+# Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
 RATE_LIMITS: dict[str, dict[int, int]] = {
     "register": {HOUR: 5},
     "code": {MINUTE: 1},  # a client and an email address
@@ -2443,7 +2442,7 @@ RATE_LIMITS: dict[str, dict[int, int]] = {
     "reply_emails": {HOUR: 6},  # a recipient
     "questions": {HOUR: 30},  # all
 }
-# Work that is done at most so often. The same counter is used for it.
+# How often the service does some work at most. It is counted in the same way.
 PAUSES: dict[str, dict[int, int]] = {
     "health": {5: 1},
     "purge": {MINUTE: 1},
@@ -2451,7 +2450,7 @@ PAUSES: dict[str, dict[int, int]] = {
     "quiet": {MINUTE: 2**31},
 }
 COUNTED = RATE_LIMITS | PAUSES
-# These are counted in memory: so many a minute and client.
+# Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
     "challenge": 120,
     "preview": 120,
@@ -2503,7 +2502,7 @@ class Store:
         self.lock = threading.Lock()
         self.local = threading.local()
         self.seats = threading.Semaphore(8)  # for threads that wait to write
-        # The number of writes here after which readers may see something else. Views do not count.
+        # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
@@ -2582,7 +2581,8 @@ class Store:
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
         """The lock of the one writer. At most eight of the twelve threads wait for it, so that
-        readers are served when another program holds the file. Nobody waits longer than SQLite."""
+        readers are served when another program holds the file. They wait for five seconds, as
+        SQLite does for a lock of another process."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
         with holding(self.seats, 0.2, late), holding(self.lock, 5, late):
             with self.machine_faults():
@@ -2596,7 +2596,8 @@ class Store:
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
-        """Makes `Unavailable` of a full disk, a lock that is held, and damage."""
+        """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
+        damaged."""
         try:
             yield
         except (sqlite3.Error, MemoryError) as error:
@@ -2679,8 +2680,8 @@ class Store:
             return str(secret)
 
     def use_limit(self, name: str, subject: str, now: int, factor: int = 1) -> int:
-        """Counts one use of a rate limit by a subject. Returns 0, or the seconds until there is
-        one again; then nothing was counted. `factor` multiplies the limit."""
+        """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
+        nothing and returns the seconds until the next use. `factor` multiplies the limit."""
         wait = self.limit_wait(name, subject, now, factor)
         if wait:
             return wait
@@ -2825,15 +2826,16 @@ class Store:
         return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
-        """At most three registrations of other clients wait for an email address, and none of
-        them is dropped for a new one. A client's own is replaced."""
+        """Whether fewer than three registrations of other clients wait for an email address. None
+        of them is dropped for a new one. A client's own is replaced."""
         sql = """
             SELECT count(*) FROM registration
              WHERE email = ? AND client <> ? AND request_id <> ? AND expires_at > ?"""
         return int(self.value(sql, email, client, request_id, now)) < 3
 
     def add_registration(self, replaced: str, **values: Any) -> int:
-        """Replaces what the client has waiting there, and the request with the id `replaced`."""
+        """Replaces the client's own registration for the email address, and the one with the
+        request id `replaced`."""
         sql = """
             DELETE FROM registration
              WHERE email = ? AND (client = ? OR request_id = ?)"""
@@ -2881,9 +2883,8 @@ class Store:
                SET nickname = excluded.nickname, password = excluded.password,
                    version = a.version + 1
             RETURNING *"""
-        account = self.all(Account, sql, **vars(registration), now=now)[0]
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
-        return account
+        return self.all(Account, sql, **vars(registration), now=now)[0]
 
     def change_account(self, user_id: int, nickname: str, password: str) -> Account:
         """ "" leaves a value as it is. A new password revokes the tokens."""
@@ -2909,8 +2910,8 @@ class Store:
         self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
-        """Nothing of the account is left. Of its comments the text stays without an author, or
-        with `comments` nothing."""
+        """Deletes an account and what is stored of it. Its comments keep their text, without an
+        author; with `comments` they are erased too."""
         ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         self.withdraw(ids)
         if comments:
@@ -3143,7 +3144,7 @@ class Store:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
 
     def erase_comments(self, ids: list[int]) -> None:
-        """Nothing of the comments and their authors is left. Replies to them keep their place."""
+        """Erases comments and what they tell of their authors. Replies to them keep their place."""
         self.withdraw(ids)
         self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
         self.update_shown(ids)
@@ -3347,13 +3348,6 @@ class Store:
         sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(?))"
         self.run(sql, [*ids])
 
-    def end_owner_notifications(self, comment_id: int) -> None:
-        """An owner has seen the comment. What is in the outbox is sent all the same."""
-        sql = """
-            DELETE FROM notification
-             WHERE comment_id = ? AND kind = 'owner' AND outbox_id IS NULL"""
-        self.run(sql, comment_id)
-
     def withdraw(self, ids: list[int], *, from_owners: bool = True) -> None:
         """Takes emails about some comments, or that quote them above a reply, out of the outbox.
         Their notifications wait again."""
@@ -3452,12 +3446,19 @@ class Store:
     def reports(self, comment_id: int) -> list[Report]:
         """The last twenty, the oldest first."""
         sql = """
-            SELECT reason, reported_at FROM report
-             WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20"""
-        return self.all(Report, sql, comment_id)[::-1]
+            SELECT * FROM (SELECT reason, reported_at FROM report
+                            WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20)
+             ORDER BY reported_at"""
+        return self.all(Report, sql, comment_id)
 
     def end_reports(self, comment_id: int) -> None:
-        self.run("DELETE FROM report WHERE comment_id = ?", comment_id)
+        """An admin has decided on the comment, so owners get no more emails about it. Emails that
+        are in the outbox are sent all the same."""
+        sql = """
+            DELETE FROM report WHERE comment_id = :id;
+            DELETE FROM notification
+             WHERE comment_id = :id AND kind = 'owner' AND outbox_id IS NULL"""
+        self.run_script(sql, id=comment_id)
 
     def term_counts(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
         """In how many good and spam comments each term was. For the hash 0: how many comments of
@@ -3635,7 +3636,7 @@ class Store:
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats; but not for ever: comments could reply to each other."""
+        are, so this repeats; a thousand times at most, since comments could reply to each other."""
         fixed = 0
         for _ in range(1000):
             wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
@@ -7582,12 +7583,11 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
     store = context.store
     if status == comment.status and store.reports(comment.id):
         audit(context, "keep", comment.id)
-    store.end_reports(comment.id)
     teach(store, context.key, comment, status, context.now)
     if status != comment.status:
         store.set_status(comment.id, status, context.now)
-        store.end_owner_notifications(comment.id)
         audit(context, status, comment.id)
+    store.end_reports(comment.id)
 
 
 # What the audit log calls setting and clearing each flag, and the error where it can't be set.
