@@ -1148,13 +1148,8 @@ def in_brackets(name: str) -> str:
     return f"[{section}] {key}"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One setting as it was written, and where: `source` is a file with section, or a variable."""
-
-    name: str
-    text: str
-    source: str
+# The name of a setting, its text, and where that stands: a file with section, or a variable.
+Entry = tuple[str, str, str]
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
@@ -1162,19 +1157,19 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     errors = []
     values = {}
     written = [*file_entries(path)]
-    for entry in [*written, *environment_entries(environ)]:
+    for name, text, source in [*written, *environment_entries(environ)]:
         try:
-            values[entry.name] = parse_entry(entry)
+            values[name] = parsed(name, text)
         except KeyError:
-            hint = nearest_setting(entry.name)
-            errors.append(f"{entry.source}: there is no such setting{hint}")
+            hint = nearest_setting(name)
+            errors.append(f"{source}: there is no such setting{hint}")
         except ValueError as error:
-            errors.append(f"{entry.source}: {error}")
+            errors.append(f"{source}: {error}")
     config = Config(**values)
     errors += contradictions(config)
     if errors:
         raise ValueError("\n".join(errors))
-    has_secret = any(SETTINGS[entry.name].metadata["secret"] for entry in written)
+    has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
     if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
@@ -1185,17 +1180,16 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     return replace(config, **located)
 
 
-def parse_entry(entry: Entry) -> Any:
+def parsed(name: str, text: str) -> Any:
     """The value of a setting; `KeyError` if there is no such setting, `ValueError` if the text is
     wrong. Control characters would steer the terminal of `check`, and add lines to what
     `example systemd` prints, which root runs in part."""
-    parse = SETTINGS[entry.name].metadata["parse"]
-    text = entry.text
-    if parse is not str:
-        text = re.sub(r"[\n\t]", " ", text)
-    if has_controls(text):
+    parse = SETTINGS[name].metadata["parse"]
+    # Only a plain text must be one line.
+    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
+    if has_controls(checked):
         raise ValueError("must be one line, without control characters")
-    return parse(entry.text)
+    return parse(text)
 
 
 def file_entries(path: Path | None) -> Iterator[Entry]:
@@ -1207,7 +1201,7 @@ def file_entries(path: Path | None) -> Iterator[Entry]:
         raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
-            yield Entry(f"{section}_{key}", text, f"{path}: [{section}] {key}")
+            yield f"{section}_{key}", text, f"{path}: [{section}] {key}"
 
 
 def reading_error(error: Exception) -> str:
@@ -1223,7 +1217,7 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
         if variable.startswith("COMMENTD_"):
             name = variable.removeprefix("COMMENTD_").lower()
-            yield Entry(name, text.strip(), variable)
+            yield name, text.strip(), variable
 
 
 def nearest_setting(name: str) -> str:
@@ -1249,8 +1243,8 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    lacks_chat = config.webhook_url and "chat_id=" not in config.webhook_url
-    if config.webhook_kind == "telegram" and lacks_chat:
+    has_chat = re.match("[^#]*[?&]chat_id=[^&#]", config.webhook_url)
+    if config.webhook_kind == "telegram" and config.webhook_url and not has_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
@@ -5578,6 +5572,11 @@ class RequestContext(Services):
         return self.caller
 
     @property
+    def subscriber(self) -> str:
+        """What stands for the caller's email address in subscriptions."""
+        return subscriber_of(self.key, self.me.email)
+
+    @property
     def is_admin(self) -> bool:
         return self.caller is not None and self.caller.role == "admin"
 
@@ -6218,7 +6217,10 @@ def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | Non
     return Captcha(signature, context.now + HOUR)
 
 
-def proof_of_work(context: RequestContext) -> Json:
+def own_captcha(context: RequestContext) -> Json:
+    """A proof of work, or none if the owner wants none."""
+    if context.config.captcha_provider == "none":
+        return {"provider": "none"}
     limit_client(context, "challenge")
     challenge = new_challenge(context.key, context.now, context.random_bytes)
     return {"provider": "altcha", **challenge}
@@ -6408,10 +6410,8 @@ def health(context: RequestContext) -> Json:
 def get_captcha(context: RequestContext) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
     provider = context.config.captcha_provider
-    if provider == "none":
-        return {"provider": provider}
-    if provider == "altcha":
-        return proof_of_work(context)
+    if provider in ("altcha", "none"):
+        return own_captcha(context)
     site_key = context.config.captcha_site_key
     return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
 
@@ -7073,8 +7073,7 @@ def get_me(context: RequestContext) -> Json:
 
 
 def account_fields(context: RequestContext) -> Json:
-    subscriber = subscriber_of(context.key, context.me.email)
-    subscriptions = context.store.subscriptions(subscriber)
+    subscriptions = context.store.subscriptions(context.subscriber)
     shown = attributes(context.me, "email nickname role created_at")
     return with_times(shown, answers=subscriptions.get(0) != "no")
 
@@ -7109,8 +7108,7 @@ def change_me(context: RequestContext) -> Json:
             store.add_message(**changed_email(context, me.email))
         if "answers" in form:
             wants_answers = flag_field(form, "answers")
-            subscriber = subscriber_of(context.key, me.email)
-            store.subscribe(subscriber, 0, "yes" if wants_answers else "no")
+            store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)
@@ -7131,8 +7129,7 @@ def delete_me(context: RequestContext) -> Json:
         for comment in store.comments_of(me.id):
             if comment.learnt == "ham":
                 unteach(store, context.key, comment)
-        subscriber = subscriber_of(context.key, me.email)
-        store.erase_account(me, subscriber, comments=comments == "delete")
+        store.erase_account(me, context.subscriber, comments=comments == "delete")
     return {"success": True}
 
 
@@ -7142,7 +7139,7 @@ def export_me(context: RequestContext) -> Json:
     limit_client(context, "export")
     store = context.store
     me = context.me
-    subscriptions = store.subscriptions(subscriber_of(context.key, me.email))
+    subscriptions = store.subscriptions(context.subscriber)
     muted = []
     for page_id, state in subscriptions.items():
         page = store.page_by_id(page_id)
@@ -7368,9 +7365,7 @@ def admin_page(context: RequestContext) -> Response:
 @route("GET", "/admin/captcha", Permission.PUBLIC)
 def admin_captcha(context: RequestContext) -> Json:
     """Always the proof of work, so that the owner gets in while the readers' captcha is down."""
-    if context.config.captcha_provider == "none":
-        return {"provider": "none"}
-    return proof_of_work(context)
+    return own_captcha(context)
 
 
 @route("POST", "/admin/login", Permission.PUBLIC)
@@ -10225,7 +10220,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
 def check(config: Config, arguments: argparse.Namespace) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
-    sources = {entry.name: entry.source.partition(": ")[0] for entry in entries}
+    sources = {name: source.partition(": ")[0] for name, _, source in entries}
     print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
