@@ -8744,7 +8744,6 @@ STATUS_VALUES = {
 }
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
 UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an IP address
-NO_PARENT = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}
 YEAR_1990 = 631152000
 
 
@@ -8798,10 +8797,6 @@ def is_true(value: Any) -> bool:
     return as_text(value).lower() not in FALSE
 
 
-def parent_in(text: str) -> str:
-    return "" if text in NO_PARENT else text
-
-
 def count_in(text: str, most: int) -> int:
     """A number from 0 to `most`."""
     with contextlib.suppress(ValueError, OverflowError):
@@ -8834,19 +8829,18 @@ MARKUP_LIMIT = 256 * 1024
 TEXT_LIMIT = 64 * 1024
 
 
-def image_as_link(tag: re.Match[str], link: str) -> str:
-    """A link for an `<img>` element; for a sticker its name alone."""
-    attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
-    url = attributes.get("src", "")
-    file_name = url.rpartition("/")[2]
-    name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
-    if STICKER.search(tag[1]) or not re.match("https?://", url):
-        link = "{name}"
-    return link.format(name=name, url=url)
-
-
 def images_as_links(text: str, link: str) -> str:
-    return IMAGE.sub(lambda tag: image_as_link(tag, link), text)
+    """The text with a link for each `<img>` element; with the name alone for a sticker."""
+
+    def replaced(tag: re.Match[str]) -> str:
+        attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
+        url = attributes.get("src", "")
+        file_name = url.rpartition("/")[2]
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        is_link = re.match("https?://", url) and not STICKER.search(tag[1])
+        return link.format(name=name, url=url) if is_link else str(name)
+
+    return IMAGE.sub(replaced, text)
 
 
 def markdown_in(text: str) -> str:
@@ -9188,6 +9182,11 @@ BLOGS = """
     HAVING sum(comments) > 0 OR NOT EXISTS (SELECT 1 FROM comment)"""
 HAS_NO_PARENT_THERE = """
     NOT EXISTS (SELECT 1 FROM comment AS p WHERE p.id = comment.parent AND p.key = comment.key)"""
+# How products write that a comment is no reply.
+NO_PARENT = "('0', 'root', 'null', '00000000-0000-0000-0000-000000000000')"
+CLEAR_PARENTS = f"""
+    UPDATE comment SET parent = CASE WHEN parent IN {NO_PARENT} THEN '' ELSE parent END,
+                       thread = CASE WHEN thread IN {NO_PARENT} THEN '' ELSE thread END"""
 # A reply whose parent is missing goes below its top-level comment.
 REATTACH = f"""
     UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
@@ -9249,11 +9248,6 @@ def import_nickname(text: str) -> str:
         if nickname := value_or_empty(proper_nickname, candidate):
             return nickname
     return "Anonymous"
-
-
-def import_email(text: str) -> str:
-    """An email address; "" for those that exports make up."""
-    return "" if text.endswith(".invalid") else value_or_empty(proper_email, text)
 
 
 def import_website(text: str) -> str:
@@ -9420,8 +9414,8 @@ class Import:
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
-            parent_in(values["parent"]),
-            parent_in(values["thread"]),
+            values["parent"],
+            values["thread"],
             *location,
             created_at,
             f"{row_id} {written_time}",  # the same whatever zone the owner names
@@ -9443,6 +9437,7 @@ class Import:
             content = content[:TEXT_LIMIT]
             markup = plain_html(content)
         row: Json = {name: values[name][:256] for name in comment_fields("exported")}
+        email = value_or_empty(proper_email, plain(values["email"]))
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
         if self.place_of and not self.is_ours:
             row["country"], row["location"] = self.place_of(ip)
@@ -9450,7 +9445,7 @@ class Import:
             row["language"] = ""
         row |= {
             "nickname": import_nickname(plain(values["nickname"])),
-            "email": import_email(plain(values["email"])),
+            "email": "" if email.endswith(".invalid") else email,  # exports make these up
             "website": import_website(plain(values["website"])),
             "content": content,
             "html": markup or safe_html(content),
@@ -9469,6 +9464,7 @@ class Import:
     def arrange(self, host: str) -> None:
         """Drops what is of other blogs, and finds the parent of each reply."""
         self.choose_blog(host)
+        self.db.execute(CLEAR_PARENTS)
         self.db.execute(REATTACH)
         self.note_each("stand at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
@@ -9480,7 +9476,7 @@ class Import:
     def choose_blog(self, name: str) -> None:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
-        blogs = dict(map(tuple, self.db.execute(BLOGS)))
+        blogs = dict(self.db.execute(BLOGS))
         hosts = {name.lower()} if name else self.own_hosts
         names = {name} | {host.removeprefix("www.") for host in hosts}
         chosen = blogs.keys() & names
