@@ -1725,6 +1725,7 @@ def take_service_lock(path: Path) -> sqlite3.Connection:
     db = open_lock_file(path, "-lock")
     try:
         db.execute("PRAGMA busy_timeout = 0")
+        db.execute("PRAGMA journal_mode = MEMORY")  # else there is one more file
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -1754,6 +1755,11 @@ def copy_database(
     """Copies one moment of a database, which may be in use. The copy is written aside (as `part`),
     checked and synced, and only then gets its name. Nobody else can read it."""
     aside = target.with_name(part or f".{target.name}.part")
+
+    def show(_: int, left: int, total: int) -> None:
+        if progress:
+            progress(left, total)
+
     try:
         if not schema_version(db):
             raise OperatorError(f"{target} was not written: the database is empty")
@@ -1765,7 +1771,7 @@ def copy_database(
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            db.backup(copy, pages=4096, progress=progress and (lambda _, *of: progress(*of)))
+            db.backup(copy, pages=4096, progress=show)
             db.execute("COMMIT")
         check_database_file(aside, FULL_CHECK)
         sync(aside)
@@ -2070,13 +2076,13 @@ FLAGS = comment_fields("flag")
 JOINED = ("page_url", "role")  # from other tables
 COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
 # The values of a comment that was erased; fields that it keeps are left out.
-ERASED: Json = {
+ERASED = {
     each.name: each.metadata["erased"]
     for each in fields(FullComment)
     if each.metadata["erased"] is not KEPT
 }
 # A comment that is not stored yet, before it gets what its author wrote.
-NEW_COMMENT: Json = {
+NEW_COMMENT = {
     **ERASED,
     "id": 0,
     "page_id": 0,
@@ -2411,7 +2417,7 @@ FIGURES = """
            (SELECT count(*) FROM rate_limit WHERE name LIKE 'unnamed_proxy/%') AS unnamed_proxy"""
 
 # Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
-RATE_LIMITS: dict[str, dict[int, int]] = {
+RATE_LIMITS = {
     "register": {HOUR: 5},
     "code": {MINUTE: 1},  # a client and an email address
     "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
@@ -2437,11 +2443,11 @@ RATE_LIMITS: dict[str, dict[int, int]] = {
     "questions": {HOUR: 30},  # all
 }
 # How often the service does some work at most. It is counted in the same way.
-PAUSES: dict[str, dict[int, int]] = {
+PAUSES = {
     "health": {5: 1},
     "purge": {MINUTE: 1},
     "unnamed_proxy": {DAY: 1},
-    "quiet": {MINUTE: 2**31},
+    "quiet": {MINUTE: 2**31},  # never used up: it only makes a request write
 }
 COUNTED = RATE_LIMITS | PAUSES
 # Rate limits that are counted in memory: the uses of a client in a minute.
@@ -3646,8 +3652,9 @@ def figures_of(path: Path, now: int) -> tuple[Figures, int]:
         if schema_version(db) < len(MIGRATIONS):
             raise SchemaError(f"{path} is of an older commentd: start the service once")
         db.row_factory = sqlite3.Row
+        row = db.execute(FIGURES, {"now": now}).fetchone()
         wrong = sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
-        return Figures(**dict(db.execute(FIGURES, {"now": now}).fetchone())), wrong
+        return Figures(**dict(row)), wrong
 
 
 # -- Places -------------------------------------------------------------------
