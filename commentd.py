@@ -755,11 +755,12 @@ def clean(markup: str) -> str:
 
 # -- Settings -----------------------------------------------------------------
 
-# Parsers of settings. Each takes the text of a setting and returns its value, or raises
-# `ValueError` with the rule that the text breaks.
+# A parser takes the text of a setting and returns its value, or raises `ValueError` with the rule
+# that the text breaks.
+Parser = Callable[[str], Any]
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
+def whole_number(least: int, most: int) -> Parser:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
@@ -768,7 +769,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
+def one_of(*choices: str) -> Parser:
     def parse(text: str) -> str:
         if text.lower() not in choices:
             raise ValueError(f"must be one of: {', '.join(choices)}")
@@ -784,9 +785,14 @@ def yes_or_no(text: str) -> bool:
     return states[text.lower()]
 
 
-def list_of(parse: Callable[[str], str]) -> Callable[[str], tuple[str, ...]]:
+def list_of(parse_item: Parser) -> Parser:
     """Items that are separated by commas or white space."""
-    return lambda text: tuple(map(parse, text.replace(",", " ").split()))
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = text.replace(",", " ").split()
+        return tuple(map(parse_item, items))
+
+    return parse
 
 
 def origin(text: str) -> str:
@@ -902,9 +908,7 @@ def webhook_key(secret: str) -> bytes:
     return secret.encode()
 
 
-def setting(
-    help: str, parse: Callable[[str], Any] = str, default: str = "", *, secret: bool = False
-) -> Any:
+def setting(help: str, parse: Parser = str, default: str = "", *, secret: bool = False) -> Any:
     """A field of `Config`. `default` is written as in the file."""
     return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
 
