@@ -7923,7 +7923,9 @@ def admin_figures(context: RequestContext) -> Json:
     numbers = range(first, today + 1)
     days = {number: Day(number, 0, 0, 0) for number in numbers}
     for day in context.store.days(first):
-        days[day.day] = day
+        # A clock that was ahead has left days that are yet to come.
+        if day.day in days:
+            days[day.day] = day
     return {
         "days": [day_for_admin(day) for day in days.values()],
         "by_views": top_pages(context, "views"),
