@@ -33,7 +33,6 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
-import errno
 import fnmatch
 import functools
 import gc
@@ -761,11 +760,12 @@ def clean(markup: str) -> str:
 
 # -- Settings -----------------------------------------------------------------
 
-# Parsers of settings. Each takes the text of a setting and returns its value, or raises
-# `ValueError` with the rule that the text breaks.
+# A parser takes the text of a setting and returns its value, or raises `ValueError` with the rule
+# that the text breaks.
+Parser = Callable[[str], Any]
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
+def whole_number(least: int, most: int) -> Parser:
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
             raise ValueError(f"must be a whole number from {least} to {most}")
@@ -774,7 +774,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
+def one_of(*choices: str) -> Parser:
     def parse(text: str) -> str:
         if text.lower() not in choices:
             raise ValueError(f"must be one of: {', '.join(choices)}")
@@ -790,9 +790,14 @@ def yes_or_no(text: str) -> bool:
     return states[text.lower()]
 
 
-def list_of(parse: Callable[[str], str]) -> Callable[[str], tuple[str, ...]]:
+def list_of(parse_item: Parser) -> Parser:
     """Items that are separated by commas or white space."""
-    return lambda text: tuple(map(parse, text.replace(",", " ").split()))
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = text.replace(",", " ").split()
+        return tuple(map(parse_item, items))
+
+    return parse
 
 
 def origin(text: str) -> str:
@@ -908,9 +913,7 @@ def webhook_key(secret: str) -> bytes:
     return secret.encode()
 
 
-def setting(
-    help: str, parse: Callable[[str], Any] = str, default: str = "", *, secret: bool = False
-) -> Any:
+def setting(help: str, parse: Parser = str, default: str = "", *, secret: bool = False) -> Any:
     """A field of `Config`. `default` is written as in the file."""
     return field(default=parse(default), metadata={"help": help, "parse": parse, "secret": secret})
 
@@ -1154,13 +1157,8 @@ def in_brackets(name: str) -> str:
     return f"[{section}] {key}"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One setting as it was written, and where: `source` is a file with section, or a variable."""
-
-    name: str
-    text: str
-    source: str
+# The name of a setting, its text, and where that stands: a file with section, or a variable.
+Entry = tuple[str, str, str]
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
@@ -1168,19 +1166,19 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     errors = []
     values = {}
     written = [*file_entries(path)]
-    for entry in [*written, *environment_entries(environ)]:
+    for name, text, source in [*written, *environment_entries(environ)]:
         try:
-            values[entry.name] = parse_entry(entry)
+            values[name] = parsed(name, text)
         except KeyError:
-            hint = nearest_setting(entry.name)
-            errors.append(f"{entry.source}: there is no such setting{hint}")
+            hint = nearest_setting(name)
+            errors.append(f"{source}: there is no such setting{hint}")
         except ValueError as error:
-            errors.append(f"{entry.source}: {error}")
+            errors.append(f"{source}: {error}")
     config = Config(**values)
     errors += contradictions(config)
     if errors:
         raise ValueError("\n".join(errors))
-    has_secret = any(SETTINGS[entry.name].metadata["secret"] for entry in written)
+    has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
     if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
@@ -1191,17 +1189,16 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     return replace(config, **located)
 
 
-def parse_entry(entry: Entry) -> Any:
+def parsed(name: str, text: str) -> Any:
     """The value of a setting; `KeyError` if there is no such setting, `ValueError` if the text is
     wrong. Control characters would steer the terminal of `check`, and add lines to what
     `example systemd` prints, which root runs in part."""
-    parse = SETTINGS[entry.name].metadata["parse"]
-    text = entry.text
-    if parse is not str:
-        text = re.sub(r"[\n\t]", " ", text)
-    if has_controls(text):
+    parse = SETTINGS[name].metadata["parse"]
+    # Only a plain text must be one line.
+    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
+    if has_controls(checked):
         raise ValueError("must be one line, without control characters")
-    return parse(entry.text)
+    return parse(text)
 
 
 def file_entries(path: Path | None) -> Iterator[Entry]:
@@ -1213,7 +1210,7 @@ def file_entries(path: Path | None) -> Iterator[Entry]:
         raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
-            yield Entry(f"{section}_{key}", text, f"{path}: [{section}] {key}")
+            yield f"{section}_{key}", text, f"{path}: [{section}] {key}"
 
 
 def reading_error(error: Exception) -> str:
@@ -1229,7 +1226,7 @@ def environment_entries(environ: Mapping[str, str]) -> Iterator[Entry]:
     for variable, text in environ.items():
         if variable.startswith("COMMENTD_"):
             name = variable.removeprefix("COMMENTD_").lower()
-            yield Entry(name, text.strip(), variable)
+            yield name, text.strip(), variable
 
 
 def nearest_setting(name: str) -> str:
@@ -1255,8 +1252,8 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    lacks_chat = config.webhook_url and "chat_id=" not in config.webhook_url
-    if config.webhook_kind == "telegram" and lacks_chat:
+    has_chat = re.match("[^#]*[?&]chat_id=[^&#]", config.webhook_url)
+    if config.webhook_kind == "telegram" and config.webhook_url and not has_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
     if {"0.0.0.0/0", "::/0"} & proxies:
@@ -1748,6 +1745,7 @@ def take_service_lock(path: Path) -> sqlite3.Connection:
     db = open_lock_file(path, "-lock")
     try:
         db.execute("PRAGMA busy_timeout = 0")
+        db.execute("PRAGMA journal_mode = MEMORY")  # else there is one more file
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError:
         db.close()
@@ -1777,6 +1775,11 @@ def copy_database(
     """Copies one moment of a database, which may be in use. The copy is written aside (as `part`),
     checked and synced, and only then gets its name. Nobody else can read it."""
     aside = target.with_name(part or f".{target.name}.part")
+
+    def show(_: int, left: int, total: int) -> None:
+        if progress:
+            progress(left, total)
+
     try:
         if not schema_version(db):
             raise OperatorError(f"{target} was not written: the database is empty")
@@ -1788,7 +1791,7 @@ def copy_database(
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            db.backup(copy, pages=4096, progress=progress and (lambda _, *of: progress(*of)))
+            db.backup(copy, pages=4096, progress=show)
             db.execute("COMMIT")
         check_database_file(aside, FULL_CHECK)
         sync(aside)
@@ -2093,13 +2096,13 @@ FLAGS = comment_fields("flag")
 JOINED = ("page_url", "role")  # from other tables
 COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
 # The values of a comment that was erased; fields that it keeps are left out.
-ERASED: Json = {
+ERASED = {
     each.name: each.metadata["erased"]
     for each in fields(FullComment)
     if each.metadata["erased"] is not KEPT
 }
 # A comment that is not stored yet, before it gets what its author wrote.
-NEW_COMMENT: Json = {
+NEW_COMMENT = {
     **ERASED,
     "id": 0,
     "page_id": 0,
@@ -2199,8 +2202,8 @@ class Message:
 
 @dataclass(frozen=True)
 class StuckMessage:
-    """A message of the outbox that was tried in vain. The texts of codes and webhooks are left
-    out. `due_at` is None when it was given up."""
+    """A message of the outbox that could not be delivered so far. The texts of codes and webhooks
+    are left out. `due_at` is None when there are no more tries."""
 
     id: int
     recipient: str
@@ -2337,9 +2340,8 @@ COUNT_BEFORE = {
     for view, (condition, _, top) in VIEWS.items()
     for sort, (_, before) in SORTS.items()
 }
-# No number grows beyond 2^53, to which JavaScript can count: in a damaged row, the next sum would
-# be more than SQLite can keep.
-# A day is counted from 1970 in Beijing, eight hours ahead.
+# Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one more could
+# be too large for SQLite. A day is counted from 1970 in Beijing, eight hours ahead.
 COUNT_DAY = {
     what: f"""
     INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
@@ -2434,8 +2436,8 @@ FIGURES = """
            (SELECT count(*) FROM account WHERE role = 'admin') AS admins,
            (SELECT count(*) FROM rate_limit WHERE name LIKE 'unnamed_proxy/%') AS unnamed_proxy"""
 
-# Rate limits: in how many seconds how many uses. They count for a client, unless noted otherwise.
-RATE_LIMITS: dict[str, dict[int, int]] = {
+# Rate limits: the uses in a number of seconds. They count for a client, unless noted otherwise.
+RATE_LIMITS = {
     "register": {HOUR: 5},
     "code": {MINUTE: 1},  # a client and an email address
     "mail": {MINUTE: 1, HOUR: 5, DAY: 10},  # an email address
@@ -2460,15 +2462,15 @@ RATE_LIMITS: dict[str, dict[int, int]] = {
     "reply_emails": {HOUR: 6},  # a recipient
     "questions": {HOUR: 30},  # all
 }
-# Work that is done at most so often. The same counter is used for it.
-PAUSES: dict[str, dict[int, int]] = {
+# How often the service does some work at most. It is counted in the same way.
+PAUSES = {
     "health": {5: 1},
     "purge": {MINUTE: 1},
     "unnamed_proxy": {DAY: 1},
-    "quiet": {MINUTE: 2**31},
+    "quiet": {MINUTE: 2**31},  # never used up: it only makes a request write
 }
 COUNTED = RATE_LIMITS | PAUSES
-# These are counted in memory: so many a minute and client.
+# Rate limits that are counted in memory: the uses of a client in a minute.
 MEMORY_LIMITS = {
     "challenge": 120,
     "preview": 120,
@@ -2520,7 +2522,7 @@ class Store:
         self.lock = threading.Lock()
         self.local = threading.local()
         self.seats = threading.Semaphore(8)  # for threads that wait to write
-        # The number of writes here after which readers may see something else. Views do not count.
+        # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
@@ -2599,7 +2601,8 @@ class Store:
     @contextlib.contextmanager
     def write_lock(self) -> Iterator[None]:
         """The lock of the one writer. At most eight of the twelve threads wait for it, so that
-        readers are served when another program holds the file. Nobody waits longer than SQLite."""
+        readers are served when another program holds the file. They wait for five seconds, as
+        SQLite does for a lock of another process."""
         late = Unavailable("暂时无法保存，请稍后再试", "storage")
         with holding(self.seats, 0.2, late), holding(self.lock, 5, late):
             with self.machine_faults():
@@ -2613,7 +2616,8 @@ class Store:
 
     @contextlib.contextmanager
     def machine_faults(self) -> Iterator[None]:
-        """Makes `Unavailable` of a full disk, a lock that is held, and damage."""
+        """Raises `Unavailable` when the disk is full, another program holds a lock, or the file is
+        damaged."""
         try:
             yield
         except (sqlite3.Error, MemoryError) as error:
@@ -2696,8 +2700,8 @@ class Store:
             return str(secret)
 
     def use_limit(self, name: str, subject: str, now: int, factor: int = 1) -> int:
-        """Counts one use of a rate limit by a subject. Returns 0, or the seconds until there is
-        one again; then nothing was counted. `factor` multiplies the limit."""
+        """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
+        nothing and returns the seconds until the next use. `factor` multiplies the limit."""
         wait = self.limit_wait(name, subject, now, factor)
         if wait:
             return wait
@@ -2842,15 +2846,16 @@ class Store:
         return self.all(Registration, sql, email)
 
     def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
-        """At most three registrations of other clients wait for an email address, and none of
-        them is dropped for a new one. A client's own is replaced."""
+        """Whether fewer than three registrations of other clients wait for an email address. None
+        of them is dropped for a new one. A client's own is replaced."""
         sql = """
             SELECT count(*) FROM registration
              WHERE email = ? AND client <> ? AND request_id <> ? AND expires_at > ?"""
         return int(self.value(sql, email, client, request_id, now)) < 3
 
     def add_registration(self, replaced: str, **values: Any) -> int:
-        """Replaces what the client has waiting there, and the request with the id `replaced`."""
+        """Replaces the client's own registration for the email address, and the one with the
+        request id `replaced`."""
         sql = """
             DELETE FROM registration
              WHERE email = ? AND (client = ? OR request_id = ?)"""
@@ -2898,9 +2903,8 @@ class Store:
                SET nickname = excluded.nickname, password = excluded.password,
                    version = a.version + 1
             RETURNING *"""
-        account = self.all(Account, sql, **vars(registration), now=now)[0]
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
-        return account
+        return self.all(Account, sql, **vars(registration), now=now)[0]
 
     def change_account(self, user_id: int, nickname: str, password: str) -> Account:
         """ "" leaves a value as it is. A new password revokes the tokens."""
@@ -2926,8 +2930,8 @@ class Store:
         self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
-        """Nothing of the account is left. Of its comments the text stays without an author, or
-        with `comments` nothing."""
+        """Deletes an account and what is stored of it. Its comments keep their text, without an
+        author; with `comments` they are erased too."""
         ids = self.values("SELECT id FROM comment WHERE user_id = ?", account.id)
         self.withdraw(ids)
         if comments:
@@ -3160,7 +3164,7 @@ class Store:
             self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
 
     def erase_comments(self, ids: list[int]) -> None:
-        """Nothing of the comments and their authors is left. Replies to them keep their place."""
+        """Erases comments and what they tell of their authors. Replies to them keep their place."""
         self.withdraw(ids)
         self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
         self.update_shown(ids)
@@ -3364,13 +3368,6 @@ class Store:
         sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(?))"
         self.run(sql, [*ids])
 
-    def end_owner_notifications(self, comment_id: int) -> None:
-        """An owner has seen the comment. What is in the outbox is sent all the same."""
-        sql = """
-            DELETE FROM notification
-             WHERE comment_id = ? AND kind = 'owner' AND outbox_id IS NULL"""
-        self.run(sql, comment_id)
-
     def withdraw(self, ids: list[int], *, from_owners: bool = True) -> None:
         """Takes emails about some comments, or that quote them above a reply, out of the outbox.
         Their notifications wait again."""
@@ -3469,12 +3466,19 @@ class Store:
     def reports(self, comment_id: int) -> list[Report]:
         """The last twenty, the oldest first."""
         sql = """
-            SELECT reason, reported_at FROM report
-             WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20"""
-        return self.all(Report, sql, comment_id)[::-1]
+            SELECT * FROM (SELECT reason, reported_at FROM report
+                            WHERE comment_id = ? ORDER BY reported_at DESC LIMIT 20)
+             ORDER BY reported_at"""
+        return self.all(Report, sql, comment_id)
 
     def end_reports(self, comment_id: int) -> None:
-        self.run("DELETE FROM report WHERE comment_id = ?", comment_id)
+        """An admin has decided on the comment, so owners get no more emails about it. Emails that
+        are in the outbox are sent all the same."""
+        sql = """
+            DELETE FROM report WHERE comment_id = :id;
+            DELETE FROM notification
+             WHERE comment_id = :id AND kind = 'owner' AND outbox_id IS NULL"""
+        self.run_script(sql, id=comment_id)
 
     def term_counts(self, hashes: list[int]) -> dict[int, tuple[int, int]]:
         """In how many good and spam comments each term was. For the hash 0: how many comments of
@@ -3652,7 +3656,7 @@ class Store:
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats; but not for ever: comments could reply to each other."""
+        are, so this repeats; a thousand times at most, since comments could reply to each other."""
         fixed = 0
         for _ in range(1000):
             wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
@@ -3668,8 +3672,9 @@ def figures_of(path: Path, now: int) -> tuple[Figures, int]:
         if schema_version(db) < len(MIGRATIONS):
             raise SchemaError(f"{path} is of an older commentd: start the service once")
         db.row_factory = sqlite3.Row
+        row = db.execute(FIGURES, {"now": now}).fetchone()
         wrong = sum(db.execute(sql).fetchone()[0] for sql in MISCOUNTS)
-        return Figures(**dict(db.execute(FIGURES, {"now": now}).fetchone())), wrong
+        return Figures(**dict(row)), wrong
 
 
 # -- Places -------------------------------------------------------------------
@@ -5594,6 +5599,11 @@ class RequestContext(Services):
         return self.caller
 
     @property
+    def subscriber(self) -> str:
+        """What stands for the caller's email address in subscriptions."""
+        return subscriber_of(self.key, self.me.email)
+
+    @property
     def is_admin(self) -> bool:
         return self.caller is not None and self.caller.role == "admin"
 
@@ -5836,22 +5846,19 @@ def compressed(response: Response, environ: Json) -> Response:
     has. Never for authenticated responses: the compressed size could leak secrets (BREACH,
     breachattack.com)."""
     body = response.body
-    etag = response.headers.get("ETag") or etag_of(body)
+    digest = hashlib.sha256(body).hexdigest()[:16]
+    etag = f'"{digest}"'
     headers = dict(response.headers)
     accepts_gzip = ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
     if accepts_gzip and len(body) > 200:
         body = response.gzipped or gzip.compress(body, 5, mtime=0)
         headers["Content-Encoding"] = "gzip"
-        etag = f'{etag[:-1]}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
+        etag = f'"{digest}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
     headers["ETag"] = etag
     if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
         headers.pop("Content-Encoding", None)
         return Response(b"", response.content_type, headers, 304)
     return replace(response, body=body, headers=headers)
-
-
-def etag_of(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:16]}"'
 
 
 def refusal(problem: Problem, one_refusal: str = "") -> Response:
@@ -6214,9 +6221,7 @@ def count_view(services: Services, client: Client, name: PageName) -> bool:
 def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | None:
     """The captcha of the form, solved; None if none is needed. `own`: always the proof of work."""
     provider = context.config.captcha_provider
-    # 2048 is the most that Cloudflare accepts.
-    most = 2048 if provider == "turnstile" else 4096
-    captcha_token = text_field(context.form, "captcha_token", most)
+    captcha_token = text_field(context.form, "captcha_token", 4096)
     if provider == "none":
         return None
     if own or provider == "altcha":
@@ -6239,7 +6244,10 @@ def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | Non
     return Captcha(signature, context.now + HOUR)
 
 
-def proof_of_work(context: RequestContext) -> Json:
+def own_captcha(context: RequestContext) -> Json:
+    """A proof of work, or none if the owner wants none."""
+    if context.config.captcha_provider == "none":
+        return {"provider": "none"}
     limit_client(context, "challenge")
     challenge = new_challenge(context.key, context.now, context.random_bytes)
     return {"provider": "altcha", **challenge}
@@ -6265,10 +6273,7 @@ def visitor_of(context: RequestContext) -> Json:
 
 
 def password_field(form: Json, name: str = "password") -> str:
-    password = text_field(form, name, 1024)
-    if len(password.encode()) > 1024:
-        raise BadRequest(f"参数 {name} 不能超过 1024 个字节", f"{name}_too_long")
-    return password
+    return text_field(form, name, 1024)
 
 
 def hash_within_limits(
@@ -6432,10 +6437,8 @@ def health(context: RequestContext) -> Json:
 def get_captcha(context: RequestContext) -> Json:
     """The captcha to solve before registering, logging in and commenting."""
     provider = context.config.captcha_provider
-    if provider == "none":
-        return {"provider": provider}
-    if provider == "altcha":
-        return proof_of_work(context)
+    if provider in ("altcha", "none"):
+        return own_captcha(context)
     site_key = context.config.captcha_site_key
     return {"provider": provider, "site_key": site_key, "action": CAPTCHA_ACTION}
 
@@ -7097,8 +7100,7 @@ def get_me(context: RequestContext) -> Json:
 
 
 def account_fields(context: RequestContext) -> Json:
-    subscriber = subscriber_of(context.key, context.me.email)
-    subscriptions = context.store.subscriptions(subscriber)
+    subscriptions = context.store.subscriptions(context.subscriber)
     shown = attributes(context.me, "email nickname role created_at")
     return with_times(shown, answers=subscriptions.get(0) != "no")
 
@@ -7133,8 +7135,7 @@ def change_me(context: RequestContext) -> Json:
             store.add_message(**changed_email(context, me.email))
         if "answers" in form:
             wants_answers = flag_field(form, "answers")
-            subscriber = subscriber_of(context.key, me.email)
-            store.subscribe(subscriber, 0, "yes" if wants_answers else "no")
+            store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)
@@ -7155,8 +7156,7 @@ def delete_me(context: RequestContext) -> Json:
         for comment in store.comments_of(me.id):
             if comment.learnt == "ham":
                 unteach(store, context.key, comment)
-        subscriber = subscriber_of(context.key, me.email)
-        store.erase_account(me, subscriber, comments=comments == "delete")
+        store.erase_account(me, context.subscriber, comments=comments == "delete")
     return {"success": True}
 
 
@@ -7166,7 +7166,7 @@ def export_me(context: RequestContext) -> Json:
     limit_client(context, "export")
     store = context.store
     me = context.me
-    subscriptions = store.subscriptions(subscriber_of(context.key, me.email))
+    subscriptions = store.subscriptions(context.subscriber)
     muted = []
     for page_id, state in subscriptions.items():
         page = store.page_by_id(page_id)
@@ -7411,9 +7411,7 @@ def manual_page(context: RequestContext) -> Response:
 @route("GET", "/admin/captcha", Permission.PUBLIC)
 def admin_captcha(context: RequestContext) -> Json:
     """Always the proof of work, so that the owner gets in while the readers' captcha is down."""
-    if context.config.captcha_provider == "none":
-        return {"provider": "none"}
-    return proof_of_work(context)
+    return own_captcha(context)
 
 
 @route("POST", "/admin/login", Permission.PUBLIC)
@@ -7626,12 +7624,11 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
     store = context.store
     if status == comment.status and store.reports(comment.id):
         audit(context, "keep", comment.id)
-    store.end_reports(comment.id)
     teach(store, context.key, comment, status, context.now)
     if status != comment.status:
         store.set_status(comment.id, status, context.now)
-        store.end_owner_notifications(comment.id)
         audit(context, status, comment.id)
+    store.end_reports(comment.id)
 
 
 # What the audit log calls setting and clearing each flag, and the error where it can't be set.
@@ -7961,7 +7958,9 @@ def admin_figures(context: RequestContext) -> Json:
     numbers = range(first, today + 1)
     days = {number: Day(number, 0, 0, 0) for number in numbers}
     for day in context.store.days(first):
-        days[day.day] = day
+        # A clock that was ahead has left days that are yet to come.
+        if day.day in days:
+            days[day.day] = day
     return {
         "days": [day_for_admin(day) for day in days.values()],
         "by_views": top_pages(context, "views"),
@@ -8357,10 +8356,10 @@ def assets_in(folder: Path) -> dict[str, Response]:
         body = path.read_bytes()
         if content_type == "text/javascript":
             body = COMMENTS.sub(b"", body)
-        headers = {"ETag": etag_of(body), **max_age(HOUR)}
         gzipped = gzip.compress(body, 9, mtime=0)
+        content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()
-        assets[name] = Response(body, f"{content_type}; charset=utf-8", headers, gzipped=gzipped)
+        assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
     return assets
 
 
@@ -8438,10 +8437,8 @@ def check_settings(config: Config) -> Iterator[Finding]:
         text = f"set [server] trusted_proxy = {name}: {effect}"
         yield Finding("warn", "unnamed_proxy", text)
     yield from check_captcha_settings(config, warn)
-    webhook = urllib.parse.urlsplit(config.webhook_url)
-    host = webhook.hostname or ""
-    if webhook.scheme == "http" or is_private(host):
-        text = f"[webhook] url is unencrypted or private ({webhook.scheme}://{host}): intended?"
+    if config.webhook_url.startswith("http:"):
+        text = "[webhook] url is not https: comments are sent unencrypted"
         yield Finding("warn", "webhook", text)
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
@@ -8455,14 +8452,6 @@ def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
     if config.captcha_verify_url.startswith("http:"):
         text = "[captcha] verify_url is not https: secrets are sent unencrypted"
         yield Finding("warn", "captcha", text)
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine, or an IP address that is not on the open Internet."""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return host == "localhost"
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -8566,7 +8555,7 @@ def check_database(config: Config, now: float) -> Iterator[Finding]:
         yield Finding("fail", "database", str(error))
 
 
-def check_outside(config: Config, world: World, running: bool, to: str) -> Iterator[Finding]:
+def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
     if config.mail_host:
@@ -8581,7 +8570,7 @@ def check_outside(config: Config, world: World, running: bool, to: str) -> Itera
         success = f"{config.captcha_provider} accepts the secret"
         provider = CaptchaProvider(world.fetch, **config.captcha_service)
         yield run_check("captcha", success, lambda: provider.accepts("check"))
-    if not running:
+    if not is_running(Path(config.database_path)):
         yield Finding("note", "service", "not running")
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
@@ -8803,7 +8792,6 @@ STATUS_VALUES = {
 }
 FALSE = {"", "0", "f", "false", "none", "null", "no", "open", "0001-01-01t00:00:00z"}
 UNKNOWN_IP = "192.0.2.0"  # given to nobody (RFC 5737), for formats that need an IP address
-NO_PARENT = {"", "0", "root", "null", "00000000-0000-0000-0000-000000000000"}
 YEAR_1990 = 631152000
 
 
@@ -8857,10 +8845,6 @@ def is_true(value: Any) -> bool:
     return as_text(value).lower() not in FALSE
 
 
-def parent_in(text: str) -> str:
-    return "" if text in NO_PARENT else text
-
-
 def count_in(text: str, most: int) -> int:
     """A number from 0 to `most`."""
     with contextlib.suppress(ValueError, OverflowError):
@@ -8893,19 +8877,18 @@ MARKUP_LIMIT = 256 * 1024
 TEXT_LIMIT = 64 * 1024
 
 
-def image_as_link(tag: re.Match[str], link: str) -> str:
-    """A link for an `<img>` element; for a sticker its name alone."""
-    attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
-    url = attributes.get("src", "")
-    file_name = url.rpartition("/")[2]
-    name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
-    if STICKER.search(tag[1]) or not re.match("https?://", url):
-        link = "{name}"
-    return link.format(name=name, url=url)
-
-
 def images_as_links(text: str, link: str) -> str:
-    return IMAGE.sub(lambda tag: image_as_link(tag, link), text)
+    """The text with a link for each `<img>` element; with the name alone for a sticker."""
+
+    def replaced(tag: re.Match[str]) -> str:
+        attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
+        url = attributes.get("src", "")
+        file_name = url.rpartition("/")[2]
+        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        is_link = re.match("https?://", url) and not STICKER.search(tag[1])
+        return link.format(name=name, url=url) if is_link else str(name)
+
+    return IMAGE.sub(replaced, text)
 
 
 def markdown_in(text: str) -> str:
@@ -9247,6 +9230,11 @@ BLOGS = """
     HAVING sum(comments) > 0 OR NOT EXISTS (SELECT 1 FROM comment)"""
 HAS_NO_PARENT_THERE = """
     NOT EXISTS (SELECT 1 FROM comment AS p WHERE p.id = comment.parent AND p.key = comment.key)"""
+# How products write that a comment is no reply.
+NO_PARENT = "('0', 'root', 'null', '00000000-0000-0000-0000-000000000000')"
+CLEAR_PARENTS = f"""
+    UPDATE comment SET parent = CASE WHEN parent IN {NO_PARENT} THEN '' ELSE parent END,
+                       thread = CASE WHEN thread IN {NO_PARENT} THEN '' ELSE thread END"""
 # A reply whose parent is missing goes below its top-level comment.
 REATTACH = f"""
     UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
@@ -9308,11 +9296,6 @@ def import_nickname(text: str) -> str:
         if nickname := value_or_empty(proper_nickname, candidate):
             return nickname
     return "Anonymous"
-
-
-def import_email(text: str) -> str:
-    """An email address; "" for those that exports make up."""
-    return "" if text.endswith(".invalid") else value_or_empty(proper_email, text)
 
 
 def import_website(text: str) -> str:
@@ -9479,8 +9462,8 @@ class Import:
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
-            parent_in(values["parent"]),
-            parent_in(values["thread"]),
+            values["parent"],
+            values["thread"],
             *location,
             created_at,
             f"{row_id} {written_time}",  # the same whatever zone the owner names
@@ -9502,6 +9485,7 @@ class Import:
             content = content[:TEXT_LIMIT]
             markup = plain_html(content)
         row: Json = {name: values[name][:256] for name in comment_fields("exported")}
+        email = value_or_empty(proper_email, plain(values["email"]))
         ip = masked(plain_ip(values["ip"])).replace(UNKNOWN_IP, "")
         if self.place_of and not self.is_ours:
             row["country"], row["location"] = self.place_of(ip)
@@ -9509,14 +9493,14 @@ class Import:
             row["language"] = ""
         row |= {
             "nickname": import_nickname(plain(values["nickname"])),
-            "email": import_email(plain(values["email"])),
+            "email": "" if email.endswith(".invalid") else email,  # exports make these up
             "website": import_website(plain(values["website"])),
             "content": content,
             "html": markup or safe_html(content),
             "ip": ip,
             "likes": count_in(values["likes"], 10_000),
-            "pinned": is_true(values["pinned"]),
             "edited_at": self.time_in(values["edited_at"]),
+            **{flag: is_true(values[flag]) for flag in FLAGS},
         }
         was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(content) or was_erased:
@@ -9528,6 +9512,7 @@ class Import:
     def arrange(self, host: str) -> None:
         """Drops what is of other blogs, and finds the parent of each reply."""
         self.choose_blog(host)
+        self.db.execute(CLEAR_PARENTS)
         self.db.execute(REATTACH)
         self.note_each("stand at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
@@ -9539,7 +9524,7 @@ class Import:
     def choose_blog(self, name: str) -> None:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
-        blogs = dict(map(tuple, self.db.execute(BLOGS)))
+        blogs = dict(self.db.execute(BLOGS))
         hosts = {name.lower()} if name else self.own_hosts
         names = {name} | {host.removeprefix("www.") for host in hosts}
         chosen = blogs.keys() & names
@@ -10120,7 +10105,7 @@ def refuse_if_taken(path: str) -> None:
         probe.settimeout(1)
         with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
             probe.connect(path)
-            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            raise OSError("Address already in use")
 
 
 WAITRESS_SETTINGS: Json = {
@@ -10279,7 +10264,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
 def check(config: Config, arguments: argparse.Namespace) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
-    sources = {entry.name: entry.source.partition(": ")[0] for entry in entries}
+    sources = {name: source.partition(": ")[0] for name, _, source in entries}
     print(f"commentd {__version__}. Settings in force:\n")
     for each in settings_in_effect(config):
         section = each["section"]
@@ -10289,11 +10274,10 @@ def check(config: Config, arguments: argparse.Namespace) -> int:
         print(f"  {name:27} {each['value']:35} {source}")
     print("\nChecks:\n")
     world = World()
-    running = is_running(Path(config.database_path))
     findings = [
         *check_setup(config),
         *check_database(config, world.now()),
-        *check_outside(config, world, running, arguments.mail),
+        *check_outside(config, world, arguments.mail),
     ]
     for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
@@ -10398,8 +10382,7 @@ def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
         copy = Path(folder) / path.name
         if size_of(path):
             with read_only(path) as db:
-                if schema_version(db):
-                    copy_database(db, copy)
+                copy_database(db, copy)
         yield copy
 
 
@@ -10591,18 +10574,21 @@ def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
     parsers: dict[str, argparse.ArgumentParser] = {}
     for name, (_, parameters, help_text) in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
-        for dest, parameter in zip(("what", "new"), parameters.split(), strict=False):
+        for parameter in parameters.split():
+            dest = "new" if parameter == "NEW" else "what"
             nargs = "?" if parameter.startswith("[") else None
+            kind = email_address if parameter == "EMAIL" else str
             metavar = parameter.strip("[]")
-            checked = email_address if metavar == "EMAIL" else str
-            command.add_argument(dest, metavar=metavar, nargs=nargs, type=checked)
+            command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
         parsers[name] = command
     add_options(parsers)
     arguments = parser.parse_args(argv)
     arguments.command = arguments.command or "serve"
     arguments.config = getattr(arguments, "config", None)
+    arguments.file = arguments.config
     default = Path("commentd.ini")
-    arguments.file = arguments.config or (default if default.exists() else None)
+    if not arguments.file and default.exists():
+        arguments.file = default
     return arguments
 
 
@@ -10629,8 +10615,10 @@ def give_up_root(path: Path) -> None:
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return
     for place in (path, path.absolute().parent):
-        owner = os.lstat(place) if os.path.lexists(place) else None
-        if owner and owner.st_uid:
+        if not os.path.lexists(place):
+            continue
+        owner = os.lstat(place)
+        if owner.st_uid:
             text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])

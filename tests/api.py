@@ -61,7 +61,9 @@ class Route:
 def all_routes() -> Iterator[Route]:
     for label, operation in OPERATIONS.items():
         method, path = label.split()
-        (permission,) = (n for n, said in PERMISSIONS.items() if said == operation["security"])
+        (permission,) = (
+            n for n, security in PERMISSIONS.items() if security == operation["security"]
+        )
         yield Route(method, path, permission)
     for label in NOT_DESCRIBED:
         method, path = label.split()

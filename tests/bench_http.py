@@ -378,8 +378,8 @@ def growth(options: argparse.Namespace, stack: ExitStack) -> None:
         heading(f"{shown(comments)} comments in one file", *COLUMNS)
         for (_, _, name, _, _), turns in found.items():
             line(name, middle(turns))
-        said = "start: {:.0f} ms; MB after it: {:.0f}, at the end: {:.0f}; of the file: {}"
-        line(said.format(median(starts), *sums), "", "", "", "")
+        summary = "start: {:.0f} ms; MB after it: {:.0f}, at the end: {:.0f}; of the file: {}"
+        line(summary.format(median(starts), *sums), "", "", "", "")
         stack.close()
 
 

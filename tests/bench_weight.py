@@ -77,19 +77,19 @@ class Front(blog.Blog):
         status, headers = 200, {"Access-Control-Allow-Origin": "*"}
         if path in self.server.files:
             headers["Content-Type"] = f"{guess_type(path)[0]}; charset=utf-8"
-            said = small(self.server.files[path])
+            data = small(self.server.files[path])
         elif self.server.port:
-            status, headers, said = self.passed(body)
+            status, headers, data = self.passed(body)
         else:
             headers |= {"Content-Type": "application/json", "Access-Control-Allow-Headers": "*"}
-            said = gzip.compress(json.dumps(artalk_says(self.path)).encode())
-        if said:
+            data = gzip.compress(json.dumps(artalk_says(self.path)).encode())
+        if data:
             headers["Content-Encoding"] = "gzip"
         self.send_response(status)
-        for header in {**headers, "Content-Length": str(len(said))}.items():
+        for header in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(*header)
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(data)
 
     do_POST = do_PUT = do_OPTIONS = do_GET
 
@@ -98,9 +98,9 @@ class Front(blog.Blog):
         with closing(http.client.HTTPConnection("127.0.0.1", self.server.port)) as server:
             server.request(self.command, self.path, body or None, asked)
             answer = server.getresponse()
-            said = answer.read()
+            data = answer.read()
         headers = {name: value for name, value in answer.getheaders() if name not in HOPS}
-        return answer.status, headers, gzip.compress(said) if said else b""
+        return answer.status, headers, gzip.compress(data) if data else b""
 
 
 HOPS = {"Accept-Encoding", "Connection", "Content-Length", "Keep-Alive", "Transfer-Encoding"}

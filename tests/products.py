@@ -65,7 +65,7 @@ def seconds(text: str | None) -> int | None:
 
 
 def pages_of(thread: Thread) -> list[str]:
-    return list(dict.fromkeys(said.page for said in thread))
+    return list(dict.fromkeys(comment.page for comment in thread))
 
 
 # The Chinese family: rows of JSON
@@ -76,56 +76,56 @@ def unhtml(value: Any) -> Any:
     return html.escape(value, quote=False) if isinstance(value, str) else value
 
 
-def valine_row(said: Said) -> Row:
+def valine_row(comment: Said) -> Row:
     return {
-        "objectId": said.id,
-        "comment": said.text,
-        "nick": unhtml(said.nickname),
-        "mail": unhtml(said.email),
-        "link": unhtml(said.website),
-        "ip": said.ip,
-        "url": said.page,
-        "pid": said.parent,
+        "objectId": comment.id,
+        "comment": comment.text,
+        "nick": unhtml(comment.nickname),
+        "mail": unhtml(comment.email),
+        "link": unhtml(comment.website),
+        "ip": comment.ip,
+        "url": comment.page,
+        "pid": comment.parent,
         "ua": "Mozilla/5.0",
-        "insertedAt": moment(said.at),
+        "insertedAt": moment(comment.at),
     }
 
 
-def waline_row(said: Said) -> Row:
-    status = "approved" if said.status == "visible" else said.status
-    names = {"nick": said.nickname, "mail": said.email, "link": said.website}
-    return {**valine_row(said), **names, "like": said.likes, "status": status}
+def waline_row(comment: Said) -> Row:
+    status = "approved" if comment.status == "visible" else comment.status
+    names = {"nick": comment.nickname, "mail": comment.email, "link": comment.website}
+    return {**valine_row(comment), **names, "like": comment.likes, "status": status}
 
 
-def twikoo_row(said: Said) -> Row:
+def twikoo_row(comment: Said) -> Row:
     return {
-        "_id": said.id,
-        "comment": said.text,
-        "nick": said.nickname,
-        "mail": said.email,
-        "link": said.website,
-        "ip": said.ip,
-        "url": said.page,
-        "pid": said.parent or None,
-        "isSpam": said.status != "visible",
-        "created": said.at * 1000 if is_seconds(said.at) else said.at,
-        "like": [f"{number:032x}" for number in range(said.likes)],
+        "_id": comment.id,
+        "comment": comment.text,
+        "nick": comment.nickname,
+        "mail": comment.email,
+        "link": comment.website,
+        "ip": comment.ip,
+        "url": comment.page,
+        "pid": comment.parent or None,
+        "isSpam": comment.status != "visible",
+        "created": comment.at * 1000 if is_seconds(comment.at) else comment.at,
+        "like": [f"{number:032x}" for number in range(comment.likes)],
     }
 
 
-def artalk_row(said: Said) -> Row:
+def artalk_row(comment: Said) -> Row:
     return {
-        "id": said.id,
-        "rid": said.parent or "0",
-        "content": said.text,
-        "nick": said.nickname,
-        "email": said.email,
-        "link": said.website,
-        "ip": said.ip,
-        "page_key": said.page,
-        "vote_up": str(said.likes),
-        "is_pending": str(said.status != "visible").lower(),
-        "created_at": moment(said.at, "%Y-%m-%d %H:%M:%S +0000"),
+        "id": comment.id,
+        "rid": comment.parent or "0",
+        "content": comment.text,
+        "nick": comment.nickname,
+        "email": comment.email,
+        "link": comment.website,
+        "ip": comment.ip,
+        "page_key": comment.page,
+        "vote_up": str(comment.likes),
+        "is_pending": str(comment.status != "visible").lower(),
+        "created_at": moment(comment.at, "%Y-%m-%d %H:%M:%S +0000"),
     }
 
 
@@ -146,11 +146,11 @@ def file_of(product: str, rows: list[Any], **tables: Any) -> bytes:
 
 
 def waline(thread: Thread, **tables: Any) -> bytes:
-    return file_of("waline", [waline_row(said) for said in thread], **tables)
+    return file_of("waline", [waline_row(comment) for comment in thread], **tables)
 
 
 def of_rows(product: str) -> Callable[[Thread], bytes]:
-    return lambda thread: file_of(product, [ROWS[product](said) for said in thread])
+    return lambda thread: file_of(product, [ROWS[product](comment) for comment in thread])
 
 
 # The western family
@@ -161,8 +161,8 @@ def tags(fields: Row) -> str:
 
 
 def disqus(thread: Thread) -> bytes:
-    said = [*thread]
-    pages = pages_of(said)
+    listed = [*thread]
+    pages = pages_of(listed)
     threads = "".join(
         f'<thread dsq:id="9{number}"><id /><link>{escape(page)}</link><title>T</title>'
         "<createdAt>2024-01-01T00:00:00Z</createdAt><isClosed>false</isClosed>"
@@ -180,7 +180,7 @@ def disqus(thread: Thread) -> bytes:
         f'<thread dsq:id="9{pages.index(each.page)}" />'
         + (f'<parent dsq:id="{each.parent}" />' if each.parent else "")
         + "</post>\n"
-        for each in said
+        for each in listed
     )
     head = 'xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals"'
     body = f"<disqus {head}>\n{threads}{posts}</disqus>\n"
@@ -190,28 +190,28 @@ def disqus(thread: Thread) -> bytes:
 WXR_STATES = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"}
 
 
-def wordpress_comment(said: Said) -> str:
+def wordpress_comment(comment: Said) -> str:
     fields = {
-        "wp:comment_id": said.id,
-        "wp:comment_author": said.nickname,
-        "wp:comment_author_email": said.email,
-        "wp:comment_author_url": said.website,
-        "wp:comment_author_IP": said.ip,
-        "wp:comment_date_gmt": moment(said.at, "%Y-%m-%d %H:%M:%S"),
-        "wp:comment_content": said.text,
-        "wp:comment_approved": WXR_STATES[said.status],
+        "wp:comment_id": comment.id,
+        "wp:comment_author": comment.nickname,
+        "wp:comment_author_email": comment.email,
+        "wp:comment_author_url": comment.website,
+        "wp:comment_author_IP": comment.ip,
+        "wp:comment_date_gmt": moment(comment.at, "%Y-%m-%d %H:%M:%S"),
+        "wp:comment_content": comment.text,
+        "wp:comment_approved": WXR_STATES[comment.status],
         "wp:comment_type": "comment",
-        "wp:comment_parent": said.parent or "0",
+        "wp:comment_parent": comment.parent or "0",
     }
     return f"<wp:comment>{tags(fields)}</wp:comment>\n"
 
 
 def wordpress(thread: Thread, closed: tuple[str, ...] = ()) -> bytes:
-    said = [*thread]
+    listed = [*thread]
     items = ""
-    for page in pages_of(said):
+    for page in pages_of(listed):
         state = "closed" if page in closed else "open"
-        comments = "".join(wordpress_comment(each) for each in said if each.page == page)
+        comments = "".join(wordpress_comment(each) for each in listed if each.page == page)
         head = f"<link>{escape(page)}</link><wp:comment_status>{state}</wp:comment_status>"
         items += f"<item>{head}{comments}</item>\n"
     space = 'version="2.0" xmlns:wp="http://wordpress.org/export/1.2/"'
@@ -232,19 +232,19 @@ def remark42(thread: Thread) -> bytes:
 
 
 def commento(thread: Thread) -> bytes:
-    said = [*thread]
+    listed = [*thread]
     comments = [
         {"commentHex": f"{each.id:0>64}", "domain": "", "url": each.page,
          "commenterHex": f"c{number}", "markdown": each.text, "html": "",
          "parentHex": f"{each.parent:0>64}" if each.parent else "root", "score": each.likes,
          "state": "approved" if each.status == "visible" else "unapproved",
          "creationDate": moment(each.at), "direction": 0, "deleted": False}
-        for number, each in enumerate(said)
+        for number, each in enumerate(listed)
     ]  # fmt: skip
     people = [
         {"commenterHex": f"c{number}", "email": each.email, "name": each.nickname,
          "link": each.website, "photo": "undefined", "provider": "commento", "isModerator": False}
-        for number, each in enumerate(said)
+        for number, each in enumerate(listed)
     ]  # fmt: skip
     return json.dumps({"version": 1, "comments": comments, "commenters": people}).encode()
 
@@ -254,8 +254,8 @@ def uuid(number: object) -> str:
 
 
 def comentario(thread: Thread) -> bytes:
-    said = [*thread]
-    places = pages_of(said)
+    listed = [*thread]
+    places = pages_of(listed)
     pages = [
         {"id": uuid(9000 + number), "domainId": uuid(1), "path": page, "isReadonly": False}
         for number, page in enumerate(places)
@@ -267,12 +267,12 @@ def comentario(thread: Thread) -> bytes:
          "isDeleted": each.status == "deleted", "isSticky": False, "score": each.likes,
          "createdTime": moment(each.at), "userCreated": uuid(8_000_000 + number),
          "authorIP": each.ip, "url": each.page}
-        for number, each in enumerate(said)
+        for number, each in enumerate(listed)
     ]  # fmt: skip
     people = [
         {"id": uuid(8_000_000 + number), "email": each.email, "name": each.nickname,
          "websiteUrl": each.website}
-        for number, each in enumerate(said)
+        for number, each in enumerate(listed)
     ]  # fmt: skip
     data = {"version": 3, "pages": pages, "comments": comments, "commenters": people}
     return json.dumps(data).encode()
@@ -295,27 +295,27 @@ ISSO_MODES = {"visible": 1, "waiting": 2, "spam": 2, "deleted": 4}
 
 
 def isso(thread: Thread) -> bytes:
-    said = [*thread]
-    places = pages_of(said)
+    listed = [*thread]
+    places = pages_of(listed)
     threads: list[Any] = [(number, page, "T") for number, page in enumerate(places)]
     comments: list[Any] = [
         (places.index(each.page), each.id, each.parent or None, each.at, None,
          ISSO_MODES[each.status], each.ip, each.text, unhtml(each.nickname), unhtml(each.email),
          unhtml(each.website), each.likes, 0, b"\0", 0)
-        for each in said
+        for each in listed
     ]  # fmt: skip
     return loaded("isso.sql", {"threads": threads, "comments": comments})
 
 
 def cusdis(thread: Thread) -> bytes:
-    said = [*thread]
+    listed = [*thread]
     at = NOON * 1000
-    pages: list[Any] = [(page, page, page, "T", at, at, "p") for page in pages_of(said)]
+    pages: list[Any] = [(page, page, page, "T", at, at, "p") for page in pages_of(listed)]
     comments: list[Any] = [
         (each.id, each.page, each.at * 1000 if is_seconds(each.at) else each.at, at,
          at if each.status == "deleted" else None, None, each.email, each.nickname, each.text,
          int(each.status == "visible"), each.parent or None)
-        for each in said
+        for each in listed
     ]  # fmt: skip
     project = ("p", "T", at, at, None, "u", None, None, None, None, None)
     return loaded("cusdis.sql", {"projects": [project], "pages": pages, "comments": comments})

@@ -264,9 +264,9 @@ def test_the_link_of_the_start_makes_an_admin_once(visitor: Visitor, app: App) -
     secret = link(app)
     assert re.fullmatch("[0-9a-f]{32}", secret)
     assert secret not in str(dump(inside.database_path(app)))
-    said = claim(visitor, secret)
-    token = said.pop("token")
-    assert said == {"nickname": "Owner", "email": OWNER}
+    response = claim(visitor, secret)
+    token = response.pop("token")
+    assert response == {"nickname": "Owner", "email": OWNER}
     assert enter(visitor, token)["comments"] == []
     assert visitor.login(OWNER)["role"] == "admin"
     assert claim(visitor, secret, 403, email="eve@example.com") == BAD_LINK
@@ -294,13 +294,13 @@ def test_the_command_makes_a_link_beside_the_service(
 ) -> None:
     there = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
     there |= {"COMMENTD_SERVER_PUBLIC_URL": "https://c.example/talk"}
-    code, said, errors = run(tmp_path, "admin", "Owner@Example.com", **there)
-    (secret,) = re.findall(r" https://c\.example/talk/admin#link=([0-9a-f]{32})\n", said)
+    code, text, errors = run(tmp_path, "admin", "Owner@Example.com", **there)
+    (secret,) = re.findall(r" https://c\.example/talk/admin#link=([0-9a-f]{32})\n", text)
     assert (code, errors) == (0, "")
     outside.time = time.time()  # the command has the clock of the machine
     assert claim(visitor, secret, email=None)["email"] == OWNER
-    code, said, errors = run(tmp_path, "admin", "no address", **there)
-    assert (code, said, "no address" in errors) == (2, "", True)
+    code, text, errors = run(tmp_path, "admin", "no address", **there)
+    assert (code, text, "no address" in errors) == (2, "", True)
 
 
 def test_a_link_tells_what_it_is_for_and_looking_changes_nothing(ann: Visitor, app: App) -> None:
@@ -369,8 +369,8 @@ def test_the_link_of_the_start_ends_when_there_is_an_admin(
 
 
 def test_a_link_for_an_address_makes_no_other_admin(visitor: Visitor, app: App) -> None:
-    said = claim(visitor, link(app, OWNER), email="eve@example.com", nickname="Eve")
-    assert (said["email"], said["nickname"]) == (OWNER, "Eve")
+    response = claim(visitor, link(app, OWNER), email="eve@example.com", nickname="Eve")
+    assert (response["email"], response["nickname"]) == (OWNER, "Eve")
     assert visitor.login("eve@example.com", status=401) == REFUSED
 
 
@@ -381,9 +381,9 @@ def test_a_claim_renews_the_password_alone(ann: Visitor, app: App, db: sqlite3.C
     ann.authorization = None
     db.execute("UPDATE account SET blocked = 1")
     secret = link(app, "ann@example.com")
-    said = claim(ann, secret, email=None, nickname=None, password="another")
-    token = said.pop("token")
-    assert said == {"nickname": "Ann", "email": "ann@example.com"}
+    response = claim(ann, secret, email=None, nickname=None, password="another")
+    token = response.pop("token")
+    assert response == {"nickname": "Ann", "email": "ann@example.com"}
     assert enter(ann, token)["comments"][0]["user_id"] == 1
     assert ann.login(status=401) == REFUSED  # the password is another
     assert ann.login(password="another")["role"] == "admin"
@@ -420,9 +420,9 @@ def sign_in(visitor: Visitor, email: str = OWNER, status: int = 200, **fields: A
 @NO_LIMITS
 def test_only_an_admin_signs_in(ann: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
     ann.authorization = None
-    said = sign_in(ann)
-    assert enter(ann, said.pop("token"))["counts"]["visible"] == 0
-    assert said == {"nickname": "Owner", "email": OWNER}
+    response = sign_in(ann)
+    assert enter(ann, response.pop("token"))["counts"]["visible"] == 0
+    assert response == {"nickname": "Owner", "email": OWNER}
     assert sign_in(ann, password="wrong", status=401) == REFUSED
     assert sign_in(ann, "nobody@example.com", status=401) == REFUSED
     assert sign_in(ann, "ann@example.com", status=401) == REFUSED  # a user
@@ -619,13 +619,13 @@ def test_a_status_can_be_undone(visitor: Visitor, owner: Visitor, db: sqlite3.Co
     for number, status in before.items():
         judge(owner, [number], status)
     for status in ("spam", "deleted", "waiting", "visible"):
-        said = judge(owner, [3, 1, 2, 99, 4, 1, 5], status)
+        response = judge(owner, [3, 1, 2, 99, 4, 1, 5], status)
         was = [{"id": number, "was": before[number]} for number in (3, 1, 2, 4, 5)]
-        assert said == {"success": True, "comments": was, "changed": []}
+        assert response == {"success": True, "comments": was, "changed": []}
         assert set(status_of(db).values()) == {status}
         shown = [5, 4, 3, 2, 1] if status == "visible" else []
         assert ids(visitor.listing(limit=100)) == shown
-        for each in said["comments"]:
+        for each in response["comments"]:
             judge(owner, [each["id"]], each["was"])
         assert status_of(db) == before
         assert ids(visitor.listing(limit=100)) == [5, 1]
@@ -682,12 +682,12 @@ def test_an_admin_moderates_with_the_widgets_token(visitor: Visitor, owner: Visi
         {**SHOWN, **waits, "id": n, "content": f"number {n}", "html": f"<p>number {n}</p>\n"}
         for n in (1, 3)
     ]
-    said = blog.post_json("/comments/1/moderate", {"status": "visible"}).json
+    response = blog.post_json("/comments/1/moderate", {"status": "visible"}).json
     shown = {**found[0], "status": "visible"}
     del shown["held"], shown["version"]
-    assert said == {"success": True, "comment": shown, "was": "waiting"}
-    said = blog.post_json("/comments/1/moderate", {"pinned": True}).json
-    assert (said["comment"]["pinned"], said["was"]) == (True, False)
+    assert response == {"success": True, "comment": shown, "was": "waiting"}
+    response = blog.post_json("/comments/1/moderate", {"pinned": True}).json
+    assert (response["comment"]["pinned"], response["was"]) == (True, False)
     assert ids(blog.get("/comments/waiting", {"url": PAGE}).json) == [3]
     assert blog.get("/comments/waiting", {"url": "/new/"}).json == {"comments": []}
     assert blog.get("/comments/waiting", status=400).json["code"] == "url_missing"
@@ -704,13 +704,13 @@ def test_an_admin_moderates_with_the_widgets_token(visitor: Visitor, owner: Visi
 def test_an_admin_corrects_a_comment(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     visitor.say("teh text", email="ann@example.org", website="https://a.example")
     outside.time += HOUR
-    said = change(owner, "comments/1", content="*the* text")
+    response = change(owner, "comments/1", content="*the* text")
     mended = case(content="*the* text", html="<p><em>the</em> text</p>\n", email="ann@example.org")
     mended |= {"website": "https://a.example", "edited": "2026-11-18 20:06:40"}
-    assert said == {"success": True, "comment": mended}
+    assert response == {"success": True, "comment": mended}
     assert visitor.listing()["comments"][0]["content"] == "*the* text"
-    said = change(owner, "comments/1", nickname=" Anna ", website="")
-    assert said["comment"] == mended | {"nickname": "Anna", "website": ""}
+    response = change(owner, "comments/1", nickname=" Anna ", website="")
+    assert response["comment"] == mended | {"nickname": "Anna", "website": ""}
     assert change(owner, "comments/1", website="https://b.example")["comment"]["nickname"] == "Anna"
     assert [line[:3] for line in audit(owner)] == [("Owner", "edit", "1")] * 3
 
@@ -740,11 +740,11 @@ def test_the_owner_answers_and_approves_what_waits(visitor: Visitor, owner: Visi
     visitor.say("a question")
     judge(owner, [1], "waiting")
     assert visitor.listing()["total"] == 0
-    said = do(owner, "reply", parent_id=1, content="an answer")
+    response = do(owner, "reply", parent_id=1, content="an answer")
     answer = case(id=2, nickname="Owner", content="an answer", html="<p>an answer</p>\n")
     answer |= {"parent_id": 1, "user_id": 1, "role": "admin", "ip": "198.51.100.7", "email": OWNER}
     answer |= {"parent": {"id": 1, "nickname": "Ann", "content": "a question"}}
-    assert said == {"success": True, "comment": answer}
+    assert response == {"success": True, "comment": answer}
     assert ids(visitor.listing()) == [2, 1]
     lines = [("Owner", "waiting", "1", ""), ("Owner", "visible", "1", "")]
     assert audit(owner) == [*lines, ("Owner", "reply", "1", "")]
@@ -765,8 +765,8 @@ def test_the_owners_reply_passes_holds_and_closed_pages(visitor: Visitor, owner:
     visitor.say("a question")
     change(owner, "pages/1", closed=True)
     do(owner, "blocks", kind="word", value="answer")
-    said = do(owner, "reply", parent_id=1, content="an answer")["comment"]
-    assert (said["status"], said["held"], said["closed"]) == ("visible", "", True)
+    response = do(owner, "reply", parent_id=1, content="an answer")["comment"]
+    assert (response["status"], response["held"], response["closed"]) == ("visible", "", True)
     assert visitor.listing()["total"] == 2
 
 
@@ -808,8 +808,8 @@ def test_pages_are_listed_in_three_orders(visitor: Visitor, owner: Visitor, app:
 @ON_BLOG
 def test_a_page_is_closed_and_reopened(visitor: Visitor, owner: Visitor) -> None:
     visitor.say()
-    said = change(owner, "pages/1", closed=True)
-    assert said == {"success": True, "page": page(closed=True)}
+    response = change(owner, "pages/1", closed=True)
+    assert response == {"success": True, "page": page(closed=True)}
     assert visitor.say("late", status=403)["code"] == "page_closed"
     assert visitor.listing(view="threads")["settings"]["closed"] is True
     assert queue(owner)["comments"][0]["closed"] is True
@@ -825,9 +825,9 @@ def test_a_page_is_closed_and_reopened(visitor: Visitor, owner: Visitor) -> None
 def test_a_page_moves_with_all_that_it_has(visitor: Visitor, owner: Visitor) -> None:
     visitor.say()
     visitor.post_json("/page/like", {"page_url": PAGE})
-    said = change(owner, "pages/1", page_url=f"{BLOG}/new/?utm_source=x#here", closed=True)
+    response = change(owner, "pages/1", page_url=f"{BLOG}/new/?utm_source=x#here", closed=True)
     moved = {"page_url": f"{BLOG}/new/", "page_link": f"{BLOG}/new/", "page_likes": 1}
-    assert said == {"success": True, "page": page(**moved, closed=True)}
+    assert response == {"success": True, "page": page(**moved, closed=True)}
     assert visitor.listing(url="/new")["total"] == 1
     assert visitor.listing()["total"] == 0
     assert visitor.say("late", page_url="/new/index.html", status=403)["code"] == "page_closed"
@@ -869,11 +869,11 @@ def test_a_page_takes_in_another_when_the_owner_says_so(
     exists = {"error": "这个地址已有评论：要合并吗？", "code": "page_exists"}
     for form in ({}, {"merge": False}):
         assert change(owner, "pages/1", 409, page_url="/new/", **form) == exists
-    said = change(owner, "pages/1", page_url="/new", merge=True)
+    response = change(owner, "pages/1", page_url="/new", merge=True)
     sums = {"total": 2, "views": 2, "page_likes": 3}
     assert change(owner, "pages/1", 404, closed=True)["code"] == "page_gone"
     whole = page(id=2, page_url="/new/", page_link=f"{BLOG}/new/", **sums)
-    assert said == {"success": True, "page": whole}
+    assert response == {"success": True, "page": whole}
     assert pages(owner) == {"pages": [whole], "more": False}
     listing = visitor.listing(url="/new/", view="threads")
     assert [(c["id"], c["pinned"], len(c["replies"])) for c in listing["comments"]] == [
@@ -918,13 +918,13 @@ def test_users_are_listed_and_looked_for(ann: Visitor, owner: Visitor) -> None:
 def test_a_blocked_user_is_signed_out_for_good(ann: Visitor, owner: Visitor) -> None:
     assert change(owner, "users/1", blocked=True) == {"success": True}
     assert users(owner)["users"][1]["blocked"] is True
-    said = {"headers": {"Authorization": str("Bearer " + dict([ann.authorization])["Bearer"])}}
+    signed = {"headers": {"Authorization": str("Bearer " + dict([ann.authorization])["Bearer"])}}
     ann.authorization = None
-    assert ann.say(status=401, **said) == INVALID
+    assert ann.say(status=401, **signed) == INVALID
     assert ann.login(status=401) == REFUSED
     assert change(owner, "users/1", blocked=False) == {"success": True}
     assert ann.login()["nickname"] == "Ann"
-    assert ann.say(status=401, **said) == INVALID  # the token may be what was stolen
+    assert ann.say(status=401, **signed) == INVALID  # the token may be what was stolen
     assert audit(owner) == [("Owner", "block_user", "1", ""), ("Owner", "unblock_user", "1", "")]
 
 
@@ -1031,10 +1031,10 @@ def blocks(owner: Visitor) -> Any:
 
 
 def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app: App) -> None:
-    said = block(owner, "address", "203.0.113.9/24", days=3, note="a flood")
+    response = block(owner, "address", "203.0.113.9/24", days=3, note="a flood")
     made = {"id": 1, "kind": "address", "value": "203.0.113.0/24", "note": "a flood"}
     made |= {"created_at": NOW, "expires_at": "2026-11-21 19:06:40"}
-    assert said == {"success": True, "block": made}
+    assert response == {"success": True, "block": made}
     word = {"id": 2, "kind": "word", "value": "casino", "note": "", "created_at": NOW}
     assert block(owner, "word", " casino ")["block"] == {**word, "expires_at": None}
     assert blocks(owner) == [{**word, "expires_at": None}, made]
@@ -1231,8 +1231,8 @@ def test_the_copy_is_a_whole_database_and_asks_for_the_password(
 ) -> None:
     visitor.say("to be kept")
     assert owner.post_json("/admin/backup", {}, status=400).json["code"] == "password_missing"
-    said = owner.post_json("/admin/backup", {"password": "wrong"}, status=403)
-    assert said.json == WRONG_PASSWORD
+    response = owner.post_json("/admin/backup", {"password": "wrong"}, status=403)
+    assert response.json == WRONG_PASSWORD
     assert audit(owner) == []
     before = {*tmp_path.iterdir()}
     answer = owner.post_json("/admin/backup", {"password": CANARY})
@@ -1278,9 +1278,9 @@ def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: 
     outside.time = START + 2 * DAY + 4 * HOUR + 54 * MINUTE  # in Beijing another day has begun
     visitor.say("at midnight")
     app.tick()
-    said = owner.get("/admin/figures?days=5").json
+    response = owner.get("/admin/figures?days=5").json
     figures = {"comments": 0, "views": 0, "likes": 0}
-    assert said["days"] == [
+    assert response["days"] == [
         {"day": "2026-11-17", **figures},
         {"day": "2026-11-18", "comments": 1, "views": 0, "likes": 1},
         {"day": "2026-11-19", **figures},
@@ -1288,7 +1288,7 @@ def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: 
         {"day": "2026-11-21", "comments": 1, "views": 1, "likes": 0},
     ]
     both = [page(total=3, views=1), page(id=2, page_url="/other/", page_link=f"{BLOG}/other/")]
-    assert said["by_comments"] == said["by_views"] == both
+    assert response["by_comments"] == response["by_views"] == both
     assert len(owner.get("/admin/figures").json["days"]) == 30
     assert len(owner.get("/admin/figures?days=366").json["days"]) == 366
 

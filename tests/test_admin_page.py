@@ -1028,9 +1028,9 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     given(desk.app, "One.")
     add = "INSERT INTO audit (created_at, who, action, subject, detail) VALUES (?, ?, ?, ?, 'so')"
     page = desk.open()
-    for key, said in {"a": "Approved.", "u": "Undone.", "s": "Marked as spam."}.items():
+    for key, status in {"a": "Approved.", "u": "Undone.", "s": "Marked as spam."}.items():
         page.keyboard.press(key)
-        told(page, said)
+        told(page, status)
     desk.expect_states("spam")
     for who, action in (("mail", "deleted"), ("command", "claim"), ("Ann", "newdeed")):
         sql(desk.app, add, inside.now(desk.app), who, action, "7")
@@ -1132,17 +1132,17 @@ def test_a_view_that_does_not_come_says_so_and_is_tried_again(desk: Desk) -> Non
     for view in ("queue", "figures"):
         page.route(asked, lambda route: route.abort())
         page.goto(f"{desk.service}/admin#{view}")
-        said = alert(page.locator("main"))
-        expect(said).to_have_text("The service can’t be reached. What you have written is kept.")
+        error = alert(page.locator("main"))
+        expect(error).to_have_text("The service can’t be reached. What you have written is kept.")
         refuse(page, asked, 429, "too_many", **{"Retry-After": "7"})
         retry.click()
-        expect(said).to_have_text("Too fast: please wait 7 seconds.")
+        expect(error).to_have_text("Too fast: please wait 7 seconds.")
         refuse(page, asked, 503, "storage")
         retry.click()
-        expect(said).to_have_text("The service is busy. Please try again in a moment.")
+        expect(error).to_have_text("The service is busy. Please try again in a moment.")
         page.unroute_all()
         retry.click()
-        expect(said.locator("visible=true")).to_have_count(0)
+        expect(error.locator("visible=true")).to_have_count(0)
         there(page)
 
 
@@ -1224,11 +1224,11 @@ def spoil(app: App, ill: str | bytes, then: int | None = None) -> None:
     page = insert(app, "page", key=bad, page_url=bad, seen_at=at, views=abs(at), opened_at=at)
     insert(app, "account", email=bad, nickname=bad, password="x", created_at=at)
     texts = ("nickname", "email", "website", "content", "html", "ip", "country", "location")
-    said = {"page_id": page, **dict.fromkeys((*texts, "held", "language"), bad)}
+    row = {"page_id": page, **dict.fromkeys((*texts, "held", "language"), bad)}
     for status in ("waiting", "spam", "deleted"):
-        insert(app, "comment", status=status, created_at=at, edited_at=at, **said)
+        insert(app, "comment", status=status, created_at=at, edited_at=at, **row)
         if status != "waiting":
-            good = {**said, "content": "Good one.", "html": "<p>Good one."}
+            good = {**row, "content": "Good one.", "html": "<p>Good one."}
             insert(app, "comment", status=status, created_at=now, **good)
     ends = max(at, now + 9)
     insert(app, "block", kind="word", value=bad, note=bad, created_at=at, expires_at=ends)

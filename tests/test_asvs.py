@@ -216,8 +216,8 @@ def test_logs_go_to_the_terminal_alone() -> None:
 def test_each_line_of_the_log_tells_its_zone(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").write_text("[mail]\npassword = x\n")
     (tmp_path / "commentd.ini").chmod(0o644)
-    _, _, said = run(tmp_path, "check", TZ="Asia/Kathmandu")
-    assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\+0545 WARNING ", said)
+    _, _, errors = run(tmp_path, "check", TZ="Asia/Kathmandu")
+    assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\+0545 WARNING ", errors)
 
 
 if __name__ == "__main__":

@@ -461,8 +461,8 @@ def test_nothing_is_put_back_under_a_service_that_runs(config: Config, tmp_path:
     with closing(make_app(config, rounds=1)) as app:
         stranger(app).post_json("/comments", COMMENT)
         before, names = dump(config.database_path), found(tmp_path)
-        told = "commentd: another commentd is running on commentd.db: stop it first\n"
-        assert run_here(tmp_path, "restore", "new.db") == (1, "", told)
+        error = "commentd: another commentd is running on commentd.db: stop it first\n"
+        assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert (dump(config.database_path), found(tmp_path)) == (before, names)
     kept = put_back(Path(config.database_path))
     assert kept
@@ -477,8 +477,8 @@ def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) 
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM comment").fetchone()
-        told = "commentd: another program has commentd.db open: stop it first\n"
-        assert run_here(tmp_path, "restore", "new.db") == (1, "", told)
+        error = "commentd: another program has commentd.db open: stop it first\n"
+        assert run_here(tmp_path, "restore", "new.db") == (1, "", error)
         assert said(path) == old
     with closing(sqlite3.connect(f"{path}-turn", isolation_level=None)) as command:
         command.execute("BEGIN EXCLUSIVE")  # it writes, or it is a restore
@@ -608,8 +608,8 @@ def anothers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run_forked(folder: Path, *words: str) -> tuple[int, str, str]:
     """A command that may give up the rights of root."""
-    told: tuple[int, str, str] = forked(lambda: run_here(folder, *words))
-    return told
+    result: tuple[int, str, str] = forked(lambda: run_here(folder, *words))
+    return result
 
 
 def test_what_root_makes_belongs_to_the_owner_of_the_folder(anothers: Path) -> None:

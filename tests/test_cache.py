@@ -135,12 +135,12 @@ def test_a_cached_response_equals_the_stock_servers(app: App, fronts: tuple[Fron
 
 def form(chance: Random, etag: str) -> list[str]:
     """Headers of a browser, which may have the response already."""
-    said = {
+    fields = {
         "Accept-Encoding": ["", "gzip, deflate, br", "gzip;q=0", "br, *;q=0.5", "deflate"],
         "Origin": ["", BLOG, FOREIGN, "null"],
         "If-None-Match": ["", "", etag, f"W/{etag}", f'"x", {etag}', "*", etag.strip('"'), '""'],
     }
-    lines = [f"{name}: {v}" for name, values in said.items() if (v := chance.choice(values))]
+    lines = [f"{name}: {v}" for name, values in fields.items() if (v := chance.choice(values))]
     odd = ["DNT: 1", "X: ~", "Connection: keep-alive", "accept: */*", "Referer: http://x/?a: b"]
     lines += chance.sample(odd, chance.choice([0, 1, 4]))
     return chance.sample(lines, len(lines))

@@ -239,8 +239,8 @@ def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
 def assert_down(visitor: Visitor, token: str = "x") -> None:
     """Nobody gets in without a verdict, and what is written waits."""
     for path in ("/auth/register", "/auth/login"):
-        told = visitor.post_json(path, BODIES[path] | {"captcha_token": token}, status=503)
-        assert (told.json, told.headers["Retry-After"]) == (DOWN, "30")
+        response = visitor.post_json(path, BODIES[path] | {"captcha_token": token}, status=503)
+        assert (response.json, response.headers["Retry-After"]) == (DOWN, "30")
     assert visitor.say(captcha_token=token)["comment"]["status"] == "waiting"
     listed = visitor.listing()
     assert (listed["comments"], listed["total"]) == ([], 0)
@@ -284,10 +284,12 @@ def test_one_token_in_fifty_hands_opens_one_door(asking: Asking) -> None:
             siteverify.forgets = forgets  # then the single use is ours to see to
             token, app = siteverify.issue(), visitor.served
             numbered = [{"content": str(n)} if path == "/comments" else {} for n in range(50)]
-            told = at_once([asker(app, path, captcha_token=token, **each) for each in numbered])
+            responses = at_once(
+                [asker(app, path, captcha_token=token, **each) for each in numbered]
+            )
         done = 401 if path == "/auth/login" else 200  # there is no such account
-        assert {t.status_int for t in told} <= {done, 403, 503}, path
-        passed = [t for t in told if t.status_int == done and '"waiting"' not in t.text]
+        assert {t.status_int for t in responses} <= {done, 403, 503}, path
+        passed = [t for t in responses if t.status_int == done and '"waiting"' not in t.text]
         assert len(passed) == 1, (path, forgets)
 
 
@@ -325,9 +327,9 @@ def test_only_what_was_solved_on_our_pages_for_us_and_by_people_passes(asking: A
                 for number, known in enumerate(k for each, k in cases if each == kind):
                     body = {"captcha_token": siteverify.issue(**known), "content": str(number)}
                     sent = BODIES["/comments"] | body
-                    told = client.post_json("/comments", sent, expect_errors=True)
-                    assert told.status_int == wanted, (kind, known)
-                    assert wanted == 403 or told.json["comment"]["status"] == "visible"
+                    response = client.post_json("/comments", sent, expect_errors=True)
+                    assert response.status_int == wanted, (kind, known)
+                    assert wanted == 403 or response.json["comment"]["status"] == "visible"
     for kind, secret, host in TRIAL:  # public secrets, for which no host is looked at
         with asking(kind, captcha_secret=secret) as (visitor, siteverify):
             siteverify.secret = secret
@@ -390,13 +392,13 @@ YES = {
 
 def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     with asking() as (visitor, siteverify):
-        for name, said in NO_VERDICT.items():
+        for name, verdict in NO_VERDICT.items():
             caplog.clear()
-            siteverify.script["all"] = [said], 0
+            siteverify.script["all"] = [verdict], 0
             siteverify.asked.clear()
             body = BODIES["/auth/login"] | {"captcha_token": "x"}
-            told = visitor.post_json("/auth/login", body, status=503)
-            assert (told.json, told.headers["Retry-After"]) == (DOWN, "30"), name
+            response = visitor.post_json("/auth/login", body, status=503)
+            assert (response.json, response.headers["Retry-After"]) == (DOWN, "30"), name
             assert visitor.register(status=503) == DOWN, name
             assert visitor.say(name)["comment"]["status"] == "waiting", name
             assert len(siteverify.asked) == 3, name
@@ -408,8 +410,8 @@ def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptu
         assert visitor.listing()["total"] == 0
         held = inside.sql(visitor.served, "SELECT DISTINCT held FROM comment")
         assert held == [("captcha_down",)]
-        for name, said in YES.items():
-            siteverify.script["all"] = [said], 0
+        for name, verdict in YES.items():
+            siteverify.script["all"] = [verdict], 0
             assert visitor.say(name, captcha_token=name)["comment"]["status"] == "visible", name
 
 
@@ -480,9 +482,9 @@ def test_who_is_silent_is_hung_up_on(asking: Asking) -> None:
     with asking("hcaptcha") as (visitor, siteverify):
         siteverify.script |= {"silent": ([b"", reply(PASSES)], 20)}
         app = visitor.served
-        said = [asker(app, "/comments", captcha_token=t, content=t) for t in siteverify.script]
-        told = at_once(said)
-    assert [t.json["comment"]["status"] for t in told] == ["waiting"]
+        calls = [asker(app, "/comments", captcha_token=t, content=t) for t in siteverify.script]
+        responses = at_once(calls)
+    assert [t.json["comment"]["status"] for t in responses] == ["waiting"]
 
 
 ENDLESS = {
@@ -527,8 +529,8 @@ def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
         visitor.post_json(path, BODIES[path] | {"captcha_token": "x"}, status=403)
     token = siteverify.issue()
     for path, body in BODIES.items():
-        told = visitor.post_json(path, body | {"captcha_token": token}, status=429)
-        assert 1 <= int(told.headers["Retry-After"]) <= 60
+        response = visitor.post_json(path, body | {"captcha_token": token}, status=429)
+        assert 1 <= int(response.headers["Retry-After"]) <= 60
     assert len(siteverify.asked) == 20
     neighbour = Visitor(app, "198.51.100.9")
     neighbour.login(captcha_token=siteverify.issue(), status=401)
@@ -557,7 +559,7 @@ def test_four_ask_at_a_time_and_others_wait_shortly(app: App, siteverify: Siteve
 MALFORMED: dict[str, list[dict[str, Any]]] = {
     "/comments": [{"page_url": ""}, {"nickname": "x" * 65}, {"content": 1}, {"parent_id": "1"}],
     "/auth/register": [{"email": "a"}, {"nickname": "\u202e"}, {"password": ""}, {"request_id": 1}],
-    "/auth/login": [{"email": "a"}, {"password": "密" * 400}],
+    "/auth/login": [{"email": "a"}, {"password": "密" * 1025}],
 }
 BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]
 
@@ -596,12 +598,16 @@ def test_a_refusal_for_another_reason_leaves_the_token_good(
 def test_pages_are_told_the_provider_and_the_site_key_and_no_secret(asking: Asking) -> None:
     for kind, (provider, *_) in KINDS.items():
         with asking(kind) as (visitor, _):
-            told = visitor.get("/captcha")
-            assert told.json == {"provider": provider, "site_key": SITE_KEY, "action": "commentd"}
+            response = visitor.get("/captcha")
+            assert response.json == {
+                "provider": provider,
+                "site_key": SITE_KEY,
+                "action": "commentd",
+            }
             listed = visitor.get("/comments", {"url": PAGE, "view": "threads"})
             shown = listed.json["settings"]
             assert (shown["captcha"], shown["site_key"]) == (provider, SITE_KEY)
-            assert SECRET not in told.text + listed.text
+            assert SECRET not in response.text + listed.text
 
 
 NEEDED = {
@@ -622,9 +628,9 @@ def test_a_provider_needs_its_settings(tmp_path: Path, capsys: pytest.CaptureFix
     path = tmp_path / "commentd.ini"
     path.write_text("[captcha]\nprovider = hcaptcha\n")
     assert main(["--config", str(path)]) == 2
-    said = capsys.readouterr().err
+    errors = capsys.readouterr().err
     for _, name in NEEDED.values():
-        assert f"[captcha] provider = hcaptcha needs {name}" in said
+        assert f"[captcha] provider = hcaptcha needs {name}" in errors
 
 
 @pytest.mark.slow
@@ -635,8 +641,8 @@ def test_the_program_keeps_the_secret(tmp_path: Path, siteverify: Siteverify) ->
         statuses = []
         for token in (siteverify.issue(), "x", siteverify.issue()):
             body = BODIES["/comments"] | {"captcha_token": token}
-            told = service.ask("POST", "/comments", body=body)
-            statuses.append((told.status, told.json.get("comment", {}).get("status")))
+            response = service.ask("POST", "/comments", body=body)
+            statuses.append((response.status, response.json.get("comment", {}).get("status")))
             siteverify.secret = SECRET if token != "x" else "0xAnother"
         assert statuses == [(200, "visible"), (403, None), (200, "waiting")]
         command = Path(f"/proc/{service.process.pid}/cmdline")

@@ -275,6 +275,7 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
         assert CANARY not in report.text + report.errors
 
 
+@pytest.mark.usefixtures("app")
 def test_the_public_url_is_tried(tmp_path: Path) -> None:
     nobody = f"http://127.0.0.1:{closed_port()}"
     assert check(tmp_path, server_public_url=nobody).of("public_url") == ["warn", "fail"]

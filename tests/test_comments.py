@@ -53,17 +53,17 @@ def poster(app: App, ip: str = "203.0.113.7", **fields: Any) -> Callable[[], Any
 
 
 def test_a_guests_comment_is_answered_and_listed_with_these_fields(visitor: Visitor) -> None:
-    said = visitor.say()
-    assert re.fullmatch("[0-9a-f]{32}", said.pop("edit_token"))
-    assert said == NEW
+    posted = visitor.say()
+    assert re.fullmatch("[0-9a-f]{32}", posted.pop("edit_token"))
+    assert posted == NEW
     assert visitor.listing()["comments"] == [SHOWN]
 
 
 def test_a_member_may_leave_out_the_nickname(ann: Visitor) -> None:
     body = {name: value for name, value in BODY.items() if name != "nickname"}
     mine = {**SHOWN, "user_id": 1, "role": "user"}
-    said = ann.post_json("/comments", body).json
-    assert said == {"success": True, "comment": {**mine, "status": "visible"}}
+    response = ann.post_json("/comments", body).json
+    assert response == {"success": True, "comment": {**mine, "status": "visible"}}
     ann.say("hi again", nickname="Annie")
     assert [c["nickname"] for c in ann.listing()["comments"]] == ["Annie", "Ann"]
     ann.authorization = None
@@ -77,14 +77,14 @@ def test_fields_that_nobody_may_set_are_ignored(visitor: Visitor) -> None:
         "pinned": True, "thread_id": 7, "deleted": True, "verified": True, "page_id": 3,
         "edited": "2001-01-01 00:00:00", "edited_at": 1, "edit_token": "x", "closed": True,
     }  # fmt: skip
-    said = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes).json
-    assert said.pop("edit_token") != "x"
-    assert said == {"success": True, "comment": {**SHOWN, "status": "visible"}}
+    response = visitor.post_json("/comments?status=spam&user_id=1&role=admin", wishes).json
+    assert response.pop("edit_token") != "x"
+    assert response == {"success": True, "comment": {**SHOWN, "status": "visible"}}
 
 
 def test_the_email_of_a_guest_never_leaves(visitor: Visitor, db: sqlite3.Connection) -> None:
-    said = visitor.say(email=" Ann@Example.COM ", website=" https://ann.example/me?a=b#c ")
-    assert said["comment"] == {
+    posted = visitor.say(email=" Ann@Example.COM ", website=" https://ann.example/me?a=b#c ")
+    assert posted["comment"] == {
         **SHOWN, "website": "https://ann.example/me?a=b#c", "status": "visible",
     }  # fmt: skip
     assert db.execute("SELECT email FROM comment").fetchall() == [("ann@example.com",)]
@@ -138,8 +138,8 @@ def test_a_refused_text_is_named_by_its_code_and_not_counted(visitor: Visitor) -
         refusal = visitor.post_json("/comments", body, status=400)
         assert refusal.json["code"] == f"{name}_missing"
     for number, empty in enumerate((None, "", None, "", None), 1):  # which may be left out
-        said = visitor.say(str(number), email=empty, website=empty, parent_id=None)["comment"]
-        assert said["id"] == number
+        posted = visitor.say(str(number), email=empty, website=empty, parent_id=None)["comment"]
+        assert posted["id"] == number
 
 
 # Whom it replies to, and where
@@ -187,8 +187,8 @@ def test_spellings_of_a_page_share_its_comments_under_the_first(visitor: Visitor
     ]
     for spelling in spellings:
         origin = {"Origin": "https://blog.example"}
-        said = visitor.say(spelling, page_url=spelling, headers=origin)["comment"]
-        assert said["page_url"] == "https://blog.example/caf%C3%A9/?b=1"
+        posted = visitor.say(spelling, page_url=spelling, headers=origin)["comment"]
+        assert posted["page_url"] == "https://blog.example/caf%C3%A9/?b=1"
     assert visitor.listing(url="/café?b=1")["total"] == 3
 
 
@@ -325,9 +325,9 @@ def test_an_author_has_the_place_of_their_ip_address(app: App, settings: dict[st
         if settings:
             there |= {"country": "", "location": ""}
         visitor = Visitor(app, ip)
-        said = visitor.say(f"{number}")["comment"]
+        posted = visitor.say(f"{number}")["comment"]
         written = {**SHOWN, **there, "content": f"{number}", "html": f"<p>{number}</p>\n"}
-        assert said == {**written, "status": "visible"}, ip
+        assert posted == {**written, "status": "visible"}, ip
         assert visitor.listing()["comments"][0] == written
 
 
@@ -375,8 +375,8 @@ def test_only_a_named_proxy_says_who_asks(config: Config, outside: Outside) -> N
         there = replace(shown, server_trusted_proxy=proxies, server_listen=listen)
         with closing(make_app(there, outside.world, rounds=1)) as app:
             for peer, forwarded, ip in cases:
-                said = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
-                assert said["comment"]["ip"] == ip, (proxies, peer, forwarded)
+                posted = Visitor(app, peer).say(headers=headers | {"X-Forwarded-For": forwarded})
+                assert posted["comment"]["ip"] == ip, (proxies, peer, forwarded)
 
 
 def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_once(
@@ -390,8 +390,8 @@ def test_behind_an_unnamed_proxy_visitors_are_not_limited_and_the_log_says_so_on
     for i in range(30):
         headers = {"X-Forwarded-For": f"198.51.100.{i}"}
         visitor.say(str(i), page_url=f"/{i}", headers=headers)
-    told = [r for r in caplog.records if "trusted_proxy" in r.getMessage()]
-    assert [(r.levelno, r.getMessage()[-34:]) for r in told] == [
+    lines = [r for r in caplog.records if "trusted_proxy" in r.getMessage()]
+    assert [(r.levelno, r.getMessage()[-34:]) for r in lines] == [
         (logging.WARNING, "[server] trusted_proxy = 127.0.0.1")
     ]
 
@@ -404,13 +404,13 @@ def test_a_forwarding_header_from_a_local_network_is_noticed_and_no_way_round_li
     for i in range(20):  # readers, each with five comments a minute
         headers = {"X-Forwarded-For": f"6.6.6.6, 198.51.100.{i}"}
         bodies = [BODY | {"content": f"{i} {n}", "page_url": f"/{i}"} for n in range(6)]
-        said = [proxy.post_json("/comments", b, headers=headers, status="*") for b in bodies]
-        assert [each.status_int for each in said] == [200] * 5 + [429]
-    assert said[0].json["comment"]["ip"] == masked(peer)
+        response = [proxy.post_json("/comments", b, headers=headers, status="*") for b in bodies]
+        assert [each.status_int for each in response] == [200] * 5 + [429]
+    assert response[0].json["comment"]["ip"] == masked(peer)
     invented = {"X-Real-IP": "198.51.100.99"}
     Visitor(app, peer).say("a reader who makes up IP addresses", headers=invented, status=429)
-    told = [r.getMessage() for r in caplog.records if "trusted_proxy" in r.getMessage()]
-    assert [text[text.index("[server]") :] for text in told] == [
+    lines = [r.getMessage() for r in caplog.records if "trusted_proxy" in r.getMessage()]
+    assert [text[text.index("[server]") :] for text in lines] == [
         f"[server] trusted_proxy = {peer}, if that is yours"
     ]
 
@@ -423,20 +423,20 @@ def test_a_client_writes_five_a_minute_sixty_an_hour(visitor: Visitor, outside: 
         late = visitor.post_json("/comments", BODY, status=429)
         return late.json, int(late.headers["Retry-After"])
 
-    told = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
+    too_many = {"error": "操作太频繁，请稍后再试", "code": "too_many"}
     for i in range(60):
         if i == 5:
-            assert refusal() == (told, 60)
+            assert refusal() == (too_many, 60)
             assert visitor.say("4")["comment"]["id"] == 5  # a double is none more
             Visitor(visitor.served, "203.0.113.8").say("the neighbour")
             outside.time += 59
-            assert refusal() == (told, 1)
+            assert refusal() == (too_many, 1)
             outside.time += 1
         elif i and i % 5 == 0:
             outside.time += 60
         visitor.say(f"{i}")
     outside.time += 60
-    assert refusal() == (told, 3600 - 12 * 60)
+    assert refusal() == (too_many, 3600 - 12 * 60)
     outside.time = START + 3600
     visitor.say()
 

@@ -113,11 +113,11 @@ def test_an_account_edits_what_it_wrote(ann: Visitor, outside: Outside) -> None:
 
 def test_an_edit_changes_nothing_but_the_text(app: App, visitor: Visitor) -> None:
     visitor.say("root")
-    said = visitor.say(parent_id=1, email="ann@example.com", website="https://a.example")
+    posted = visitor.say(parent_id=1, email="ann@example.com", website="https://a.example")
     visitor.post_json("/comment/like", {"id": 2})
     before = row(app, 2)
     wishes = {
-        "content": "ho", "edit_token": said["edit_token"], "id": 1, "nickname": "Bob",
+        "content": "ho", "edit_token": posted["edit_token"], "id": 1, "nickname": "Bob",
         "email": "b@example.com", "user_id": 1, "page_url": "/b", "parent_id": None, "likes": 9,
         "status": "waiting", "pinned": True, "website": "", "created_at": 1, "role": "admin",
     }  # fmt: skip
@@ -163,16 +163,16 @@ def test_a_guest_has_a_quarter_of_an_hour(visitor: Visitor, outside: Outside, mi
             made = visitor.say(f"{verb} {number}")
             outside.time += seconds
             status = 200 if 0 <= seconds < end else 403
-            told = do(visitor, made["edit_token"], status=status, of=made["comment"]["id"])
-            assert told == LATE[verb] if status == 403 else told["success"], seconds
+            response = do(visitor, made["edit_token"], status=status, of=made["comment"]["id"])
+            assert response == LATE[verb] if status == 403 else response["success"], seconds
 
 
 def test_an_account_may_delete_at_any_time(app: App, ann: Visitor) -> None:
     for number, (seconds, status) in enumerate(((899, 200), (900, 403), (400 * 86400, 403)), 1):
         ann.say(str(number))
         sql(app, "UPDATE comment SET created_at = created_at - ? WHERE id = ?", seconds, number)
-        told = edit(ann, status=status, of=number)
-        assert told == LATE["edit"] if status == 403 else told["success"], seconds
+        response = edit(ann, status=status, of=number)
+        assert response == LATE["edit"] if status == 403 else response["success"], seconds
         assert delete(ann, of=number)["comment"]["deleted"]
         both(ann, of=number)
 
@@ -283,9 +283,9 @@ def test_who_says_the_same_with_another_captcha_is_not_given_it(app: App, visito
     first = visitor.say("by Bob", captcha_token=captcha, headers=account)
     assert first.keys() == {"success", "comment"}
     for again in (captcha, solved(visitor)):
-        said = visitor.say("by Bob", captcha_token=again, headers=account)
-        assert "edit_token" not in said
-        assert said["comment"] == first["comment"]
+        posted = visitor.say("by Bob", captcha_token=again, headers=account)
+        assert "edit_token" not in posted
+        assert posted["comment"] == first["comment"]
 
 
 # Preview
@@ -394,8 +394,8 @@ def test_in_a_flood_what_is_edited_waits(
 def test_what_is_deleted_without_answers_is_in_no_list(visitor: Visitor) -> None:
     visitor.say("first")
     token = visitor.say()["edit_token"]
-    told = {"success": True, "comment": stone(id=2, status="deleted")}
-    assert delete(visitor, token, of=2) == told
+    deleted = {"success": True, "comment": stone(id=2, status="deleted")}
+    assert delete(visitor, token, of=2) == deleted
     for view in ("flat", "threads"):
         listing = visitor.listing(view=view)
         assert [c["id"] for c in listing["comments"]] == [1]

@@ -74,5 +74,5 @@ def address(app: App) -> Iterator[str]:
 def test_a_browser_that_is_too_old_for_the_admin_page_says_so(safari: Ask, address: str) -> None:
     safari("/url", url=f"{address}/admin")
     seen = "return (document.querySelector('form') ?? document.querySelector('main')).innerText"
-    told = "at least Safari 16.4|Password"
-    until(lambda: re.search(told, safari("/execute/sync", script=seen, args=[])))
+    texts = "at least Safari 16.4|Password"
+    until(lambda: re.search(texts, safari("/execute/sync", script=seen, args=[])))

@@ -65,8 +65,8 @@ class Home:
             except SystemExit as ended:  # of argparse
                 code = int(str(ended.code))
             out.flush(), err.flush()
-        said: list[bytes] = [out.buffer.getvalue(), err.buffer.getvalue()]  # type: ignore[attr-defined]
-        return code, said[0], said[1].decode()
+        printed: list[bytes] = [out.buffer.getvalue(), err.buffer.getvalue()]  # type: ignore[attr-defined]
+        return code, printed[0], printed[1].decode()
 
     def export(self, *words: str) -> bytes:
         code, text, _ = self.do("export", *words)
@@ -76,9 +76,9 @@ class Home:
     def take(self, text: bytes, *words: str) -> dict[str, int]:
         """Import it; the figures of the report."""
         (self.folder / "file").write_bytes(text)
-        code, said, errors = self.do("import", str(self.folder / "file"), *words)
+        code, report, errors = self.do("import", str(self.folder / "file"), *words)
         assert (code, errors) == (0, "")
-        return figures(said.decode())
+        return figures(report.decode())
 
     def rows(self, sql: str) -> list[Row]:
         with closing(sqlite3.connect(self.path)) as db:
@@ -149,11 +149,11 @@ def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -
     life = []
     for page_url in draw(st.lists(st.sampled_from(pages), unique=True, max_size=4)):
         counts = [draw(st.sampled_from([0, 0, 1, 3])) for _ in range(2)]
-        said: list[Row] = []
+        rows: list[Row] = []
         for number in range(draw(st.integers(0, 7))):
             status, place = draw(st.sampled_from(STATUSES)), draw(st.sampled_from(PLACES))
             content = draw(texts.filter(lambda text: not is_blank(text)))
-            said.append(
+            rows.append(
                 {
                     "parent": draw(st.none() | st.integers(0, number - 1)) if number else None,
                     "gap": draw(st.sampled_from([0, 0, 0, 5])),
@@ -175,7 +175,7 @@ def lives(draw: st.DrawFn, pages: tuple[str, ...] = PAGES, texts: Any = TEXTS) -
                 }
             )
         closed, opened = draw(st.booleans()), draw(st.sampled_from([0, 7, 86_400]))
-        life.append((page_url, closed, opened, *counts, said))
+        life.append((page_url, closed, opened, *counts, rows))
     return life
 
 
@@ -189,23 +189,23 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
                 email=name,
                 password=CANARY,
             )
-        for page_url, closed, opened, views, likes, said in life:
+        for page_url, closed, opened, views, likes, rows in life:
             name = page_name(page_url, {"blog.example"})
             page = store.add_page(name.key, name.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
             for number in range(likes):
                 store.like("page", page.id, f"visitor {number}", None, False, start)
-            grow(store, page.id, said, start)
+            grow(store, page.id, rows, start)
 
 
 WORDS = ("nickname", "email", "website", "content", "held", "ip", "country", "location", "language")
 
 
-def grow(store: Any, page_id: int, said: list[Row], start: int) -> None:
+def grow(store: Any, page_id: int, rows: list[Row], start: int) -> None:
     made: list[Any] = []
     erased = []
-    for one in said:
+    for one in rows:
         if made and one["gap"]:  # what was wiped leaves gaps in the numbers
             sql = "UPDATE sqlite_sequence SET seq = seq + :gap WHERE name = 'comment'"
             store.run(sql, gap=one["gap"])
@@ -263,13 +263,13 @@ def documented(home: Home, emails: bool) -> Row:
     kept = [row for row in rows.values() if row["status"] != "deleted" or row["id"] in holding]
     comments = []
     for row in kept:
-        said = {word: row[word] for word in (*PLACE, *WORDS, "status", "likes", "pinned")}
-        said |= {word: moment(row[word]) for word in ("created_at", "edited_at")}
-        said |= {"email": (row["account"] or row["email"]) if emails else ""}
-        said |= {"ip": masked(row["ip"])}
+        comment = {word: row[word] for word in (*PLACE, *WORDS, "status", "likes", "pinned")}
+        comment |= {word: moment(row[word]) for word in ("created_at", "edited_at")}
+        comment |= {"email": (row["account"] or row["email"]) if emails else ""}
+        comment |= {"ip": masked(row["ip"])}
         if row["status"] == "deleted":
-            said |= dict.fromkeys(WORDS, "") | {"likes": 0, "pinned": 0, "edited_at": None}
-        comments.append(said)
+            comment |= dict.fromkeys(WORDS, "") | {"likes": 0, "pinned": 0, "edited_at": None}
+        comments.append(comment)
     pages = [
         {word: row[word] for word in ("page_url", "views", "page_likes", "closed")}
         | {"page_key": row["key"], "opened_at": moment(row["opened_at"])}
@@ -353,8 +353,8 @@ def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
     def line(row: Row | None) -> list[Any]:
         if row is None:
             return []
-        said = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id")}
-        return [said, *line(rows.get(row["parent_id"]))]
+        values = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id")}
+        return [values, *line(rows.get(row["parent_id"]))]
 
     return Counter(json.dumps(line(row)) for row in rows.values() if row["id"] not in leaving)
 
@@ -525,14 +525,14 @@ def picture(text: bytes, lost: set[str], read: Callable[[str], str]) -> tuple[An
         row = comments.get(number or 0)
         if row is None:
             return []
-        said = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id", *OURS)}
-        return [said | {"content": read(said["content"])}, *line(row["parent_id"])]
+        found = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id", *OURS)}
+        return [found | {"content": read(found["content"])}, *line(row["parent_id"])]
 
-    said = Counter(json.dumps(line(number)) for number, row in comments.items() if row)
+    found = Counter(json.dumps(line(number)) for number, row in comments.items() if row)
     used = {row["page_key"] for row in comments.values() if row}
     kept = {row["page_key"]: row for row in pages if row and row["page_key"] in used}
     none = dict.fromkeys([*OURS, "page_url"])
-    return said, {key: row | none for key, row in kept.items()}
+    return found, {key: row | none for key, row in kept.items()}
 
 
 def lost_of(errors: str) -> set[str]:
@@ -633,17 +633,17 @@ def check_wordpress(text: bytes, shown: list[Row]) -> None:
         here: list[int] = []
         above = []
         for comment in item.iterfind("wp:comment", NAMESPACES):
-            said = {child.tag.partition("}")[2]: child.text or "" for child in comment}
-            here.append(int(said["comment_id"]))
-            above.append(int(said["comment_parent"]))
+            values = {child.tag.partition("}")[2]: child.text or "" for child in comment}
+            here.append(int(values["comment_id"]))
+            above.append(int(values["comment_parent"]))
             for name in ("author", "author_email", "author_IP", "content"):
-                assert said[f"comment_{name}"].strip()
-            assert mails.setdefault(said["comment_author_email"], said["comment_author"])
-            assert said["comment_approved"] in ("1", "0", "spam")
-            assert said["comment_type"] in ("", "comment")
-            assert is_time(said["comment_date_gmt"])
-            assert said["comment_date"] == said["comment_date_gmt"]
-            assert "comment_author_url" in said
+                assert values[f"comment_{name}"].strip()
+            assert mails.setdefault(values["comment_author_email"], values["comment_author"])
+            assert values["comment_approved"] in ("1", "0", "spam")
+            assert values["comment_type"] in ("", "comment")
+            assert is_time(values["comment_date_gmt"])
+            assert values["comment_date"] == values["comment_date_gmt"]
+            assert "comment_author_url" in values
         assert {*above} <= {0, *here}
         numbers += here
     assert sorted(numbers) == sorted(row["id"] for row in shown)

@@ -388,8 +388,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
             facts[name] = links[0]
         facts["link"] = admin_link(app, "dan@example.com")
         outside.time = NOW - 400
-        said = web.say("mine")
-        facts |= {"comment_id": said["comment"]["id"], "edit_token": said["edit_token"]}
+        posted = web.say("mine")
+        facts |= {"comment_id": posted["comment"]["id"], "edit_token": posted["edit_token"]}
         web.register("bob@example.com")
         app.deliver()
         (number,) = [n for n, email in enumerate(outside.emails) if "bob@" in email.recipient]
@@ -514,16 +514,16 @@ def in_a_child(town: Town, name: str, folder: Path, at: int = -1, fault: str = "
         if name != "the first start":
             shutil.copy(town.path, path)
     theirs = Town(config, Machine(at, fault), town.facts)
-    told: Told | None = forked(lambda: play(theirs, name))
-    return told
+    result: Told | None = forked(lambda: play(theirs, name))
+    return result
 
 
 Case = tuple[int, str]
 
 
-def cases_of(told: Told, seed: str) -> list[Case]:
+def cases_of(result: Told, seed: str) -> list[Case]:
     """All that may happen, at each step and after the last, in an order of chance."""
-    steps = [*told.steps, ("end", "")]
+    steps = [*result.steps, ("end", "")]
     cases = [(at, fault) for at, (of, _) in enumerate(steps) for fault in FAULTS[of]]
     random.Random(seed).shuffle(cases)
     return cases
@@ -533,8 +533,8 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
     """How it went."""
     after, which = usual.states[-1], f"{name}, {case[1]} at {case[0]}"
     which += f": {[*usual.steps, 'the end'][case[0]]}"
-    told = in_a_child(town, name, folder, *case)
-    if told is None:  # it died
+    result = in_a_child(town, name, folder, *case)
+    if result is None:  # it died
         config = replace(town.config, database_path=str(folder / "commentd.db"))
         make_app(config, replace(town.world, now=lambda: NOW), rounds=1).close()
         assert_whole(config.database_path)
@@ -542,16 +542,16 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
         assert left in usual.states, which
         assert left == after or case[0] < len(usual.steps), which
         return "died"
-    assert all(each in usual.states for each in told.states), which
-    assert told.how in ("done", "refused", "failed"), f"{which}: {told.how}"
-    late = told.how != "done" and told.states[-1] == after != told.states[0]
+    assert all(each in usual.states for each in result.states), which
+    assert result.how in ("done", "refused", "failed"), f"{which}: {result.how}"
+    late = result.how != "done" and result.states[-1] == after != result.states[0]
     assert not late or name in IN_STEPS, which
-    assert late or told.again in ("", "done"), f"{which}: {told.again}"
+    assert late or result.again in ("", "done"), f"{which}: {result.again}"
     # Again is not the same where a part is done, nor a minute later; views come later.
     if name not in {*IN_STEPS, *A_MINUTE_LATER} and not name.startswith("GET "):
-        assert told.last == after, which
-    assert told.files <= usual.files, which
-    return told.how
+        assert result.last == after, which
+    assert result.files <= usual.files, which
+    return result.how
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -564,11 +564,11 @@ def test_whatever_fails_is_done_or_not(town: Town, tmp_path: Path, campaign: Cam
         name, folder = names[number], tmp_path / "x"
         shutil.rmtree(folder, ignore_errors=True)
         if name not in usual:
-            usual[name] = told = in_a_child(town, name, folder)
+            usual[name] = result = in_a_child(town, name, folder)
             shutil.rmtree(folder)
-            assert told.how == "done"
-            assert len(told.states) <= 2 or name in IN_STEPS
-            cases[name] = cases_of(told, f"{campaign.seed} {name}")
+            assert result.how == "done"
+            assert len(result.states) <= 2 or name in IN_STEPS
+            cases[name] = cases_of(result, f"{campaign.seed} {name}")
             if name in ALONE:  # a command without memory, or with a bug, just ends
                 cases[name] = [case for case in cases[name] if case[1] not in ("memory", "bug")]
             campaign.figures["cases"] += len(cases[name])

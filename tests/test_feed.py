@@ -73,8 +73,8 @@ def posted(visitor: Visitor, **fields: Any) -> Any:
     """The comment that was made of any text; None where it was refused."""
     body = {"page_url": PAGE, "nickname": "Ann", "content": "hi", "captcha_token": "x", **fields}
     raw = json.dumps(body).encode()
-    told = visitor.post("/comments", raw, content_type="application/json", status="*")
-    return told.json["comment"] if told.status_int == 200 else None
+    response = visitor.post("/comments", raw, content_type="application/json", status="*")
+    return response.json["comment"] if response.status_int == 200 else None
 
 
 # The feed
@@ -133,10 +133,10 @@ def number_of(entry: dict[str, str]) -> int:
 def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside: Outside) -> None:
     first = said(visitor, "One *two*", nickname="Lu & <Li>", email="lu@e.cn")
     outside.time += 61
-    told = visitor.say("second")
+    posted = visitor.say("second")
     said(visitor, "elsewhere", page_url="/other/")
     outside.time += 60
-    path, proof = f"/comments/{told['comment']['id']}", {"edit_token": told["edit_token"]}
+    path, proof = f"/comments/{posted['comment']['id']}", {"edit_token": posted["edit_token"]}
     visitor.patch_json(path, {"content": "second thought", **proof})
     found = feed(visitor, url=PAGE)
     query = urlencode({"url": PAGE})
@@ -312,10 +312,10 @@ def test_no_header_changes_a_url(config: Config, outside: Outside, peer: str) ->
             visitor = Crawler(app, peer)
             said(visitor, "hi")
             for path in (*PATHS, "/admin"):
-                plain, told = visitor.get(path), visitor.get(path, headers=lies)
-                assert told.body == plain.body
-                assert {*told.headers.items()} == {*plain.headers.items()}
-                assert "evil" not in told.text
+                plain, response = visitor.get(path), visitor.get(path, headers=lies)
+                assert response.body == plain.body
+                assert {*response.headers.items()} == {*plain.headers.items()}
+                assert "evil" not in response.text
 
 
 # A thread as a page
@@ -517,8 +517,8 @@ def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
 
 def test_what_is_gone_holds_the_place_of_its_replies(visitor: Crawler, owner: Judge) -> None:
     root = said(visitor, "secret root", nickname="Nobody")
-    told = visitor.say("a reply", parent_id=root)
-    reply, proof = told["comment"]["id"], {"edit_token": told["edit_token"]}
+    posted = visitor.say("a reply", parent_id=root)
+    reply, proof = posted["comment"]["id"], {"edit_token": posted["edit_token"]}
     visitor.patch_json(f"/comments/{reply}", {"content": "second thought", **proof})
     lonely = said(visitor, "secret too", nickname="Nobody")
     for number in (root, lonely):

@@ -136,16 +136,18 @@ def recount(app: App, db: sqlite3.Connection) -> Counts:
     """What it should know, by what is noted at each comment."""
     known: dict[str, Counter[int]] = {"ham": Counter(), "spam": Counter()}
     sql = "SELECT learnt, nickname, website, html FROM comment WHERE learnt <> ''"
-    for kind, *said in rows(db, sql):
-        known[kind].update([0, *(inside.term_number(app, term) for term in inside.terms_of(*said))])
+    for kind, *words in rows(db, sql):
+        known[kind].update(
+            [0, *(inside.term_number(app, term) for term in inside.terms_of(*words))]
+        )
     terms = known["ham"] | known["spam"]
     return {each: [known["ham"][each], known["spam"][each]] for each in terms}
 
 
 def figures(owner: Visitor) -> tuple[int, int, bool]:
-    told = queue(owner)["filter"]
-    assert {*told} == {"ham", "spam", "active"}
-    return told["ham"], told["spam"], told["active"]
+    shown = queue(owner)["filter"]
+    assert {*shown} == {"ham", "spam", "active"}
+    return shown["ham"], shown["spam"], shown["active"]
 
 
 def learnt(owner: Visitor) -> dict[int, str]:
@@ -204,9 +206,9 @@ def test_to_reply_teaches_and_to_delete_or_to_pin_does_not(owner: Judge, visitor
 
 
 def test_the_author_of_spam_cannot_make_it_forget(owner: Judge, visitor: Visitor) -> None:
-    said = visitor.say("Casino bonus")
+    posted = visitor.say("Casino bonus")
     judge(owner, [1], "spam")
-    edit(visitor, said, "Thank you")
+    edit(visitor, posted, "Thank you")
     assert (learnt(owner), figures(owner)) == ({1: ""}, (0, 1, False))
     judge(owner, [1], "visible")  # another text than the one that was spam
     assert figures(owner) == (1, 1, False)
@@ -247,9 +249,9 @@ def test_what_a_block_met_is_learnt_when_it_is_judged_only(owner: Judge, visitor
 
 
 def test_an_edit_makes_it_forget(owner: Judge, visitor: Visitor, db: sqlite3.Connection) -> None:
-    said = visitor.say("Words")
+    posted = visitor.say("Words")
     judge(owner, [1], "visible")
-    edit(visitor, said, "Others")
+    edit(visitor, posted, "Others")
     assert (learnt(owner), counts(db)) == ({1: ""}, {})
     for what in ("content", "nickname", "website"):
         judge(owner, [1], "visible")
@@ -342,22 +344,22 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
 ) -> None:
     assert figures(owner) == (10, 10, True)
     for text, reason in NEW_SPAM.items():
-        said = visitor.say(text, nickname="Lu")["comment"]
+        posted = visitor.say(text, nickname="Lu")["comment"]
         status, why = held(owner)
-        assert said["status"] == status == "waiting", text
+        assert posted["status"] == status == "waiting", text
         score, named = why.removeprefix("learnt: ").split(" ", 1)
         assert 0.9 <= float(score) <= 1
         assert reason in named.split(", ")
         assert 1 <= len(named.split(", ")) <= 5
-        assert said["id"] not in shown(visitor)
+        assert posted["id"] not in shown(visitor)
         # Readers and authors are told nothing of it.
-        for public in (said, *visitor.listing(limit=100)["comments"]):
+        for public in (posted, *visitor.listing(limit=100)["comments"]):
             assert {"held", "learnt", "spam", "score", "reports"}.isdisjoint(public)
     for text in NEW_GOOD:
         assert_passes(owner, visitor, text)
     for text in NEW_SPAM:
-        said = owner.widget.say(text, nickname="")  # what an admin writes is never held
-        assert said["comment"]["status"] == "visible"
+        posted = owner.widget.say(text, nickname="")  # what an admin writes is never held
+        assert posted["comment"]["status"] == "visible"
 
 
 def test_an_owner_who_only_marks_spam_is_helped_too(owner: Judge, visitor: Visitor) -> None:
@@ -427,15 +429,15 @@ def test_the_owner_reads_the_score_and_the_words_that_made_it(
 def test_an_edit_into_spam_is_held_and_one_of_the_same_kind_as_before_is_not(
     taught: None, owner: Judge, visitor: Visitor
 ) -> None:
-    said = visitor.say(NEW_GOOD[0], nickname="Lu")
-    assert edit(visitor, said, NEW_GOOD[1]) == "visible"
-    assert edit(visitor, said, next(iter(NEW_SPAM))) == "waiting"
+    posted = visitor.say(NEW_GOOD[0], nickname="Lu")
+    assert edit(visitor, posted, NEW_GOOD[1]) == "visible"
+    assert edit(visitor, posted, next(iter(NEW_SPAM))) == "waiting"
     assert held(owner)[1].startswith("learnt: ")
-    assert said["comment"]["id"] not in shown(visitor)
+    assert posted["comment"]["id"] not in shown(visitor)
     # It does not come back by itself, but when the owner approves it.
-    assert edit(visitor, said, NEW_GOOD[0]) == "waiting"
-    judge(owner, [said["comment"]["id"]], "visible")
-    assert said["comment"]["id"] in shown(visitor)
+    assert edit(visitor, posted, NEW_GOOD[0]) == "waiting"
+    judge(owner, [posted["comment"]["id"]], "visible")
+    assert posted["comment"]["id"] in shown(visitor)
 
 
 @settled(moderation_hold="all")
@@ -479,11 +481,11 @@ def test_what_it_learnt_outlives_the_comments_and_holds_no_word_of_them(
     owner: Judge, visitor: Visitor, outside: Outside, db: sqlite3.Connection
 ) -> None:
     good = [visitor.say(text) for text in GOOD]
-    judge(owner, [said["comment"]["id"] for said in good], "visible")
+    judge(owner, [posted["comment"]["id"] for posted in good], "visible")
     judge(owner, [say(visitor, text, nickname="Guest") for text in SPAM], "spam")
-    for said in good:
-        path = f"/comments/{said['comment']['id']}"
-        visitor.delete_json(path, {"edit_token": said["edit_token"]})
+    for posted in good:
+        path = f"/comments/{posted['comment']['id']}"
+        visitor.delete_json(path, {"edit_token": posted["edit_token"]})
     outside.time += 31 * DAY  # when spam is erased
     for _ in range(2):
         outside.time += MINUTE
@@ -495,8 +497,8 @@ def test_what_it_learnt_outlives_the_comments_and_holds_no_word_of_them(
     assert len(long) > 100
     assert [word for word in long if word.removeprefix("link:").encode() in data] == []
     assert {type(each) for row in rows(db, "SELECT * FROM term") for each in row} == {int}
-    said = visitor.say(next(iter(NEW_SPAM)), nickname="Lu")
-    assert said["comment"]["status"] == "waiting"
+    posted = visitor.say(next(iter(NEW_SPAM)), nickname="Lu")
+    assert posted["comment"]["status"] == "waiting"
 
 
 def test_it_keeps_the_words_that_were_learnt_last_and_how_many_comments_there_were(

@@ -59,14 +59,14 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
         browser_page.goto(address)
         browser_page.get_by_text("没有邮件服务器").wait_for()
         lines = browser_page.locator("dd pre").all_inner_texts()
-        said = browser_page.locator("dt").all_inner_texts()
+        names = browser_page.locator("dt").all_inner_texts()
         inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
         browser_page.reload()
         browser_page.get_by_text("还没有评论").wait_for()
         assert browser_page.get_by_role("heading", name="还需要设置什么").count() == 0
     assert [line.split("\n")[0] for line in lines] == ["[mail]", "[site]", "[server]"]
-    assert [text for text in said if "权限" in text]
-    assert not [text for text in said if "偏旧" in text]  # a note: for the terminal
+    assert [text for text in names if "权限" in text]
+    assert not [text for text in names if "偏旧" in text]  # a note: for the terminal
 
 
 def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) -> None:

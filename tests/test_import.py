@@ -112,7 +112,7 @@ def test_each_comment_comes_once_and_a_dry_run_tells_the_same(desk: Desk, produc
     assert files_in(desk.folder) == before
     assert desk.bring(file).text + "this was a dry run: nothing is written\n" == first.text
     assert (first.code, first.counts) == (0, (12, 12, 0, 0))
-    assert sorted(desk.texts) == sorted(said.text for said in blog())
+    assert sorted(desk.texts) == sorted(comment.text for comment in blog())
 
     before, kept = files_in(desk.folder), desk.dump()
     for words in ([], [], ["--dry-run"]):
@@ -132,11 +132,11 @@ def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -
     for product in ("valine", "waline", "twikoo", "artalk"):
         make = MAKERS[product]
         desk.use(f"{product}.db")
-        thread = [replace(said, id="", parent="") for said in blog()]
+        thread = [replace(comment, id="", parent="") for comment in blog()]
         assert desk.bring(make(thread)).counts == (12, 12, 0, 0)
         assert desk.bring(make([*thread, thread[0]])).counts == (13, 0, 12, 1)
         for other in ({"likes": 5}, {"status": "waiting"}, {"website": "http://x.example"}):
-            newer = [replace(said, page=said.page.rstrip("/"), **other) for said in thread]
+            newer = [replace(comment, page=comment.page.rstrip("/"), **other) for comment in thread]
             assert desk.bring(make(newer)).counts == (12, 0, 12, 0)
         apart = [replace(thread[0], text="other"), replace(thread[0], nickname="Bob")]
         apart += [replace(thread[0], page="/b/"), replace(thread[0], at=NOON + 1)]
@@ -145,11 +145,13 @@ def test_a_row_without_an_id_is_known_by_page_time_author_and_text(desk: Desk) -
 
 def test_what_comes_from_two_products_comes_once(desk: Desk) -> None:
     """Many moved from one to the other, and have a file of each."""
-    thread = [replace(said, likes=0) for said in blog()]
+    thread = [replace(comment, likes=0) for comment in blog()]
     assert desk.bring(waline(thread)).counts == (12, 12, 0, 0)
     before = desk.kept
     for product in MAKERS:
-        known = [replace(said, email="") for said in thread] if product == "remark42" else thread
+        known = (
+            [replace(comment, email="") for comment in thread] if product == "remark42" else thread
+        )
         assert desk.bring(MAKERS[product](known)).counts == (12, 0, 12, 0), product
     assert desk.kept == before
     more = replace(blog(13)[12], parent="1", page="/0/")
@@ -206,7 +208,7 @@ def test_ctrl_c_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
 @pytest.mark.slow
 def test_a_disk_that_is_full_ends_it_with_a_sentence_and_it_goes_on(desk: Desk) -> None:
     """Wherever it is full: the folder of the database, or that of temporary files."""
-    thread = [replace(said, text=said.text + " long" * 300) for said in blog(1000)]
+    thread = [replace(comment, text=comment.text + " long" * 300) for comment in blog(1000)]
     file = desk.file(gzip.compress(waline(thread)))
     for room in (1 << 16, 1 << 20):
         desk.use(f"{room}.db", made=False)
@@ -348,7 +350,7 @@ def test_likes_and_views_never_fall(desk: Desk, app: App, visitor: Visitor) -> N
     def bring(views: int) -> None:
         desk.bring(waline(thread, Counter=[{"objectId": "v", "url": "/0/", "time": views}]))
 
-    thread = [replace(said, likes=3) for said in blog()]
+    thread = [replace(comment, likes=3) for comment in blog()]
     bring(10)
     assert counts() == (10, 3)
     visitor.post_json("/comment/like", {"id": desk.kept[NOON + 3 * MINUTE]["id"]})
@@ -368,12 +370,12 @@ def test_likes_and_views_never_fall(desk: Desk, app: App, visitor: Visitor) -> N
 def test_replies_may_come_before_what_they_answer(desk: Desk) -> None:
     for product in MAKERS:
         desk.use(f"{product}.db")
-        thread = [replace(said, id=str(100 - int(said.id))) for said in blog()]
+        thread = [replace(comment, id=str(100 - int(comment.id))) for comment in blog()]
         thread = [replace(s, parent=str(100 - int(s.parent)) if s.parent else "") for s in thread]
         assert desk.bring(MAKERS[product](thread[::-1])).counts == (12, 12, 0, 0), product
-        for said in blog():
-            above = NOON + (int(said.parent) - 1) * MINUTE if said.parent else None
-            assert desk.kept[said.at]["above"] == above
+        for comment in blog():
+            above = NOON + (int(comment.parent) - 1) * MINUTE if comment.parent else None
+            assert desk.kept[comment.at]["above"] == above
 
 
 def circle(size: int) -> list[Said]:
@@ -381,7 +383,7 @@ def circle(size: int) -> list[Said]:
     ids = [str(1 + number) for number in range(size)]
     found = [Said(id, parent=ids[n - 1]) for n, id in enumerate(ids)]
     found += [Said(f"{id}7", parent=id) for id in ids]
-    return [replace(said, at=NOON + int(said.id), text=said.id) for said in found]
+    return [replace(comment, at=NOON + int(comment.id), text=comment.id) for comment in found]
 
 
 def test_comments_that_reply_to_each_other_stand_at_the_top(desk: Desk) -> None:
@@ -398,7 +400,7 @@ def test_comments_that_reply_to_each_other_stand_at_the_top(desk: Desk) -> None:
 
 
 def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
-    said = [
+    comments = [
         Said("1"),
         Said("2", NOON + 1, "1", "/b/"),
         Said("3", NOON + 2, "77"),
@@ -406,7 +408,7 @@ def test_a_reply_whose_parent_is_missing_stands_at_the_top(desk: Desk) -> None:
         Said("5", NOON + 4, page=f"/{'x' * 3000}/"),
         Said("6", NOON + 5, "6"),
     ]
-    result = desk.bring(waline(said))
+    result = desk.bring(waline(comments))
     reasons = re.findall(r"^  \d stand at the top, since (.+): (.+)$", result.text, re.M)
     assert dict(reasons) == {
         "what they reply to is not there": "2, 3, 4",
@@ -442,14 +444,14 @@ THREADS = st.lists(
 def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
     """What must come of a file by the rules: the comments, and what each replies to."""
     first: dict[str, Said] = {}
-    for said in thread:
-        if said.page:
-            first.setdefault(said.id, said)
+    for comment in thread:
+        if comment.page:
+            first.setdefault(comment.id, comment)
     above = {}
-    for said in first.values():
-        there = first.get(said.parent)
-        if there and there.page.rstrip("/") == said.page.rstrip("/"):
-            above[said.at] = there.at
+    for comment in first.values():
+        there = first.get(comment.parent)
+        if there and there.page.rstrip("/") == comment.page.rstrip("/"):
+            above[comment.at] = there.at
 
     def leads_to_a_circle(at: int) -> bool:
         seen = {at}
@@ -459,7 +461,7 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
         return at in above
 
     kept = {at: up for at, up in above.items() if not leads_to_a_circle(at)}
-    return {said.at: said for said in first.values()}, kept
+    return {comment.at: comment for comment in first.values()}, kept
 
 
 @pytest.mark.slow
@@ -467,10 +469,10 @@ def expected(thread: list[Said]) -> tuple[dict[int, Said], dict[int, int]]:
 @how(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_tangled_replies_become_threads(desk: Desk, product: str, thread: list[Said]) -> None:
     if product == "wordpress":  # whose comments stand below their pages
-        order = [said.page for said in thread]
-        thread = sorted(thread, key=lambda said: order.index(said.page))
+        order = [comment.page for comment in thread]
+        thread = sorted(thread, key=lambda comment: order.index(comment.page))
     if product == "isso":  # which has keys
-        thread = list({said.id: said for said in thread}.values())
+        thread = list({comment.id: comment for comment in thread}.values())
     desk.use("commentd.db")
     for left in desk.folder.glob("commentd.db-*"):
         left.unlink()
@@ -487,11 +489,11 @@ def test_any_tangled_replies_become_threads(desk: Desk, product: str, thread: li
 
     assert {*kept} == {at for at in saids if is_held(at)}
     for at, row in kept.items():
-        said = saids[at]
+        comment = saids[at]
         assert row["above"] == above.get(at)
-        assert row["page_key"] == said.page.rstrip("/")
-        assert row["content"] == said.text
-        assert row["status"] == (said.status if said.text else "deleted")
+        assert row["page_key"] == comment.page.rstrip("/")
+        assert row["content"] == comment.text
+        assert row["status"] == (comment.status if comment.text else "deleted")
     assert result.counts[1] == len(kept)
     before = desk.dump()
     assert desk.bring(file).counts[1:3] == (0, len(kept))
@@ -503,7 +505,7 @@ def test_any_tangled_replies_become_threads(desk: Desk, product: str, thread: li
 
 
 def test_what_is_wrong_with_a_row_is_told_with_its_name(desk: Desk) -> None:
-    rows: list[Any] = [waline_row(said) for said in blog()]
+    rows: list[Any] = [waline_row(comment) for comment in blog()]
     rows[3:3] = [
         "a text in the place of a comment",
         {**rows[1], "objectId": "empty-7", "comment": " \u200b "},
@@ -580,9 +582,9 @@ def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside:
         bad = [Said(f"a{n}", time, "1", text=f"a{n}") for n, time in enumerate(NONSENSE)]
         bad += [Said("below", "no", "a0", text="below"), Said("b", "no", text="on top")]
         bad += [Said("c", "no", page="/c/", text="alone")]
-        said = [Said("1", NOON + HOUR), *bad, Said("2", NOON)]
-        result = desk.bring(MAKERS[product](said))
-        assert (result.code, result.counts[1]) == (0, len(said))
+        comments = [Said("1", NOON + HOUR), *bad, Said("2", NOON)]
+        result = desk.bring(MAKERS[product](comments))
+        assert (result.code, result.counts[1]) == (0, len(comments))
         assert result.number("without a valid time") == len(bad)
         found = {row["content"]: row["created_at"] for row in desk.comments}
         assert {found[f"a{n}"] for n in range(len(NONSENSE))} == {NOON + HOUR}
@@ -590,7 +592,7 @@ def test_an_impossible_time_is_that_of_parent_page_or_today(desk: Desk, outside:
         assert (found["on top"], found["alone"]) == (NOON, START)
         before = desk.dump()
         outside.time += DAY
-        assert desk.bring(desk.folder / "export").counts[1:] == (0, len(said), 0)
+        assert desk.bring(desk.folder / "export").counts[1:] == (0, len(comments), 0)
         assert desk.dump() == before
 
 
@@ -599,9 +601,9 @@ def test_nothing_of_here_is_of_a_time_to_come(desk: Desk) -> None:
     years = [int(products.datetime(year, 1, 1).timestamp()) for year in (3000, 9999)]
     for product in MAKERS:
         desk.use(f"{product}.db")
-        said = [Said("1", START + 20 * HOUR), Said("2", START - 5, text="ho")]
-        said += [Said(str(n), at, text=f"{n}") for n, at in enumerate(years, 3)]
-        assert desk.bring(MAKERS[product](said)).counts[1] == 4
+        comments = [Said("1", START + 20 * HOUR), Said("2", START - 5, text="ho")]
+        comments += [Said(str(n), at, text=f"{n}") for n, at in enumerate(years, 3)]
+        assert desk.bring(MAKERS[product](comments)).counts[1] == 4
         assert max(desk.kept) <= START
 
 
@@ -707,12 +709,17 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
 def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> None:
     for product in MAKERS:
         desk.use(f"{product}.db")
-        said = [Said(str(n), NOON + n, text=t) for n, t in enumerate(["", " \n\t ", "\u200b"], 1)]
-        said += [Said("7", NOON + 7, text="", email="a@example.com"), Said("8", NOON + 8, text="a")]
-        result = desk.bring(MAKERS[product](said))
+        comments = [
+            Said(str(n), NOON + n, text=t) for n, t in enumerate(["", " \n\t ", "\u200b"], 1)
+        ]
+        comments += [
+            Said("7", NOON + 7, text="", email="a@example.com"),
+            Said("8", NOON + 8, text="a"),
+        ]
+        result = desk.bring(MAKERS[product](comments))
         assert (result.code, result.counts) == (0, (5, 1, 0, 4))
         assert len(result.named("no text")) == 4
-        desk.bring(MAKERS[product]([*said, Said("9", NOON + 9, "7", text="b")]))
+        desk.bring(MAKERS[product]([*comments, Said("9", NOON + 9, "7", text="b")]))
         gone = desk.kept[NOON + 7]
         assert (gone["status"], gone["nickname"], gone["email"]) == ("deleted", "", "")
         assert desk.kept[NOON + 9]["above"] == NOON + 7
@@ -813,7 +820,7 @@ def test_a_host_is_refused_where_the_file_names_none_or_others(desk: Desk) -> No
 
 
 def test_the_product_that_is_named_is_taken_not_what_it_looks_like(desk: Desk) -> None:
-    rows = [waline_row(said) for said in blog()]
+    rows = [waline_row(comment) for comment in blog()]
     data = file_of("valine", rows)
     assert desk.bring(data, "--dry-run").text.startswith("waline: 12 ")
     assert desk.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
@@ -923,7 +930,7 @@ NOTIFYING = {"notify_owner": (OWNER,), "server_public_url": "https://comments.ex
 @pytest.mark.parametrize("settings", [{**NOTIFYING, "limits_enabled": False}])
 def test_an_import_notifies_nobody(desk: Desk, app: App, ann: Visitor, outside: Outside) -> None:
     """Neither the owner, nor those who are answered: guests, and an account that wrote here."""
-    said = ann.say("here", page_url="/0/", nickname="")["comment"]
+    posted = ann.say("here", page_url="/0/", nickname="")["comment"]
     app.deliver()
     outside.emails.clear()
     thread = [
@@ -934,7 +941,7 @@ def test_an_import_notifies_nobody(desk: Desk, app: App, ann: Visitor, outside: 
     twin = Said("77", START, "", "/0/", "here", "Ann")
     desk.bring(waline([*thread, twin, Said("78", START, "77", "/0/", "a reply", "Bob")]))
     (reply,) = (row for row in desk.comments if row["content"] == "a reply")
-    assert reply["parent_id"] == said["id"]
+    assert reply["parent_id"] == posted["id"]
     for _ in range(30):
         outside.time += 10 * MINUTE
         app.tick()
@@ -980,7 +987,7 @@ def test_secrets_and_whole_addresses_never_come_into_the_file(desk: Desk) -> Non
     secrets = {name: f"canary-{name}" for name in SECRETS}
     users = [{"objectId": "1", "display_name": "U", "email": "u@example.com", **secrets}]
     more = {"Users": users, "Token": [secrets]}
-    rows = {name: [{**row(said), **secrets} for said in blog()] for name, row in ROWS.items()}
+    rows = {name: [{**row(comment), **secrets} for comment in blog()] for name, row in ROWS.items()}
     data = [file_of("waline", rows.pop("waline"), **more)]
     data += [file_of(name, rows[name]) for name in rows]
     ipv6 = [replace(s, ip="2001:db8:12:34:56:78:9a:bc", at=s.at + DAY) for s in blog()]
@@ -1024,7 +1031,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, product: str) -> Non
     """Ten times the comments: a tenth more is room for what is measured, not for a list of them."""
     peaks = []
     for count in (1000, 10_000):
-        thread = [replace(said, text=said.text + " word" * 40) for said in blog(count)]
+        thread = [replace(comment, text=comment.text + " word" * 40) for comment in blog(count)]
         (tmp_path / "export").write_bytes(MAKERS[product](thread))
         done = subprocess.run(
             [sys.executable, "-c", PEAK, "import", "export", "--dry-run"],

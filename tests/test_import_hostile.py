@@ -82,9 +82,9 @@ def test_half_a_character_is_lost_alone(desk: Desk) -> None:
     halves = ["\ud83d", "\ude00\ud83d", "\udfff", "😀"]
     for product in JSON:
         desk.use(f"{product}.db")
-        said = [Said(n, NOON + n, text=f"be{x}fore", nickname=f"An{x}n", page=f"/{n}{x}/")
+        comments = [Said(n, NOON + n, text=f"be{x}fore", nickname=f"An{x}n", page=f"/{n}{x}/")
                 for n, x in enumerate(halves, 1)]  # fmt: skip
-        assert desk.bring(MAKERS[product](said)).counts == (4, 4, 0, 0)
+        assert desk.bring(MAKERS[product](comments)).counts == (4, 4, 0, 0)
         found = [
             re.sub("[\ufffd?]+", "", row["content"] + row["nickname"]) for row in desk.comments
         ]
@@ -93,10 +93,10 @@ def test_half_a_character_is_lost_alone(desk: Desk) -> None:
 
 
 def test_bytes_that_are_no_text_lose_no_other_comment(desk: Desk) -> None:
-    said = [Said("1", text="befXore"), Said("2", NOON + 1, text="Second")]
+    comments = [Said("1", text="befXore"), Said("2", NOON + 1, text="Second")]
     for product in MAKERS:
         desk.use(f"{product}.db")
-        data = MAKERS[product](said)
+        data = MAKERS[product](comments)
         if product in SQLITE:
             file, column = desk.file(data), "text" if product == "isso" else "content"
             broken = "CAST(X'626566FF6F7265' AS TEXT)"
@@ -113,12 +113,12 @@ MARKS = {"utf-8-sig": "", "utf-16": "", "utf-16-le": "\ufeff", "utf-16-be": "\uf
 
 
 def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
-    said = [Said("1", text="Ä 中 😀"), Said("2", NOON + 1, text="Second")]
+    comments = [Said("1", text="Ä 中 😀"), Said("2", NOON + 1, text="Second")]
     for product in TEXTS:
         for encoding, mark in MARKS.items():
             desk.use(f"{product} {encoding}.db")
             name = encoding[:6].strip("-")
-            text = re.sub("utf-8", name, MAKERS[product](said).decode(), flags=re.I)
+            text = re.sub("utf-8", name, MAKERS[product](comments).decode(), flags=re.I)
             result = desk.bring((mark + text).encode(encoding))
             assert (result.code, result.counts) == (0, (2, 2, 0, 0)), (product, encoding)
             assert desk.texts == ["Ä 中 😀", "Second"]
@@ -250,8 +250,8 @@ HIDDEN = [
 
 
 def declaring(product: str, doctype: str, entity: str) -> str:
-    said = [Said("1", text="here"), Said("2", NOON + 1, text="x")]
-    head, _, rest = MAKERS[product](said).decode().partition("\n")
+    comments = [Said("1", text="here"), Said("2", NOON + 1, text="x")]
+    head, _, rest = MAKERS[product](comments).decode().partition("\n")
     root = "disqus" if product == "disqus" else "rss"
     return f"{head}\n<!DOCTYPE {root} {doctype}>\n{rest.replace('>here<', f'>{entity}<')}"
 
@@ -291,8 +291,8 @@ def test_a_billion_laughs_are_not_laughed(desk: Desk, product: str) -> None:
 @each_xml
 def test_entities_that_xml_does_not_know_lose_no_comment(desk: Desk, product: str) -> None:
     names = ["&nbsp;", "&unknown;", "&#0;", "&#xD800;", "&#7;", "& ", "&#x1F600;", "&amp;"]
-    said = [Said(str(n), NOON + n, text=f"a{n}here{n}b") for n in range(len(names))]
-    text = MAKERS[product](said).decode()
+    comments = [Said(str(n), NOON + n, text=f"a{n}here{n}b") for n in range(len(names))]
+    text = MAKERS[product](comments).decode()
     for number, name in enumerate(names):
         text = text.replace(f"{number}here{number}", name)
     result = desk.bring(text)
@@ -462,8 +462,8 @@ def test_json_above_64_mb_is_refused_but_for_lines_of_it(desk: Desk) -> None:
 @pytest.mark.parametrize("product", TEXTS)
 def test_of_a_file_that_breaks_off_nothing_comes_in(desk: Desk, product: str) -> None:
     """But for the records that have a line each."""
-    said = [Said(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)]
-    whole = MAKERS[product](said)
+    comments = [Said(str(n), NOON + n, text=f"text {n} {'word ' * 40}end") for n in range(160)]
+    whole = MAKERS[product](comments)
     for data in (whole, gzip.compress(whole)):
         desk.use(f"{len(data)}.db")
         cut = data[: len(data) * 9 // 10]

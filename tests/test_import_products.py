@@ -164,13 +164,13 @@ def rows_of(desk: Desk, outside: Outside, html: bool) -> list[Row]:
     found = []
     for row in desk.comments:
         text = shown.get(row["id"], "") if html else row["content"]
-        said = {"page": row["page_key"], "created": day(row["created_at"])}
-        said |= {"nickname": row["nickname"], "text": text}
+        values = {"page": row["page_key"], "created": day(row["created_at"])}
+        values |= {"nickname": row["nickname"], "text": text}
         above = row["above"] and day(row["above"]["created_at"])
         more = {"above": above, "status": row["status"].replace("visible", "")}
         more |= {name: row[name] for name in ("email", "website", "likes", "pinned")}
         more |= {"edited": day(row["edited_at"]), "ip": row["ip"]}
-        found.append(said | {name: value for name, value in more.items() if value})
+        found.append(values | {name: value for name, value in more.items() if value})
     return sorted(found, key=lambda row: (row["page"], row["created"], row["nickname"]))
 
 
@@ -236,8 +236,8 @@ def test_authors_are_guests_whatever_they_were(desk: Desk, outside: Outside) -> 
     assert [table for table in tables if desk.dump()[table]] == []
     with desk.served(outside) as reader:
         for page in desk.pages:
-            said = reader.listing(url=page, limit=100)["comments"]
-            assert {(each["user_id"], each["role"]) for each in said} <= {(None, "")}
+            shown = reader.listing(url=page, limit=100)["comments"]
+            assert {(each["user_id"], each["role"]) for each in shown} <= {(None, "")}
     nicknames = {row["nickname"] for name in WHOLE for row in wanted(name)}
     assert {row["nickname"] for row in desk.comments} == nicknames
 
@@ -392,10 +392,12 @@ def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
     column = {"at": "created_at", "parent": "parent_id"}.get(field, field)
     for product in ROWS:
         desk.use(f"{product}.db")
-        said = [Said(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))]
-        shaped = [replace(s, **{field: v}) for s, (v, _) in zip(said, SHAPES[field], strict=True)]
+        comments = [Said(f"a{n}", page=f"/{n}/", text="x") for n in range(len(SHAPES[field]))]
+        shaped = [
+            replace(s, **{field: v}) for s, (v, _) in zip(comments, SHAPES[field], strict=True)
+        ]
         result = desk.bring(MAKERS[product](shaped))
-        assert (result.counts[1], "at the top" in result.text) == (len(said), False)
+        assert (result.counts[1], "at the top" in result.text) == (len(comments), False)
         found = {row["page_key"]: row[column] for row in desk.comments}
         expected = {f"/{n}": wanted for n, (_, wanted) in enumerate(SHAPES[field])}
         assert found == expected, product
@@ -468,8 +470,8 @@ def test_an_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
     for product in ROWS:
         desk.use(f"{product}.db")
         for one, two in ((1, "2"), ("1", 2)):
-            said = [Said(one), Said(two, NOON + 1, str(one)), Said("3", NOON + 2, 2)]
-            assert desk.bring(MAKERS[product](said)).counts[0] == 3
+            comments = [Said(one), Said(two, NOON + 1, str(one)), Said("3", NOON + 2, 2)]
+            assert desk.bring(MAKERS[product](comments)).counts[0] == 3
         assert [row["above"] for row in desk.kept.values()] == [None, NOON, NOON + 1]
         assert len(desk.comments) == 3
 
@@ -664,9 +666,9 @@ SITES = [("Site A", "/x/"), ("Site A", "/y/"), ("Site B", "/x/"), ("", "/z/")]
 def of_sites(*sites: tuple[str, str]) -> bytes:
     rows = []
     for number, (site, page) in enumerate(sites):
-        said = Said(f"a{number}", page=page, nickname=f"nick {number}")
+        comments = Said(f"a{number}", page=page, nickname=f"nick {number}")
         closed = str(site == "Site B").lower()
-        rows.append({**ROWS["artalk"](said), "site_name": site, "page_admin_only": closed})
+        rows.append({**ROWS["artalk"](comments), "site_name": site, "page_admin_only": closed})
     return file_of("artalk", rows)
 
 

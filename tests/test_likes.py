@@ -135,10 +135,10 @@ def test_one_ip_address_likes_a_comment_twenty_times(visitor: Visitor, outside: 
 def test_all_like_two_thousand_times_an_hour(visitor: Visitor, app: App, outside: Outside) -> None:
     visitor.say()
     inside.use_up(app, "likes", 1998)
-    told = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
+    too_many = {"error": "点赞的人太多，请稍后再试", "code": "too_many"}
     for what in BOTH:
         like(visitor, what)
     for what in BOTH:
-        assert refusal(Visitor(app, "198.51.100.1"), what) == (told, 3600)
+        assert refusal(Visitor(app, "198.51.100.1"), what) == (too_many, 3600)
     outside.time += 3600
     like(visitor)

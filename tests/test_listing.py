@@ -146,9 +146,9 @@ def test_threads_tell_what_a_widget_must_know(config: Config, outside: Outside) 
         (public, {"registration": False}),
         ({**public, "mail_host": "localhost"}, {}),
     ]
-    for settings, told in cases:
+    for settings, shown in cases:
         with visiting(config, outside, **settings) as visitor:
-            assert visitor.listing(view="threads")["settings"] == SETTINGS | told
+            assert visitor.listing(view="threads")["settings"] == SETTINGS | shown
             assert "settings" not in visitor.listing()
 
 

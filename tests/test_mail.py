@@ -233,10 +233,10 @@ class Talk(socketserver.StreamRequestHandler):
         while line := self.rfile.readline().decode("latin-1").strip():
             self.server.said.append(line)
             verb = line.split()[0].upper()
-            said = self.answer(verb, self.usual(verb), line)
-            if verb == "DATA" and said.startswith("354"):
-                said = self.take_email()
-            if not said or verb == "QUIT":
+            reply = self.answer(verb, self.usual(verb), line)
+            if verb == "DATA" and reply.startswith("354"):
+                reply = self.take_email()
+            if not reply or verb == "QUIT":
                 return
 
     def usual(self, verb: str) -> str:
@@ -382,8 +382,8 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         (kept,) = outbox(app)
         assert (kept["message"], kept["due_at"]) == ("", None), step
         assert kept["failure"]
-        told = kept["failure"] + caplog.text
-        assert not [word for word in (ANN, "unknown", code_in(message)) if word in told]
+        logged = kept["failure"] + caplog.text
+        assert not [word for word in (ANN, "unknown", code_in(message)) if word in logged]
         calls = clerk.calls
         outside.time += HOUR
         app.deliver()
@@ -545,8 +545,8 @@ def whole_email(raw: str, sender: str, to: str) -> str:
     assert [a.addr_spec for a in message["To"].addresses] == [to]
     assert [a.addr_spec for a in message["From"].addresses] == [sender]
     for name, value in old.items():
-        told = str(make_header(decode_header(re.sub(r"\r\n(?=[ \t])", "", value))))
-        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", told), (name, told)
+        shown = str(make_header(decode_header(re.sub(r"\r\n(?=[ \t])", "", value))))
+        assert not re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", shown), (name, shown)
     assert message["Auto-Submitted"] == "auto-generated"
     assert (message.get_content_type(), message.is_multipart()) == ("text/plain", False)
     assert message.defects == []

@@ -164,17 +164,17 @@ class World:
             status = 409
         elif parent and (parent.page != page or parent.status != "visible"):
             status = 404
-        told = self.ask("POST", "/comments", status, bearer, who=who, **form)
+        response = self.ask("POST", "/comments", status, bearer, who=who, **form)
         if status != 200:
             return
-        number = told["comment"]["id"]
+        number = response["comment"]["id"]
         root = (parent.root or parent.id) if parent else 0
         made = Said(number, page, form["parent_id"] or 0, root, nickname, content, self.now, user)
-        made.token = told.get("edit_token", "")
+        made.token = response.get("edit_token", "")
         made.moderate(self.verdict(content), self.now)
         assert bool(made.token) is not bool(user)
         shown = "visible" if made.status == "visible" else "waiting"
-        assert told["comment"]["status"] == shown
+        assert response["comment"]["status"] == shown
         assert number not in self.model.said
         self.model.said[number] = made
 
@@ -203,10 +203,12 @@ class World:
         visitor, c = f"user {user}" if user else f"guest {who}", self.some(chance)
         if c is None or chance.random() < 0.3:
             of: int | str = chance.choice(PAGES)
-            told = self.ask("POST", "/page/like", 200, bearer, who=who, page_url=of, undo=undo)
+            response = self.ask("POST", "/page/like", 200, bearer, who=who, page_url=of, undo=undo)
         else:
             of, status = c.id, 200 if c.status == "visible" else 404
-            told = self.ask("POST", "/comment/like", status, bearer, who=who, id=c.id, undo=undo)
+            response = self.ask(
+                "POST", "/comment/like", status, bearer, who=who, id=c.id, undo=undo
+            )
             if status != 200:
                 return
         likers = self.model.likers.setdefault(of, {})
@@ -214,7 +216,7 @@ class World:
             likers.pop(visitor, None)
         else:
             likers.setdefault(visitor, 0 if user else self.now)
-        assert told["page_likes" if isinstance(of, str) else "likes"] == self.model.likes(of)
+        assert response["page_likes" if isinstance(of, str) else "likes"] == self.model.likes(of)
 
     def leaves(self, chance: Random) -> None:
         """An account is deleted."""
@@ -235,15 +237,15 @@ class World:
         self.model.people = {email: person for email, person in people if person[0] != user}
 
     def moderates(self, chance: Random) -> None:
-        said = sorted(self.model.said)
-        ids = chance.sample(said, min(len(said), chance.choice([1, 1, 4])))
+        numbers = sorted(self.model.said)
+        ids = chance.sample(numbers, min(len(numbers), chance.choice([1, 1, 4])))
         self.moderated += len(ids)
         if not ids or self.moderated > 18:  # from 20 on the spam filter has a say
             return
         status = chance.choice(["visible", "visible", "waiting", "spam", "deleted"])
-        told = self.own("POST", "comments", ids=ids, status=status)
+        response = self.own("POST", "comments", ids=ids, status=status)
         there = [self.model.said[id] for id in ids if self.model.said[id].content]
-        assert told["comments"] == [{"id": c.id, "was": c.status} for c in there]
+        assert response["comments"] == [{"id": c.id, "was": c.status} for c in there]
         for c in there:
             if c.status != status:
                 c.moderate(status, self.now)
@@ -253,8 +255,8 @@ class World:
             self.own("DELETE", f"blocks/{self.model.bad_term}")
             self.model.bad_term = 0
         else:
-            told = self.own("POST", "blocks", kind="word", value=BAD)
-            self.model.bad_term = told["block"]["id"]
+            response = self.own("POST", "blocks", kind="word", value=BAD)
+            self.model.bad_term = response["block"]["id"]
 
     def forget(self) -> None:
         """What had its time is gone."""
@@ -304,8 +306,8 @@ class World:
         self.nothing_leaks(f"{flat}{threads}")
 
     def nothing_leaks(self, text: str) -> None:
-        said = self.model.said.values()
-        hidden = [c.content for c in said if c.content and c.status != "visible"]
+        every = self.model.said.values()
+        hidden = [c.content for c in every if c.content and c.status != "visible"]
         assert not [word for word in [*hidden, "@example.com"] if word in text]
 
     def compare_all(self) -> None:
@@ -316,15 +318,15 @@ class World:
         self.nothing_leaks(str(self.ask("GET", "/comments/latest", 200, limit=30)))
         queue = self.own("GET", "comments", limit=100)
         kept = [c for c in self.model.said.values() if c.content]
-        told = [(c["id"], c["status"]) for c in queue["comments"]]
-        assert told == sorted(((c.id, c.status) for c in kept), reverse=True)[:100]
+        listed = [(c["id"], c["status"]) for c in queue["comments"]]
+        assert listed == sorted(((c.id, c.status) for c in kept), reverse=True)[:100]
         for status in ("visible", "waiting", "spam", "deleted"):
             assert queue["counts"][status] == [c.status for c in kept].count(status)
         for email, (number, nickname) in self.model.people.items():
             me = self.ask("GET", "/me", 200, token_of(self.app, email))
             mine = [c for c in kept if c.user == number]
-            told = me["email"], me["nickname"], me["comments"]
-            assert told == (email, nickname, len(mine))
+            listed = me["email"], me["nickname"], me["comments"]
+            assert listed == (email, nickname, len(mine))
         assert_whole(self.config.database_path)
 
 

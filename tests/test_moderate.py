@@ -254,13 +254,13 @@ def test_spam_and_deleting_are_undone(ground: Ground, use: Use) -> None:
     page = admin(ground)
     order = page.locator("article .body").all_inner_texts()
     for text, before in (("Seen.", "visible"), ("Waits.", "waiting")):
-        for word, status, told in (
+        for word, status, notice in (
             ("Spam", "spam", "Moved to spam."),
             ("Delete", "deleted", "Deleted."),
         ):
             choose(page, text, word, use)
             expect(button(page, "Undo")).to_be_focused()
-            expect(page.get_by_text(told)).to_be_visible()
+            expect(page.get_by_text(notice)).to_be_visible()
             expect(article(page, text)).to_have_count(0)
             count = int(before == "waiting")
             expect(page.get_by_text("1 comment", exact=True)).to_have_count(count)

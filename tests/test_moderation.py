@@ -43,15 +43,15 @@ def settled(**settings: Any) -> pytest.MarkDecorator:
 
 @settled(moderation_hold="none")
 def test_by_default_nothing_waits(visitor: Visitor, owner: Visitor) -> None:
-    said = visitor.say("see https://x.example", website="https://y.example")
-    assert (said["comment"]["status"], held(owner)) == ("visible", ("visible", ""))
+    posted = visitor.say("see https://x.example", website="https://y.example")
+    assert (posted["comment"]["status"], held(owner)) == ("visible", ("visible", ""))
 
 
 @settled(moderation_hold="all")
 def test_all_may_wait_but_what_an_admin_writes(ann: Visitor, owner: Visitor, app: App) -> None:
     for who in (ann, Judge(app)):
-        said = who.say(f"by {who}")
-        assert said["comment"]["status"] == "waiting"
+        posted = who.say(f"by {who}")
+        assert posted["comment"]["status"] == "waiting"
         assert held(owner) == ("waiting", "all")
     assert shown(ann) == []
     assert owner.widget.say("mine", nickname="")["comment"]["status"] == "visible"
@@ -159,8 +159,8 @@ def test_what_is_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside:
     for number, (length, seconds, why) in enumerate(PACE):
         token = solved(visitor)
         outside.time += seconds
-        said = visitor.say(f"{number}".rjust(length, "x"), captcha_token=token)
-        assert said["comment"]["status"] == ("waiting" if why else "visible")
+        posted = visitor.say(f"{number}".rjust(length, "x"), captcha_token=token)
+        assert posted["comment"]["status"] == ("waiting" if why else "visible")
         assert held(owner) == ("waiting" if why else "visible", why), (length, seconds)
     for start in (0.0, 0.3, 0.5, 0.999):  # who waits as long as the rule asks is never too fast
         outside.time = START + HOUR + start
@@ -246,15 +246,15 @@ def test_what_meets_a_block_is_kept_as_spam(
 
 @settled()
 def test_an_account_is_met_by_email_and_an_admin_by_nothing(ann: Visitor, owner: Visitor) -> None:
-    made = [block(owner, *said)["block"]["id"] for said in (("email", "ann@example.com"),)]
+    made = [block(owner, *what)["block"]["id"] for what in (("email", "ann@example.com"),)]
     ann.say("one")
     assert held(owner) == ("spam", "block: example.com")
     test_admin.drop(owner, f"blocks/{made[0]}")
     block(owner, "domain", "example.com")
     ann.say("two")
     assert held(owner) == ("spam", "block: example.com")
-    for said in (("address", "0.0.0.0/0"), ("email", "owner@example.com"), ("word", "mine")):
-        block(owner, *said, sure=True)
+    for what in (("address", "0.0.0.0/0"), ("email", "owner@example.com"), ("word", "mine")):
+        block(owner, *what, sure=True)
     owner.widget.say("mine", nickname="")
     assert held(owner) == ("visible", "")
 
@@ -281,9 +281,9 @@ def test_a_block_ends_or_is_lifted(visitor: Visitor, owner: Visitor, outside: Ou
 # Edits
 
 
-def edit(visitor: Visitor, said: Any, content: str) -> str:
-    form = {"content": content, "edit_token": said.get("edit_token", "")}
-    answer = visitor.patch_json(f"/comments/{said['comment']['id']}", form).json
+def edit(visitor: Visitor, posted: Any, content: str) -> str:
+    form = {"content": content, "edit_token": posted.get("edit_token", "")}
+    answer = visitor.patch_json(f"/comments/{posted['comment']['id']}", form).json
     status: str = answer["comment"]["status"]
     return status
 
@@ -299,28 +299,28 @@ def test_an_edit_is_judged_like_a_new_comment(visitor: Visitor, owner: Visitor) 
             ("harmless too", "visible", ""),
         )
     ):
-        said = visitor.say(f"harmless {number}")
-        assert said["comment"]["status"] == "visible"
-        assert edit(visitor, said, text) == ("visible" if status == "visible" else "waiting")
+        posted = visitor.say(f"harmless {number}")
+        assert posted["comment"]["status"] == "visible"
+        assert edit(visitor, posted, text) == ("visible" if status == "visible" else "waiting")
         assert held(owner) == (status, why)
-        assert (said["comment"]["id"] in shown(visitor)) == (status == "visible")
+        assert (posted["comment"]["id"] in shown(visitor)) == (status == "visible")
         assert queue(owner)["comments"][0]["content"] == text
 
 
 @settled(moderation_words=("casino",))
 def test_an_edit_does_not_show_what_is_hidden(visitor: Visitor, owner: Visitor) -> None:
-    said = visitor.say("a casino")
-    assert edit(visitor, said, "harmless") == "waiting"
+    posted = visitor.say("a casino")
+    assert edit(visitor, posted, "harmless") == "waiting"
     assert held(owner) == ("waiting", "word: casino")
     judge(owner, [1], "spam")
-    assert edit(visitor, said, "harmless again") == "waiting"
+    assert edit(visitor, posted, "harmless again") == "waiting"
     assert held(owner)[0] == "spam"
     judge(owner, [1], "visible")
-    assert edit(visitor, said, "as good as before") == "visible"
-    assert edit(visitor, said, "a casino") == "waiting"
+    assert edit(visitor, posted, "as good as before") == "visible"
+    assert edit(visitor, posted, "a casino") == "waiting"
     assert shown(visitor) == []
     judge(owner, [1], "deleted")
-    form = {"content": "x", "edit_token": said["edit_token"]}
+    form = {"content": "x", "edit_token": posted["edit_token"]}
     assert visitor.patch_json("/comments/1", form, status=404).json["code"] == "comment_gone"
 
 
@@ -340,12 +340,12 @@ def test_an_approved_first_comment_waits_again_if_edited(visitor: Visitor, owner
 def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
     visitor: Visitor, owner: Visitor
 ) -> None:
-    said = visitor.say("something nice")
+    posted = visitor.say("something nice")
     judge(owner, [1], "visible")
     pin(owner, [1])
     assert change(owner, "comments/1", content="something nicer")["comment"]["status"] == "visible"
     assert visitor.listing(view="threads")["comments"][0]["pinned"] is True
-    edit(visitor, said, "an advertisement")
+    edit(visitor, posted, "an advertisement")
     assert held(owner) == ("waiting", "all")
     assert visitor.listing(view="threads")["comments"] == []
     mine = owner.widget.say("mine", nickname="")
@@ -353,9 +353,9 @@ def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
 
 
 def test_an_edit_in_a_flood_waits(visitor: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
-    said = visitor.say("before the flood")
+    posted = visitor.say("before the flood")
     db.execute("UPDATE rate_limit SET used = 300 WHERE name = 'comments/3600'")
-    assert edit(visitor, said, "in the flood") == "waiting"
+    assert edit(visitor, posted, "in the flood") == "waiting"
     assert held(owner) == ("waiting", "flood")
 
 
@@ -366,7 +366,7 @@ AGE = settled(comments_close_after_days=30)
 
 @AGE
 def test_a_page_closes_and_opens_again(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
-    said = visitor.say("young")
+    posted = visitor.say("young")
     outside.time = START + 30 * DAY - 1
     visitor.say("just in time")
     (before,) = pages(fresh(owner))["pages"]
@@ -390,7 +390,7 @@ def test_a_page_closes_and_opens_again(visitor: Visitor, owner: Visitor, outside
     assert visitor.say("closed again", status=403) == CLOSED
     page = change(fresh(owner), "pages/1", closed=True)["page"]
     assert (page["closed"], page["closed_by_age"]) == (True, False)
-    assert "edit_token" in said
+    assert "edit_token" in posted
 
 
 @pytest.mark.parametrize("settings", [{"comments_close_after_days": 1}])
@@ -548,11 +548,11 @@ def test_nothing_is_left_of_what_its_author_deleted_though_it_was_edited_and_mod
     app: App, owner: Visitor, outside: Outside
 ) -> None:
     author = Judge(app, ip="198.18.7.77")
-    said = author.say(**TRACES)
-    edit(author, said, "sharper-wording")
+    posted = author.say(**TRACES)
+    edit(author, posted, "sharper-wording")
     judge(owner, [1], "waiting")
     judge(owner, [1], "visible")
-    author.delete_json("/comments/1", {"edit_token": said["edit_token"]})
+    author.delete_json("/comments/1", {"edit_token": posted["edit_token"]})
     app.deliver()
     outside.time += MINUTE
     app.tick()
@@ -765,17 +765,17 @@ def test_all_that_is_hidden_leaves_one_place(visitor: Visitor, owner: Visitor, s
 
 @settled(moderation_hold="all")
 def test_authors_read_waiting_of_their_own_comments(visitor: Visitor, owner: Visitor) -> None:
-    said = visitor.say("mine")
+    posted = visitor.say("mine")
     for status in ("waiting", "spam"):
         judge(owner, [1], status)
-        assert edit(visitor, said, f"mine, {status}") == "waiting"
+        assert edit(visitor, posted, f"mine, {status}") == "waiting"
         assert visitor.say(f"mine, {status}")["comment"]["status"] == "waiting"
-    assert CANARY not in str(said)
+    assert CANARY not in str(posted)
 
 
 @settled(moderation_hold="all")
 def test_what_waits_and_is_edited_to_be_blocked_is_spam(visitor: Visitor, owner: Visitor) -> None:
-    said = visitor.say("fine")
+    posted = visitor.say("fine")
     block(owner, "word", "casino")
-    assert edit(visitor, said, "a casino") == "waiting"
+    assert edit(visitor, posted, "a casino") == "waiting"
     assert held(owner)[0] == "spam"

@@ -135,8 +135,8 @@ def test_pages_move_where_it_says(home: Home, name: str) -> None:
     assert (lines, count) == (sorted(changed), len(changed))
     keys = [page_name(url, {"blog.example"}).key for url in after]
     assert sorted(row["key"] for row in home.rows("SELECT key FROM page")) == sorted(keys)
-    said = home.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
-    assert {row["content"]: row["views"] for row in said} == {u: 2**n for n, u in enumerate(before)}
+    rows = home.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
+    assert {row["content"]: row["views"] for row in rows} == {u: 2**n for n, u in enumerate(before)}
     assert_whole(str(home.path))
 
 

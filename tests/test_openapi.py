@@ -134,10 +134,10 @@ def test_every_code_of_the_program_is_in_it() -> None:
 def assert_described(operation: Any, answer: Any) -> None:
     """A reply is one of those in the file."""
     status, responses = str(answer.status_int), operation["responses"]
-    said = resolved(responses.get(status) or responses[f"{status[0]}XX"]).get("content")
-    assert said is None or answer.content_type in said
+    response = resolved(responses.get(status) or responses[f"{status[0]}XX"]).get("content")
+    assert response is None or answer.content_type in response
     if answer.content_type == "application/json":
-        schema = {**said["application/json"]["schema"], "components": SPEC["components"]}
+        schema = {**response["application/json"]["schema"], "components": SPEC["components"]}
         jsonschema_rs.validate(schema, answer.json)
 
 
@@ -374,8 +374,8 @@ def judge(town: Town, label: str, caller: str, asked: Asked) -> int:
     if response.content_type != "application/vnd.sqlite3":
         own = f"{email} {asked.body.decode('utf-8', 'replace')} {asked.query}"
         hidden = [word for word in NOT_FOR_READERS if caller != "admin" and word not in own]
-        said = response.text + str(response.headers)
-        assert not [word for word in [*hidden, *SECRETS] if word in said]
+        whole = response.text + str(response.headers)
+        assert not [word for word in [*hidden, *SECRETS] if word in whole]
     return int(response.status_int)
 
 
@@ -395,11 +395,13 @@ def whatever(town: Town, label: str, chance: Random) -> Asked:
     path, query, body = label.split()[1], list[tuple[str, Any]](), dict[str, Any]()
     for each in parameters:
         if each["in"] == "path":
-            said = str(value(each["name"], each["schema"]))
-            path = path.replace(f"{{{each['name']}}}", quote(said, "", "utf-8", "surrogatepass"))
+            chosen = str(value(each["name"], each["schema"]))
+            path = path.replace(f"{{{each['name']}}}", quote(chosen, "", "utf-8", "surrogatepass"))
         elif each.get("required") or chance.random() < 0.5:
-            said = value(each["name"], each["schema"])
-            listed = said if isinstance(said, list) else [said] * (1 + (chance.random() < 0.02))
+            chosen = value(each["name"], each["schema"])
+            listed = (
+                chosen if isinstance(chosen, list) else [chosen] * (1 + (chance.random() < 0.02))
+            )
             query += [(each["name"], str(one).encode("utf-8", "surrogatepass")) for one in listed]
     for name, schema in form.items():
         if chance.random() < 0.9:

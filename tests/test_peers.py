@@ -251,13 +251,13 @@ def answers(service: Service, raw: bytes) -> tuple[bytes, list[int]]:
 
 
 def test_ambiguous_requests_are_refused_once(quiet: Service) -> None:
-    said = quiet.said
+    before = quiet.said
     for raw in AMBIGUOUS:
         received, statuses = answers(quiet, raw + HEALTH)
         assert statuses in ([400, 0], [411, 0] if b"Transfer-Encoding" in raw else []), raw
         assert b'"code"' in received, raw
         assert b"\r\nConnection: close\r\n" in received, raw
-    assert quiet.said == said, "a stranger writes the log"
+    assert quiet.said == before, "a stranger writes the log"
 
 
 PLAIN = [

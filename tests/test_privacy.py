@@ -329,8 +329,8 @@ def test_no_address_that_anybody_writes_is_called(
         guest = {"website": f"{WEB}/me", "email": "lu@198-51-100-9.example", "lang": "en"}
         text = f"{WEB}/a ![x]({WEB}/x.png) [y]({WEB}/y) <img src={WEB}/z>"
         visitor = Visitor(app)
-        said = visitor.say(text, page_url=f"{WEB}/page/", **guest)
-        number, token = said["comment"]["id"], said["edit_token"]
+        posted = visitor.say(text, page_url=f"{WEB}/page/", **guest)
+        number, token = posted["comment"]["id"], posted["edit_token"]
         visitor.post_json("/comments/preview", {"content": text})
         edit = {"content": f"{text} more", "edit_token": token}
         visitor.patch_json(f"/comments/{number}", edit)
@@ -361,18 +361,18 @@ def test_no_public_reply_holds_an_address_or_a_hash_of_one(app: App, ann: Visito
     for kind in ("md5", "sha1", "sha256", "sha512"):
         secrets += [hashlib.new(kind, address.encode()).hexdigest() for address in addresses]
     secrets.remove("ann")  # who is Ann
-    told = [ann.say("by an account"), Visitor(app).say("by a guest", email="Lu.Guest@example.net")]
-    told.append(Visitor(app).say("an answer", parent_id=1, email="lu.guest@example.net"))
-    told += [Visitor(app).say(email="lu.guest@example.net"), ann.listing()]
+    shown = [ann.say("by an account"), Visitor(app).say("by a guest", email="Lu.Guest@example.net")]
+    shown.append(Visitor(app).say("an answer", parent_id=1, email="lu.guest@example.net"))
+    shown += [Visitor(app).say(email="lu.guest@example.net"), ann.listing()]
     paths = ["/comments/latest", "/feed.atom", "/metrics", "/captcha", "/health"]
     queries = ["/comments?url={}", "/comments?url={}&view=threads", "/comments?url={}&thread=1"]
     queries += ["/pages?url={}", "/feed.atom?url={}", "/thread?url={}"]
     for reader in (Visitor(app), ann):
         for path in [*paths, *(query.format(PAGE) for query in queries)]:
-            told.append(reader.get(path).text)
-    said = "\n".join(map(str, told))
-    assert said.count("an answer") > 9
-    assert [secret for secret in secrets if secret in said] == []
+            shown.append(reader.get(path).text)
+    everything = "\n".join(map(str, shown))
+    assert everything.count("an answer") > 9
+    assert [secret for secret in secrets if secret in everything] == []
 
 
 def test_no_place_is_left_of_who_goes(ann: Visitor, db: sqlite3.Connection) -> None:

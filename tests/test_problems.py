@@ -461,10 +461,10 @@ def test_an_event_is_one_line_of_plain_text(log: tuple[logging.Logger, io.String
 
 def test_what_strangers_repeat_is_a_line_a_minute(log: tuple[logging.Logger, io.StringIO]) -> None:
     logger, written = log
-    told = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
-    told += [(-10, "full")]  # the clock was set back
-    told += [(300, str(number)) for number in range(2000)]
-    for seconds, text in told:
+    events = [(0, "full")] * 1000 + [(1, "locked")] * 2 + [(59, "full"), (60, "full"), (61, "full")]
+    events += [(-10, "full")]  # the clock was set back
+    events += [(300, str(number)) for number in range(2000)]
+    for seconds, text in events:
         record = logger.makeRecord("", logging.ERROR, "", 0, "failed: %s", (text,), None)
         record.created = START + seconds
         logger.handle(record)

@@ -138,8 +138,8 @@ class Site:
         authority: ssl.SSLContext | None = None,
     ) -> Iterator[Front]:
         """The proxy, with the settings that the program prints."""
-        code, printed, said = run(self.folder, "example", self.kind)
-        assert (code, said) == (0, "")
+        code, printed, errors = run(self.folder, "example", self.kind)
+        assert (code, errors) == (0, "")
         main, command = (text.format(self.folder) for text in PROXIES[self.kind])
         if prefix:  # what is printed goes into the block of the blog
             printed = BLOCKS[self.kind].format(HOST, self.port) + printed + "}\n"
@@ -233,10 +233,10 @@ def test_a_client_cannot_forge_its_ip_address(front: Front) -> None:
 
 
 def test_rate_limits_are_per_client(front: Front) -> None:
-    said = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
+    statuses = [front.say(f"{n}", client="127.0.0.9").status for n in range(5)]
     refused = front.say("5", client="127.0.0.9")
     forged = front.say("6", "X-Forwarded-For: 6.6.6.6", client="127.0.0.9")
-    assert said == [200] * 5
+    assert statuses == [200] * 5
     assert (refused.status, refused.json["code"], forged.status) == (429, "too_many", 429)
     assert 0 < int(refused.headers["Retry-After"]) <= 60
     assert front.say("7", client="127.0.0.10").status == 200
@@ -379,8 +379,8 @@ def test_an_untrusted_proxy_is_reported(tmp_path: Path, kind: str, transport: st
         url = f"http://{HOST}:{here.port}"
         service = start(**here.settings(url, trusted=""))
         with here.proxy(service) as front:
-            said = [front.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
-            assert said == [200] * 12  # clients that look the same are not limited together
+            statuses = [front.say(f"{n}", client=f"127.0.0.{n % 3 + 2}").status for n in range(12)]
+            assert statuses == [200] * 12  # clients that look the same are not limited together
             noticed = re.findall(r"a proxy that is not named .*: (set .*)", service.said)
             assert noticed == [f"set [server] trusted_proxy = {here.through}"]
             until(lambda: "proxy that is not trusted" in run(tmp_path, "check")[1])

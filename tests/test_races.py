@@ -111,8 +111,8 @@ def together(calls: list[Call]) -> list[Said]:
         return [*threads.map(goes, calls)]
 
 
-def statuses(said: list[Said]) -> dict[int, int]:
-    return dict(Counter(status for status, _ in said))
+def statuses(results: list[Said]) -> dict[int, int]:
+    return dict(Counter(status for status, _ in results))
 
 
 def body(**fields: Any) -> dict[str, Any]:
@@ -157,14 +157,14 @@ def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
 
 @race
 def of_registrations_three_wait_and_one_account_comes(site: Site, chance: Random) -> None:
-    said = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
-    assert statuses(said) == {200: site.many}
-    assert len({answer["request_id"] for _, answer in said}) == site.many
+    results = site.each("/auth/register", [account(nickname=f"N{n}") for n in range(site.many)])
+    assert statuses(results) == {200: site.many}
+    assert len({answer["request_id"] for _, answer in results}) == site.many
     site.app.deliver()
     assert len(site.outside.emails) == 3
     codes = [site.outside.code(n) for n in range(3)] * (site.many // 3)
-    said = site.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
-    assert statuses(said) == {200: 1, 400: len(codes) - 1}
+    results = site.each("/auth/verify", [{"email": ANN, "token": code} for code in codes])
+    assert statuses(results) == {200: 1, 400: len(codes) - 1}
     assert len(site.rows("SELECT * FROM account")) == 1
 
 
@@ -182,8 +182,8 @@ def likes_and_undos_leave_one_or_none_each(site: Site, chance: Random) -> None:
     assert 0 <= site.rows(rows)[0] <= 5
     assert statuses(together([site.call(path, 3, **form)] * many)) == {200: many}
     before = site.rows(count_)[0]
-    said = together([site.call(path, 10 + n, **form) for n in range(many)])
-    assert sorted(answer[count] for _, answer in said) == [*range(before + 1, before + many + 1)]
+    results = together([site.call(path, 10 + n, **form) for n in range(many)])
+    assert sorted(answer[count] for _, answer in results) == [*range(before + 1, before + many + 1)]
     assert site.rows(count_) == site.rows(rows) == [before + many]
     assert statuses(together([site.call(path, 10, undo=True, **form)] * many)) == {200: many}
     assert site.rows(count_) == [before + many - 1]
@@ -196,10 +196,10 @@ def of_one_solved_captcha_one_comment_comes(site: Site, chance: Random) -> None:
     assert statuses(site.each("/comments", forms)) == {200: 1, 403: site.many - 1}
     assert len(site.rows("SELECT * FROM comment")) == 1
     retry = site.call("/comments", 9, **body(content="once", captcha_token=solved(site.visitor)))
-    said = together([retry] * site.many)
-    assert statuses(said) == {200: site.many}
-    assert {answer["comment"]["id"] for _, answer in said} == {2}
-    assert len({answer["edit_token"] for _, answer in said}) == 1
+    results = together([retry] * site.many)
+    assert statuses(results) == {200: site.many}
+    assert {answer["comment"]["id"] for _, answer in results} == {2}
+    assert len({answer["edit_token"] for _, answer in results}) == 1
 
 
 @race
@@ -211,24 +211,26 @@ def of_one_solved_captcha_one_registers_and_one_logs_in(site: Site, chance: Rand
     ):
         token = solved(site.visitor)
         forms = [account(email=email, captcha_token=token) for email in emails]
-        said = site.each(f"/auth/{path}", forms)
-        assert statuses(said) == {200: 1, 403: site.many - 1}, path
+        results = site.each(f"/auth/{path}", forms)
+        assert statuses(results) == {200: 1, 403: site.many - 1}, path
 
 
 @race
 def of_a_double_click_one_comment_comes(site: Site, chance: Random) -> None:
-    said = together([site.call("/comments", 5, **body(content="hi"))] * site.many)
-    assert statuses(said) == {200: site.many}
-    assert {answer["comment"]["id"] for _, answer in said} == {1}
-    assert len([answer for _, answer in said if "edit_token" in answer]) == 1
+    results = together([site.call("/comments", 5, **body(content="hi"))] * site.many)
+    assert statuses(results) == {200: site.many}
+    assert {answer["comment"]["id"] for _, answer in results} == {1}
+    assert len([answer for _, answer in results if "edit_token" in answer]) == 1
 
 
 @race
 def of_admin_links_one_is_taken(site: Site, chance: Random) -> None:
     link = inside.admin_link(site.app, chance.choice(["", OWNER]))
     names = [{"email": f"n{n}@example.com", "nickname": f"N{n}"} for n in range(site.many)]
-    said = site.each("/admin/claim", [{**name, "link": link, "password": CANARY} for name in names])
-    assert statuses(said) == {200: 1, 403: site.many - 1}
+    results = site.each(
+        "/admin/claim", [{**name, "link": link, "password": CANARY} for name in names]
+    )
+    assert statuses(results) == {200: 1, 403: site.many - 1}
     assert site.rows("SELECT role FROM account") == ["admin"]
     assert site.rows("SELECT action FROM audit") == ["claim"]
 
@@ -248,26 +250,26 @@ def a_link_in_an_email_does_once_what_it_says(site: Site, chance: Random) -> Non
 def of_edits_the_last_stands_and_of_deletions_one_is_done(site: Site, chance: Random) -> None:
     half, token = site.many // 2, {"edit_token": site.say("at first")["edit_token"]}
     edits = [{"content": f"edited {n}", **token} for n in range(site.many)]
-    said = site.each("/comments/1", edits, method="PATCH")
-    assert statuses(said) == {200: site.many}
+    results = site.each("/comments/1", edits, method="PATCH")
+    assert statuses(results) == {200: site.many}
     (content,) = site.rows("SELECT content FROM comment")
     assert content in {edit["content"] for edit in edits}
     mixed = [site.call("/comments/1", n, "DELETE", **token) for n in range(half)]
     mixed += [site.call("/comments/1", n, "PATCH", **edits[n]) for n in range(half)]
-    said = together(mixed)
-    assert statuses(said[:half]) == {200: 1, 404: half - 1}
-    assert set(statuses(said)) == {200, 404}
+    results = together(mixed)
+    assert statuses(results[:half]) == {200: 1, 404: half - 1}
+    assert set(statuses(results)) == {200, 404}
     assert site.rows("SELECT status, content, nickname FROM comment") == [("deleted", "", "")]
 
 
 @race
 def of_password_changes_one_is_done(site: Site, chance: Random) -> None:
     forms = [{"password": CANARY, "new_password": f"{CANARY}{n}"} for n in range(site.many)]
-    said = site.each("/me", forms, method="PATCH", bearer=site.join())
-    counts = statuses(said)
+    results = site.each("/me", forms, method="PATCH", bearer=site.join())
+    counts = statuses(results)
     assert counts.pop(200) == 1
     assert set(counts) <= {401, 403}
-    number = [status for status, _ in said].index(200)
+    number = [status for status, _ in results].index(200)
     assert site.visitor.login(password=f"{CANARY}{number}")["token"]
     assert site.rows("SELECT version FROM account") == [2]
 
@@ -280,11 +282,11 @@ def of_deletions_of_an_account_one_is_done(site: Site, chance: Random) -> None:
     form = {"password": CANARY, "comments": chance.choice(["keep", "delete"])}
     calls = [site.call("/me", n, "DELETE", token, **form) for n in range(half)]
     calls += [site.call("/comments", n, "POST", token, **body(content="x")) for n in range(half)]
-    said = together(calls)
-    done = statuses(said[:half])
+    results = together(calls)
+    done = statuses(results[:half])
     assert done.pop(200) == 1
     assert set(done) <= {401, 403}
-    assert set(statuses(said[half:])) <= {200, 401}
+    assert set(statuses(results[half:])) <= {200, 401}
     assert site.rows("SELECT * FROM account") == []
     assert site.rows("SELECT id FROM comment WHERE user_id IS NOT NULL OR nickname <> ''") == []
     site.visitor.authorization = None

@@ -611,9 +611,9 @@ def test_numbers_of_several_pages_take_one_request(app: App, view: View, asked: 
 
 def test_without_numbers_what_stands_there_stays(page: Page, view: View, faults: list[str]) -> None:
     page.route(re.compile("/pages"), lambda route: route.fulfill(status=502, body="<h1>Bad</h1>"))
-    with page.expect_response(re.compile("/pages")) as told:
+    with page.expect_response(re.compile("/pages")) as reply:
         view(ANYWHERE + TAG)
-    told.value.finished()
+    reply.value.finished()
     idle(page)
     expect(page.locator("i")).to_have_text(["many", "", "", "", "", "none"])
     unreached(faults)
@@ -687,9 +687,9 @@ def test_an_empty_list_stays_as_it_is(view: View, page: Page, faults: list[str])
     answers: list[Json] = [{"body": '{"comments": []}'}, {"body": "{}", "status": 502}]
     page.route(re.compile("/latest"), lambda route: route.fulfill(headers=headers, **answers[0]))
     while answers:
-        with page.expect_response(re.compile("/latest")) as told:
+        with page.expect_response(re.compile("/latest")) as reply:
             view("<ul data-commentd-latest><li>Be the first.</ul>", head=TAG)
-        told.value.finished()
+        reply.value.finished()
         idle(page)
         expect(latest(page)).to_have_text(["Be the first."])
         answers.pop(0)
@@ -922,9 +922,9 @@ def test_each_language_is_spoken_whole(app: App, view: View, asked: list[str]) -
         expect(page.get_by_role("button", name=words(lang, "reply")).first).to_be_visible()
         count = words(lang, "count", 2, "two" if lang == "ar" else "other")
         expect(page.locator(".head b")).to_have_text(count)
-        said = section.evaluate("""it => [it.innerText, ...[...it.querySelectorAll('*')].flatMap(
+        texts = section.evaluate("""it => [it.innerText, ...[...it.querySelectorAll('*')].flatMap(
             node => [node.ariaLabel, node.title, node.placeholder])].join('\\n')""")
-        assert not re.search(r"undefined|\[object|[{}]|null", said)
+        assert not re.search(r"undefined|\[object|[{}]|null", texts)
     inline = {"en", "zh-CN"}  # these stand in the script
     wanted = [f"{lang}.json" for lang in LANGUAGES if lang not in inline]
     assert sorted(ends(asked, "/words/")) == wanted

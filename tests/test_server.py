@@ -448,8 +448,8 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
         body, received = received[:size], received[size:]
         statuses.append(int(found[1]))
         if body and headers[b"content-type"].startswith(b"application/json"):
-            said = json.loads(body)
-            assert statuses[-1] < 400 or said.keys() == {"error", "code"}
+            value = json.loads(body)
+            assert statuses[-1] < 400 or value.keys() == {"error", "code"}
         assert b"Traceback" not in body
     return statuses
 
@@ -457,7 +457,7 @@ def answers_in(received: bytes, sent: bytes) -> list[int]:
 def test_random_bytes_do_not_make_it_fail(quiet: Service, campaign: Campaign) -> None:
     """Each stream gets whole responses and is closed, and nothing leaks, also if a client does not
     wait for the responses."""
-    before, said, used = held_at_rest(quiet), quiet.said, 0
+    before, logged, used = held_at_rest(quiet), quiet.said, 0
     for number, chance in enumerate(campaign.rounds(6)):
         listens = number % 3 > 0
         streams = [mangled(chance) for _ in range(40)]
@@ -480,7 +480,7 @@ def test_random_bytes_do_not_make_it_fail(quiet: Service, campaign: Campaign) ->
         used = used or memory(quiet)
         campaign.figures["streams"] += len(streams)
         campaign.figures["MiB more"] = memory(quiet) - used
-        assert quiet.said == said, "a stranger writes the log"
+        assert quiet.said == logged, "a stranger writes the log"
     assert campaign.figures["MiB more"] <= 20
 
 
@@ -578,9 +578,9 @@ def test_a_failure_to_listen_names_the_setting(
         ):
             monkeypatch.setenv("COMMENTD_SERVER_LISTEN", listen)
             assert main([]) == 1
-            said = capsys.readouterr().err
-            assert said.startswith(f"commentd: can't listen on {listen} ({reason})"), said
-            assert said.count("\n") == 1
+            error = capsys.readouterr().err
+            assert error.startswith(f"commentd: can't listen on {listen} ({reason})"), error
+            assert error.count("\n") == 1
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(path)  # the socket file still belongs to the other
     gc.collect()  # what waitress left open, as the process ends here

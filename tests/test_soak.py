@@ -127,9 +127,9 @@ class Client(threading.Thread):
         content = f"{self.number}-{self.chance.getrandbits(64)}"
         content += " word" * self.chance.randint(0, 99)
         body = {"page_url": self.chance.choice(PAGES), "nickname": "Ann", "content": content}
-        said = self.post("/comments", **body)
-        self.written[said["comment"]["id"]] = {content}
-        self.tokens[said["comment"]["id"]] = said["edit_token"]
+        posted = self.post("/comments", **body)
+        self.written[posted["comment"]["id"]] = {content}
+        self.tokens[posted["comment"]["id"]] = posted["edit_token"]
         self.town.counts["comments"] += 1
 
     def change(self) -> None:

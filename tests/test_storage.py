@@ -49,20 +49,20 @@ def forked(work: Callable[[], object]) -> Any:
     reading, writing = os.pipe()
     if not (child := os.fork()):
         try:
-            told: tuple[bool, object] = True, work()
+            result: tuple[bool, object] = True, work()
         except BaseException:
-            told = False, traceback.format_exc()
+            result = False, traceback.format_exc()
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(told, pipe)
+            pickle.dump(result, pipe)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         data = pipe.read()
     status = os.waitpid(child, 0)[1]
     assert status in (0, 9), status
-    done, told = pickle.loads(data) if status == 0 else (True, None)
-    assert done, told
-    return told
+    done, result = pickle.loads(data) if status == 0 else (True, None)
+    assert done, result
+    return result
 
 
 # Killed
@@ -83,12 +83,12 @@ class Writer(threading.Thread):
             for number in itertools.count():
                 text = f"{self.name} {number}"
                 body = {**COMMENT, "page_url": f"/{number % 7}/", "content": text}
-                said = self.ask("POST", "/comments", **body)
-                made = said["comment"]["id"]
+                response = self.ask("POST", "/comments", **body)
+                made = response["comment"]["id"]
                 self.kept[made] = text
                 if number % 2:
                     del self.kept[made]
-                    form = {"content": f"edited {text}", "edit_token": said["edit_token"]}
+                    form = {"content": f"edited {text}", "edit_token": response["edit_token"]}
                     self.ask("PATCH", f"/comments/{made}", **form)
                     self.kept[made] = f"edited {text}"
 

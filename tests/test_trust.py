@@ -114,10 +114,10 @@ def test_many_replies_hold_up_nobodys_emails(visitor: Visitor, app: App, outside
         confirmed(visitor, app, outside, email)
     client = plain(app)  # faster than a visitor, who looks at the whole file
     for number in range(220):
-        said = {"nickname": "Lu", "captcha_token": "x", "email": LU, "page_url": f"/{number}/"}
-        above = client.post_json("/comments", {**said, "content": "q"}).json["comment"]["id"]
+        fields = {"nickname": "Lu", "captcha_token": "x", "email": LU, "page_url": f"/{number}/"}
+        above = client.post_json("/comments", {**fields, "content": "q"}).json["comment"]["id"]
         answer = {"nickname": "Eve", "email": "", "content": "a", "parent_id": above}
-        client.post_json("/comments", {**said, **answer})
+        client.post_json("/comments", {**fields, **answer})
     app.deliver()
     outside.time += 20 * MINUTE
     mine = visitor.say("Ann's", email=ANN)["comment"]["id"]
@@ -235,8 +235,8 @@ def test_a_restore_brings_back_neither_a_used_link_nor_the_token_of_a_lost_accou
 def test_what_its_author_does_while_the_owner_corrects_it_stays_done(
     visitor: Visitor, owner: Visitor, app: App, db: sqlite3.Connection
 ) -> None:
-    said = [visitor.say(text, website="https://lu.example/") for text in ("hello", "one", "two")]
-    erase, edit, later = ({"edit_token": each["edit_token"]} for each in said)
+    posted = [visitor.say(text, website="https://lu.example/") for text in ("hello", "one", "two")]
+    erase, edit, later = ({"edit_token": each["edit_token"]} for each in posted)
     just_before_it_writes(app, lambda: plain(app).delete_json("/comments/1", erase))
     form = {"content": "better", "nickname": "Lu", "website": "https://lu.example/"}
     answer = plain(app, owner).patch_json("/admin/comments/1", form, status=404)
@@ -267,11 +267,11 @@ def test_what_was_edited_since_read_is_not_approved(visitor: Visitor, owner: Vis
     refused = owner.widget.post_json("/comments/1/moderate", form, status=409)
     assert refused.json["code"] == "text_changed"
     versions = {"ids": [1, 2], "versions": [read[1], read[2]]}
-    said = do(owner, "comments", **versions, status="visible")
-    assert (said["changed"], ids(said)) == ([1], [2])
+    response = do(owner, "comments", **versions, status="visible")
+    assert (response["changed"], ids(response)) == ([1], [2])
     assert ids(visitor.listing()) == [2]
-    said = do(owner, "comments", **versions, status="spam")  # whatever it says now
-    assert (said["changed"], ids(said)) == ([], [1, 2])
+    response = do(owner, "comments", **versions, status="spam")  # whatever it says now
+    assert (response["changed"], ids(response)) == ([], [1, 2])
     (fresh,) = (c["version"] for c in queue(owner)["comments"] if c["id"] == 1)
     do(owner, "comments", ids=[1], versions=[fresh], status="visible")
     assert ids(visitor.listing()) == [1]
@@ -346,12 +346,12 @@ def test_why_a_comment_was_held_tells_no_address(
     (call,) = db.execute("SELECT message FROM outbox WHERE recipient = 'webhook'").fetchone()
     monkeypatch.setenv("COMMENTD_DATABASE_PATH", database_path(app))
     assert main(["export", "commentd"]) == 0
-    told = capsys.readouterr().out + call
-    assert "hi" in told
+    printed = capsys.readouterr().out + call
+    assert "hi" in printed
     (held,) = db.execute("SELECT held FROM comment").fetchone()
     assert held.startswith("block: ")
     for word in ("198.51.100.8", "198.51.100.9", LU):
-        assert word not in told + held
+        assert word not in printed + held
 
 
 def test_a_text_is_known_by_all_of_its_hash(visitor: Visitor, owner: Visitor) -> None:

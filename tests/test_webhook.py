@@ -481,9 +481,9 @@ def test_no_secret_gets_into_a_log_or_onto_the_owners_page(
             here.said(f"hi {kind}")
             here.deliver()
             here.later(DAY)
-            told = owner.get("/admin/settings").text + owner.get("/admin/outbox").text
-            assert '"(hidden)"' in told
-            assert CANARY not in told + caplog.text
+            response = owner.get("/admin/settings").text + owner.get("/admin/outbox").text
+            assert '"(hidden)"' in response
+            assert CANARY not in response + caplog.text
             assert "expired" in caplog.text
 
 
@@ -710,9 +710,9 @@ def test_feishu_gets_a_fresh_signature_and_says_no_with_a_200(telling: Telling, 
     assert only(hook.calls[1], "feishu") == "Ann\n\nhi"
     yes = '{"StatusCode": 0, "StatusMessage": "success", "code": 0, "data": {}}'
     with telling("feishu") as here:
-        for said, code in ((yes, ""), ('{"code": 19021, "msg": "sign match fail"}', "19021")):
-            hook.script = [f"HTTP/1.1 200 OK\r\n\r\n{said}".encode()]
-            here.said(f"hi {said}")
+        for reply, code in ((yes, ""), ('{"code": 19021, "msg": "sign match fail"}', "19021")):
+            hook.script = [f"HTTP/1.1 200 OK\r\n\r\n{reply}".encode()]
+            here.said(f"hi {reply}")
             here.deliver()
             failures = [row["failure"] for row in here.outbox()]
             assert failures == ([f"ConnectionError 200 {code}"] if code else [])

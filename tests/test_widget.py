@@ -547,10 +547,10 @@ def test_the_page_is_told_when_comments_are_there_and_when_one_is_posted(view: V
     loaded = ["commentd:loaded", True, True, "commentd-thread", {"page_url": POST, "total": 12}]
     assert page.evaluate("events") == [loaded]
     expect_posted(page, "Mine.")
-    told = page.evaluate("events[1]")
-    assert told[:4] == ["commentd:posted", True, True, "commentd-thread"]
-    assert (told[4]["comment"]["content"], told[4]["comment"]["page_url"]) == ("Mine.", POST)
-    assert "edit_token" not in json.dumps(told)
+    event = page.evaluate("events[1]")
+    assert event[:4] == ["commentd:posted", True, True, "commentd-thread"]
+    assert (event[4]["comment"]["content"], event[4]["comment"]["page_url"]) == ("Mine.", POST)
+    assert "edit_token" not in json.dumps(event)
 
 
 # Reading
@@ -569,8 +569,8 @@ def test_replies_are_indented_twice_and_then_say_to_whom(view: View) -> None:
     for name in "LMN":  # what replies to a list stands beside it and not in it
         above = say(view.app, "1. one\n2. two\n\n- three", name, hours=200, parent_id=above)
     page = view()
-    said = [*(f"Depth {n}." for n in range(6)), "Late.", *[re.compile("one")] * 3]
-    expect(page.locator("article .body")).to_have_text(said)
+    bodies = [*(f"Depth {n}." for n in range(6)), "Late.", *[re.compile("one")] * 3]
+    expect(page.locator("article .body")).to_have_text(bodies)
     expect(page.locator(".body article")).to_have_count(0)
     metas = page.locator(".meta").all_inner_texts()
     assert [line.splitlines()[0] for line in metas] == [*"ABCDEFZLMN"]
@@ -635,19 +635,19 @@ def replies(app: App, number: int) -> list[int]:
 
 def test_a_thread_with_many_replies_comes_in_hundreds_and_links_lead_into_it(view: View) -> None:
     ids = replies(view.app, 130)
-    said = [f"Reply {n}." for n in range(1, 131)]
+    bodies = [f"Reply {n}." for n in range(1, 131)]
     page = view()
     expect(page.locator("article")).to_have_count(101)
     button(page, "显示更多").click()
     expect(page.locator("article").nth(101)).to_be_focused()
     expect(button(page, "显示更多")).to_have_count(0)
-    assert texts(page)[1:] == said
+    assert texts(page)[1:] == bodies
     for first, then in ((42, 120), (120, 42)):
         view(at=f"#comment-{ids[first - 1]}")
         expect_target(page, f"Reply {first}.")
         jump(page, ids[then - 1])
         expect_target(page, f"Reply {then}.")
-        assert texts(page)[1:101] == said[:100]
+        assert texts(page)[1:101] == bodies[:100]
 
 
 def test_a_link_to_a_comment_shows_its_page_and_on_the_page_adds_it(view: View) -> None:
@@ -761,7 +761,7 @@ def test_a_comment_says_how_long_ago_and_exactly_when(view: View, outside: Outsi
         say(view.app, "Then.", hours=hours)
     view.page.clock.set_fixed_time(outside.time)
     page = view(in_languages(*AGO))
-    for lang, told in AGO.items():
+    for lang, names in AGO.items():
         links = page.locator(f"commentd-thread[lang={lang}] .meta a:has(time)")
         expect(links).to_have_count(len(ages))
         exact = page.evaluate(
@@ -770,7 +770,7 @@ def test_a_comment_says_how_long_ago_and_exactly_when(view: View, outside: Outsi
                 date.toISOString()])""",
             [[int(outside.time - hours * 3600) * 1000 for hours in ages], lang],
         )
-        assert links.all_inner_texts() == [*told, exact[-1][0]]
+        assert links.all_inner_texts() == [*names, exact[-1][0]]
         seen = "all => all.map(it => [it.title, it.firstChild.dateTime])"
         assert links.evaluate_all(seen) == [[title, at] for _, title, at in exact]
 
@@ -1011,8 +1011,8 @@ WISHES = "token=a.b.c&service=https://evil.example/&lang=de&limit=1&nickname=Eve
 
 def test_nothing_but_the_number_of_a_comment_comes_from_outside(view: View) -> None:
     page = view.page
-    ids, said = fill(view.app, 3), list[str]()
-    page.on("request", lambda request: said.append(request.headers.get("authorization", "")))
+    ids, sent = fill(view.app, 3), list[str]()
+    page.on("request", lambda request: sent.append(request.headers.get("authorization", "")))
     page.add_init_script(FOREIGN)
     view('<link rel="canonical" href="/2026/lines/">' + TAG, at=f"?{WISHES}#comment-{ids[1]}")
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
@@ -1026,7 +1026,7 @@ def test_nothing_but_the_number_of_a_comment_comes_from_outside(view: View) -> N
         }"""
     )
     like(expect_posted(page, "Mine."))
-    assert {*said} == {""}
+    assert {*sent} == {""}
     assert [line for line in view.asked if "evil" in line.partition("?")[0] or "a.b.c" in line] == [
         f"GET {view.site.address}{POST}?{WISHES}"
     ]
@@ -1243,21 +1243,21 @@ def test_a_reader_who_is_offline_is_told_and_can_try_again(view: View) -> None:
     view("<main>A post.</main>", head=PLAIN_TAG)
     page.context.set_offline(True)
     page.locator("main").evaluate("it => it.append(document.createElement('commentd-thread'))")
-    told, again = page.get_by_role("alert"), button(page, "重试")
-    expect(told).to_contain_text("连不上评论服务")
+    alert, again = page.get_by_role("alert"), button(page, "重试")
+    expect(alert).to_contain_text("连不上评论服务")
     page.context.set_offline(False)
     page.wait_for_function("navigator.onLine")
     again.click()
     expect(page.locator("article")).to_have_count(10)
     page.context.set_offline(True)
     button(page, "显示更多").click()
-    expect(told).to_contain_text("连不上评论服务")
+    expect(alert).to_contain_text("连不上评论服务")
     assert texts(page) == nos(15, 6)
     page.context.set_offline(False)
     again.click()
     expect(page.locator("article").nth(10)).to_be_focused()
     assert texts(page) == nos(15, 1)
-    expect(told).to_have_count(0)
+    expect(alert).to_have_count(0)
     expect_only(view.faults, "DISCONNECTED")
 
 

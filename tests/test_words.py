@@ -71,11 +71,11 @@ def test_each_language_counts_as_its_readers_do(browser: Browser) -> None:
 
 def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
     source = "".join((STATIC / name).read_text("utf-8") for name in SCRIPTS)
-    said = set(
+    used = set(
         re.findall(r"(?:\bsay|\bbadge|(?<!classList\.)\badd|\bagain|\bfield)\('(\w+)'[,)]", source)
     )
     known = bare(WORDS["en"])
-    assert said - known.keys() == set()
+    assert used - known.keys() == set()
     quoted = set(re.findall(r"\w+", source.replace(EMBED[: EMBED.index("// -- Style")], "")))
     codes = {"captcha", "token_wrong", "text_changed", "wrong_credentials", "email_unverified"}
     served = set(re.findall(r"\w+", (STATIC.parent / "commentd.py").read_text("utf-8")))
@@ -89,8 +89,8 @@ def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
 
 def test_the_script_and_the_manual_know_the_languages_that_there_are() -> None:
     for topics in MANUAL.values():
-        told = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
-        assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", told)) == set(FILES)
+        row = next(line for line in topics["embed"].splitlines() if line.startswith("| `lang` |"))
+        assert set(re.findall("`([a-z]{2}(?:-[A-Z]{2})?)`", row)) == set(FILES)
     [bases] = re.findall(r"\^\(([a-z|]+)\)\(\?!", EMBED)
     assert {"zh-CN" if base == "zh" else base for base in bases.split("|")} == set(FILES) - {
         "en",
@@ -116,7 +116,7 @@ def test_emails_speak_what_the_widget_speaks() -> None:
 
 
 def test_emails_are_in_the_language_that_the_widget_spoke(app: App, ann: Visitor) -> None:
-    for said, name, language in (
+    for lang, name, language in (
         ("zh-CN", "Hello", "zh"),
         ("zh-TW", "Hello", "zh-tw"),
         ("de", "Hi", "de"),
@@ -128,6 +128,6 @@ def test_emails_are_in_the_language_that_the_widget_spoke(app: App, ann: Visitor
         ("None", "Hi", "en"),
     ):
         sql(app, "UPDATE account SET nickname = ?", name)
-        ann.post_json("/page/follow", {"page_url": PAGE, "lang": said})
-        assert sql(app, "SELECT language FROM follow") == [(language,)], (said, name)
+        ann.post_json("/page/follow", {"page_url": PAGE, "lang": lang})
+        assert sql(app, "SELECT language FROM follow") == [(language,)], (lang, name)
         ann.post_json("/page/follow", {"page_url": PAGE, "undo": True})

@@ -287,8 +287,8 @@ def register(ground: Ground, page: Page, use: Use = mouse, password: str = PASSW
 
 
 def expect_signed_in(page: Page, name: str = "Ann") -> None:
-    told = page.get_by_text(f"Signed in as {name}").filter(visible=True)
-    expect(told.first).to_be_visible()
+    line = page.get_by_text(f"Signed in as {name}").filter(visible=True)
+    expect(line.first).to_be_visible()
 
 
 def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
@@ -856,14 +856,14 @@ def test_who_writes_too_fast_is_told_how_long_to_wait_until_it_is_over(ground: G
     write(page, "Sixth.")
     button(page, "Post").click()
     assert_told(page, None, r"^Too fast: please wait [1-9]\d? s\.$")
-    told = page.locator(".error")
-    first = int(re.findall(r"\d+", told.inner_text())[0])
+    error = page.locator(".error")
+    first = int(re.findall(r"\d+", error.inner_text())[0])
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
     page.clock.run_for(10_000)
-    later = int(re.findall(r"\d+", told.inner_text())[0])
+    later = int(re.findall(r"\d+", error.inner_text())[0])
     assert 10 <= first - later <= 20
     page.clock.run_for(60_000)
-    expect(told).to_have_count(0)
+    expect(error).to_have_count(0)
     expect(main(page)).to_have_value("Sixth.")
 
 
@@ -1017,8 +1017,8 @@ solved = service_with(captcha_provider="altcha")
 
 def expect_unreached(page: Page) -> None:
     """Said where it is seen and heard."""
-    told = page.get_by_role("status").or_(page.get_by_role("alert"))
-    expect(told.filter(has_text="can’t be reached").filter(visible=True)).to_have_count(1)
+    error = page.get_by_role("status").or_(page.get_by_role("alert"))
+    expect(error.filter(has_text="can’t be reached").filter(visible=True)).to_have_count(1)
 
 
 @solved

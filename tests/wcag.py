@@ -678,11 +678,11 @@ def again(page: Page) -> None:
 
 def type_the_code(hand: Hand) -> None:
     token = hand.page.locator(".panel [name=token]")
-    said = token.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
+    hint = token.evaluate("e => e.ariaDescribedByElements?.map(d => d.textContent).join() ?? ''")
     [(email,), *_] = sql(hand.app, "SELECT message FROM outbox ORDER BY id DESC")
     hand.page.keyboard.insert_text(code_in(email))
     if hand.becomes("!bench.has('.panel [name=token]')"):
-        hand.report.wonder(f"3.2.2: the last digit sends the code, after “{said}”", *hand.where)
+        hand.report.wonder(f"3.2.2: the last digit sends the code, after “{hint}”", *hand.where)
 
 
 def letters_outside(hand: Hand) -> None:
