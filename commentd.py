@@ -10429,7 +10429,8 @@ def print_manual(config: Config, arguments: argparse.Namespace) -> int:
     listed = "".join(f"\n  {name:12}{topic_title(text)}" for name, text in topics.items())
     name = arguments.what
     if name and name not in topics:
-        raise SettingsError(f"there is no such topic; the topics are:{listed}")
+        print(f"commentd: there is no topic {name}; the topics are:{listed}", file=sys.stderr)
+        return 2
     print(topics[name] if name else f"commentd help TOPIC\n{listed}\n", end="")
     return 0
 
