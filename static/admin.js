@@ -41,7 +41,7 @@ const PHRASES = {
   offline: ['The service can’t be reached. What you have written is kept.', '暂时连不上服务，你写的内容不会丢。'],
   failed: ['That did not work. Please try again.', '没有成功，请再试一次。'],
   404: ['This no longer exists. Someone may have removed it.', '已经不在了，可能刚被删除。'],
-  429: ['Too fast: please wait {n} seconds.', '太快了，请等 {n} 秒。'],
+  429: ['Too fast: please wait {n}.', '太快了，请等{n}。'],
   503: ['The service is busy. Please try again in a moment.', '服务正忙，请稍后再试。'],
   link_invalid: ['This link no longer works.', '这个链接已经失效。'],
   wrong_credentials: ['Wrong email or password, or not an admin account.', '邮箱或密码不对，或者不是站长账号。'],
@@ -217,6 +217,12 @@ function relativeTime(date) {
   return new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(n, unit)
 }
 
+/** A time to wait, such as “7 seconds” or “57 minutes”. */
+function duration(seconds) {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= 2 * size) ?? ['second', 1]
+  return Math.ceil(seconds / size).toLocaleString(TAGS[lang], {style: 'unit', unit, unitDisplay: 'long'})
+}
+
 function when(time) {
   const date = dateOf(time)
   if (isNaN(date)) return ''
@@ -272,7 +278,7 @@ function errorText(failure) {
   if (!code) console.error(failure)
   const key = [code, status].find(key => key !== 'failed' && Object.hasOwn(PHRASES, key))
   if (key === 'block_wide') return say(key, failure.count).replace('{m}', number(failure.total))
-  return key ? say(key, retry) : (lang === 'zh' && text(error)) || say('failed')
+  return key ? say(key, duration(retry)) : (lang === 'zh' && text(error)) || say('failed')
 }
 
 /** Admins prove with our own proof of work that they are no robot, whatever readers use. */

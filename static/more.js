@@ -33,11 +33,19 @@ const TEXT_KEYS = {
   reason: 'content_invalid', fresh: 'password_missing',
 }
 
+/** A time to wait, such as “40 seconds” or “57 minutes”. */
+function duration(seconds, language) {
+  const [unit, size] = [['hour', 3600], ['minute', 60]].find(([, size]) => seconds >= 2 * size) ?? ['second', 1]
+  return Math.ceil(seconds / size).toLocaleString(language, {style: 'unit', unit, unitDisplay: 'long'})
+}
+
 /** The text of an error, by its code or the first word of it. The service's own texts are Chinese. */
 function errorText(thread, {code = 'failed', error, retry}) {
   const [first] = code.split('_')
   const own = thread.language === 'zh-CN' && error
-  return thread.say(code, Number(retry ?? 60)) ?? thread.say(TEXT_KEYS[first]) ?? (own || thread.say('failed'))
+  let n = Number(retry ?? 60)
+  if (code === 'too_many') n = duration(n, thread.language)
+  return thread.say(code, n) ?? thread.say(TEXT_KEYS[first]) ?? (own || thread.say('failed'))
 }
 
 /** Shows an error beside `near`, or beside the field that its code names, until the reader changes something. */
@@ -77,7 +85,7 @@ export function showError(thread, {h}, form, error, near) {
   if (code === 'login_required' || code === 'token_invalid') thread.use('account.js', 'account', form, error)
 }
 
-/** Shows each second how long the reader must still wait. A screen reader says it once. */
+/** Shows again and again how long the reader must still wait. A screen reader says it once. */
 function countDown(thread, note, error, clear) {
   const end = Date.now() + Number(error.retry ?? 60) * 1000
   const timer = setInterval(() => {

@@ -282,7 +282,7 @@ def test_each_page_that_is_followed_can_be_opened_left_and_taken_up_again(ground
     expect(press).to_have_accessible_name("Unfollow: /2024/行距/")
     refuse(page, "/page/follow", "too_many", 429)
     keyboard(press)
-    expect(page.locator(".error")).to_have_text("Too fast: please wait 40 s.")
+    expect(page.locator(".error")).to_have_text("Too fast: please wait 40 seconds.")
     expect(press).to_be_focused()
     page.unroute("**/page/follow")
     for word, number in (("Follow", 2), ("Unfollow", 3)):

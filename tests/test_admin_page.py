@@ -1134,9 +1134,10 @@ def test_a_view_that_does_not_come_says_so_and_is_tried_again(desk: Desk) -> Non
         page.goto(f"{desk.service}/admin#{view}")
         error = alert(page.locator("main"))
         expect(error).to_have_text("The service can’t be reached. What you have written is kept.")
-        refuse(page, asked, 429, "too_many", **{"Retry-After": "7"})
-        retry.click()
-        expect(error).to_have_text("Too fast: please wait 7 seconds.")
+        for wait, shown in (("7", "7 seconds"), ("3412", "57 minutes"), ("86399", "24 hours")):
+            refuse(page, asked, 429, "too_many", **{"Retry-After": wait})
+            retry.click()
+            expect(error).to_have_text(re.compile(f"^Too fast: please wait \u2068{shown}\u2069.$"))
         refuse(page, asked, 503, "storage")
         retry.click()
         expect(error).to_have_text("The service is busy. Please try again in a moment.")

@@ -803,7 +803,7 @@ REFUSALS = [
     ("storage", 503, "", "later|right now|again|reached"),
     ("body_too_large", 413, "", "long|large|much"),
     ("parent_gone", 404, "", "removed"),
-    ("too_many", 429, "", "wait 40 s"),
+    ("too_many", 429, "", "wait 40 seconds"),
     ("page_closed", 403, "", "closed"),
 ]
 
@@ -855,7 +855,7 @@ def test_who_writes_too_fast_is_told_how_long_to_wait_until_it_is_over(ground: G
         here.post_json("/comments", {**body, "content": f"{number}"})
     write(page, "Sixth.")
     button(page, "Post").click()
-    assert_told(page, None, r"^Too fast: please wait [1-9]\d? s\.$")
+    assert_told(page, None, r"^Too fast: please wait [1-9]\d? seconds\.$")
     error = page.locator(".error")
     first = int(re.findall(r"\d+", error.inner_text())[0])
     page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 1)
