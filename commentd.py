@@ -340,12 +340,19 @@ LANGUAGES = {
 }
 
 
-def language_of(requested: str, text: str) -> str:
-    """The language that was requested (`pt-BR` gives `pt`), else that of the script of the text."""
+def known_language(requested: str) -> str:
+    """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
     requested = requested.lower()
     for language in (requested, requested[:2]):
         if language in LANGUAGES:
             return language
+    return ""
+
+
+def language_of(requested: str, text: str) -> str:
+    """The language that was requested, else that of the script of the text."""
+    if language := known_language(requested):
+        return language
     for language, characters in LANGUAGES.items():
         if characters and re.search(characters, text):
             return language
@@ -1346,7 +1353,8 @@ MIGRATIONS = [
         role       TEXT NOT NULL DEFAULT 'user' CHECK (role IN ('user', 'admin')),
         version    INTEGER NOT NULL DEFAULT 1,
         created_at INTEGER NOT NULL,
-        blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1))
+        blocked    INTEGER NOT NULL DEFAULT 0 CHECK (blocked IN (0, 1)),
+        language   TEXT NOT NULL DEFAULT ''
     ) STRICT;
     CREATE INDEX account_role ON account (role, nickname);
 
@@ -1360,6 +1368,7 @@ MIGRATIONS = [
         client      TEXT NOT NULL,
         tries       INTEGER NOT NULL DEFAULT 0,
         named_tries INTEGER NOT NULL DEFAULT 0,
+        language    TEXT NOT NULL DEFAULT '',
         created_at  INTEGER NOT NULL,
         expires_at  INTEGER NOT NULL
     ) STRICT;
@@ -1964,7 +1973,8 @@ def leave_wal_mode(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Account:
-    """`version` is raised to revoke all tokens of the account."""
+    """`version` is raised to revoke all tokens of the account. `language`: of the emails about the
+    account, "" if unknown."""
 
     id: int
     email: str
@@ -1974,6 +1984,7 @@ class Account:
     version: int
     created_at: int
     blocked: int
+    language: str
 
     @property
     def claims(self) -> Json:
@@ -2003,6 +2014,7 @@ class Registration:
     nickname: str
     password: str
     code: str
+    language: str
 
 
 @dataclass(frozen=True)
@@ -2841,7 +2853,7 @@ class Store:
     def registrations(self, email: str) -> list[Registration]:
         """All that wait for the email address, also with a code that has expired."""
         sql = """
-            SELECT request_id, email, nickname, password, code FROM registration
+            SELECT request_id, email, nickname, password, code, language FROM registration
              WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
@@ -2862,9 +2874,10 @@ class Store:
         self.run(sql, values["email"], values["client"], replaced)
         sql = """
             INSERT INTO registration
-                   (request_id, email, nickname, password, code, client, created_at, expires_at)
-            VALUES (:request_id, :email, :nickname, :password, :code, :client, :created_at,
-                    :expires_at)
+                   (request_id, email, nickname, password, code, client, language, created_at,
+                    expires_at)
+            VALUES (:request_id, :email, :nickname, :password, :code, :client, :language,
+                    :created_at, :expires_at)
             RETURNING id"""
         return int(self.value(sql, **values))
 
@@ -2884,24 +2897,24 @@ class Store:
         sql = """
             UPDATE registration SET tries = tries + 1
              WHERE email = :email AND tries + named_tries < 5 AND expires_at > :now
-            RETURNING request_id, email, nickname, password, code"""
+            RETURNING request_id, email, nickname, password, code, language"""
         if request_id:
             sql = """
                 UPDATE registration SET named_tries = named_tries + 1
                  WHERE email = :email AND request_id = :request_id AND named_tries < 5
                    AND expires_at > :now
-                RETURNING request_id, email, nickname, password, code"""
+                RETURNING request_id, email, nickname, password, code, language"""
         return self.all(Registration, sql, email=email, request_id=request_id, now=now)
 
     def confirm(self, registration: Registration, now: int) -> Account:
-        """Makes the account, or gives it the new nickname and password and revokes its tokens.
-        All that waits for the email address is dropped, emails with codes included."""
+        """Makes the account, or gives it the new nickname, password and language and revokes its
+        tokens. All that waits for the email address is dropped, emails with codes included."""
         sql = """
-            INSERT INTO account AS a (email, nickname, password, created_at)
-            VALUES (:email, :nickname, :password, :now)
+            INSERT INTO account AS a (email, nickname, password, language, created_at)
+            VALUES (:email, :nickname, :password, :language, :now)
                 ON CONFLICT (email) DO UPDATE
                SET nickname = excluded.nickname, password = excluded.password,
-                   version = a.version + 1
+                   language = excluded.language, version = a.version + 1
             RETURNING *"""
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
         return self.all(Account, sql, **vars(registration), now=now)[0]
@@ -4520,52 +4533,6 @@ def email_row(
     return message_row(services, to, message, life)
 
 
-CODE_EMAIL = """\
-你的验证码 / Your code:
-
-    {code}
-
-请在 {site} 的评论区输入，10 分钟内有效（北京时间 {until} 之前）。
-Enter it in the comments of {site} within 10 minutes (before {until}, Beijing time).
-{warning}
-不是你本人操作？忽略这封邮件即可，什么都不会改变。
-Was it not you? Ignore this email, and nothing changes.
-"""
-
-CHANGE_WARNING = """
-这个邮箱已有账号：确认后，密码和昵称会改为刚才填写的。
-This address has an account: the code changes its password and nickname to those just typed.
-"""
-
-CHANGED_EMAIL = """\
-你在 {site} 的评论账号刚刚修改了密码（可能还有昵称），其他设备上的登录已全部失效。
-The password, and perhaps the nickname, of your comment account at {site} was just changed, and
-all other logins have ended.
-
-不是你本人操作？请用这个邮箱重新注册一次，即可设置新密码。
-Was it not you? Register again with this address to set a new password.
-"""
-
-
-def code_email(services: MailServices, to: str, code: str, *, has_account: bool) -> Json:
-    """The email with the code of a registration. It holds nothing that a stranger typed."""
-    site = services.config.blog_name
-    until = datetime.fromtimestamp(services.clock() + CODE_LIFE, BEIJING)
-    text = CODE_EMAIL.format(
-        code=code, site=site, until=f"{until:%H:%M}", warning=CHANGE_WARNING if has_account else ""
-    )
-    subject = f"{code} · {site} 验证码 / your code"
-    return email_row(services, to, subject, text, life=CODE_LIFE)
-
-
-def changed_email(services: MailServices, to: str) -> Json:
-    """The email to the holder of an account whose password was changed."""
-    site = services.config.blog_name
-    subject = f"{site}：密码已修改 / password changed"
-    text = CHANGED_EMAIL.format(site=site)
-    return email_row(services, to, subject, text)
-
-
 def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
@@ -4680,6 +4647,29 @@ class Recipient:
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         return email_row(services, self.to, subject, text, headers)
+
+
+def account_recipient(services: MailServices, to: str, language: str) -> Recipient:
+    """Chinese and English stand side by side if the language is unknown."""
+    return Recipient(services, to, language or "zh+en")
+
+
+def code_email(
+    services: MailServices, to: str, language: str, code: str, *, has_account: bool
+) -> Json:
+    """The email with the code of a registration. It holds nothing that a stranger typed."""
+    reader = account_recipient(services, to, language)
+    warning = reader.texts["code_warning"] if has_account else ""
+    subject = reader.text("code_subject", code=code)
+    text = reader.text("code_text", code=code, warning=warning)
+    return email_row(services, to, subject, text, life=CODE_LIFE)
+
+
+def changed_email(services: MailServices, account: Account) -> Json:
+    """The email to the holder of an account whose password was changed."""
+    holder = account_recipient(services, account.email, account.language)
+    subject = holder.text("changed_subject")
+    return email_row(services, account.email, subject, holder.text("changed_text"))
 
 
 def email_language(config: Config, comment: Comment) -> str:
@@ -6450,13 +6440,14 @@ def get_captcha(context: RequestContext) -> Json:
 def register(context: RequestContext) -> Json:
     """Emails a code, which makes the account or changes the existing one.
 
-    `{email, nickname, password, captcha_token, request_id?}` to `{success, request_id}`. Response
-    and work do not depend on whether the email address has an account or is blocked."""
+    `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
+    Response and work do not depend on whether the email address has an account or is blocked."""
     form = context.form
     nickname = nickname_field(form)
     replaced = text_field(form, "request_id", 64, optional=True)
     email = email_field(form)
     password = password_field(form)
+    language = known_language(text_field(form, "lang", 64, optional=True))
     captcha = captcha_field(context)
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
@@ -6466,7 +6457,7 @@ def register(context: RequestContext) -> Json:
     client = context.client.network or request_id
     blocked = is_blocked_email(context.store, email, context.now)
     has_account = context.store.account_with_email(email) is not None
-    message = code_email(context, email, code, has_account=has_account)
+    message = code_email(context, email, language, code, has_account=has_account)
     code_hash = keyed_hash(context.key, "code", request_id, code)
     registration = {
         "request_id": request_id,
@@ -6476,6 +6467,7 @@ def register(context: RequestContext) -> Json:
         # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", client),
+        "language": language,
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
@@ -6552,7 +6544,7 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
     if is_new:
         store.claim_comments(account)
     else:
-        store.add_message(**changed_email(context, account.email))
+        store.add_message(**changed_email(context, account))
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
@@ -7085,8 +7077,9 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
 
 @route("GET", "/me", Permission.USER)
 def get_me(context: RequestContext) -> Json:
-    """`?url=` to `{email, nickname, role, created_at, comments, answers, follows, following?}`.
-    `answers`: emails about replies are sent. `following`: emails about that page are sent."""
+    """`?url=` to `{email, nickname, role, language, created_at, comments, answers, follows,
+    following?}`. `answers`: emails about replies are sent. `following`: emails about that page
+    are sent."""
     followed = context.store.followed(context.me.id)
     response = {
         **account_fields(context),
@@ -7101,7 +7094,7 @@ def get_me(context: RequestContext) -> Json:
 
 def account_fields(context: RequestContext) -> Json:
     subscriptions = context.store.subscriptions(context.subscriber)
-    shown = attributes(context.me, "email nickname role created_at")
+    shown = attributes(context.me, "email nickname role language created_at")
     return with_times(shown, answers=subscriptions.get(0) != "no")
 
 
@@ -7132,7 +7125,7 @@ def change_me(context: RequestContext) -> Json:
             check_nickname(context, nickname)
         changed = store.change_account(me.id, nickname, stored)
         if stored:
-            store.add_message(**changed_email(context, me.email))
+            store.add_message(**changed_email(context, me))
         if "answers" in form:
             wants_answers = flag_field(form, "answers")
             store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")

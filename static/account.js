@@ -228,7 +228,7 @@ export function account(thread, kit, form, reason) {
     if (panel.password) checkFields('nickname', 'email', 'password')
     const {nickname, email, request_id} = typed
     const captcha_token = await takeCaptchaToken()
-    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token})
+    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token, lang: thread.language})
     typed.request_id = response.request_id
     keep('account', {nickname, email, request_id: response.request_id}, 'sessionStorage')
     go('code')

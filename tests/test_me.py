@@ -17,6 +17,7 @@ from test_comments import SHOWN
 from test_mail import NEWS_HEADERS, UNSUBSCRIBE
 from test_notifications import (
     ANN,
+    BILINGUAL,
     BLOG,
     DAY,
     EMAIL_TEXTS,
@@ -104,7 +105,7 @@ def reported(owner: Reader) -> Any:
 
 
 def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
-    shown = {"email": ANN, "nickname": "Ann", "role": "user", "created_at": AT}
+    shown = {"email": ANN, "nickname": "Ann", "role": "user", "language": "", "created_at": AT}
     shown |= {"comments": 0, "answers": True, "follows": []}
     assert me(ann) == shown
     assert me(ann, url=PAGE) == {**shown, "following": False}
@@ -244,6 +245,27 @@ def test_a_new_password_ends_all_older_logins_but_this(here: Here, owner: Reader
     owner.get("/admin/comments", status=401)
     body = {"email": OWNER, "password": NEW, "captcha_token": "x"}
     assert here.post_json("/admin/login", body).json["nickname"] == "Owner"
+
+
+def test_emails_about_an_account_are_in_its_readers_language(here: Here) -> None:
+    chosen: list[tuple[Any, Any]] = [(None, ""), ("xx", ""), ("zh-CN", "zh"), ("pt-BR", "pt")]
+    for number, (lang, language) in enumerate(chosen + [(each, each) for each in EMAIL_TEXTS]):
+        words = EMAIL_TEXTS[language] if language else BILINGUAL
+        here.register(ANN, lang=lang)
+        here.deliver()
+        here.verify(here.outside.code(), ANN)
+        ann = signed_in(here.served, ANN)
+        assert export(ann)["account"]["language"] == language
+        change(ann, new_password=NEW, password=CANARY)
+        here.deliver()
+        subjects = [message["Subject"] for message in here.arrived(ANN)]
+        values = {"site": "blog.example", "code": here.outside.code(0)}
+        values["warning"] = words["code_warning"] if number else ""
+        kinds = ["code", "changed", "changed"] if number else ["code", "changed"]
+        expected = [words[f"{kind}_subject"].format(**values) for kind in kinds]
+        assert subjects == [" ".join(subject.split()) for subject in expected], lang
+        assert here.texts(ANN) == [words[f"{kind}_text"].format(**values) for kind in kinds]
+        here.forget()
 
 
 def test_with_a_wrong_password_nothing_grave_is_done(here: Here, ann: Reader) -> None:

@@ -44,6 +44,7 @@ KINDS = (*STATUSES, "waiting", "confirm", "stop", "stop_all", "start", "start_al
 EMAIL_TEXTS = json.loads(
     Path(commentd.__file__).with_name("static").joinpath("emails.json").read_text()
 )
+BILINGUAL = EMAIL_TEXTS.pop("zh+en")  # where the language is unknown
 
 named = pytest.mark.parametrize("settings", [NAMED])
 held = pytest.mark.parametrize("settings", [HELD])
