@@ -1,13 +1,14 @@
 """Pictures of the widget in each state of wcag.py and in some looks, languages and sizes; run by
 hand: `python tests/shots.py FOLDER`, with `--only NAME` for some of them.
 
-A picture is STATE-WIDTH-SCHEME.png, cut to the comments. `--readme FILE` makes one picture of the
-thread in both schemes, side by side."""
+A picture is STATE-WIDTH-SCHEME.png, cut to the comments. `--readme FOLDER` makes the pictures of
+README.md: the thread in both schemes, side by side, and the admin page."""
 
 import argparse
 import base64
 import contextlib
 import io
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import blog
 import wcag
 from blog import Json
+from inside import sql, token_of
 
 
 @dataclass(frozen=True)
@@ -103,25 +105,66 @@ def settle(page: Page) -> None:
     page.wait_for_timeout(300)
 
 
-def for_readme(stage: wcag.Stage) -> bytes:
-    """The upper part of the thread at 2x, light beside dark, below 150 kB where Pillow is there
-    to take colours away."""
+# Comments for the picture of the admin page: why they wait, their author and text.
+WAITING = [
+    ("first", "Ada Winter", "Does this hold for e-readers too? Mine breaks lines at 40."),
+    ("links", "Mateo Silva", "I wrote down how I measured it: <https://mateo.example/lines/>"),
+    ("learnt: 0.97 casino, bonus, win", "Lucky", "Best casino bonus! Win every day, no deposit."),
+    ("word: loan", "Fast Cash", "You need a loan? Ask us, we answer within the hour."),
+]
+
+
+def thread_picture(stage: wcag.Stage) -> bytes:
+    """The upper part of the thread at 2x: in English and light beside in Chinese and dark."""
     images = ""
-    for scheme in ("light", "dark"):
-        with shown(stage, "thread", Shot("thread", lang="en"), 480, scheme) as page:
-            clip = page.evaluate(COLUMN) | {"height": 800}
+    for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "newest")):
+        with shown(stage, "thread", Shot("thread", lang=lang), 560, scheme) as page:
+            page.locator("commentd-thread").evaluate(
+                "(it, sort) => it.setAttribute('sort', sort)", sort
+            )
+            settle(page)
+            clip = page.evaluate(COLUMN)
+            clip |= {"y": clip["y"] + 50, "height": 500}
             half = page.screenshot(full_page=True, clip=clip, animations="disabled")
         images += f'<img src="data:image/png;base64,{base64.b64encode(half).decode()}">'
-    page = stage.browser.new_page(viewport={"width": 1920, "height": 1600})
+    page = stage.browser.new_page(viewport={"width": 2240, "height": 1000})
     page.set_content(f"<body style='margin: 0; display: flex'>{images}")
     picture = page.screenshot()
     page.close()
+    return picture
+
+
+def admin_picture(stage: wcag.Stage) -> bytes:
+    """The queue of the admin page at 2x."""
+    blog.owner_token(stage.app)
+    for number, (held, name, text) in enumerate(WAITING):
+        comment = blog.say(stage.app, text, name, hours=5 - number)
+        sql(
+            stage.app, "UPDATE comment SET status = 'waiting', held = ? WHERE id = ?", held, comment
+        )
+    token = token_of(stage.app, "owner@example.com", "admin")
+    me = {"token": token, "email": "owner@example.com", "nickname": blog.OWNER}
+    kept = json.dumps([f"{stage.service}/commentd admin", json.dumps(me)])
+    screen = {"width": 1120, "height": 640}
+    context = blog.new_context(stage.browser, locale="en", viewport=screen, device_scale_factor=2)
+    page = context.new_page()
+    page.add_init_script(f"localStorage.setItem(...{kept})")
+    page.goto(f"{stage.service}/admin")
+    page.locator("article").first.wait_for()
+    settle(page)
+    picture = page.screenshot(animations="disabled")
+    context.close()
+    return picture
+
+
+def with_few_colours(picture: bytes) -> bytes:
+    """A fraction of its size, where Pillow is there."""
     with contextlib.suppress(ImportError):
         from PIL import Image
 
         out = io.BytesIO()
-        Image.open(io.BytesIO(picture)).convert("RGB").quantize(48).save(out, "PNG", optimize=True)
-        picture = out.getvalue()
+        Image.open(io.BytesIO(picture)).convert("RGB").quantize(96).save(out, "PNG", optimize=True)
+        return out.getvalue()
     return picture
 
 
@@ -129,12 +172,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
     parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
     parser.add_argument("--only", action="append", choices=SHOTS, metavar="NAME")
-    parser.add_argument("--readme", type=Path, metavar="FILE")
+    parser.add_argument("--readme", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     with blog.chromium() as browser, wcag.staged(browser) as stage:
         if options.readme:
-            options.readme.write_bytes(for_readme(stage))
-            print(options.readme, options.readme.stat().st_size, "bytes")
+            for name, take_one in (("thread", thread_picture), ("admin", admin_picture)):
+                file = options.readme / f"{name}.png"
+                file.write_bytes(with_few_colours(take_one(stage)))
+                print(file, file.stat().st_size, "bytes")
         if options.folder:
             options.folder.mkdir(parents=True, exist_ok=True)
             for name in options.only or SHOTS:
