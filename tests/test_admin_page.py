@@ -24,6 +24,7 @@ from inside import sql
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from serving import until
 from test_access import DESK, PHONE
+from test_commands import MANUAL
 from test_writing import REFUSED, UNREACHED, button, held, keyboard, mouse, reach, requests_of
 from webtest import TestApp
 
@@ -1528,6 +1529,21 @@ def test_the_language_is_the_browsers_can_change_and_is_no_mixture(desk: Desk, f
     mouse(button(page, "中文"))
     go(page, "queue")
     expect(heading(page, "待审")).to_be_visible()
+
+
+def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
+    page = desk.new_page(signed=False, lang="zh-CN")
+    page.goto(f"{desk.service}/admin")
+    page.get_by_role("link", name="帮助").click()
+    expect(heading(page, "帮助")).to_be_visible()
+    assert_axe_is_content(page, "list")
+    page.get_by_role("link", name="English").click()
+    for topic, text in MANUAL["en"].items():
+        page.get_by_role("navigation").get_by_role("link", name=topic, exact=True).click()
+        expect(heading(page, text.splitlines()[0].removeprefix("# "))).to_be_visible()
+        assert_axe_is_content(page, topic)
+    page.get_by_role("link", name="commentd").click()
+    expect(heading(page, "登录")).to_be_visible()
 
 
 # Who else may look
