@@ -1057,7 +1057,7 @@ class Config:
         secret=True,
     )
     webhook_kind: str = setting(
-        "The format: json (for programs of your own), slack, discord, telegram or feishu.",
+        f"The format: json (for programs of your own), or that of {', '.join(CHATS)}.",
         one_of("json", *CHATS),
         "json",
     )
@@ -1486,7 +1486,7 @@ MIGRATIONS = [
         due_at     INTEGER NOT NULL,
         outbox_id  INTEGER REFERENCES outbox (id) ON DELETE CASCADE
     ) STRICT;
-    CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
+    CREATE UNIQUE INDEX notification_pending ON notification (recipient, kind, comment_id)
         WHERE outbox_id IS NULL;
     CREATE INDEX notification_comment ON notification (comment_id);
     CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
@@ -2128,8 +2128,7 @@ ERASE_ACCOUNT = f"""
     DELETE FROM admin_link WHERE email = :account_email;
     DELETE FROM outbox WHERE recipient = :account_email;
     DELETE FROM notification
-     WHERE kind IN ('owner', 'author', 'follower') AND recipient = :account_email
-       AND outbox_id IS NULL;
+     WHERE recipient = :account_email AND outbox_id IS NULL;
     DELETE FROM subscription WHERE subscriber = :subscriber;
     UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
     DELETE FROM account WHERE id = :account_id"""
@@ -3011,7 +3010,7 @@ class Store:
     def full_comment(self, comment_id: int | None) -> FullComment | None:
         return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
+    def full_comments(self, ids: Iterable[int | None]) -> dict[int | None, FullComment]:
         """Those that exist, by id."""
         sql = SELECT_FULL_COMMENT + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
         comments = self.all(FullComment, sql, ids=[*ids])
@@ -3075,10 +3074,11 @@ class Store:
             limit=limit,
         )
 
-    def count_known(self, network: str, **values: Any) -> int:
+    def count_known(self, **comment: Any) -> int:
         """How many visible comments the author of a comment has, up to a hundred, without that
         one. A guest is known by nickname together with IP address, or its network where that was
         masked since; an email address proves nothing."""
+        network = masked(comment["ip"])
         sql = """
             SELECT count(*) FROM (
                 SELECT id FROM comment
@@ -3090,7 +3090,7 @@ class Store:
                    AND ip IN (:ip, :network)
                  LIMIT 100
             ) AS known"""
-        return int(self.value(sql, network=network, **values))
+        return int(self.value(sql, network=network, **comment))
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -3211,16 +3211,16 @@ class Store:
 
     # Outbox
 
-    def add_message(self, **values: Any) -> int:
-        """Adds an email or a webhook; returns its id."""
+    def add_message(self, now: int, **values: Any) -> int:
+        """Adds an email or a webhook, which is due at once; returns its id."""
         sql = """
             INSERT INTO outbox (registration_id, comment_id, event, subscriber, recipient, message,
                                 created_at, due_at, expires_at)
             VALUES (:registration_id, :comment_id, :event, :subscriber, :recipient, :message,
-                    :created_at, :due_at, :expires_at)
+                    :now, :now, :now + :life)
             RETURNING id"""
         absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
-        return int(self.value(sql, **(absent | values)))
+        return int(self.value(sql, **(absent | values), now=now))
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
@@ -3306,7 +3306,7 @@ class Store:
         """The next notification whose recipients are not looked up yet."""
         sql = """
             SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
+             WHERE recipient = '' AND """
         return self.one(Notification, sql + IS_DUE + " LIMIT 1", now)
 
     def set_recipients(self, news: Notification, recipients: list[str]) -> None:
@@ -4085,16 +4085,18 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(written: Comment, markup: str) -> list[str]:
+def terms_in(written: Comment) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    terms = [*words_in(plain_text(markup))]
+    terms = [*words_in(plain_text(written.html))]
     for word in words_in(folded(written.nickname)):
         terms.append(f"name:{word}")
-    for host in hosts_in(html.unescape(markup), written.website):
-        domain = ".".join(host.split(".")[-2:])
-        terms += [f"link:{folded(host)[:80]}", f"link:{folded(domain)[:80]}"]
-    count = markup.count("<a ") + bool(written.website)
+    for host in hosts_in(html.unescape(written.html), written.website):
+        labels = host.split(".")
+        domain = ".".join(labels[-2:])
+        terms.append(f"link:{folded(host)[:80]}")
+        terms.append(f"link:{folded(domain)[:80]}")
+    count = written.html.count("<a ") + bool(written.website)
     terms.append(f"links:{min(5, count)}")
     return [*dict.fromkeys(terms)]
 
@@ -4133,12 +4135,14 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
         return UNKNOWN
     good = min(1, ham / totals[0])
     bad = min(1, spam / totals[1])
-    return (STRENGTH * UNKNOWN + seen * bad / (good + bad)) / (STRENGTH + seen)
+    share = bad / (good + bad)
+    return (STRENGTH * UNKNOWN + seen * share) / (STRENGTH + seen)
 
 
 def spam_score(scores: list[float]) -> float:
     """0 (good) to 1 (spam); 0.5 if the scores say nothing, or both."""
-    scores = scores + [UNKNOWN] * (LEAST_CLUES - len(scores))
+    missing = LEAST_CLUES - len(scores)
+    scores = scores + [UNKNOWN] * missing
     spam_chance = combined([1 - score for score in scores])
     ham_chance = combined(scores)
     return (1 + ham_chance - spam_chance) / 2
@@ -4165,22 +4169,24 @@ def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(store: Store, key: bytes, written: Comment, markup: str) -> Json | None:
+def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
     totals = learnt_counts(store)
     if not has_learnt_enough(*totals):
         return None
-    terms = {term_hash(key, term): term for term in terms_in(written, markup)}
+    terms = {term_hash(key, term): term for term in terms_in(written)}
     clues = []
     for hash, counts in store.term_counts([*terms]).items():
         score = badness(counts, totals)
         distance = abs(score - UNKNOWN)
         if distance >= LEAST_DISTANCE:
             clues.append((-distance, terms[hash], score))
-    clues.sort()
-    score = spam_score([score for _, _, score in clues[:MOST_CLUES]])
-    strongest = [{"token": term, "score": round(score, 2)} for _, term, score in clues[:10]]
+    clues = sorted(clues)[:MOST_CLUES]
+    score = spam_score([score for _, _, score in clues])
+    strongest = []
+    for _, term, term_score in clues[:10]:
+        strongest.append({"token": term, "score": round(term_score, 2)})
     return {"score": round(score, 2), "tokens": strongest}
 
 
@@ -4191,7 +4197,8 @@ def opinion_summary(opinion: Json) -> str:
         kind, _, word = clue["token"].rpartition(":")
         if clue["score"] > UNKNOWN and kind != "links":
             words[word] = None
-    return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
+    strongest = ", ".join([*words][:5])
+    return f"{opinion['score']:.2f} {strongest}"
 
 
 # Blocks
@@ -4207,11 +4214,11 @@ class Target:
     hosts: Collection[str] = ()
 
 
-def target_of(written: FullComment, markup: str) -> Target:
-    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    text = folded(" ".join([*written.texts, shown]))
-    hosts = hosts_in(written.email, written.website, markup)
-    return Target(written.ip, written.email, text, hosts)
+def target_of(written: FullComment) -> Target:
+    shown = re.sub(r"<[^>]*>", "", written.html)  # "via**gra**" reads as one word
+    text = " ".join([*written.texts, shown])
+    hosts = hosts_in(written.email, written.website, written.html)
+    return Target(written.ip, written.email, folded(text), hosts)
 
 
 def matches(block: Block, target: Target) -> bool:
@@ -4228,6 +4235,13 @@ def matches(block: Block, target: Target) -> bool:
     return bool(term) and term in target.text
 
 
+def matching_block(store: Store, target: Target, now: int) -> Block | None:
+    for block in store.blocks(now):
+        if matches(block, target):
+            return block
+    return None
+
+
 def block_summary(block: Block) -> str:
     """A block as the reason of a comment that it matched: neither an IP nor an email address."""
     if block.kind == "address":
@@ -4240,14 +4254,15 @@ def block_summary(block: Block) -> str:
 def proper_block(kind: str, text: str) -> str:
     """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
     if kind == "address":
-        network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
+        text = plain_ip(text) or text.strip()
+        network = ipaddress.ip_network(text, strict=False)
         is_one_ip = network.num_addresses == 1
         return str(network.network_address if is_one_ip else network)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
-        host = re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower())
-        host = plain_host(host)
+        text = text.strip().lower()
+        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text))
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
         return host
@@ -4266,9 +4281,8 @@ def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
     block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    targets = [target_of(comment, comment.html) for comment in latest]
-    count = sum(matches(block, target) for target in targets)
-    return count, len(targets)
+    count = sum(matches(block, target_of(comment)) for comment in latest)
+    return count, len(latest)
 
 
 def is_wide(kind: str, value: str, count: int, total: int) -> bool:
@@ -4289,11 +4303,11 @@ def is_blocked_email(store: Store, email: str, now: int) -> bool:
     if account and account.blocked:
         return True
     target = Target(email=email, hosts=hosts_in(email))
-    return any(matches(block, target) for block in store.blocks(now))
+    return matching_block(store, target, now) is not None
 
 
 def is_blocked_ip(store: Store, ip: str, now: int) -> bool:
-    return any(matches(block, Target(ip=ip)) for block in store.blocks(now))
+    return matching_block(store, Target(ip=ip), now) is not None
 
 
 # The status of a new text
@@ -4308,11 +4322,6 @@ class Verdict:
     held: str
 
 
-def count_known(store: Store, author: FullComment) -> int:
-    """How many other visible comments an author has, up to a hundred."""
-    return store.count_known(masked(author.ip), **vars(author))
-
-
 def moderate_text(
     store: Store,
     key: bytes,
@@ -4323,28 +4332,27 @@ def moderate_text(
     held_terms: Iterable[str],
     **captcha: bool,
 ) -> Verdict:
-    """Renders the text of a comment and decides on its status. It is costly, so it runs outside of
-    transactions. Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold`
-    and `held_terms` are what the owner has set; `captcha` as in `suspicion`."""
-    markup = safe_html(written.content)
-    target = target_of(written, markup)
-    for block in store.blocks(now):
-        if matches(block, target):
-            return Verdict(markup, "spam", f"block: {block_summary(block)}")
+    """Decides on the status of a comment. It is costly, so it runs outside of transactions. Nothing
+    is dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
+    what the owner has set; `captcha` as in `suspicion`."""
+    target = target_of(written)
+    block = matching_block(store, target, now)
+    if block:
+        return Verdict(written.html, "spam", f"block: {block_summary(block)}")
     if hold == "all":
-        return Verdict(markup, "waiting", "all")
+        return Verdict(written.html, "waiting", "all")
     for term in held_terms:
         if folded(term) in target.text:
-            return Verdict(markup, "waiting", f"word: {term}")
-    held = suspicion(store, key, written, markup, hold, **captcha)
-    return Verdict(markup, "waiting" if held else "visible", held)
+            return Verdict(written.html, "waiting", f"word: {term}")
+    held = suspicion(store, key, written, hold, **captcha)
+    status = "waiting" if held else "visible"
+    return Verdict(written.html, status, held)
 
 
 def suspicion(
     store: Store,
     key: bytes,
     written: FullComment,
-    markup: str,
     hold: str,
     *,
     too_fast: bool = False,
@@ -4354,15 +4362,17 @@ def suspicion(
     it came sooner than a person types. `captcha_down`: the captcha could not be checked."""
     if too_fast:
         return "fast"
-    opinion = filter_opinion(store, key, written, markup)
+    opinion = filter_opinion(store, key, written)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
     if captcha_down:
         return "captcha_down"
-    has_link = bool(written.website) or "<a " in markup
-    if len(written_hosts(markup)) > MOST_HOSTS or (hold == "links" and has_link):
+    has_link = bool(written.website) or "<a " in written.html
+    if hold == "links" and has_link:
         return "links"
-    if hold == "first" and not count_known(store, written):
+    if len(written_hosts(written.html)) > MOST_HOSTS:
+        return "links"
+    if hold == "first" and not store.count_known(**vars(written)):
         return "first"
     return ""
 
@@ -4372,7 +4382,7 @@ def suspicion(
 
 def hashes_of(key: bytes, comment: Comment) -> list[int]:
     """What stands for the terms of a comment in the database."""
-    return [term_hash(key, term) for term in terms_in(comment, comment.html)]
+    return [term_hash(key, term) for term in terms_in(comment)]
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
@@ -4385,9 +4395,10 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
     would know one kind only."""
-    kind = {"visible": "ham", "spam": "spam"}.get(status, "")
-    deleted_spam = status == "deleted" and comment.learnt == "spam"
-    if kind == comment.learnt or deleted_spam:
+    kinds = {"visible": "ham", "spam": "spam"}
+    kind = kinds.get(status, "")
+    is_deleted_spam = status == "deleted" and comment.learnt == "spam"
+    if kind == comment.learnt or is_deleted_spam:
         return
     unteach(store, key, comment)
     is_undo = kind == "ham" and comment.learnt  # spam that is shown again
@@ -4395,8 +4406,10 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
         return
     store.learn(comment.id, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
-    if kind == "spam" and ham < spam and (good := store.oldest_unlearnt()):
-        store.learn(good.id, "ham", hashes_of(key, good), now)
+    if kind == "spam" and ham < spam:
+        good = store.oldest_unlearnt()
+        if good:
+            store.learn(good.id, "ham", hashes_of(key, good), now)
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -4405,7 +4418,7 @@ BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
-Comments = Mapping[int, FullComment]  # by id
+Comments = Mapping[int | None, FullComment]  # by id
 Limit = tuple[str, str]  # name and subject, as `Store.use_limit` takes them
 
 
@@ -4446,7 +4459,8 @@ def sender_of(config: Config) -> email.headerregistry.Address:
     if not MAILBOX.fullmatch(sender):
         sender = "commentd@localhost"
     name, address = split_mailbox(sender)
-    return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
+    name = name or config.blog_name
+    return email.headerregistry.Address(name, addr_spec=address)
 
 
 def compose(
@@ -4473,21 +4487,10 @@ def compose(
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-    rest = message.as_bytes().decode("ascii")
-    return head + rest
-
-
-def message_row(services: MailServices, recipient: str, message: str, life: int = DAY) -> Json:
-    """A message as `Store.add_message` takes it: due at once, given up after `life` seconds."""
-    now = services.timestamp()
-    return {
-        "recipient": recipient,
-        "message": message,
-        "created_at": now,
-        "due_at": now,
-        "expires_at": now + life,
-    }
+    head = ""
+    for name, value in by_hand.items():
+        head += f"{name}: {value}\r\n"
+    return head + message.as_bytes().decode("ascii")
 
 
 def email_row(
@@ -4498,10 +4501,10 @@ def email_row(
     headers: Mapping[str, str] = {},
     life: int = DAY,
 ) -> Json:
-    """An email for the outbox."""
+    """An email as `Store.add_message` takes it. It is given up after `life` seconds."""
     now = services.timestamp()
     message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
-    return message_row(services, to, message, life)
+    return {"recipient": to, "message": message, "life": life}
 
 
 CODE_EMAIL = """\
@@ -4509,8 +4512,8 @@ CODE_EMAIL = """\
 
     {code}
 
-请在 {site} 的评论区输入，10 分钟内有效（北京时间 {until} 之前）。
-Enter it in the comments of {site} within 10 minutes (before {until}, Beijing time).
+请在 {site} 的评论区输入，10 分钟内有效（北京时间 {until:%H:%M} 之前）。
+Enter it in the comments of {site} within 10 minutes (before {until:%H:%M}, Beijing time).
 {warning}
 不是你本人操作？忽略这封邮件即可，什么都不会改变。
 Was it not you? Ignore this email, and nothing changes.
@@ -4534,11 +4537,10 @@ Was it not you? Register again with this address to set a new password.
 def code_email(services: MailServices, to: str, code: str, *, has_account: bool) -> Json:
     """The email with the code of a registration. It holds nothing that a stranger typed."""
     site = services.config.blog_name
-    until = datetime.fromtimestamp(services.clock() + CODE_LIFE, BEIJING)
-    text = CODE_EMAIL.format(
-        code=code, site=site, until=f"{until:%H:%M}", warning=CHANGE_WARNING if has_account else ""
-    )
     subject = f"{code} · {site} 验证码 / your code"
+    until = datetime.fromtimestamp(services.clock() + CODE_LIFE, BEIJING)
+    warning = CHANGE_WARNING if has_account else ""
+    text = CODE_EMAIL.format(code=code, site=site, until=until, warning=warning)
     return email_row(services, to, subject, text, life=CODE_LIFE)
 
 
@@ -4580,7 +4582,8 @@ class Recipient:
         return texts_in(self.language)
 
     def text(self, name: str, **values: object) -> str:
-        return self.texts[name].format(site=self.services.config.blog_name, **values)
+        site = self.services.config.blog_name
+        return self.texts[name].format(site=site, **values)
 
     def signed_link(self, **params: object) -> str:
         """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
@@ -4588,10 +4591,10 @@ class Recipient:
         public_url = self.services.config.server_public_url
         if not public_url:
             return ""
-        params["who"] = subscriber_of(self.services.key, self.to)
+        key = self.services.key
+        params["who"] = subscriber_of(key, self.to)
         params["lang"] = self.language
-        query = signed_query(self.services.key, params)
-        return f"{public_url}/mail?{query}"
+        return f"{public_url}/mail?{signed_query(key, params)}"
 
     def moderation_links(
         self, comment: Comment, statuses: Iterable[str], made_at: int
@@ -4616,17 +4619,15 @@ class Recipient:
         suffix = "subject" if count == 1 else "many_subject"
         return self.text(f"{name}_{suffix}", page=page, n=count)
 
-    def section(self, name: str, comment: Comment, link: str, **more: str) -> str:
+    def section(self, name: str, comment: Comment, link: str, **more: object) -> str:
         """The part of an email that shows one comment. `link`: its page, or "" if readers are not
         to be sent there. `more`: what else the text needs."""
-        url = comment_link(link, comment.id)
-        return self.text(
-            name,
-            nickname=name_of(self.texts, comment),
-            quote=quoted(comment.content),
-            read=self.text("read", link=url) if url else "",
-            **more,
-        )
+        read = ""
+        if link:
+            read = self.text("read", link=comment_link(link, comment.id))
+        nickname = name_of(self.texts, comment)
+        quote = quoted(comment.content)
+        return self.text(name, nickname=nickname, quote=quote, read=read, **more)
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
@@ -4647,8 +4648,8 @@ class Recipient:
     ) -> Json:
         """An email about comments, of which the first ones are shown in `sections`. `name` is the
         first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
-        services = self.services
-        subject = self.subject(name, comments[0], len(comments))
+        first = comments[0]
+        subject = self.subject(name, first, len(comments))
         more = len(comments) - MOST_QUOTED
         if more > 0:
             sections = [*sections, self.text("owner_more", n=more)]
@@ -4656,9 +4657,9 @@ class Recipient:
         text = f"\n{line}\n\n".join(sections) + end
         # They name a message that is never sent, and so keep the emails about a thread together
         # (RFC 5322, section 3.6.4).
-        thread_id = comments[0].thread_id or comments[0].id
-        secret = keyed_hash(services.key, "thread", self.to, thread_id)[:32]
-        root = f"<{secret}@{sender_of(services.config).domain}>"
+        services = self.services
+        secret = keyed_hash(services.key, "thread", self.to, first.thread_id or first.id)
+        root = f"<{secret[:32]}@{sender_of(services.config).domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -4681,12 +4682,13 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
         return comment.status != "waiting" and not reports[comment.id]
 
     comments = sorted(comments, key=needs_no_decision)
-    owner = Recipient(services, to, email_language(services.config, comments[0]))
-    sections: list[str] = []
+    first = comments[0]
+    owner = Recipient(services, to, email_language(services.config, first))
+    sections = []
     for comment in comments[:MOST_QUOTED]:
         sections.append(owner_section(owner, comment, reports[comment.id]))
     name = "owner"
-    if len(comments) == 1 and reports[comments[0].id]:
+    if len(comments) == 1 and reports[first.id]:
         name = "owner_reported"
     end = ""
     public_url = services.config.server_public_url
@@ -4696,80 +4698,74 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
 
 
 def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
-    origins = owner.services.config.site_origins
+    services = owner.services
     kind = "owner"
-    state = ""
     if reports:
         kind = "owner_reported"
-        reasons = [report.reason or owner.texts["report_none"] for report in reports]
-        quotes = [quoted(reason, 200) for reason in dict.fromkeys(reasons)]
-        state = owner.text(kind, n=len(reports), reasons="\n".join(["", *quotes[:5]]))
     elif comment.status == "waiting":
         kind = "owner_waiting"
-        state = owner.text(kind, held=owner.why_held(comment))
-    links = owner.moderation_links(comment, STATUSES, owner.services.timestamp())
-    if links:
-        state += owner.text(f"{kind}_links", **links)
-    website = f"\n> \n> {comment.website}" if comment.website else ""
+    reasons = [report.reason or owner.texts["report_none"] for report in reports]
+    different = [*dict.fromkeys(reasons)]
+    links = owner.moderation_links(comment, STATUSES, services.timestamp())
+    origins = services.config.site_origins
     page = comment.page_url[:120]
     if is_foreign(comment.page_url, origins):
         page += owner.texts["foreign"]
-    link = page_link(comment.page_url, origins)
-    name = "owner_reported_text" if reports else "owner_text"
-    return owner.section(name, comment, link, page=page, website=website, state=state)
+    return owner.section(
+        f"{kind}_text",
+        comment,
+        page_link(comment.page_url, origins),
+        page=page,
+        website=f"\n> \n> {comment.website}" if comment.website else "",
+        held=owner.why_held(comment),
+        n=len(reports),
+        reasons="\n".join(quoted(reason, 200) for reason in different[:5]),
+        links=owner.text(f"{kind}_links", **links) if links else "",
+    )
 
 
 def author_email(
     services: MailServices, to: str, replies: list[FullComment], parents: Comments
 ) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    own = parents[replies[0].parent_id or 0]
+    own = parents[replies[0].parent_id]
     author = Recipient(services, to, own.language)
     page = own_link(own.page_url, services.config.site_origins)
-    sections: list[str] = []
+    sections = []
     for reply in replies[:MOST_QUOTED]:
-        parent = parents[reply.parent_id or 0]
+        parent = parents[reply.parent_id]
         quote = quoted(parent.content, 300)
         sections.append(author.section("author_text", reply, page, own=quote))
+    end = ""
     stop = author.signed_link(do="stop", id=own.id)
-    stop_all = author.signed_link(do="stop_all", id=own.id)
-    end = author.text("author_end", stop=stop, stop_all=stop_all) if stop else ""
+    if stop:
+        stop_all = author.signed_link(do="stop_all", id=own.id)
+        end = author.text("author_end", stop=stop, stop_all=stop_all)
     return author.email("author", replies, sections, end, stop)
 
 
 def follower_email(services: MailServices, reader: Account, comments: list[FullComment]) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
-    language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
-    follower = Recipient(services, reader.email, language)
     by_page = operator.attrgetter("page_id")
     comments = sorted(comments, key=by_page)
-    params = {"do": "unfollow", "user": reader.id}
+    language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
+    follower = Recipient(services, reader.email, language)
+    unfollow = functools.partial(follower.signed_link, do="unfollow", user=reader.id)
     sections: list[str] = []
     stop = ""
     for page_id, comments_of_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
             sections.append(follower.section("follow_text", comment, page))
-        stop = follower.signed_link(**params, page=page_id, id=comment.id)
+        stop = unfollow(page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
     name = "follow"
     if comments[0].page_id != comments[-1].page_id:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
-        stop = follower.signed_link(**params, page=0, id=0)
+        stop = unfollow(page=0, id=0)
     return follower.email(name, comments, sections, unsubscribe=stop)
-
-
-def question_email(services: MailServices, own: FullComment) -> Json:
-    """Asks a guest whether they want emails about replies to their comment `own`. Nothing in it
-    was typed by a stranger."""
-    guest = Recipient(services, own.email, own.language)
-    until = services.timestamp() + LINK_LIFE
-    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
-    text = guest.text("ask_text", confirm=confirm)
-    email = email_row(services, own.email, guest.text("ask_subject"), text)
-    return {**email, "subscriber": subscriber_of(services.key, own.email)}
 
 
 # Webhooks
@@ -4779,8 +4775,8 @@ def add_webhook(services: MailServices, comment_id: int, event: str, reason: str
     """Tells the owner's program or chat of a comment, if there is one; `event` is created or
     reported. Its body is made when it is sent."""
     if services.config.webhook_url:
-        row = message_row(services, WEBHOOK, reason)
-        services.store.add_message(**row, comment_id=comment_id, event=event)
+        webhook = {"recipient": WEBHOOK, "message": reason, "event": event, "life": DAY}
+        services.store.add_message(services.timestamp(), **webhook, comment_id=comment_id)
 
 
 def webhook_body(services: MailServices, comment: FullComment, webhook: Message) -> Json:
@@ -4797,7 +4793,9 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     link = comment_link(page, comment.id)
     if config.webhook_kind == "json":
         return json_webhook(comment, webhook, link, links)
-    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
+    buttons = []
+    for status, url in links.items():
+        buttons.append((owner.texts[f"button_{status}"], url))
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
     heading = chat_heading(owner, comment, webhook)
@@ -4849,23 +4847,27 @@ def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Jso
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
     plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
     blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
+    links = []
+    for label, url in buttons:
+        url = html.escape(url, quote=False)
+        links.append(f"<{url}|{label}>")
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(subject, quote=False), "blocks": blocks}
+    summary = html.escape(subject, quote=False)
+    return {"text": summary, "blocks": blocks}
 
 
 def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    links: list[str] = []
+    links = []
     for label, url in buttons:
         url = url.replace("(", "%28").replace(")", "%29")
         links.append(f"[{label}]({url})")
     last_line = " · ".join(links)
-    text = text[: (4094 - len(last_line)) // 2]  # of which each character may become two
+    most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
     embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
     return {"embeds": [embed], "allowed_mentions": {"parse": []}}
 
@@ -4873,21 +4875,20 @@ def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> J
 def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
     query = urllib.parse.urlsplit(config.webhook_url).query
-    (chat_id,) = urllib.parse.parse_qs(query)["chat_id"]
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
     public_url = config.server_public_url
     host = urllib.parse.urlsplit(public_url).hostname or ""
     lines = [f"{subject}\n\n{text}"]
-    keyboard: list[list[Json]] = []
+    keyboard = []
     for label, url in buttons:
         if "." in host and url.startswith(f"{public_url}/"):
             keyboard.append([{"text": label, "url": url}])
         else:
             lines.append(f"{label}: {url}")
     body: Json = {
-        "chat_id": chat_id,
+        "chat_id": urllib.parse.parse_qs(query)["chat_id"][0],
         "text": "\n".join(lines),
         "link_preview_options": {"is_disabled": True},
     }
@@ -4899,7 +4900,9 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
 def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
     lines = [[{"tag": "text", "text": text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    links = []
+    for label, url in buttons:
+        links.append({"tag": "a", "text": f"{label} ", "href": url})
     if links:
         lines.append(links)
     post = {"title": subject, "content": lines}
@@ -4929,7 +4932,8 @@ def webhook_headers(
     key = webhook_key(services.config.webhook_secret)
     if key:
         signed = f"{webhook_id}.{now}.".encode() + message
-        headers["webhook_signature"] = f"v1,{webhook_signature(key, signed)}"
+        signature = webhook_signature(key, signed)
+        headers["webhook_signature"] = f"v1,{signature}"
     return headers
 
 
@@ -4942,16 +4946,18 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
     if is_feishu and config.webhook_secret:
         # open.feishu.cn: the signature of nothing, with time and secret as the key.
         key = f"{now}\n{config.webhook_secret}".encode()
-        body |= {"timestamp": now, "sign": webhook_signature(key, b"")}
+        body["timestamp"] = now
+        body["sign"] = webhook_signature(key, b"")
     message = json.dumps(body, ensure_ascii=False).encode()
     headers = {}
     if config.webhook_kind == "json":
         headers = webhook_headers(services, webhook, message, now)
     status, response = services.fetch(config.webhook_url, message=message, **headers)
-    # Feishu refuses with the status 200.
-    refusal = re.search(rb'"code":\s*([1-9]\d*)', response) if is_feishu else None
-    if not 200 <= status < 300 or refusal:
+    code = ""
+    if is_feishu:  # it refuses with the status 200
+        refusal = re.search(rb'"code":\s*([1-9]\d*)', response)
         code = refusal[1].decode() if refusal else ""
+    if code or not 200 <= status < 300:
         raise ConnectionError(0, f"{status} {code}".strip())
 
 
@@ -4972,14 +4978,27 @@ class Draft:
 News = dict[int, FullComment]  # by the id of the notification
 
 
-def owner_recipients(services: MailServices, page_url: str) -> list[str]:
-    """The email addresses that get notifications about new comments on a page."""
+def due_news(store: Store, kind: str, to: str, now: int) -> tuple[News, Comments]:
+    """The comments of the notifications that are due, and those that they reply to."""
+    due = store.due_notifications(kind, to, now)
+    comments = store.full_comments({notification.comment_id for notification in due})
+    news: News = {}
+    for notification in due:
+        if notification.comment_id in comments:  # else it was deleted meanwhile
+            news[notification.id] = comments[notification.comment_id]
+    parent_ids = {comment.parent_id for comment in news.values()}
+    return news, store.full_comments(parent_ids)
+
+
+def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
+    """The email addresses that get notifications about all comments on a page."""
     config = services.config
     own_hosts = {host_of(origin) for origin in config.site_origins}
-    key = page_name(page_url, own_hosts).key
+    key = page_name(comment.page_url, own_hosts).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        if is_on_page(key, page_name(pattern, own_hosts).key):
+        pattern = page_name(pattern, own_hosts).key
+        if is_on_page(key, pattern):
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
@@ -4990,27 +5009,7 @@ def is_on_page(key: str, pattern: str) -> bool:
     """Whether a page key fits a pattern, whose only wildcard is `*`. A page may be written with or
     without the last slash."""
     pattern = glob.escape(pattern).replace("[*]", "*")
-    return fnmatch.fnmatchcase(key, pattern) or fnmatch.fnmatchcase(f"{key}/", pattern)
-
-
-def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
-    """Whether somebody has ended emails about replies, on that page or on all."""
-    subscriber = subscriber_of(services.key, email)
-    states = services.store.subscriptions(subscriber)
-    return "no" in (states.get(0), states.get(page_id))
-
-
-def due_news(store: Store, kind: str, to: str, now: int) -> tuple[News, Comments]:
-    """The comments of the notifications that are due, and those that they reply to."""
-    due = store.due_notifications(kind, to, now)
-    comments = store.full_comments({notification.comment_id for notification in due})
-    news: News = {}
-    for notification in due:
-        comment = comments.get(notification.comment_id)
-        if comment:
-            news[notification.id] = comment
-    parents = store.full_comments({comment.parent_id or 0 for comment in news.values()})
-    return news, parents
+    return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
 def owner_drafts(services: MailServices, to: str, news: News, parents: Comments) -> Iterator[Draft]:
@@ -5018,13 +5017,27 @@ def owner_drafts(services: MailServices, to: str, news: News, parents: Comments)
     wanted: News = {}
     for id, comment in news.items():
         is_own = comment.user_id and comment.email == to
-        if not is_own and to in owner_recipients(services, comment.page_url):
+        if not is_own and to in owner_recipients(services, comment):
             wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if wanted:
         email = owner_email(services, to, [*wanted.values()])
-        pause = ("notification", f"owner {subscriber_of(services.key, to)}")
+        subscriber = subscriber_of(services.key, to)
+        pause = ("notification", f"owner {subscriber}")
         yield Draft(wanted, email, limits=(pause,))
+
+
+def author_recipients(services: MailServices, comment: Comment) -> list[str]:
+    """The email address of the author of what a comment replies to."""
+    parent = services.store.full_comment(comment.parent_id)
+    return [parent.email] if parent else []
+
+
+def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
+    """Whether somebody has ended emails about replies, on that page or on all."""
+    subscriber = subscriber_of(services.key, email)
+    states = services.store.subscriptions(subscriber)
+    return "no" in (states.get(0), states.get(page_id))
 
 
 def author_drafts(
@@ -5035,19 +5048,18 @@ def author_drafts(
     subscriber = subscriber_of(services.key, to)
     subscription = services.store.subscriptions(subscriber).get(0)
     may_ask = subscription is None and services.config.server_public_url
-    unwanted: list[int] = []
-    early: list[int] = []
+    unwanted = []
+    early = []
     unasked: News = {}
     by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
-        parent = parents[reply.parent_id or 0]
+        parent = parents[reply.parent_id]
+        is_wanted = is_for_author(services, to, reply, parent)
         if parent.status == "waiting":
             early.append(id)
-        elif not is_for_author(services, to, reply, parent):
-            unwanted.append(id)
-        elif parent.user_id or subscription == "yes":
+        elif is_wanted and (parent.user_id or subscription == "yes"):
             by_page[reply.page_id][id] = reply
-        elif may_ask:
+        elif is_wanted and may_ask:
             unasked[id] = parent
         else:
             unwanted.append(id)
@@ -5055,10 +5067,10 @@ def author_drafts(
     # A comment that was edited may wait for the owner. Its author hears of replies once it is
     # shown again.
     yield Draft(early, wait=HOUR)
+    hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
         email = author_email(services, to, [*replies.values()], parents)
         pause = ("notification", f"{subscriber} {page_id}")
-        hourly = ("reply_emails", subscriber)
         yield Draft(replies, email, limits=(pause, hourly))
     if unasked:
         yield question_draft(services, unasked)
@@ -5071,18 +5083,29 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
         is_own = parent.user_id == reply.user_id
     if is_own or parent.status != "visible" or parent.email != to:
         return False
-    is_owner = to in owner_recipients(services, parent.page_url)
+    is_owner = to in owner_recipients(services, parent)
     return not is_owner and not wants_no_replies(services, to, parent.page_id)
 
 
 def question_draft(services: MailServices, unasked: News) -> Draft:
-    """An email that asks a guest whether they want emails about replies. There are thirty an hour
-    in all, since a comment may name a stranger's email address."""
+    """An email that asks a guest whether they want emails about replies to a comment of theirs.
+    Nothing in it was typed by a stranger. There are thirty an hour in all, since a comment may name
+    a stranger's email address."""
     limit = ("questions", "")
-    if services.store.limit_wait(*limit, services.timestamp()):
+    now = services.timestamp()
+    if services.store.limit_wait(*limit, now):
         return Draft(unasked)
     own, *_ = unasked.values()
-    return Draft(unasked, question_email(services, own), limits=(limit,))
+    guest = Recipient(services, own.email, own.language)
+    confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
+    text = guest.text("ask_text", confirm=confirm)
+    email = email_row(services, own.email, guest.text("ask_subject"), text)
+    email["subscriber"] = subscriber_of(services.key, own.email)
+    return Draft(unasked, email, limits=(limit,))
+
+
+def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
+    return services.store.followers(comment.page_id)
 
 
 def follower_drafts(
@@ -5093,13 +5116,14 @@ def follower_drafts(
     wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
-            parent = parents.get(comment.parent_id or 0)
+            parent = parents.get(comment.parent_id)
             if is_for_follower(services, reader, comment, parent):
                 wanted[id] = comment
     yield Draft(news.keys() - wanted)
     if reader and wanted:
         email = follower_email(services, reader, [*wanted.values()])
-        pause = ("notification", f"follower {subscriber_of(services.key, to)}")
+        subscriber = subscriber_of(services.key, to)
+        pause = ("notification", f"follower {subscriber}")
         yield Draft(wanted, email, limits=(pause,))
 
 
@@ -5112,27 +5136,27 @@ def is_for_follower(
         return False
     if not services.store.follow_language(reader.id, comment.page_id):
         return False
-    if reader.email in owner_recipients(services, comment.page_url):
+    if reader.email in owner_recipients(services, comment):
         return False
     is_reply_to_them = parent is not None and parent.user_id == reader.id
     return not is_reply_to_them or wants_no_replies(services, reader.email, comment.page_id)
 
 
-# The kinds of notifications. `recipients_of` and two queries of the Store name them too.
-DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
+@dataclass(frozen=True)
+class Kind:
+    """A kind of notifications: the email addresses that get those of a comment, and the drafts for
+    those of one recipient that are due."""
+
+    recipients: Callable[[MailServices, Comment], list[str]]
+    drafts: Callable[[MailServices, str, News, Comments], Iterable[Draft]]
 
 
-def recipients_of(services: MailServices, kind: str, comment: FullComment) -> list[str]:
-    """The email addresses that get notifications of a kind about a comment."""
-    recipients: list[str] = []
-    if kind == "owner":
-        recipients = owner_recipients(services, comment.page_url)
-    elif kind == "follower":
-        recipients = services.store.followers(comment.page_id)
-    elif kind == "author":  # of the comment that this one replies to
-        parent = services.store.full_comment(comment.parent_id)
-        recipients = [parent.email] if parent else []
-    return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
+# Also in the schema. The first ones are sent first.
+KINDS = {
+    "owner": Kind(owner_recipients, owner_drafts),
+    "author": Kind(author_recipients, author_drafts),
+    "follower": Kind(follower_recipients, follower_drafts),
+}
 
 
 def address_next(services: MailServices) -> bool:
@@ -5143,15 +5167,17 @@ def address_next(services: MailServices) -> bool:
         return False
     with store.writing():
         comment = store.full_comment(notification.comment_id)
-        recipients = recipients_of(services, notification.kind, comment) if comment else []
-        store.set_recipients(notification, recipients)
+        if comment:  # else it was deleted meanwhile, and its notifications with it
+            recipients = KINDS[notification.kind].recipients(services, comment)
+            emails = filter(EMAIL.fullmatch, recipients)
+            store.set_recipients(notification, [*emails])
     return True
 
 
 def write_emails(services: MailServices) -> bool:
     """Adds emails to the next recipients to the outbox; False if nobody is due."""
     now = services.timestamp()
-    for kind in DRAFTS:
+    for kind in KINDS:
         recipients = services.store.due_recipients(kind, now, BATCH)
         for to in recipients:
             write_emails_to(services, kind, to, now)
@@ -5165,7 +5191,7 @@ def write_emails_to(services: MailServices, kind: str, to: str, now: int) -> Non
     changed."""
     store = services.store
     news, parents = due_news(store, kind, to, now)
-    drafts = [*DRAFTS[kind](services, to, news, parents)]
+    drafts = [*KINDS[kind].drafts(services, to, news, parents)]
     with store.writing():
         if due_news(store, kind, to, now) == (news, parents):
             for draft in drafts:
@@ -5183,7 +5209,7 @@ def store_draft(store: Store, draft: Draft, now: int) -> None:
     else:
         if "subscriber" in draft.email:
             store.subscribe(draft.email["subscriber"], 0, "asked")
-        message_id = store.add_message(**draft.email)
+        message_id = store.add_message(now, **draft.email)
         store.carry(draft.ids, message_id)
 
 
@@ -5258,17 +5284,17 @@ def failure_text(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
     kind = type(error).__name__
-    return f"{kind} {detail}" if detail else kind
+    return f"{kind} {detail or ''}".strip()
 
 
 def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        codes = [code for code, _ in error.recipients.values()]
-        return min(codes) >= 500
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return False
-    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+    code = getattr(error, "smtp_code", 0)
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        [(code, _)] = error.recipients.values()
+    return code >= 500
 
 
 # -- Plumbing -----------------------------------------------------------------
@@ -5800,9 +5826,9 @@ def caller_of(
     return account
 
 
-def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> bool:
-    """Whether the recipient of a moderation link still gets notifications about a page."""
-    recipients = owner_recipients(services, page_url)
+def may_moderate_by_link(services: Services, subscriber: str, comment: Comment) -> bool:
+    """Whether the recipient of a moderation link still gets notifications about that page."""
+    recipients = owner_recipients(services, comment)
     if services.config.webhook_url:
         recipients.append(WEBHOOK)
     subscribers = [subscriber_of(services.key, each) for each in recipients]
@@ -6467,7 +6493,7 @@ def register(context: RequestContext) -> Json:
         if take_code_email(context, registration, replaced):
             registration_id = context.store.add_registration(replaced, **registration)
             if not blocked:
-                context.store.add_message(**message, registration_id=registration_id)
+                context.store.add_message(context.now, **message, registration_id=registration_id)
         elif context.store.revise_registration(email, replaced, nickname, stored):
             request_id = replaced  # no further email is sent, but the last code is still valid
 
@@ -6536,7 +6562,7 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
     if is_new:
         store.claim_comments(account)
     else:
-        store.add_message(**changed_email(context, account.email))
+        store.add_message(context.now, **changed_email(context, account.email))
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
@@ -6820,13 +6846,15 @@ def earlier_comment(
 
 def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
     """The verdict on a text. An admin's is always visible."""
+    markup = safe_html(written["content"])
     if context.is_admin:
-        return Verdict(safe_html(written["content"]), "visible", "")
+        return Verdict(markup, "visible", "")
     email = context.caller.email if context.caller else written["email"]
+    author = {"email": email, "html": markup}
     return moderate_text(
         context.store,
         context.key,
-        FullComment(**{**NEW_COMMENT, **written, "email": email}),
+        FullComment(**{**NEW_COMMENT, **written, **author}),
         context.now,
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
@@ -7116,7 +7144,7 @@ def change_me(context: RequestContext) -> Json:
             check_nickname(context, nickname)
         changed = store.change_account(me.id, nickname, stored)
         if stored:
-            store.add_message(**changed_email(context, me.email))
+            store.add_message(context.now, **changed_email(context, me.email))
         if "answers" in form:
             wants_answers = flag_field(form, "answers")
             store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")
@@ -7502,13 +7530,13 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     reports = store.reports(comment.id)
     opinion = None
     if comment.status in ("waiting", "spam"):
-        opinion = filter_opinion(store, context.key, comment, comment.html)
+        opinion = filter_opinion(store, context.key, comment)
     return {
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
         "reports": [with_times(report) for report in reports],
-        "known": count_known(store, comment),
+        "known": store.count_known(**vars(comment)),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": is_closed(context, page),
@@ -8008,7 +8036,7 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     comment = moderated_comment(context, int(params["id"]))
-    if not may_moderate_by_link(context, params["who"], comment.page_url):
+    if not may_moderate_by_link(context, params["who"], comment):
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
