@@ -6217,12 +6217,10 @@ def is_real_view(environ: Json) -> bool:
     return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
 
 
-def count_view(services: Services, client: Client, name: PageName) -> bool:
-    """False if the client has used up its views."""
-    counted = use_memory_limit(services, client, "view")
-    if counted:
+def count_view(services: Services, client: Client, name: PageName) -> None:
+    """Counts a view, unless the client has used up its views."""
+    if use_memory_limit(services, client, "view"):
         services.views.add(name, client)
-    return counted
 
 
 # Captchas, visitors, passwords
@@ -8007,27 +8005,25 @@ def link_page(
     title: str,
     params: Params | None = None,
     *,
-    undoes: bool = False,
-    comment: Comment | None = None,
-    link: tuple[str, str] = ("", ""),
     status: int = 200,
+    **more: Any,
 ) -> Response:
-    """The page that a signed link opens. With `params` it has a button that does what they say, or
-    `undoes` what was done. `link` is a URL and its label. Title and label are names of texts."""
+    """The page that a signed link opens. With `params` it has a button that does what they say;
+    when something was done, they undo it. `more`: a `comment`, and a `link` as a URL and its label.
+    Title and labels are names of texts."""
     label = ""
     if params:
-        label = "undo" if undoes else f"button_{params['do']}"
+        is_done = title.startswith("done_")
+        label = "undo" if is_done else f"button_{params['do']}"
     page = translated_page(
         context,
         "link.html",
         query_text(context, "lang"),
         title=title,
         site=context.config.blog_name,
-        comment=comment,
         action=f"?{signed_query(context.key, params or {})}",
         label=label,
-        undoes=undoes,
-        link=link,
+        **more,
     )
     return replace(page, status=status)
 
@@ -8050,9 +8046,8 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     elif not is_done:
         return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
-    return link_page(
-        context, f"done_{status}", back, undoes=True, comment=comment, link=("admin", "more")
-    )
+    link = ("admin", "more")
+    return link_page(context, f"done_{status}", back, comment=comment, link=link)
 
 
 def subscription_page(context: RequestContext, params: Params) -> Response:
@@ -8076,7 +8071,7 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
     url = ""
     if comment:
         url = own_link(comment.page_url, context.config.site_origins)
-    return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
+    return link_page(context, f"done_{action}", back, link=(url, "page"))
 
 
 def change_follow(context: RequestContext, params: Params, comment: Comment | None) -> None:
