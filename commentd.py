@@ -6172,13 +6172,13 @@ def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None
     refuse_after(wait, text)
 
 
-def check_limit(context: RequestContext, name: str) -> None:
-    """`TooMany` if this client has used up a rate limit. Nothing is counted, so that costly work
+def check_comment_limit(context: RequestContext) -> None:
+    """`TooMany` if this client has used up its comments. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    uses = client_uses(context, context.client, name)
-    for _, subject, factor in uses:
+    uses = client_uses(context, context.client, "comment")
+    for name, subject, factor in uses:
         wait = context.store.limit_wait(name, subject, context.now, factor)
         refuse_after(wait)
 
@@ -6773,7 +6773,7 @@ def post_comment(context: RequestContext) -> Json:
     earlier = check_destination(context, name, written, captcha)
     if earlier:
         return posted(context, earlier, captcha, again=True)
-    check_limit(context, "comment")
+    check_comment_limit(context)
     verdict = verdict_on(
         context,
         written,
@@ -6947,7 +6947,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     comment = editable_comment(context, comment_id)
     if content == comment.content:
         return as_author_sees(context, comment)
-    check_limit(context, "comment")
+    check_comment_limit(context)
     verdict = verdict_on(context, {**vars(comment), "content": content})
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
@@ -8018,7 +8018,7 @@ def link_page(
     page = translated_page(
         context,
         "link.html",
-        query_text(context, "lang"),
+        context.query.get("lang", [""])[0],
         title=title,
         site=context.config.blog_name,
         action=f"?{signed_query(context.key, params or {})}",
