@@ -1834,9 +1834,9 @@ def back_up_regularly(path: Path, folder: Path, now: float, **options: Any) -> P
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     """The backups in the folder and their times, the oldest first; none if another database claims
     the folder. Backups that were made before a migration are left out: the owner deletes those."""
-    times: dict[Path, float] = {}
     if other_claim(path, folder):
-        return times
+        return {}
+    times = {}
     for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
         with contextlib.suppress(ValueError):
             made_at = backup.stem[-15:].replace("-", "T") + "Z"
@@ -3074,11 +3074,10 @@ class Store:
             limit=limit,
         )
 
-    def count_known(self, **comment: Any) -> int:
-        """How many visible comments the author of a comment has, up to a hundred, without that
-        one. A guest is known by nickname together with IP address, or its network where that was
-        masked since; an email address proves nothing."""
-        network = masked(comment["ip"])
+    def count_known(self, comment: FullComment) -> int:
+        """How many other visible comments the author of a comment has, up to a hundred. A guest is
+        known by nickname together with IP address, or its network where that was masked since; an
+        email address proves nothing."""
         sql = """
             SELECT count(*) FROM (
                 SELECT id FROM comment
@@ -3090,7 +3089,7 @@ class Store:
                    AND ip IN (:ip, :network)
                  LIMIT 100
             ) AS known"""
-        return int(self.value(sql, network=network, **comment))
+        return int(self.value(sql, network=masked(comment.ip), **vars(comment)))
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -4372,7 +4371,7 @@ def suspicion(
         return "links"
     if len(written_hosts(written.html)) > MOST_HOSTS:
         return "links"
-    if hold == "first" and not store.count_known(**vars(written)):
+    if hold == "first" and not store.count_known(written):
         return "first"
     return ""
 
@@ -7534,7 +7533,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
         "reports": [with_times(report) for report in reports],
-        "known": store.count_known(**vars(comment)),
+        "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": is_closed(context, page),
