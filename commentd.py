@@ -9258,16 +9258,18 @@ SET_PAGES = """
 STAGED_PAGES = """
     SELECT page.key, coalesce(comment.page_url, min(page.page_url)) AS page_url,
            max(closed) AS closed, sum(views) AS views, max(page_likes) AS page_likes,
-           coalesce(min(page.opened_at), comment.opened_at) AS opened_at,
-           comment.key IS NOT NULL AS has_comments
+           coalesce(min(page.opened_at), comment.opened_at) AS opened_at
       FROM page LEFT JOIN (SELECT DISTINCT key, page_url, opened_at FROM comment) AS comment
         ON comment.key = page.key
-     GROUP BY page.key"""
-# `number`: the id, if it may be one of ours.
+     GROUP BY page.key
+    HAVING sum(views) > 0 OR max(page_likes) > 0
+        OR (max(closed) AND comment.key IS NOT NULL) OR :is_ours"""
+# `id` is NULL if it cannot be one of ours.
 STAGED_COMMENTS = """
-    SELECT comment.*, parent.stamp AS parent_stamp,
-           CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
-                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS number
+    SELECT CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
+                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS id,
+           comment.key, comment.page_url, comment.created_at, comment.opened_at, comment.stamp,
+           comment.status, comment.fields, parent.stamp AS parent_stamp
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
@@ -9425,9 +9427,8 @@ class Import:
 
     def stage_comment(self, values: Texts) -> None:
         sql = "SELECT fields FROM author WHERE id = ?"
-        author = self.db.execute(sql, (values["author"],)).fetchone()
-        if author:
-            values |= json.loads(author[0])
+        for (author,) in self.db.execute(sql, (values["author"],)):
+            values |= json.loads(author)
         location = self.location_of_comment(values)
         kind = values["type"] or "comment"
         if kind != "comment":
@@ -9533,7 +9534,7 @@ class Import:
         paused_at = time.monotonic()
         methods = {STAGED_PAGES: self.add_page, STAGED_COMMENTS: self.add_comment}
         for sql, add in methods.items():
-            rows = self.db.execute(sql)
+            rows = self.db.execute(sql, {"is_ours": self.is_ours})
             while batch := rows.fetchmany(50):
                 with store.writing():
                     for row in batch:
@@ -9546,9 +9547,7 @@ class Import:
 
     def add_page(self, store: Store, row: sqlite3.Row) -> None:
         stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
-        is_closed = row["closed"] and row["has_comments"]
-        is_relevant = row["views"] or row["page_likes"] or is_closed or self.is_ours
-        if is_relevant and not store.imported(self.name, stamp):
+        if not store.imported(self.name, stamp):
             page = self.page_of(store, row)
             # If it has comments, the owner may have reopened it here.
             closed = 0 if page.total else row["closed"]
@@ -9568,7 +9567,7 @@ class Import:
             self.counts["there"] += 1
             self.matched.add(imported.id)
             return
-        values = {**json.loads(row["fields"]), **dict(row), "id": row["number"]}
+        values = {**json.loads(row["fields"]), **dict(row)}
         # Another record of the file may have the same text.
         duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
         if duplicates:
@@ -9597,7 +9596,7 @@ class Import:
 
     def report(self) -> str:
         counts = self.counts
-        skipped = sum(n for event, n in counts.items() if event.startswith("skipped"))
+        skipped = counts["read"] - counts["new"] - counts["there"]
         totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
         lines = [f"{self.name}: {counts['read']} comments read, {totals}"]
         for event, names in self.names.items():
@@ -9748,7 +9747,8 @@ def as_wordpress(export: Export) -> Iterator[str]:
     page_of = operator.itemgetter("page_url", "closed", "opened_at")
     comments = export.comments(SECONDS, deleted=GONE)
     by_page = itertools.groupby(comments, key=page_of)
-    for number, ((page_url, closed, opened_at), comments_of_page) in enumerate(by_page, 1):
+    for number, (page, comments_of_page) in enumerate(by_page, 1):
+        page_url, closed, opened_at = page
         item = {
             "title": page_url,
             "link": page_link(page_url, export.origins) or quoted_url(page_url),
