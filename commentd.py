@@ -10198,6 +10198,8 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 # -- Commands -----------------------------------------------------------------
 
+Arguments = argparse.Namespace
+
 
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
@@ -10223,7 +10225,7 @@ def greet(app: App, server: Any) -> None:
     print("\n  ".join(lines), flush=True)
 
 
-def serve(config: Config, arguments: argparse.Namespace) -> int:
+def serve(config: Config, arguments: Arguments) -> int:
     fast = config.server_fast and is_waitress_known()
     if config.server_fast and not fast:
         log.warning(
@@ -10248,7 +10250,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def check(config: Config, arguments: argparse.Namespace) -> int:
+def check(config: Config, arguments: Arguments) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
@@ -10285,7 +10287,7 @@ def progress(done: str) -> Progress:
     return show
 
 
-def backup(config: Config, arguments: argparse.Namespace) -> int:
+def backup(config: Config, arguments: Arguments) -> int:
     path = Path(config.database_path)
     now = World().now()
     show = progress("copied")
@@ -10305,7 +10307,7 @@ def backup(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def restore_command(config: Config, arguments: argparse.Namespace) -> int:
+def restore_command(config: Config, arguments: Arguments) -> int:
     now = int(World().now())
     replaced = restore(Path(config.database_path), Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
@@ -10314,7 +10316,7 @@ def restore_command(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def admin(config: Config, arguments: argparse.Namespace) -> int:
+def admin(config: Config, arguments: Arguments) -> int:
     email = arguments.what
     world = World()
     with command_store(config.database_path) as store:
@@ -10325,14 +10327,14 @@ def admin(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def recount(config: Config, arguments: argparse.Namespace) -> int:
+def recount(config: Config, arguments: Arguments) -> int:
     with command_store(config.database_path) as store, store.writing():
         corrected = store.recount()
     print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 
 
-def import_command(config: Config, arguments: argparse.Namespace) -> int:
+def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
     own_hosts = {host_of(origin) for origin in config.site_origins}
     if not source.is_file():
@@ -10373,7 +10375,7 @@ def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
         yield copy
 
 
-def export_command(config: Config, arguments: argparse.Namespace) -> int:
+def export_command(config: Config, arguments: Arguments) -> int:
     name = arguments.what or "commentd"
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
@@ -10397,7 +10399,7 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def move(config: Config, arguments: argparse.Namespace) -> int:
+def move(config: Config, arguments: Arguments) -> int:
     if not (arguments.what and arguments.new):
         raise SettingsError("a URL is empty")
     own_hosts = {host_of(origin) for origin in config.site_origins}
@@ -10409,7 +10411,7 @@ def move(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def example(config: Config, arguments: argparse.Namespace) -> int:
+def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
     if not kind:
         text = example_config()
@@ -10463,7 +10465,7 @@ def proxy_settings(config: Config, kind: str) -> str:
     return text if tls else re.sub(".* (ssl_|certbot).*\n", "", text)
 
 
-def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
+def systemd_unit(config: Config, arguments: Arguments) -> str:
     """A unit for the folder of the settings, or a template for many blogs with a folder each."""
     many = arguments.what == "systemd@"
     if not many and not arguments.file:
@@ -10532,7 +10534,7 @@ def time_zone(text: str) -> str:
     return text
 
 
-def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+def parse_arguments(argv: list[str] | None) -> Arguments:
     """The command and its arguments. Wrong use ends the program with exit code 2."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     help_text = "settings file (default: ./commentd.ini if it exists)"
@@ -10662,7 +10664,7 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def run_command(arguments: Arguments) -> int:
     name = arguments.command
     if name == "example" and not arguments.what:
         return example(Config(), arguments)  # also where the settings are wrong
