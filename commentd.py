@@ -9878,7 +9878,7 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         names = [line.partition(b":")[0].lower() for line in lines]
         if b"transfer-encoding" in names:
             raise TransferEncodingNotImplemented("chunked")
-        is_folded = any(line[:1] in (b" ", b"\t") for line in lines)
+        is_folded = re.search(rb"\n[ \t]", header_plus)
         if is_folded or not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", first_line):
             raise ParsingError("no request line, or a header on two lines")
         try:
