@@ -106,6 +106,7 @@ log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
 RandomBytes = Callable[[int], bytes]
+Fetch = Callable[..., tuple[int, bytes]]  # see the function `fetch` in World
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
@@ -4053,7 +4054,7 @@ class World:
     now: Callable[[], float] = time.time
     random_bytes: RandomBytes = secrets.token_bytes
     send: Callable[..., None] = send_email
-    fetch: Callable[..., tuple[int, bytes]] = fetch
+    fetch: Fetch = fetch
 
 
 # -- Moderation ---------------------------------------------------------------
@@ -4431,7 +4432,7 @@ class MailServices:
     clock: Callable[[], float]
     random_bytes: RandomBytes
     send: Callable[..., None]
-    fetch: Callable[..., tuple[int, bytes]]
+    fetch: Fetch
 
     def timestamp(self) -> int:
         return int(self.clock())
@@ -5348,7 +5349,7 @@ class CaptchaProvider:
     while it is slow. `form` is sent with each captcha token, `hosts` are those of the blog, and
     with the keys `is_test` every token passes."""
 
-    fetch: Callable[..., tuple[int, bytes]]
+    fetch: Fetch
     provider: str
     url: str
     form: Mapping[str, str]
@@ -5787,7 +5788,8 @@ JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I
 def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
     length = environ.get("CONTENT_LENGTH") or "0"
-    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
+    is_number = re.fullmatch("[0-9]{1,9}", length)
+    if not is_number or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
     content_type = environ.get("CONTENT_TYPE", "").strip()
@@ -5874,7 +5876,8 @@ def refusal(problem: Problem, one_refusal: str = "") -> Response:
     """The response for a problem. `one_refusal` replaces its text, and most of the statuses."""
     status = problem.status
     headers = {}
-    if one_refusal and status not in (413, 415, 429) and status < 500:
+    keeps_status = status in (413, 415, 429) or status >= 500
+    if one_refusal and not keeps_status:
         status = 400
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
