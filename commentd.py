@@ -705,6 +705,9 @@ class CommentRenderer(mistune.HTMLRenderer):
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
 
+    def block_code(self, code: str, info: str | None = None) -> str:
+        return super().block_code(code)  # mistune fails on a language that is one space
+
 
 @functools.cache
 def markdown() -> mistune.Markdown:
@@ -720,7 +723,7 @@ def safe_html(content: str) -> str:
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
-    # Nested quotes make seventeen characters of one: a list of such would fill the memory.
+    # Nested quotes make 17 characters of HTML from one: a list of them would fill the memory.
     if len(markup) > 10 * len(content) + 1000:
         return plain_html(content)
     return markup
