@@ -2136,17 +2136,26 @@ ERASE_ACCOUNT = f"""
     DELETE FROM subscription WHERE subscriber = :subscriber;
     UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
     DELETE FROM account WHERE id = :account_id"""
+# A new comment gets the id that it brings, unless another comment has it or it brings none (0).
+COMPUTED = {
+    "id": "(SELECT nullif(:id, 0) WHERE NOT EXISTS (SELECT 1 FROM comment WHERE id = :id))",
+    "thread_id": "(SELECT coalesce(thread_id, id) FROM comment WHERE id = :parent_id)",
+}
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
-    VALUES ({", ".join(":" + name for name in COMMENT_COLUMNS)})
+    VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
     RETURNING id"""
 SET_FLAG = {flag: f"UPDATE comment SET {flag} = ? WHERE id = ?" for flag in FLAGS}
-# A hidden comment loses its flags.
+# A hidden comment loses its flags and its webhooks.
 SET_STATUS = f"""
+    UPDATE page SET total = total + (:status = 'visible') - (comment.status = 'visible')
+      FROM comment WHERE comment.id = :id AND page.id = comment.page_id;
     UPDATE comment
-       SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held)
+       SET status = :status, held = coalesce(:held, held),
+           hidden_at = CASE WHEN :status IN ('spam', 'deleted') THEN :now END
            {"".join(f", {flag} = {flag} AND :status = 'visible'" for flag in FLAGS)}
-     WHERE id = :id"""
+     WHERE id = :id;
+    DELETE FROM outbox WHERE comment_id = :id AND :status IN ('spam', 'deleted')"""
 
 
 @dataclass(frozen=True)
@@ -2490,6 +2499,13 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         lock.release()
 
 
+class ThreadState(threading.local):
+    """What each thread has: whether it is inside `writing()`, and its connection for reads."""
+
+    writing = False
+    reader: sqlite3.Connection | None = None
+
+
 class Store:
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
@@ -2507,7 +2523,7 @@ class Store:
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
-        self.local = threading.local()
+        self.local = ThreadState()
         self.seats = threading.Semaphore(8)  # for threads that wait to write
         # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
@@ -2554,9 +2570,9 @@ class Store:
     @property
     def db(self) -> sqlite3.Connection:
         """The writer inside `writing()`, else the reader of this thread."""
-        if getattr(self.local, "writing", False):
+        if self.local.writing:
             return self.writer
-        reader: sqlite3.Connection | None = getattr(self.local, "reader", None)
+        reader = self.local.reader
         if reader is None:
             reader = self.local.reader = connect(self.path)
             reader.execute("PRAGMA query_only = ON")
@@ -3108,13 +3124,8 @@ class Store:
         return counts
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
-        """`values` has the columns that are not as in `NEW_COMMENT`. With an `id` the comment gets
-        that one, unless another has it."""
+        """`values` has the columns that are not as in `NEW_COMMENT`."""
         values = {**NEW_COMMENT, "created_at": now, **values}
-        parent = self.comment(values["parent_id"])
-        values["thread_id"] = parent and (parent.thread_id or parent.id)
-        if not values["id"] or self.comment(values["id"]):
-            values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
         self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
         self.set_status(comment_id, status, now)
@@ -3136,19 +3147,10 @@ class Store:
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
         about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
-        comment = self.comment(comment_id)
-        if comment is None:
-            return
-        is_hidden = status in ("spam", "deleted")
-        hidden_at = now if is_hidden else None
-        self.run(SET_STATUS, id=comment.id, status=status, hidden_at=hidden_at, held=held)
-        more = (status == "visible") - (comment.status == "visible")
-        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, comment.page_id)
-        self.update_shown([comment.id])
-        if status not in ("visible", comment.status):
-            self.withdraw([comment.id], from_owners=status != "waiting")
-        if is_hidden:
-            self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
+        self.run_script(SET_STATUS, id=comment_id, status=status, held=held, now=now)
+        self.update_shown([comment_id])
+        if status != "visible":
+            self.withdraw([comment_id], from_owners=status != "waiting")
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
