@@ -10480,15 +10480,14 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
     needed = [*command, sys.executable, sys.base_prefix]
-    folder = "/srv/commentd/%i"
+    folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
     written = [folder]
     if not many:
-        folder = str(arguments.file.absolute().parent)
-        used = (folder, Path(config.database_path).parent, config.backup_folder)
-        paths = dict.fromkeys(os.path.abspath(path) for path in used)
-        # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
-        outside = [f"-{path}" for path in paths if not Path(path).is_relative_to(folder)]
-        written = [folder, *outside]
+        for used in (Path(config.database_path).parent, config.backup_folder):
+            path = os.path.abspath(used)
+            # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
+            if not Path(path).is_relative_to(folder):
+                written.append(f"-{path}")
         if arguments.config:
             command += ["--config", str(arguments.config.absolute())]
     in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
@@ -10621,7 +10620,8 @@ class OnceAMinute(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        if 0 <= record.created - self.written_at.get(line, -math.inf) < MINUTE:
+        seconds = record.created - self.written_at.get(line, 0)
+        if 0 <= seconds < MINUTE:
             return False
         if len(self.written_at) >= 1000:
             self.written_at.clear()
