@@ -9957,9 +9957,11 @@ class ResponseCache:
         """The headers that a public response depends on, and the client if this is a view by a
         person. None unless `block` ends one plain request that any client could send."""
         parser = StrictParser(self.adj)
-        is_whole = parser.received(b"GET /" + block) == len(b"GET /" + block)
+        request = b"GET /" + block
+        is_whole = parser.received(request) == len(request)
         headers = parser.headers
-        is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
+        connection = headers.get("CONNECTION", "").lower()
+        is_kept = connection in ("", "keep-alive")
         is_plain = parser.completed and not parser.error and parser.version == "1.1"
         if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
             return None
