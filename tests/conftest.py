@@ -358,6 +358,10 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.dont_write_bytecode:
+        # To rewrite the asserts of all files takes a process 15 seconds of CPU.
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(config.rootpath / ".pytest_cache" / "bytecode")
     hypothesis.settings.register_profile(
         "short", max_examples=15, deadline=None, derandomize=True, database=None
     )
