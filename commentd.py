@@ -105,6 +105,7 @@ __version__ = "0.1.0"
 log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
+Strings = tuple[str, ...]
 RandomBytes = Callable[[int], bytes]
 Fetch = Callable[..., tuple[int, bytes]]  # see the function `fetch` in World
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
@@ -650,7 +651,7 @@ def split_path(url: str) -> tuple[str, str]:
     return path, url[len(path) :]
 
 
-def page_link(page_url: str, origins: tuple[str, ...]) -> str:
+def page_link(page_url: str, origins: Strings) -> str:
     """The URL that opens a page; "" if there is none."""
     url = page_url
     if origins and re.match("/(?!/)", page_url):
@@ -661,7 +662,7 @@ def page_link(page_url: str, origins: tuple[str, ...]) -> str:
         return ""
 
 
-def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
+def is_foreign(page_url: str, origins: Strings) -> bool:
     """Whether a page is on a host that the owner did not name."""
     origin = re.match("(?i)https?://[^/?#]*", page_url)
     if not origin:
@@ -669,7 +670,7 @@ def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
     return host_of(origin[0]) not in map(host_of, origins)
 
 
-def own_link(page_url: str, origins: tuple[str, ...]) -> str:
+def own_link(page_url: str, origins: Strings) -> str:
     """As `page_link`, for the owner's pages alone: readers are sent nowhere else."""
     if is_foreign(page_url, origins):
         return ""
@@ -792,7 +793,7 @@ def yes_or_no(text: str) -> bool:
 def list_of(parse_item: Parser) -> Parser:
     """Items that are separated by commas or white space."""
 
-    def parse(text: str) -> tuple[str, ...]:
+    def parse(text: str) -> Strings:
         items = text.replace(",", " ").split()
         return tuple(map(parse_item, items))
 
@@ -881,7 +882,7 @@ def recipient(text: str) -> str:
 recipients = list_of(recipient)
 
 
-def page_rules(text: str) -> tuple[str, ...]:
+def page_rules(text: str) -> Strings:
     """Lines `PATTERN = recipients`, where `*` stands for any text."""
     rules = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -893,7 +894,7 @@ def page_rules(text: str) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def term_list(text: str) -> tuple[str, ...]:
+def term_list(text: str) -> Strings:
     terms = re.split("[\n,，、]", text)
     return tuple(term.strip() for term in terms if term.strip())
 
@@ -946,7 +947,7 @@ class Config:
         "When it is set, the page at / is off (see demo).",
         base_url,
     )
-    server_trusted_proxy: tuple[str, ...] = setting(
+    server_trusted_proxy: Strings = setting(
         "The proxy in front, whose X-Forwarded-For is believed: its IP address as this service\n"
         "sees it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         list_of(network),
@@ -961,7 +962,7 @@ class Config:
     database_path: str = setting(
         "The database file; relative to this file's folder.", default="commentd.db"
     )
-    site_origins: tuple[str, ...] = setting(
+    site_origins: Strings = setting(
         "The blogs that may embed comments, one a line: https://blog.example. Empty: any.",
         list_of(origin),
     )
@@ -1029,7 +1030,7 @@ class Config:
         one_of("none", "links", "first", "all"),
         "none",
     )
-    moderation_words: tuple[str, ...] = setting(
+    moderation_words: Strings = setting(
         "Comments with one of these words or phrases wait; separated by commas or newlines.",
         term_list,
     )
@@ -1044,11 +1045,11 @@ class Config:
         one_of("comment", *sorted(LANGUAGES)),
         "comment",
     )
-    notify_owner: tuple[str, ...] = setting(
+    notify_owner: Strings = setting(
         "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
         recipients,
     )
-    notify_pages: tuple[str, ...] = setting(
+    notify_pages: Strings = setting(
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
         page_rules,
@@ -6292,11 +6293,7 @@ def password_field(form: Json, name: str = "password") -> str:
 
 
 def hash_within_limits(
-    context: RequestContext,
-    email: str,
-    password: str,
-    captcha: Captcha | None,
-    *limits: tuple[str, ...],
+    context: RequestContext, email: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
     """The hash of a password for an email address. `TooMany` for a used-up limit (name and parts
     as in `limit_client`). The captcha is spent only when there is room in the queue."""
@@ -9652,7 +9649,7 @@ class Export:
     store: Store
     emails: bool
     blog_name: str
-    origins: tuple[str, ...]
+    origins: Strings
 
     def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
         """All comments, with times in that form. A comment that was deleted while others below it
