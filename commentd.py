@@ -2790,18 +2790,16 @@ class Store:
         return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
-        """`revoke` also makes tokens and one-time links void, so that lost rights can't be used."""
+        """`revoke` also makes tokens and one-time links void, so that lost rights can't be used. An
+        admin loses claimed comments."""
         sql = """
-            UPDATE account SET role = ?, blocked = ?, version = version + ?
-             WHERE id = ?"""
-        self.run(sql, role, blocked, revoke, user_id)
-        if role == "admin":
-            self.unclaim_comments(user_id)
-        if revoke:
-            sql = """
-                DELETE FROM admin_link
-                 WHERE email = (SELECT email FROM account WHERE id = ?)"""
-            self.run(sql, user_id)
+            UPDATE account SET role = :role, blocked = :blocked, version = version + :revoke
+             WHERE id = :id;
+            UPDATE comment SET user_id = NULL
+             WHERE user_id = :id AND email <> '' AND :role = 'admin';
+            DELETE FROM admin_link
+             WHERE email = (SELECT email FROM account WHERE id = :id) AND :revoke"""
+        self.run_script(sql, id=user_id, role=role, blocked=blocked, revoke=revoke)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any."""
@@ -2821,9 +2819,13 @@ class Store:
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
-        revoked, and the links for this email address or for any end."""
-        self.run("DELETE FROM registration WHERE email = ?", email)
-        self.run("DELETE FROM admin_link WHERE email IN ('', ?)", email)
+        revoked, the links for this email address or for any end, and it loses claimed comments."""
+        sql = """
+            DELETE FROM registration WHERE email = :email;
+            DELETE FROM admin_link WHERE email IN ('', :email);
+            UPDATE comment SET user_id = NULL
+             WHERE user_id = (SELECT id FROM account WHERE email = :email) AND email <> ''"""
+        self.run_script(sql, email=email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
             VALUES (?, ?, ?, 'admin', ?)
@@ -2831,9 +2833,7 @@ class Store:
                SET password = excluded.password, role = 'admin', blocked = 0,
                    version = a.version + 1
             RETURNING *"""
-        [account] = self.all(Account, sql, email, nickname, password, now)
-        self.unclaim_comments(account.id)
-        return account
+        return self.all(Account, sql, email, nickname, password, now)[0]
 
     def revoke_tokens(self, user_id: int) -> None:
         self.run("UPDATE account SET version = version + 1 WHERE id = ?", user_id)
@@ -2923,15 +2923,12 @@ class Store:
 
     def claim_comments(self, account: Account) -> None:
         """Gives a new account the comments that guests wrote with its email address. Anybody can
-        have written them, so an existing account and an admin get none. The comments keep the
-        email address, so that `unclaim_comments` finds them when the account becomes an admin's."""
+        have written them, so an existing account and an admin get none. Claimed comments keep the
+        email address: it shows which ones an account loses when it becomes an admin's."""
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
         self.run(sql, **vars(account))
-
-    def unclaim_comments(self, user_id: int) -> None:
-        self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
