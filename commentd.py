@@ -8790,8 +8790,11 @@ def record_name(table: str) -> str:
 
 def field_paths(table: str) -> dict[str, str]:
     """The paths of a table by field."""
-    pairs = (item.partition("=") for item in table.rpartition(": ")[2].split())
-    return {name: path or name for name, _, path in pairs}
+    paths = {}
+    for item in table.rpartition(": ")[2].split():
+        name, _, path = item.partition("=")
+        paths[name] = path or name
+    return paths
 
 
 def pick(record: Any, path: str) -> Any:
