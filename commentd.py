@@ -4094,11 +4094,12 @@ def terms_in(written: Comment) -> list[str]:
     terms = [*words_in(plain_text(written.html))]
     for word in words_in(folded(written.nickname)):
         terms.append(f"name:{word}")
-    for host in hosts_in(html.unescape(written.html), written.website):
+    markup = html.unescape(written.html)
+    for host in hosts_in(markup, written.website):
         labels = host.split(".")
         domain = ".".join(labels[-2:])
-        terms.append(f"link:{folded(host)[:80]}")
-        terms.append(f"link:{folded(domain)[:80]}")
+        for name in (host, domain):
+            terms.append(f"link:{folded(name)[:80]}")
     count = written.html.count("<a ") + bool(written.website)
     terms.append(f"links:{min(5, count)}")
     return [*dict.fromkeys(terms)]
@@ -4125,8 +4126,8 @@ def words_in(text: str) -> Iterator[str]:
 
 def term_hash(key: bytes, term: str) -> int:
     """The signed 64-bit number that stands for a term in the database, which holds no words."""
-    digest = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64]).digest()
-    return int.from_bytes(digest, signed=True)
+    hash = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64])
+    return int.from_bytes(hash.digest(), signed=True)
 
 
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
@@ -4165,7 +4166,8 @@ def combined(scores: list[float]) -> float:
 
 def learnt_counts(store: Store) -> tuple[int, int]:
     """How many good and spam comments the filter has learnt."""
-    return store.term_counts([0]).get(0, (0, 0))
+    counts = store.term_counts([0])
+    return counts.get(0, (0, 0))
 
 
 def has_learnt_enough(ham: int, spam: int) -> bool:
@@ -4179,9 +4181,10 @@ def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
     if not has_learnt_enough(*totals):
         return None
     terms = {term_hash(key, term): term for term in terms_in(written)}
+    counts = store.term_counts([*terms])
     clues = []
-    for hash, counts in store.term_counts([*terms]).items():
-        score = badness(counts, totals)
+    for hash, counts_of_term in counts.items():
+        score = badness(counts_of_term, totals)
         distance = abs(score - UNKNOWN)
         if distance >= LEAST_DISTANCE:
             clues.append((-distance, terms[hash], score))
@@ -4224,23 +4227,24 @@ def target_of(written: FullComment) -> Target:
     return Target(written.ip, written.email, folded(text), hosts)
 
 
-def matches(block: Block, target: Target) -> bool:
-    if block.kind == "address":
+def matches(kind: str, value: str, target: Target) -> bool:
+    """Whether a block of a kind and value is about the target."""
+    if kind == "address":
         with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            network = ipaddress.ip_network(block.value)
+            network = ipaddress.ip_network(value)
             return ipaddress.ip_address(target.ip) in network
         return False
-    if block.kind == "domain":
-        return any(f".{host}".endswith(f".{block.value}") for host in target.hosts)
-    if block.kind == "email":
-        return target.email == block.value
-    term = folded(block.value)
+    if kind == "domain":
+        return any(f".{host}".endswith(f".{value}") for host in target.hosts)
+    if kind == "email":
+        return target.email == value
+    term = folded(value)
     return bool(term) and term in target.text
 
 
 def matching_block(store: Store, target: Target, now: int) -> Block | None:
     for block in store.blocks(now):
-        if matches(block, target):
+        if matches(block.kind, block.value, target):
             return block
     return None
 
@@ -4282,9 +4286,9 @@ LATEST = 100  # comments on which a new block is tried
 
 def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
-    block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    count = sum(matches(block, target_of(comment)) for comment in latest)
+    targets = map(target_of, latest)
+    count = sum(matches(kind, value, target) for target in targets)
     return count, len(latest)
 
 
@@ -4295,7 +4299,8 @@ def is_wide(kind: str, value: str, count: int, total: int) -> bool:
         network = ipaddress.ip_network(value)
         return network.prefixlen < WIDEST_NETWORK[network.version]
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-    if kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
+    is_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value))
+    if kind == "word" and is_letter:
         return True
     return kind != "email" and count >= 5 and 10 * count >= total
 
@@ -4625,12 +4630,13 @@ class Recipient:
     def section(self, name: str, comment: Comment, link: str, **more: object) -> str:
         """The part of an email that shows one comment. `link`: its page, or "" if readers are not
         to be sent there. `more`: what else the text needs."""
-        read = ""
+        more["nickname"] = name_of(self.texts, comment)
+        more["quote"] = quoted(comment.content)
+        more["read"] = ""
         if link:
-            read = self.text("read", link=comment_link(link, comment.id))
-        nickname = name_of(self.texts, comment)
-        quote = quoted(comment.content)
-        return self.text(name, nickname=nickname, quote=quote, read=read, **more)
+            url = comment_link(link, comment.id)
+            more["read"] = self.text("read", link=url)
+        return self.text(name, **more)
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
@@ -4655,13 +4661,14 @@ class Recipient:
         subject = self.subject(name, first, len(comments))
         more = len(comments) - MOST_QUOTED
         if more > 0:
-            sections = [*sections, self.text("owner_more", n=more)]
+            sections.append(self.text("owner_more", n=more))
         line = "-" * 40
         text = f"\n{line}\n\n".join(sections) + end
         # They name a message that is never sent, and so keep the emails about a thread together
         # (RFC 5322, section 3.6.4).
         services = self.services
-        secret = keyed_hash(services.key, "thread", self.to, first.thread_id or first.id)
+        thread_id = first.thread_id or first.id
+        secret = keyed_hash(services.key, "thread", self.to, thread_id)
         root = f"<{secret[:32]}@{sender_of(services.config).domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
@@ -4670,11 +4677,12 @@ class Recipient:
         return email_row(services, self.to, subject, text, headers)
 
 
-def email_language(config: Config, comment: Comment) -> str:
-    """The language of emails and webhooks to the owner."""
-    if config.notify_language == "comment":
-        return comment.language
-    return config.notify_language
+def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Recipient:
+    """The owner, who has chosen the language of emails and webhooks."""
+    language = services.config.notify_language
+    if language == "comment":
+        language = comment.language
+    return Recipient(services, to, language)
 
 
 def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
@@ -4686,10 +4694,11 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
 
     comments = sorted(comments, key=needs_no_decision)
     first = comments[0]
-    owner = Recipient(services, to, email_language(services.config, first))
+    owner = owner_as_recipient(services, to, first)
     sections = []
     for comment in comments[:MOST_QUOTED]:
-        sections.append(owner_section(owner, comment, reports[comment.id]))
+        section = owner_section(owner, comment, reports[comment.id])
+        sections.append(section)
     name = "owner"
     if len(comments) == 1 and reports[first.id]:
         name = "owner_reported"
@@ -4707,9 +4716,13 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
         kind = "owner_reported"
     elif comment.status == "waiting":
         kind = "owner_waiting"
-    reasons = [report.reason or owner.texts["report_none"] for report in reports]
-    different = [*dict.fromkeys(reasons)]
-    links = owner.moderation_links(comment, STATUSES, services.timestamp())
+    reasons: dict[str, None] = {}  # each once
+    for report in reports:
+        reason = report.reason or owner.texts["report_none"]
+        reasons[quoted(reason, 200)] = None
+    urls = owner.moderation_links(comment, STATUSES, services.timestamp())
+    links = owner.text(f"{kind}_links", **urls) if urls else ""
+    website = f"\n> \n> {comment.website}" if comment.website else ""
     origins = services.config.site_origins
     page = comment.page_url[:120]
     if is_foreign(comment.page_url, origins):
@@ -4719,11 +4732,11 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
         comment,
         page_link(comment.page_url, origins),
         page=page,
-        website=f"\n> \n> {comment.website}" if comment.website else "",
+        website=website,
         held=owner.why_held(comment),
         n=len(reports),
-        reasons="\n".join(quoted(reason, 200) for reason in different[:5]),
-        links=owner.text(f"{kind}_links", **links) if links else "",
+        reasons="\n".join([*reasons][:5]),
+        links=links,
     )
 
 
@@ -4738,7 +4751,8 @@ def author_email(
     for reply in replies[:MOST_QUOTED]:
         parent = parents[reply.parent_id]
         quote = quoted(parent.content, 300)
-        sections.append(author.section("author_text", reply, page, own=quote))
+        section = author.section("author_text", reply, page, own=quote)
+        sections.append(section)
     end = ""
     stop = author.signed_link(do="stop", id=own.id)
     if stop:
@@ -4751,23 +4765,26 @@ def follower_email(services: MailServices, reader: Account, comments: list[FullC
     """What is new on the pages that a reader follows; after each page a link that ends it."""
     by_page = operator.attrgetter("page_id")
     comments = sorted(comments, key=by_page)
-    language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
-    follower = Recipient(services, reader.email, language)
-    unfollow = functools.partial(follower.signed_link, do="unfollow", user=reader.id)
+    first = comments[0]
+    language = services.store.follow_language(reader.id, first.page_id)
+    follower = Recipient(services, reader.email, language or "en")
+    params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
     stop = ""
-    for page_id, comments_of_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+    pages = itertools.groupby(comments[:MOST_QUOTED], by_page)
+    for page_id, comments_of_page in pages:
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
-            sections.append(follower.section("follow_text", comment, page))
-        stop = unfollow(page=page_id, id=comment.id)
+            section = follower.section("follow_text", comment, page)
+            sections.append(section)
+        stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
     name = "follow"
-    if comments[0].page_id != comments[-1].page_id:
+    if first.page_id != comments[-1].page_id:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
-        stop = unfollow(page=0, id=0)
+        stop = follower.signed_link(**params, page=0, id=0)
     return follower.email(name, comments, sections, unsubscribe=stop)
 
 
@@ -4778,15 +4795,21 @@ def add_webhook(services: MailServices, comment_id: int, event: str, reason: str
     """Tells the owner's program or chat of a comment, if there is one; `event` is created or
     reported. Its body is made when it is sent."""
     if services.config.webhook_url:
-        webhook = {"recipient": WEBHOOK, "message": reason, "event": event, "life": DAY}
-        services.store.add_message(services.timestamp(), **webhook, comment_id=comment_id)
+        services.store.add_message(
+            services.timestamp(),
+            recipient=WEBHOOK,
+            message=reason,
+            comment_id=comment_id,
+            event=event,
+            life=DAY,
+        )
 
 
 def webhook_body(services: MailServices, comment: FullComment, webhook: Message) -> Json:
     """What is sent, the same at each try unless the comment has changed. It holds neither a full
     IP address nor an email address."""
     config = services.config
-    owner = Recipient(services, WEBHOOK, email_language(config, comment))
+    owner = owner_as_recipient(services, WEBHOOK, comment)
     is_report = webhook.event == "reported"
     statuses = ["spam", "deleted"]
     if is_report or comment.status == "waiting":
@@ -4837,7 +4860,8 @@ def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
         reason = webhook.message or owner.texts["report_none"]
         why = owner.text("hook_reported", reason=reason)
     elif comment.status == "waiting":
-        why = owner.text("hook_waiting", held=owner.why_held(comment))
+        held = owner.why_held(comment)
+        why = owner.text("hook_waiting", held=held)
     else:
         return name
     return f"{name} ({why})"
@@ -4872,17 +4896,19 @@ def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> J
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
     text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
     embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
-    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+    nobody: Json = {"parse": []}
+    return {"embeds": [embed], "allowed_mentions": nobody}
 
 
 def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
     query = urllib.parse.urlsplit(config.webhook_url).query
+    params = urllib.parse.parse_qs(query)
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
     public_url = config.server_public_url
-    host = urllib.parse.urlsplit(public_url).hostname or ""
+    host = urllib.parse.urlsplit(public_url).netloc
     lines = [f"{subject}\n\n{text}"]
     keyboard = []
     for label, url in buttons:
@@ -4891,7 +4917,7 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
         else:
             lines.append(f"{label}: {url}")
     body: Json = {
-        "chat_id": urllib.parse.parse_qs(query)["chat_id"][0],
+        "chat_id": params["chat_id"][0],
         "text": "\n".join(lines),
         "link_preview_options": {"is_disabled": True},
     }
@@ -4908,8 +4934,8 @@ def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Js
         links.append({"tag": "a", "text": f"{label} ", "href": url})
     if links:
         lines.append(links)
-    post = {"title": subject, "content": lines}
-    return {"msg_type": "post", "content": {"post": {"zh_cn": post}}}
+    translations = {"zh_cn": {"title": subject, "content": lines}}
+    return {"msg_type": "post", "content": {"post": translations}}
 
 
 CHAT_BODIES = {
@@ -4967,17 +4993,6 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
 # Notifications
 
 
-@dataclass(frozen=True)
-class Draft:
-    """What becomes of some notifications of one recipient: an email carries them, they wait for so
-    many seconds, or they are dropped."""
-
-    ids: Collection[int]
-    email: Json | None = None
-    wait: int = 0
-    limits: tuple[Limit, ...] = ()
-
-
 News = dict[int, FullComment]  # by the id of the notification
 
 
@@ -5015,19 +5030,35 @@ def is_on_page(key: str, pattern: str) -> bool:
     return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
-def owner_drafts(services: MailServices, to: str, news: News, parents: Comments) -> Iterator[Draft]:
+def add_email(services: MailServices, ids: Collection[int], email: Json, *limits: Limit) -> None:
+    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit says
+    so."""
+    store = services.store
+    now = services.timestamp()
+    wait = 0
+    for limit in limits:
+        wait = wait or store.use_limit(*limit, now)
+    if wait:
+        store.postpone(ids, now + wait)
+    else:
+        message_id = store.add_message(now, **email)
+        store.carry(ids, message_id)
+
+
+def write_to_owner(services: MailServices, to: str, news: News, parents: Comments) -> None:
     """All that is new in one email, without the owner's own comments."""
     wanted: News = {}
     for id, comment in news.items():
         is_own = comment.user_id and comment.email == to
         if not is_own and to in owner_recipients(services, comment):
             wanted[id] = comment
-    yield Draft(news.keys() - wanted)
+    services.store.drop_notifications(news.keys() - wanted)
     if wanted:
-        email = owner_email(services, to, [*wanted.values()])
+        comments = [*wanted.values()]
+        email = owner_email(services, to, comments)
         subscriber = subscriber_of(services.key, to)
         pause = ("notification", f"owner {subscriber}")
-        yield Draft(wanted, email, limits=(pause,))
+        add_email(services, wanted, email, pause)
 
 
 def author_recipients(services: MailServices, comment: Comment) -> list[str]:
@@ -5043,9 +5074,7 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     return "no" in (states.get(0), states.get(page_id))
 
 
-def author_drafts(
-    services: MailServices, to: str, news: News, parents: Comments
-) -> Iterator[Draft]:
+def write_to_author(services: MailServices, to: str, news: News, parents: Comments) -> None:
     """Emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
     subscriber = subscriber_of(services.key, to)
@@ -5066,17 +5095,18 @@ def author_drafts(
             unasked[id] = parent
         else:
             unwanted.append(id)
-    yield Draft(unwanted)
+    services.store.drop_notifications(unwanted)
     # A comment that was edited may wait for the owner. Its author hears of replies once it is
     # shown again.
-    yield Draft(early, wait=HOUR)
+    services.store.postpone(early, services.timestamp() + HOUR)
     hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
-        email = author_email(services, to, [*replies.values()], parents)
+        comments = [*replies.values()]
+        email = author_email(services, to, comments, parents)
         pause = ("notification", f"{subscriber} {page_id}")
-        yield Draft(replies, email, limits=(pause, hourly))
+        add_email(services, replies, email, pause, hourly)
     if unasked:
-        yield question_draft(services, unasked)
+        ask_guest(services, unasked)
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
@@ -5090,30 +5120,32 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
     return not is_owner and not wants_no_replies(services, to, parent.page_id)
 
 
-def question_draft(services: MailServices, unasked: News) -> Draft:
-    """An email that asks a guest whether they want emails about replies to a comment of theirs.
+def ask_guest(services: MailServices, unasked: News) -> None:
+    """Adds an email that asks a guest whether they want emails about replies to their comments.
     Nothing in it was typed by a stranger. There are thirty an hour in all, since a comment may name
-    a stranger's email address."""
-    limit = ("questions", "")
+    a stranger's email address; without an email, the notifications are dropped."""
+    store = services.store
     now = services.timestamp()
-    if services.store.limit_wait(*limit, now):
-        return Draft(unasked)
+    if store.use_limit("questions", "", now):
+        store.drop_notifications(unasked)
+        return
     own, *_ = unasked.values()
     guest = Recipient(services, own.email, own.language)
-    confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
+    subject = guest.text("ask_subject")
+    until = now + LINK_LIFE
+    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
     text = guest.text("ask_text", confirm=confirm)
-    email = email_row(services, own.email, guest.text("ask_subject"), text)
+    email = email_row(services, own.email, subject, text)
     email["subscriber"] = subscriber_of(services.key, own.email)
-    return Draft(unasked, email, limits=(limit,))
+    store.subscribe(email["subscriber"], 0, "asked")
+    add_email(services, unasked, email)
 
 
 def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
     return services.store.followers(comment.page_id)
 
 
-def follower_drafts(
-    services: MailServices, to: str, news: News, parents: Comments
-) -> Iterator[Draft]:
+def write_to_follower(services: MailServices, to: str, news: News, parents: Comments) -> None:
     """What is new on the pages that a reader follows, in one email."""
     reader = services.store.account_with_email(to)
     wanted: News = {}
@@ -5122,12 +5154,13 @@ def follower_drafts(
             parent = parents.get(comment.parent_id)
             if is_for_follower(services, reader, comment, parent):
                 wanted[id] = comment
-    yield Draft(news.keys() - wanted)
+    services.store.drop_notifications(news.keys() - wanted)
     if reader and wanted:
-        email = follower_email(services, reader, [*wanted.values()])
+        comments = [*wanted.values()]
+        email = follower_email(services, reader, comments)
         subscriber = subscriber_of(services.key, to)
         pause = ("notification", f"follower {subscriber}")
-        yield Draft(wanted, email, limits=(pause,))
+        add_email(services, wanted, email, pause)
 
 
 def is_for_follower(
@@ -5147,18 +5180,18 @@ def is_for_follower(
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of notifications: the email addresses that get those of a comment, and the drafts for
-    those of one recipient that are due."""
+    """A kind of notifications: the email addresses that get those of a comment, and what adds
+    emails with those that are due to one of them."""
 
     recipients: Callable[[MailServices, Comment], list[str]]
-    drafts: Callable[[MailServices, str, News, Comments], Iterable[Draft]]
+    write_to: Callable[[MailServices, str, News, Comments], None]
 
 
 # Also in the schema. The first ones are sent first.
 KINDS = {
-    "owner": Kind(owner_recipients, owner_drafts),
-    "author": Kind(author_recipients, author_drafts),
-    "follower": Kind(follower_recipients, follower_drafts),
+    "owner": Kind(owner_recipients, write_to_owner),
+    "author": Kind(author_recipients, write_to_author),
+    "follower": Kind(follower_recipients, write_to_follower),
 }
 
 
@@ -5179,41 +5212,17 @@ def address_next(services: MailServices) -> bool:
 
 def write_emails(services: MailServices) -> bool:
     """Adds emails to the next recipients to the outbox; False if nobody is due."""
+    store = services.store
     now = services.timestamp()
-    for kind in KINDS:
-        recipients = services.store.due_recipients(kind, now, BATCH)
+    for name, kind in KINDS.items():
+        recipients = store.due_recipients(name, now, BATCH)
         for to in recipients:
-            write_emails_to(services, kind, to, now)
+            with store.writing():
+                news, parents = due_news(store, name, to, now)
+                kind.write_to(services, to, news, parents)
         if recipients:
             return True
     return False
-
-
-def write_emails_to(services: MailServices, kind: str, to: str, now: int) -> None:
-    """Composes emails before the transaction, which takes them unless what they are about has
-    changed."""
-    store = services.store
-    news, parents = due_news(store, kind, to, now)
-    drafts = [*KINDS[kind].drafts(services, to, news, parents)]
-    with store.writing():
-        if due_news(store, kind, to, now) == (news, parents):
-            for draft in drafts:
-                store_draft(store, draft, now)
-
-
-def store_draft(store: Store, draft: Draft, now: int) -> None:
-    wait = draft.wait
-    for limit in draft.limits:
-        wait = wait or store.use_limit(*limit, now)
-    if wait:
-        store.postpone(draft.ids, now + wait)
-    elif draft.email is None:
-        store.drop_notifications(draft.ids)
-    else:
-        if "subscriber" in draft.email:
-            store.subscribe(draft.email["subscriber"], 0, "asked")
-        message_id = store.add_message(now, **draft.email)
-        store.carry(draft.ids, message_id)
 
 
 # Sending
@@ -5259,7 +5268,8 @@ def deliver(services: MailServices, message: Message) -> None:
         if not failure:
             store.end_message(message.id, carried)
         elif is_over:
-            store.give_up(message.id, tries, failure, now + 30 * DAY)
+            expires_at = now + 30 * DAY
+            store.give_up(message.id, tries, failure, expires_at)
         else:
             store.note_failure(message.id, tries, failure)
 
