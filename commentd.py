@@ -2060,6 +2060,7 @@ class Comment:
 
     @property
     def texts(self) -> list[str]:
+        """What its author wrote."""
         return [getattr(self, name) for name in comment_fields("text")]
 
     @property
@@ -3695,7 +3696,7 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
     if ":" in ip and reader.metadata().ip_version == 4:
         return "", ""
     record: Json = reader.get(ip) or {}
-    entry: Any = record.get("country", {})
+    entry = record.get("country", {})
     if isinstance(entry, str):  # the records of IPinfo are flat
         country: str = record.get("country_code", entry)
     else:
