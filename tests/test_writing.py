@@ -206,9 +206,6 @@ def use(request: pytest.FixtureRequest) -> Use:
     return hand
 
 
-# Small verbs
-
-
 def said(key: str) -> re.Pattern[str]:
     """A word of the widget, in whichever language it speaks."""
     texts = sorted({re.escape(words[key]) for words in WORDS.values()})
