@@ -7270,20 +7270,20 @@ REPLIES_ON_PAGE = 10  # of each thread
 def get_thread(context: RequestContext) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
-    page = page_named(context.store, query_page(context))
+    store = context.store
+    page = page_named(store, query_page(context))
     number = query_number(context, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
-    roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
+    roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
     has_next = len(roots) > THREADS_ON_PAGE
     threads = []
     comments = []
     for root in roots[:THREADS_ON_PAGE]:
-        replies = context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
+        replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         threads.append((root, replies))
         comments += [root, *replies]
     written = " ".join(each.content for each in comments)
     language = language_of(query_text(context, "lang"), written)
-    texts = texts_in(language)
     link = own_link(page.page_url, context.config.site_origins)
     response = translated_page(
         context,
@@ -7293,12 +7293,11 @@ def get_thread(context: RequestContext) -> Response:
         rfc3339=rfc3339,
         beijing_time=beijing_time,
         clean=clean,
-        title=texts["thread_title"].format(page=page.page_url),
+        page=page,
         back=link,
         comment_link=comment_link,
         links=thread_links(context, page, number, language, has_next=has_next),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
-        total=page.total,  # a page without comments is not indexed: anybody can link to one
         threads=threads,
         replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
