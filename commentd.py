@@ -8604,8 +8604,9 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
         detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
-        # Control characters could steer the terminal.
-        detail = re.sub(r"[\0-\x1f\x7f-\x9f]", " ", detail)[:300]
+        # Control characters could steer the terminal, and bidi characters turn the line around.
+        shown = [character if character.isprintable() else " " for character in detail]
+        detail = "".join(shown)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
         hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
         text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
