@@ -9390,8 +9390,6 @@ class Import:
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
-        if self.is_ours:
-            location = ("", values["id"], values["page"])
         if location is None or not location[1] or is_true(values["gone"]):
             return
         self.counts["pages"] += 1
@@ -9408,6 +9406,8 @@ class Import:
     def location(self, values: Texts) -> Location | None:
         """Where a page is, by its URL; its host is left out, since it is the blog's."""
         url = values["page"]
+        if self.is_ours:
+            return "", values["id"], url
         if not url or len(url) > 2048 or has_controls(url):
             return None
         written_host = HOST.match(url)
@@ -9649,8 +9649,10 @@ def renamed_fields(row: Json, table: str) -> Json:
 
 def list_items(records: Iterable[Json]) -> Iterator[str]:
     """The items of a JSON list, one line each."""
-    for number, record in enumerate(records):
-        yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
+    separator = ""
+    for record in records:
+        yield separator + json.dumps(record, ensure_ascii=False)
+        separator = ",\n"
 
 
 @dataclass(frozen=True)
@@ -9842,22 +9844,22 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
     lines = []
     old_key = page_name(old, own_hosts).key
     with store.writing():
-        pages = {page.key: page for page in store.all_pages()}
-        moves = {}
-        for key, page in pages.items():
+        moves = []
+        other_keys = set()  # of the pages that stay
+        for page in store.all_pages():
             url = new_page_url(page, old_key, new)
             name = page_name(url, own_hosts)
-            if url and (name.key != key or not old.endswith("*")):
-                moves[key] = name
+            if url and (name.key != page.key or not old.endswith("*")):
+                moves.append((page, name))
+            else:
+                other_keys.add(page.key)
         # In an order in which no page moves twice.
-        keys_grow = any(len(name.key) > len(key) for key, name in moves.items())
-        for key in sorted(moves, key=len, reverse=keys_grow):
-            page = pages[key]
-            name = moves[key]
+        keys_grow = any(len(name.key) > len(page.key) for page, name in moves)
+        moves.sort(key=lambda move: len(move[0].key), reverse=keys_grow)
+        for page, name in moves:
             if len(name.page_url) > 2048 or has_controls(name.page_url):
                 raise SettingsError(f"{page.page_url} would get a URL that no page can have")
-            merges = name.key in pages.keys() - moves.keys()
-            merged = " (merged)" if merges else ""
+            merged = " (merged)" if name.key in other_keys else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
             store.rename_page(page, name.key, name.page_url)
     return lines
