@@ -4686,14 +4686,14 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
     return Recipient(services, to, language)
 
 
-def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
+def owner_email(services: MailServices, to: str, news: Collection[FullComment]) -> Json:
     """What is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in comments}
+    reports = {comment.id: services.store.reports(comment.id) for comment in news}
 
     def needs_no_decision(comment: FullComment) -> bool:
         return comment.status != "waiting" and not reports[comment.id]
 
-    comments = sorted(comments, key=needs_no_decision)
+    comments = sorted(news, key=needs_no_decision)
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
     sections = []
@@ -4762,10 +4762,10 @@ def author_email(
     return author.email("author", replies, sections, end, stop)
 
 
-def follower_email(services: MailServices, reader: Account, comments: list[FullComment]) -> Json:
+def follower_email(services: MailServices, reader: Account, news: Iterable[FullComment]) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
     by_page = operator.attrgetter("page_id")
-    comments = sorted(comments, key=by_page)
+    comments = sorted(news, key=by_page)
     first = comments[0]
     language = services.store.follow_language(reader.id, first.page_id)
     follower = Recipient(services, reader.email, language or "en")
@@ -4889,9 +4889,9 @@ def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Jso
 def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
     links = []
+    escapes = str.maketrans({"(": "%28", ")": "%29"})
     for label, url in buttons:
-        url = url.replace("(", "%28").replace(")", "%29")
-        links.append(f"[{label}]({url})")
+        links.append(f"[{label}]({url.translate(escapes)})")
     last_line = " · ".join(links)
     most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
@@ -4957,7 +4957,7 @@ def webhook_headers(
 ) -> dict[str, str]:
     """As github.com/standard-webhooks/standard-webhooks has them."""
     hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
-    webhook_id = f"msg_{hash[:32]}"
+    webhook_id = "msg_" + hash[:32]
     headers = {"webhook_id": webhook_id, "webhook_timestamp": now}
     key = webhook_key(services.config.webhook_secret)
     if key:
@@ -4997,16 +4997,14 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
 News = dict[int, FullComment]  # by the id of the notification
 
 
-def due_news(store: Store, kind: str, to: str, now: int) -> tuple[News, Comments]:
-    """The comments of the notifications that are due, and those that they reply to."""
+def due_news(store: Store, kind: str, to: str, now: int) -> News:
+    """The comments of the notifications that are due."""
     due = store.due_notifications(kind, to, now)
     comments = store.full_comments({notification.comment_id for notification in due})
-    news: News = {}
+    news = {}
     for notification in due:
-        if notification.comment_id in comments:  # else it was deleted meanwhile
-            news[notification.id] = comments[notification.comment_id]
-    parent_ids = {comment.parent_id for comment in news.values()}
-    return news, store.full_comments(parent_ids)
+        news[notification.id] = comments[notification.comment_id]
+    return news
 
 
 def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
@@ -5046,7 +5044,7 @@ def add_email(services: MailServices, ids: Collection[int], email: Json, *limits
         store.carry(ids, message_id)
 
 
-def write_to_owner(services: MailServices, to: str, news: News, parents: Comments) -> None:
+def write_to_owner(services: MailServices, to: str, news: News) -> None:
     """All that is new in one email, without the owner's own comments."""
     wanted: News = {}
     for id, comment in news.items():
@@ -5055,8 +5053,7 @@ def write_to_owner(services: MailServices, to: str, news: News, parents: Comment
             wanted[id] = comment
     services.store.drop_notifications(news.keys() - wanted)
     if wanted:
-        comments = [*wanted.values()]
-        email = owner_email(services, to, comments)
+        email = owner_email(services, to, wanted.values())
         subscriber = subscriber_of(services.key, to)
         pause = ("notification", f"owner {subscriber}")
         add_email(services, wanted, email, pause)
@@ -5072,15 +5069,17 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
     subscriber = subscriber_of(services.key, email)
     states = services.store.subscriptions(subscriber)
-    return "no" in (states.get(0), states.get(page_id))
+    everywhere = states.get(0)
+    return "no" in (everywhere, states.get(page_id))
 
 
-def write_to_author(services: MailServices, to: str, news: News, parents: Comments) -> None:
+def write_to_author(services: MailServices, to: str, news: News) -> None:
     """Emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
     subscriber = subscriber_of(services.key, to)
     subscription = services.store.subscriptions(subscriber).get(0)
     may_ask = subscription is None and services.config.server_public_url
+    parents = services.store.full_comments({reply.parent_id for reply in news.values()})
     unwanted = []
     early = []
     unasked: News = {}
@@ -5117,8 +5116,9 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
         is_own = parent.user_id == reply.user_id
     if is_own or parent.status != "visible" or parent.email != to:
         return False
-    is_owner = to in owner_recipients(services, parent)
-    return not is_owner and not wants_no_replies(services, to, parent.page_id)
+    if to in owner_recipients(services, parent):
+        return False
+    return not wants_no_replies(services, to, parent.page_id)
 
 
 def ask_guest(services: MailServices, unasked: News) -> None:
@@ -5146,27 +5146,23 @@ def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
     return services.store.followers(comment.page_id)
 
 
-def write_to_follower(services: MailServices, to: str, news: News, parents: Comments) -> None:
+def write_to_follower(services: MailServices, to: str, news: News) -> None:
     """What is new on the pages that a reader follows, in one email."""
     reader = services.store.account_with_email(to)
     wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
-            parent = parents.get(comment.parent_id)
-            if is_for_follower(services, reader, comment, parent):
+            if is_for_follower(services, reader, comment):
                 wanted[id] = comment
     services.store.drop_notifications(news.keys() - wanted)
     if reader and wanted:
-        comments = [*wanted.values()]
-        email = follower_email(services, reader, comments)
+        email = follower_email(services, reader, wanted.values())
         subscriber = subscriber_of(services.key, to)
         pause = ("notification", f"follower {subscriber}")
         add_email(services, wanted, email, pause)
 
 
-def is_for_follower(
-    services: MailServices, reader: Account, comment: FullComment, parent: FullComment | None
-) -> bool:
+def is_for_follower(services: MailServices, reader: Account, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
     if comment.user_id == reader.id:
@@ -5175,8 +5171,10 @@ def is_for_follower(
         return False
     if reader.email in owner_recipients(services, comment):
         return False
-    is_reply_to_them = parent is not None and parent.user_id == reader.id
-    return not is_reply_to_them or wants_no_replies(services, reader.email, comment.page_id)
+    parent = services.store.full_comment(comment.parent_id)
+    if parent and parent.user_id == reader.id:
+        return wants_no_replies(services, reader.email, comment.page_id)
+    return True
 
 
 @dataclass(frozen=True)
@@ -5185,7 +5183,7 @@ class Kind:
     emails with those that are due to one of them."""
 
     recipients: Callable[[MailServices, Comment], list[str]]
-    write_to: Callable[[MailServices, str, News, Comments], None]
+    write_to: Callable[[MailServices, str, News], None]
 
 
 # Also in the schema. The first ones are sent first.
@@ -5219,8 +5217,8 @@ def write_emails(services: MailServices) -> bool:
         recipients = store.due_recipients(name, now, BATCH)
         for to in recipients:
             with store.writing():
-                news, parents = due_news(store, name, to, now)
-                kind.write_to(services, to, news, parents)
+                news = due_news(store, name, to, now)
+                kind.write_to(services, to, news)
         if recipients:
             return True
     return False
@@ -5294,7 +5292,8 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
 
 def failure_text(error: Exception) -> str:
     """What went wrong, without the text of the server, which may name email addresses."""
-    detail = getattr(error, "smtp_code", None) or getattr(error, "strerror", None)
+    code = getattr(error, "smtp_code", "")
+    detail = code or getattr(error, "strerror", "")
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
     kind = type(error).__name__
