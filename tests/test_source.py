@@ -213,8 +213,8 @@ def test_the_module_is_neither_dense_nor_long() -> None:
         if token.type not in layout and token.start[0] not in documented
     ]
     lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    assert len(tokens) <= 63_500  # on the way to 62 000
-    assert len(tokens) / len(lines) <= 8.2  # on the way to 8
+    assert len(tokens) <= 62_000
+    assert len(tokens) / len(lines) <= 8
 
 
 def test_functions_are_short() -> None:
@@ -341,7 +341,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
     assert len(compared) > 20
     # An absent token is no secret; nor is the status of a reply, a mail server or SQLite.
     harmless = re.compile(
-        r"== ''|(status_|smtp_|error)code|\bcode == \d|rowcount|tag ==|\.key (==|!= k)|startswith"
+        r"== ''|(status_|smtp_|error)code|\bcode == \d|rowcount|tag ==|\.key (==|!=)|startswith"
     )
     assert [c for c in compared if SECRET.search(c) and not harmless.search(c)] == []
     assert len(re.findall(r"compare_digest\(", SOURCE)) == 1
