@@ -339,14 +339,14 @@ def test_no_address_that_anybody_writes_is_called(
         visitor.listing(url=f"{WEB}/page/", view="threads")
         assert WEB in visitor.get("/feed.atom", {"url": f"{WEB}/page/"}).text
         assert WEB in visitor.get("/thread", {"url": f"{WEB}/page/"}).text
-        owner.post_json("/admin/blocks", {"kind": "domain", "value": "evil.example"})
-        owner.post_json("/admin/comments", {"ids": [number], "status": "visible"})
-        assert WEB in owner.get("/admin/comments").text
         for _ in range(2):
             outside.time += HOUR
             app.tick()
             app.deliver()
         assert WEB in outside.text()
+        owner.post_json("/admin/blocks", {"kind": "domain", "value": "evil.example"})
+        owner.post_json("/admin/comments", {"ids": [number], "status": "visible"})
+        assert WEB in owner.get("/admin/comments").text
     rows = [{"objectId": "1", "nick": "Lu", "url": f"{WEB}/page/", "link": WEB, "comment": text}]
     (tmp_path / "valine.json").write_text(json.dumps({"results": rows}))
     monkeypatch.chdir(tmp_path)
