@@ -1194,8 +1194,9 @@ def parsed(name: str, text: str) -> Any:
     wrong. Control characters would steer the terminal of `check`, and add lines to what
     `example systemd` prints, which root runs in part."""
     parse = SETTINGS[name].metadata["parse"]
-    # Only a plain text must be one line.
-    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
+    checked = text
+    if parse is not str:  # a list may have an item a line
+        checked = re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
     return parse(text)
@@ -3855,7 +3856,7 @@ def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
     # PyJWT also decodes a token with an added `=`.
-    if len(token) > 4096 or not re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
+    if len(token) > 4096 or not re.fullmatch(r"(?a)[\w-]+\.[\w-]+\.[\w-]+", token):
         return None
     try:
         # The times are compared below, with the clock that tests can set.
@@ -3866,7 +3867,8 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
         expires_at = claims["exp"]
     except Exception:  # some broken texts raise other errors than PyJWTError
         return None
-    if any(type(number) is not int for number in (user_id, version, expires_at)):
+    numbers = (user_id, version, expires_at)
+    if any(type(number) is not int for number in numbers):
         return None
     if claims.get("use") != use or not 0 < user_id < 2**63:
         return None
