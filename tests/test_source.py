@@ -1,6 +1,7 @@
 """What the source promises: its order, its walls, and what it does not hold."""
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -33,14 +34,7 @@ TREE = ast.parse(SOURCE)
 PARTS = dict(re.findall(r"^# -- (\w+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
 TREES = {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
 STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
-TOP = (
-    "commentd.py",
-    "commentd.example.ini",
-    "pyproject.toml",
-    "README.md",
-    "LICENSE",
-    ".gitignore",
-)
+TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE .gitignore".split()  # noqa: SIM905
 FILES = [ROOT / name for name in TOP] + [
     path
     for folder in ("static", "tests", ".ci")
@@ -91,20 +85,22 @@ def defined(node: ast.AST) -> Iterator[str]:
             yield from (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
 
 
-HOMES = {n: part for part, tree in TREES.items() for node in tree.body for n in defined(node)}
-# The parts that each part uses.
-USES = {part: {HOMES[n] for n in used_by(tree) if n in HOMES} for part, tree in TREES.items()}
+@functools.cache
+def uses() -> dict[str, set[str]]:
+    """The parts that each part uses."""
+    homes = {n: part for part, tree in TREES.items() for node in tree.body for n in defined(node)}
+    return {part: {homes[n] for n in used_by(tree) if n in homes} for part, tree in TREES.items()}
 
 
 def test_each_part_uses_only_what_stands_above_it() -> None:
     order = list(PARTS)
-    for part, others in USES.items():
+    for part, others in uses().items():
         assert [other for other in others if order.index(other) > order.index(part)] == [], part
 
 
 def test_parts_use_few_of_the_other_parts() -> None:
     """Of 153 pairs that the order allows. A part takes values rather than names of many parts."""
-    assert sum(map(len, USES.values())) <= 60
+    assert sum(map(len, uses().values())) <= 60
 
 
 SQL = r"(?s)\b(SELECT|INSERT|UPDATE|DELETE|CREATE|PRAGMA|BEGIN|DROP|ALTER)\s.*[A-Za-z_]"

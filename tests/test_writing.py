@@ -809,7 +809,8 @@ def test_each_refusal_is_told_in_words_beside_its_field(ground: Ground) -> None:
     page = ground.open(faults=REFUSED)
     for code, status, about, words in REFUSALS:
         refuse(page, "/comments", code, status)
-        write(page, "First.")
+        main(page).fill("First.")
+        textbox(page, "Name").fill("Ann")
         with page.expect_response("**/comments"):
             page.locator("form .button").first.click()
         aim = page.get_by_label(re.compile(f"^{about}")) if about else None
