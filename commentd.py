@@ -9848,12 +9848,13 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
         moves = []
         other_keys = set()  # of the pages that stay
         for page in store.all_pages():
+            key = page.key
             url = new_page_url(page, old_key, new)
             name = page_name(url, own_hosts)
-            if url and (name.key != page.key or not old.endswith("*")):
+            if url and (name.key != key or not old.endswith("*")):
                 moves.append((page, name))
             else:
-                other_keys.add(page.key)
+                other_keys.add(key)
         # In an order in which no page moves twice.
         keys_grow = any(len(name.key) > len(page.key) for page, name in moves)
         moves.sort(key=lambda move: len(move[0].key), reverse=keys_grow)
