@@ -172,7 +172,7 @@ def test_secrets_are_drawn_with_a_hundred_and_twenty_eight_bits() -> None:
     below = re.findall(r"""(\w+) = keyed_hash\([\w.]+, "(\w+)".*\)\n.*\b\1\[:(\d+)\]""", SOURCE)
     sealed |= {purpose: size for _, purpose, size in below}
     assert set(sealed.values()) == {"32"}
-    assert len(sealed) == 6
+    assert len(sealed) >= 6
 
 
 def test_no_hash_is_weaker_than_sha_256() -> None:
