@@ -3288,6 +3288,14 @@ class Store:
 
     # Notifications
 
+    def notify_of_new(self, comment: Comment, now: int) -> None:
+        kinds = ["follower"]
+        if comment.status != "spam":
+            kinds.append("owner")
+        if comment.parent_id:
+            kinds.append("author")
+        self.notify(comment.id, kinds, now)
+
     def notify(self, comment_id: int, kinds: list[str], now: int) -> None:
         """Adds news of a comment. The recipients are looked up later, since there may be many."""
         sql = """
@@ -4667,8 +4675,8 @@ class Recipient:
             sections.append(self.text("owner_more", n=more))
         line = "-" * 40
         text = f"\n{line}\n\n".join(sections) + end
-        # They name a message that is never sent, and so keep the emails about a thread together
-        # (RFC 5322, section 3.6.4).
+        # These headers name a message that is never sent, so that mail programs keep the emails
+        # about a thread together (RFC 5322, section 3.6.4).
         services = self.services
         thread_id = first.thread_id or first.id
         secret = keyed_hash(services.key, "thread", self.to, thread_id)
@@ -5031,34 +5039,36 @@ def is_on_page(key: str, pattern: str) -> bool:
     return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
-def add_email(services: MailServices, ids: Collection[int], email: Json, *limits: Limit) -> None:
-    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit says
-    so."""
-    store = services.store
+def use_mail_limits(services: MailServices, ids: Collection[int], *limits: Limit) -> bool:
+    """Counts an email about some notifications. False if there are too many; then they wait."""
     now = services.timestamp()
-    wait = 0
     for limit in limits:
-        wait = wait or store.use_limit(*limit, now)
-    if wait:
-        store.postpone(ids, now + wait)
-    else:
-        message_id = store.add_message(now, **email)
-        store.carry(ids, message_id)
+        wait = services.store.use_limit(*limit, now)
+        if wait:
+            services.store.postpone(ids, now + wait)
+            return False
+    return True
+
+
+def add_email(services: MailServices, ids: Collection[int], email: Json) -> None:
+    """Adds an email to the outbox, which carries some notifications."""
+    message_id = services.store.add_message(services.timestamp(), **email)
+    services.store.carry(ids, message_id)
 
 
 def write_to_owner(services: MailServices, to: str, news: News) -> None:
-    """All that is new in one email, without the owner's own comments."""
+    """Adds one email about all that is new, without the owner's own comments."""
     wanted: News = {}
     for id, comment in news.items():
         is_own = comment.user_id and comment.email == to
         if not is_own and to in owner_recipients(services, comment):
             wanted[id] = comment
     services.store.drop_notifications(news.keys() - wanted)
-    if wanted:
+    subscriber = subscriber_of(services.key, to)
+    pause = ("notification", f"owner {subscriber}")
+    if wanted and use_mail_limits(services, wanted, pause):
         email = owner_email(services, to, wanted.values())
-        subscriber = subscriber_of(services.key, to)
-        pause = ("notification", f"owner {subscriber}")
-        add_email(services, wanted, email, pause)
+        add_email(services, wanted, email)
 
 
 def author_recipients(services: MailServices, comment: Comment) -> list[str]:
@@ -5071,12 +5081,11 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     """Whether somebody has ended emails about replies, on that page or on all."""
     subscriber = subscriber_of(services.key, email)
     states = services.store.subscriptions(subscriber)
-    everywhere = states.get(0)
-    return "no" in (everywhere, states.get(page_id))
+    return "no" in (states.get(0), states.get(page_id))
 
 
 def write_to_author(services: MailServices, to: str, news: News) -> None:
-    """Emails about replies to an author, one for each page. A guest is asked first, once: the
+    """Adds emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
     subscriber = subscriber_of(services.key, to)
     subscription = services.store.subscriptions(subscriber).get(0)
@@ -5103,10 +5112,11 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     services.store.postpone(early, services.timestamp() + HOUR)
     hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
-        comments = [*replies.values()]
-        email = author_email(services, to, comments, parents)
         pause = ("notification", f"{subscriber} {page_id}")
-        add_email(services, replies, email, pause, hourly)
+        if use_mail_limits(services, replies, pause, hourly):
+            comments = [*replies.values()]
+            email = author_email(services, to, comments, parents)
+            add_email(services, replies, email)
     if unasked:
         ask_guest(services, unasked)
 
@@ -5149,7 +5159,7 @@ def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
 
 
 def write_to_follower(services: MailServices, to: str, news: News) -> None:
-    """What is new on the pages that a reader follows, in one email."""
+    """Adds one email about what is new on the pages that a reader follows."""
     reader = services.store.account_with_email(to)
     wanted: News = {}
     if reader and not reader.blocked:
@@ -5157,11 +5167,11 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
             if is_for_follower(services, reader, comment):
                 wanted[id] = comment
     services.store.drop_notifications(news.keys() - wanted)
-    if reader and wanted:
+    subscriber = subscriber_of(services.key, to)
+    pause = ("notification", f"follower {subscriber}")
+    if reader and wanted and use_mail_limits(services, wanted, pause):
         email = follower_email(services, reader, wanted.values())
-        subscriber = subscriber_of(services.key, to)
-        pause = ("notification", f"follower {subscriber}")
-        add_email(services, wanted, email, pause)
+        add_email(services, wanted, email)
 
 
 def is_for_follower(services: MailServices, reader: Account, comment: FullComment) -> bool:
@@ -5181,8 +5191,8 @@ def is_for_follower(services: MailServices, reader: Account, comment: FullCommen
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of notifications: the email addresses that get those of a comment, and what adds
-    emails with those that are due to one of them."""
+    """A kind of notifications: what finds the email addresses that get those of a comment, and what
+    makes emails of those that are due to one of them."""
 
     recipients: Callable[[MailServices, Comment], list[str]]
     write_to: Callable[[MailServices, str, News], None]
@@ -6890,12 +6900,7 @@ def add_comment(
     comment = context.store.add_comment(
         verdict.status, context.now, **written, html=verdict.html, held=verdict.held
     )
-    kinds = ["follower"]
-    if verdict.status != "spam":
-        kinds.append("owner")
-    if written["parent_id"]:
-        kinds.append("author")
-    context.store.notify(comment.id, kinds, context.now)
+    context.store.notify_of_new(comment, context.now)
     if verdict.status != "spam" and not context.is_admin:
         add_webhook(context, comment.id, "created")
     if captcha:
@@ -7718,7 +7723,7 @@ def reply_as_owner(context: RequestContext) -> Json:
         reply = store.same_comment(context.now, **written)
         if reply is None:
             reply = store.add_comment("visible", context.now, **written, html=markup)
-            store.notify(reply.id, ["follower", "owner", "author"], context.now)
+            store.notify_of_new(reply, context.now)
             audit(context, "reply", parent.id)
         shown = comment_for_admin(context, moderated_comment(context, reply.id))
         return {"success": True, "comment": shown}
