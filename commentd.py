@@ -3809,7 +3809,8 @@ LINK_LIFE = 30 * DAY  # of the links in an email to the owner
 
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     """HMAC-SHA256 in hex. A hash for one purpose is not valid for another."""
-    message = json.dumps([purpose, *map(str, parts)])
+    texts = [purpose, *map(str, parts)]
+    message = json.dumps(texts)
     return hmac.new(key, message.encode(), "sha256").hexdigest()
 
 
@@ -6627,11 +6628,12 @@ def list_query(context: RequestContext) -> ListQuery:
     sort = query_text(context, "sort", "newest")
     check_choice(sort, "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
+    usual_limit = context.config.comments_page_size
     return ListQuery(
         view="thread" if thread else view,
         sort="oldest" if thread else sort,
         page=query_number(context, "page", 1, 1_000_000),
-        limit=query_number(context, "limit", context.config.comments_page_size, 100),
+        limit=query_number(context, "limit", usual_limit, 100),
         thread=thread,
         around=query_number(context, "around", 0, NO_END),
     )
@@ -6665,8 +6667,9 @@ def get_comments(context: RequestContext) -> Json:
     if query.view != "threads":
         shown = [comment_or_tombstone(context, comment) for comment in comments]
         return {"comments": shown, **response}
+    threads = [with_replies(context, root, query.limit) for root in comments]
     return {
-        "comments": [with_replies(context, root, query.limit) for root in comments],
+        "comments": threads,
         **response,
         "threads": page.threads,
         "settings": widget_settings(context, page),
@@ -6731,12 +6734,14 @@ def get_pages(context: RequestContext) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = context.query.get("url", [])
     if not 1 <= len(urls) <= 100:
-        raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
+        code = "url_invalid" if urls else "url_missing"
+        raise BadRequest("请给出 1 到 100 个 url 参数", code)
     pages = []
     for url in urls:
         name = page_field(context, {"url": url}, "url")
         page = page_named(context.store, name)
-        pages.append({"page_url": name.page_url, **page_counts(context, page)})
+        counts = page_counts(context, page)
+        pages.append({"page_url": name.page_url, **counts})
     return {"pages": pages}
 
 
@@ -6745,7 +6750,8 @@ def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     limit = query_number(context, "limit", 6, 30)
     latest = context.store.latest_comments(limit)
-    return {"comments": [serialize(context, comment) for comment in latest]}
+    shown = [serialize(context, comment) for comment in latest]
+    return {"comments": shown}
 
 
 # Writing
@@ -6966,7 +6972,8 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     if content == comment.content:
         return as_author_sees(context, comment)
     check_comment_limit(context)
-    verdict = verdict_on(context, {**vars(comment), "content": content})
+    edited = {**vars(comment), "content": content}
+    verdict = verdict_on(context, edited)
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
         if content != comment.content:
@@ -7102,7 +7109,8 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
-        if not blocked and store.report(comment_id, visitor, reason, context.now):
+        is_new = not blocked and store.report(comment_id, visitor, reason, context.now)
+        if is_new:
             store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
@@ -7200,10 +7208,13 @@ def export_me(context: RequestContext) -> Json:
         page = store.page_by_id(page_id)
         if page and state == "no":
             muted.append(page)
-    comments = store.comments_of(me.id)
+    comments = []
+    for comment in store.comments_of(me.id):
+        shown = as_author_sees(context, comment)
+        comments.append(shown["comment"])
     export: Json = {
         "account": account_fields(context),
-        "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
+        "comments": comments,
         "follows": linked_pages(context, store.followed(me.id)),
         "muted": linked_pages(context, muted),
     }
@@ -7234,7 +7245,8 @@ def get_feed(context: RequestContext) -> Response:
         comments = context.store.latest_comments(50)
         feed_id = lasting_id(context, "site")
         link = "".join(config.site_origins[:1])
-    newest = max((each.edited_at or each.created_at for each in comments), default=0)
+    times = [comment.edited_at or comment.created_at for comment in comments]
+    newest = max(times, default=0)
     text = context.templates["feed.xml"].render(
         title=title,
         id=feed_id,
@@ -7288,8 +7300,9 @@ def get_thread(context: RequestContext) -> Response:
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         threads.append((root, replies))
         comments += [root, *replies]
+    requested = query_text(context, "lang")
     written = " ".join(each.content for each in comments)
-    language = language_of(query_text(context, "lang"), written)
+    language = language_of(requested, written)
     link = own_link(page.page_url, context.config.site_origins)
     response = translated_page(
         context,
@@ -7381,7 +7394,8 @@ def get_metrics(context: RequestContext) -> Response:
         'learnt{kind="ham"}': ham,
         'learnt{kind="spam"}': spam,
     }
-    text = "".join(f"commentd_{name} {value}\n" for name, value in values.items())
+    lines = [f"commentd_{name} {value}\n" for name, value in values.items()]
+    text = "".join(lines)
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
