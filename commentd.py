@@ -3867,9 +3867,13 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
     # PyJWT also decodes a token with an added `=`.
     if len(token) > 4096 or not re.fullmatch(r"(?a)[\w-]+\.[\w-]+\.[\w-]+", token):
         return None
-    try:
+    options: Any = {
+        "require": ["exp", "iat", "id"],
         # The times are compared below, with the clock that tests can set.
-        options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
+        "verify_exp": False,
+        "verify_iat": False,
+    }
+    try:
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
         user_id = claims["id"]
         version = claims["ver"]
@@ -3953,9 +3957,10 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     try:
         body = base64.b64decode(captcha_token, validate=True)
         payload = json.loads(body)
-        signature = payload["challenge"]["signature"]
-        parameters = payload["challenge"]["parameters"]
-        counter = payload["solution"]["counter"]
+        challenge = payload["challenge"]
+        solution = payload["solution"]
+        signature = challenge["signature"]
+        parameters = challenge["parameters"]
         if not equal_in_constant_time(signature, challenge_signature(parameters, key)):
             return None
         expires_at = parameters["expiresAt"]
@@ -3963,10 +3968,10 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
             return None
         nonce = bytes.fromhex(parameters["nonce"])
         salt = bytes.fromhex(parameters["salt"])
-        derived = proof(nonce, salt, counter)
+        derived = proof(nonce, salt, solution["counter"])
         if not derived.startswith(parameters["keyPrefix"]):
             return None
-        if payload["solution"]["derivedKey"] != derived:
+        if solution["derivedKey"] != derived:
             return None
     except Exception:  # a value may be missing, of any type, or nested too deep
         return None
