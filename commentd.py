@@ -105,7 +105,9 @@ __version__ = "0.1.0"
 log = logging.getLogger("commentd")
 
 Json = dict[str, Any]
+Strings = tuple[str, ...]
 RandomBytes = Callable[[int], bytes]
+Fetch = Callable[..., tuple[int, bytes]]  # see the function `fetch` in World
 Progress = Callable[[int, int], object]  # called with what is left, and with the total
 
 MINUTE = 60
@@ -656,7 +658,7 @@ def split_path(url: str) -> tuple[str, str]:
     return path, url[len(path) :]
 
 
-def page_link(page_url: str, origins: tuple[str, ...]) -> str:
+def page_link(page_url: str, origins: Strings) -> str:
     """The URL that opens a page; "" if there is none."""
     url = page_url
     if origins and re.match("/(?!/)", page_url):
@@ -667,7 +669,7 @@ def page_link(page_url: str, origins: tuple[str, ...]) -> str:
         return ""
 
 
-def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
+def is_foreign(page_url: str, origins: Strings) -> bool:
     """Whether a page is on a host that the owner did not name."""
     origin = re.match("(?i)https?://[^/?#]*", page_url)
     if not origin:
@@ -675,7 +677,7 @@ def is_foreign(page_url: str, origins: tuple[str, ...]) -> bool:
     return host_of(origin[0]) not in map(host_of, origins)
 
 
-def own_link(page_url: str, origins: tuple[str, ...]) -> str:
+def own_link(page_url: str, origins: Strings) -> str:
     """As `page_link`, for the owner's pages alone: readers are sent nowhere else."""
     if is_foreign(page_url, origins):
         return ""
@@ -711,6 +713,9 @@ class CommentRenderer(mistune.HTMLRenderer):
     def image(self, text: str, url: str, title: str | None = None) -> str:
         return self.link(text or html.escape(url), url)
 
+    def block_code(self, code: str, info: str | None = None) -> str:
+        return super().block_code(code)  # mistune fails on a language that is one space
+
 
 @functools.cache
 def markdown() -> mistune.Markdown:
@@ -726,7 +731,7 @@ def safe_html(content: str) -> str:
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
-    # Nested quotes make seventeen characters of one: a list of such would fill the memory.
+    # Nested quotes make 17 characters of HTML from one: a list of them would fill the memory.
     if len(markup) > 10 * len(content) + 1000:
         return plain_html(content)
     return markup
@@ -800,7 +805,7 @@ def yes_or_no(text: str) -> bool:
 def list_of(parse_item: Parser) -> Parser:
     """Items that are separated by commas or white space."""
 
-    def parse(text: str) -> tuple[str, ...]:
+    def parse(text: str) -> Strings:
         items = text.replace(",", " ").split()
         return tuple(map(parse_item, items))
 
@@ -889,7 +894,7 @@ def recipient(text: str) -> str:
 recipients = list_of(recipient)
 
 
-def page_rules(text: str) -> tuple[str, ...]:
+def page_rules(text: str) -> Strings:
     """Lines `PATTERN = recipients`, where `*` stands for any text."""
     rules = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -901,7 +906,7 @@ def page_rules(text: str) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def term_list(text: str) -> tuple[str, ...]:
+def term_list(text: str) -> Strings:
     terms = re.split("[\n,，、]", text)
     return tuple(term.strip() for term in terms if term.strip())
 
@@ -954,7 +959,7 @@ class Config:
         "When it is set, the page at / is off (see demo).",
         base_url,
     )
-    server_trusted_proxy: tuple[str, ...] = setting(
+    server_trusted_proxy: Strings = setting(
         "The proxy in front, whose X-Forwarded-For is believed: its IP address as this service\n"
         "sees it (127.0.0.1 for nginx or Caddy on the same machine), networks, or unix.",
         list_of(network),
@@ -969,7 +974,7 @@ class Config:
     database_path: str = setting(
         "The database file; relative to this file's folder.", default="commentd.db"
     )
-    site_origins: tuple[str, ...] = setting(
+    site_origins: Strings = setting(
         "The blogs that may embed comments, one a line: https://blog.example. Empty: any.",
         list_of(origin),
     )
@@ -1037,7 +1042,7 @@ class Config:
         one_of("none", "links", "first", "all"),
         "none",
     )
-    moderation_words: tuple[str, ...] = setting(
+    moderation_words: Strings = setting(
         "Comments with one of these words or phrases wait; separated by commas or newlines.",
         term_list,
     )
@@ -1052,11 +1057,11 @@ class Config:
         one_of("comment", *sorted(LANGUAGES)),
         "comment",
     )
-    notify_owner: tuple[str, ...] = setting(
+    notify_owner: Strings = setting(
         "Who gets an email about new comments: email addresses, or nobody. Empty: all admins.",
         recipients,
     )
-    notify_pages: tuple[str, ...] = setting(
+    notify_pages: Strings = setting(
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
         page_rules,
@@ -1069,7 +1074,7 @@ class Config:
         secret=True,
     )
     webhook_kind: str = setting(
-        "The format: json (for programs of your own), slack, discord, telegram or feishu.",
+        f"The format: json (for programs of your own), or that of {', '.join(CHATS)}.",
         one_of("json", *CHATS),
         "json",
     )
@@ -1201,8 +1206,9 @@ def parsed(name: str, text: str) -> Any:
     wrong. Control characters would steer the terminal of `check`, and add lines to what
     `example systemd` prints, which root runs in part."""
     parse = SETTINGS[name].metadata["parse"]
-    # Only a plain text must be one line.
-    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
+    checked = text
+    if parse is not str:  # a list may have an item a line
+        checked = re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
     return parse(text)
@@ -1511,7 +1517,7 @@ MIGRATIONS = [
         due_at     INTEGER NOT NULL,
         outbox_id  INTEGER REFERENCES outbox (id) ON DELETE CASCADE
     ) STRICT;
-    CREATE UNIQUE INDEX notification_pending ON notification (kind, recipient, comment_id)
+    CREATE UNIQUE INDEX notification_pending ON notification (recipient, kind, comment_id)
         WHERE outbox_id IS NULL;
     CREATE INDEX notification_comment ON notification (comment_id);
     CREATE INDEX notification_outbox ON notification (outbox_id) WHERE outbox_id IS NOT NULL;
@@ -1859,9 +1865,9 @@ def back_up_regularly(path: Path, folder: Path, now: float, **options: Any) -> P
 def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     """The backups in the folder and their times, the oldest first; none if another database claims
     the folder. Backups that were made before a migration are left out: the owner deletes those."""
-    times: dict[Path, float] = {}
     if other_claim(path, folder):
-        return times
+        return {}
+    times = {}
     for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
         with contextlib.suppress(ValueError):
             made_at = backup.stem[-15:].replace("-", "T") + "Z"
@@ -2083,6 +2089,7 @@ class Comment:
 
     @property
     def texts(self) -> list[str]:
+        """What its author wrote."""
         return [getattr(self, name) for name in comment_fields("text")]
 
     @property
@@ -2156,22 +2163,30 @@ ERASE_ACCOUNT = f"""
     DELETE FROM admin_link WHERE email = :account_email;
     DELETE FROM outbox WHERE recipient = :account_email;
     DELETE FROM notification
-     WHERE kind IN ('owner', 'author', 'follower') AND recipient = :account_email
-       AND outbox_id IS NULL;
+     WHERE recipient = :account_email AND outbox_id IS NULL;
     DELETE FROM subscription WHERE subscriber = :subscriber;
     UPDATE comment SET {assignments(comment_fields("personal"))} WHERE user_id = :account_id;
     DELETE FROM account WHERE id = :account_id"""
+# A new comment gets the id that it brings, unless another comment has it or it brings none (0).
+COMPUTED = {
+    "id": "(SELECT nullif(:id, 0) WHERE NOT EXISTS (SELECT 1 FROM comment WHERE id = :id))",
+    "thread_id": "(SELECT coalesce(thread_id, id) FROM comment WHERE id = :parent_id)",
+}
 INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
-    VALUES ({", ".join(":" + name for name in COMMENT_COLUMNS)})
+    VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
     RETURNING id"""
 SET_FLAG = {flag: f"UPDATE comment SET {flag} = ? WHERE id = ?" for flag in FLAGS}
-# A hidden comment loses its flags.
+# A hidden comment loses its flags and its webhooks.
 SET_STATUS = f"""
+    UPDATE page SET total = total + (:status = 'visible') - (comment.status = 'visible')
+      FROM comment WHERE comment.id = :id AND page.id = comment.page_id;
     UPDATE comment
-       SET status = :status, hidden_at = :hidden_at, held = coalesce(:held, held)
+       SET status = :status, held = coalesce(:held, held),
+           hidden_at = CASE WHEN :status IN ('spam', 'deleted') THEN :now END
            {"".join(f", {flag} = {flag} AND :status = 'visible'" for flag in FLAGS)}
-     WHERE id = :id"""
+     WHERE id = :id;
+    DELETE FROM outbox WHERE comment_id = :id AND :status IN ('spam', 'deleted')"""
 
 
 @dataclass(frozen=True)
@@ -2515,6 +2530,13 @@ def holding(lock: Any, wait: float, late: Problem) -> Iterator[None]:
         lock.release()
 
 
+class ThreadState(threading.local):
+    """What each thread has: whether it is inside `writing()`, and its connection for reads."""
+
+    writing = False
+    reader: sqlite3.Connection | None = None
+
+
 class Store:
     """All rows. Methods that are named with a noun read. Methods that are named with a verb write,
     and must run inside `writing()`."""
@@ -2532,7 +2554,7 @@ class Store:
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
-        self.local = threading.local()
+        self.local = ThreadState()
         self.seats = threading.Semaphore(8)  # for threads that wait to write
         # The number of writes by this process that may change what readers see; views do not count.
         # What a command writes is seen when the cache entry expires.
@@ -2579,9 +2601,9 @@ class Store:
     @property
     def db(self) -> sqlite3.Connection:
         """The writer inside `writing()`, else the reader of this thread."""
-        if getattr(self.local, "writing", False):
+        if self.local.writing:
             return self.writer
-        reader: sqlite3.Connection | None = getattr(self.local, "reader", None)
+        reader = self.local.reader
         if reader is None:
             reader = self.local.reader = connect(self.path)
             reader.execute("PRAGMA query_only = ON")
@@ -2798,18 +2820,16 @@ class Store:
         return self.all(AccountSummary, sql, like=like, before=before, limit=limit)
 
     def set_rights(self, user_id: int, role: str, blocked: bool, *, revoke: bool) -> None:
-        """`revoke` also makes tokens and one-time links void, so that lost rights can't be used."""
+        """`revoke` also makes tokens and one-time links void, so that lost rights can't be used. An
+        admin loses claimed comments."""
         sql = """
-            UPDATE account SET role = ?, blocked = ?, version = version + ?
-             WHERE id = ?"""
-        self.run(sql, role, blocked, revoke, user_id)
-        if role == "admin":
-            self.unclaim_comments(user_id)
-        if revoke:
-            sql = """
-                DELETE FROM admin_link
-                 WHERE email = (SELECT email FROM account WHERE id = ?)"""
-            self.run(sql, user_id)
+            UPDATE account SET role = :role, blocked = :blocked, version = version + :revoke
+             WHERE id = :id;
+            UPDATE comment SET user_id = NULL
+             WHERE user_id = :id AND email <> '' AND :role = 'admin';
+            DELETE FROM admin_link
+             WHERE email = (SELECT email FROM account WHERE id = :id) AND :revoke"""
+        self.run_script(sql, id=user_id, role=role, blocked=blocked, revoke=revoke)
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any."""
@@ -2829,9 +2849,13 @@ class Store:
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
         """Makes the account, or gives an existing one the role and the password. Its tokens are
-        revoked, and the links for this email address or for any end."""
-        self.run("DELETE FROM registration WHERE email = ?", email)
-        self.run("DELETE FROM admin_link WHERE email IN ('', ?)", email)
+        revoked, the links for this email address or for any end, and it loses claimed comments."""
+        sql = """
+            DELETE FROM registration WHERE email = :email;
+            DELETE FROM admin_link WHERE email IN ('', :email);
+            UPDATE comment SET user_id = NULL
+             WHERE user_id = (SELECT id FROM account WHERE email = :email) AND email <> ''"""
+        self.run_script(sql, email=email)
         sql = """
             INSERT INTO account AS a (email, nickname, password, role, created_at)
             VALUES (?, ?, ?, 'admin', ?)
@@ -2839,9 +2863,7 @@ class Store:
                SET password = excluded.password, role = 'admin', blocked = 0,
                    version = a.version + 1
             RETURNING *"""
-        [account] = self.all(Account, sql, email, nickname, password, now)
-        self.unclaim_comments(account.id)
-        return account
+        return self.all(Account, sql, email, nickname, password, now)[0]
 
     def revoke_tokens(self, user_id: int) -> None:
         self.run("UPDATE account SET version = version + 1 WHERE id = ?", user_id)
@@ -2932,15 +2954,12 @@ class Store:
 
     def claim_comments(self, account: Account) -> None:
         """Gives a new account the comments that guests wrote with its email address. Anybody can
-        have written them, so an existing account and an admin get none. The comments keep the
-        email address, so that `unclaim_comments` finds them when the account becomes an admin's."""
+        have written them, so an existing account and an admin get none. Claimed comments keep the
+        email address: it shows which ones an account loses when it becomes an admin's."""
         sql = """
             UPDATE comment SET user_id = :id
              WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
         self.run(sql, **vars(account))
-
-    def unclaim_comments(self, user_id: int) -> None:
-        self.run("UPDATE comment SET user_id = NULL WHERE user_id = ? AND email <> ''", user_id)
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
@@ -3040,7 +3059,7 @@ class Store:
     def full_comment(self, comment_id: int | None) -> FullComment | None:
         return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def full_comments(self, ids: Iterable[int]) -> dict[int, FullComment]:
+    def full_comments(self, ids: Iterable[int | None]) -> dict[int | None, FullComment]:
         """Those that exist, by id."""
         sql = SELECT_FULL_COMMENT + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
         comments = self.all(FullComment, sql, ids=[*ids])
@@ -3104,10 +3123,10 @@ class Store:
             limit=limit,
         )
 
-    def count_known(self, network: str, **values: Any) -> int:
-        """How many visible comments the author of a comment has, up to a hundred, without that
-        one. A guest is known by nickname together with IP address, or its network where that was
-        masked since; an email address proves nothing."""
+    def count_known(self, comment: FullComment) -> int:
+        """How many other visible comments the author of a comment has, up to a hundred. A guest is
+        known by nickname together with IP address, or its network where that was masked since; an
+        email address proves nothing."""
         sql = """
             SELECT count(*) FROM (
                 SELECT id FROM comment
@@ -3119,7 +3138,7 @@ class Store:
                    AND ip IN (:ip, :network)
                  LIMIT 100
             ) AS known"""
-        return int(self.value(sql, network=network, **values))
+        return int(self.value(sql, network=masked(comment.ip), **vars(comment)))
 
     def count_statuses(self) -> dict[str, int]:
         """The number of comments by status, without erased ones, and of those `reported`."""
@@ -3134,13 +3153,8 @@ class Store:
         return counts
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
-        """`values` has the columns that are not as in `NEW_COMMENT`. With an `id` the comment gets
-        that one, unless another has it."""
+        """`values` has the columns that are not as in `NEW_COMMENT`."""
         values = {**NEW_COMMENT, "created_at": now, **values}
-        parent = self.comment(values["parent_id"])
-        values["thread_id"] = parent and (parent.thread_id or parent.id)
-        if not values["id"] or self.comment(values["id"]):
-            values["id"] = None  # SQLite gives it one
         comment_id = int(self.value(INSERT_COMMENT, **values))
         self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
         self.set_status(comment_id, status, now)
@@ -3162,19 +3176,10 @@ class Store:
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
         about a hidden comment are withdrawn. Spam and deleted comments are erased later."""
-        comment = self.comment(comment_id)
-        if comment is None:
-            return
-        is_hidden = status in ("spam", "deleted")
-        hidden_at = now if is_hidden else None
-        self.run(SET_STATUS, id=comment.id, status=status, hidden_at=hidden_at, held=held)
-        more = (status == "visible") - (comment.status == "visible")
-        self.run("UPDATE page SET total = total + ? WHERE id = ?", more, comment.page_id)
-        self.update_shown([comment.id])
-        if status not in ("visible", comment.status):
-            self.withdraw([comment.id], from_owners=status != "waiting")
-        if is_hidden:
-            self.run("DELETE FROM outbox WHERE comment_id = ?", comment.id)
+        self.run_script(SET_STATUS, id=comment_id, status=status, held=held, now=now)
+        self.update_shown([comment_id])
+        if status != "visible":
+            self.withdraw([comment_id], from_owners=status != "waiting")
 
     def erase_comments(self, ids: list[int]) -> None:
         """Erases comments and what they tell of their authors. Replies to them keep their place."""
@@ -3240,16 +3245,16 @@ class Store:
 
     # Outbox
 
-    def add_message(self, **values: Any) -> int:
-        """Adds an email or a webhook; returns its id."""
+    def add_message(self, now: int, **values: Any) -> int:
+        """Adds an email or a webhook, which is due at once; returns its id."""
         sql = """
             INSERT INTO outbox (registration_id, comment_id, event, subscriber, recipient, message,
                                 created_at, due_at, expires_at)
             VALUES (:registration_id, :comment_id, :event, :subscriber, :recipient, :message,
-                    :created_at, :due_at, :expires_at)
+                    :now, :now, :now + :life)
             RETURNING id"""
         absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
-        return int(self.value(sql, **(absent | values)))
+        return int(self.value(sql, **(absent | values), now=now))
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
@@ -3312,6 +3317,14 @@ class Store:
 
     # Notifications
 
+    def notify_of_new(self, comment: Comment, now: int) -> None:
+        kinds = ["follower"]
+        if comment.status != "spam":
+            kinds.append("owner")
+        if comment.parent_id:
+            kinds.append("author")
+        self.notify(comment.id, kinds, now)
+
     def notify(self, comment_id: int, kinds: list[str], now: int) -> None:
         """Adds news of a comment. The recipients are looked up later, since there may be many."""
         sql = """
@@ -3335,7 +3348,7 @@ class Store:
         """The next notification whose recipients are not looked up yet."""
         sql = """
             SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind IN ('owner', 'author', 'follower') AND recipient = '' AND """
+             WHERE recipient = '' AND """
         return self.one(Notification, sql + IS_DUE + " LIMIT 1", now)
 
     def set_recipients(self, news: Notification, recipients: list[str]) -> None:
@@ -3721,7 +3734,7 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
     if ":" in ip and reader.metadata().ip_version == 4:
         return "", ""
     record: Json = reader.get(ip) or {}
-    entry: Any = record.get("country", {})
+    entry = record.get("country", {})
     if isinstance(entry, str):  # the records of IPinfo are flat
         country: str = record.get("country_code", entry)
     else:
@@ -3825,7 +3838,8 @@ LINK_LIFE = 30 * DAY  # of the links in an email to the owner
 
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     """HMAC-SHA256 in hex. A hash for one purpose is not valid for another."""
-    message = json.dumps([purpose, *map(str, parts)])
+    texts = [purpose, *map(str, parts)]
+    message = json.dumps(texts)
     return hmac.new(key, message.encode(), "sha256").hexdigest()
 
 
@@ -3880,18 +3894,23 @@ def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
     # PyJWT also decodes a token with an added `=`.
-    if len(token) > 4096 or not re.fullmatch(r"[\w-]+\.[\w-]+\.[\w-]+", token, re.ASCII):
+    if len(token) > 4096 or not re.fullmatch(r"(?a)[\w-]+\.[\w-]+\.[\w-]+", token):
         return None
-    try:
+    options: Any = {
+        "require": ["exp", "iat", "id"],
         # The times are compared below, with the clock that tests can set.
-        options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
+        "verify_exp": False,
+        "verify_iat": False,
+    }
+    try:
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
         user_id = claims["id"]
         version = claims["ver"]
         expires_at = claims["exp"]
     except Exception:  # some broken texts raise other errors than PyJWTError
         return None
-    if any(type(number) is not int for number in (user_id, version, expires_at)):
+    numbers = (user_id, version, expires_at)
+    if any(type(number) is not int for number in numbers):
         return None
     if claims.get("use") != use or not 0 < user_id < 2**63:
         return None
@@ -3967,9 +3986,10 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     try:
         body = base64.b64decode(captcha_token, validate=True)
         payload = json.loads(body)
-        signature = payload["challenge"]["signature"]
-        parameters = payload["challenge"]["parameters"]
-        counter = payload["solution"]["counter"]
+        challenge = payload["challenge"]
+        solution = payload["solution"]
+        signature = challenge["signature"]
+        parameters = challenge["parameters"]
         if not equal_in_constant_time(signature, challenge_signature(parameters, key)):
             return None
         expires_at = parameters["expiresAt"]
@@ -3977,10 +3997,10 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
             return None
         nonce = bytes.fromhex(parameters["nonce"])
         salt = bytes.fromhex(parameters["salt"])
-        derived = proof(nonce, salt, counter)
+        derived = proof(nonce, salt, solution["counter"])
         if not derived.startswith(parameters["keyPrefix"]):
             return None
-        if payload["solution"]["derivedKey"] != derived:
+        if solution["derivedKey"] != derived:
             return None
     except Exception:  # a value may be missing, of any type, or nested too deep
         return None
@@ -4083,7 +4103,7 @@ class World:
     now: Callable[[], float] = time.time
     random_bytes: RandomBytes = secrets.token_bytes
     send: Callable[..., None] = send_email
-    fetch: Callable[..., tuple[int, bytes]] = fetch
+    fetch: Fetch = fetch
 
 
 # -- Moderation ---------------------------------------------------------------
@@ -4114,16 +4134,19 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(written: Comment, markup: str) -> list[str]:
+def terms_in(written: Comment) -> list[str]:
     """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
     `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    terms = [*words_in(plain_text(markup))]
+    terms = [*words_in(plain_text(written.html))]
     for word in words_in(folded(written.nickname)):
         terms.append(f"name:{word}")
-    for host in hosts_in(html.unescape(markup), written.website):
-        domain = ".".join(host.split(".")[-2:])
-        terms += [f"link:{folded(host)[:80]}", f"link:{folded(domain)[:80]}"]
-    count = markup.count("<a ") + bool(written.website)
+    markup = html.unescape(written.html)
+    for host in hosts_in(markup, written.website):
+        labels = host.split(".")
+        domain = ".".join(labels[-2:])
+        for name in (host, domain):
+            terms.append(f"link:{folded(name)[:80]}")
+    count = written.html.count("<a ") + bool(written.website)
     terms.append(f"links:{min(5, count)}")
     return [*dict.fromkeys(terms)]
 
@@ -4149,8 +4172,8 @@ def words_in(text: str) -> Iterator[str]:
 
 def term_hash(key: bytes, term: str) -> int:
     """The signed 64-bit number that stands for a term in the database, which holds no words."""
-    digest = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64]).digest()
-    return int.from_bytes(digest, signed=True)
+    hash = hashlib.blake2b(term.encode(), digest_size=8, key=key[:64])
+    return int.from_bytes(hash.digest(), signed=True)
 
 
 def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
@@ -4162,12 +4185,14 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
         return UNKNOWN
     good = min(1, ham / totals[0])
     bad = min(1, spam / totals[1])
-    return (STRENGTH * UNKNOWN + seen * bad / (good + bad)) / (STRENGTH + seen)
+    share = bad / (good + bad)
+    return (STRENGTH * UNKNOWN + seen * share) / (STRENGTH + seen)
 
 
 def spam_score(scores: list[float]) -> float:
     """0 (good) to 1 (spam); 0.5 if the scores say nothing, or both."""
-    scores = scores + [UNKNOWN] * (LEAST_CLUES - len(scores))
+    missing = LEAST_CLUES - len(scores)
+    scores = scores + [UNKNOWN] * missing
     spam_chance = combined([1 - score for score in scores])
     ham_chance = combined(scores)
     return (1 + ham_chance - spam_chance) / 2
@@ -4187,29 +4212,33 @@ def combined(scores: list[float]) -> float:
 
 def learnt_counts(store: Store) -> tuple[int, int]:
     """How many good and spam comments the filter has learnt."""
-    return store.term_counts([0]).get(0, (0, 0))
+    counts = store.term_counts([0])
+    return counts.get(0, (0, 0))
 
 
 def has_learnt_enough(ham: int, spam: int) -> bool:
     return ham + spam >= LEAST_LEARNT and min(ham, spam) >= LEAST_OF_EACH
 
 
-def filter_opinion(store: Store, key: bytes, written: Comment, markup: str) -> Json | None:
+def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
     """What the spam filter says of a comment: `{score, tokens: [{token, score}]}`, the strongest
     terms first. None until it has learnt enough."""
     totals = learnt_counts(store)
     if not has_learnt_enough(*totals):
         return None
-    terms = {term_hash(key, term): term for term in terms_in(written, markup)}
+    terms = {term_hash(key, term): term for term in terms_in(written)}
+    counts = store.term_counts([*terms])
     clues = []
-    for hash, counts in store.term_counts([*terms]).items():
-        score = badness(counts, totals)
+    for hash, counts_of_term in counts.items():
+        score = badness(counts_of_term, totals)
         distance = abs(score - UNKNOWN)
         if distance >= LEAST_DISTANCE:
             clues.append((-distance, terms[hash], score))
-    clues.sort()
-    score = spam_score([score for _, _, score in clues[:MOST_CLUES]])
-    strongest = [{"token": term, "score": round(score, 2)} for _, term, score in clues[:10]]
+    clues = sorted(clues)[:MOST_CLUES]
+    score = spam_score([score for _, _, score in clues])
+    strongest = []
+    for _, term, term_score in clues[:10]:
+        strongest.append({"token": term, "score": round(term_score, 2)})
     return {"score": round(score, 2), "tokens": strongest}
 
 
@@ -4220,7 +4249,8 @@ def opinion_summary(opinion: Json) -> str:
         kind, _, word = clue["token"].rpartition(":")
         if clue["score"] > UNKNOWN and kind != "links":
             words[word] = None
-    return f"{opinion['score']:.2f} {', '.join([*words][:5])}"
+    strongest = ", ".join([*words][:5])
+    return f"{opinion['score']:.2f} {strongest}"
 
 
 # Blocks
@@ -4236,25 +4266,33 @@ class Target:
     hosts: Collection[str] = ()
 
 
-def target_of(written: FullComment, markup: str) -> Target:
-    shown = re.sub(r"<[^>]*>", "", markup)  # "via**gra**" reads as one word
-    text = folded(" ".join([*written.texts, shown]))
-    hosts = hosts_in(written.email, written.website, markup)
-    return Target(written.ip, written.email, text, hosts)
+def target_of(written: FullComment) -> Target:
+    shown = re.sub(r"<[^>]*>", "", written.html)  # "via**gra**" reads as one word
+    text = " ".join([*written.texts, shown])
+    hosts = hosts_in(written.email, written.website, written.html)
+    return Target(written.ip, written.email, folded(text), hosts)
 
 
-def matches(block: Block, target: Target) -> bool:
-    if block.kind == "address":
+def matches(kind: str, value: str, target: Target) -> bool:
+    """Whether a block of a kind and value is about the target."""
+    if kind == "address":
         with contextlib.suppress(ValueError):  # an unreadable row is about nobody
-            network = ipaddress.ip_network(block.value)
+            network = ipaddress.ip_network(value)
             return ipaddress.ip_address(target.ip) in network
         return False
-    if block.kind == "domain":
-        return any(f".{host}".endswith(f".{block.value}") for host in target.hosts)
-    if block.kind == "email":
-        return target.email == block.value
-    term = folded(block.value)
+    if kind == "domain":
+        return any(f".{host}".endswith(f".{value}") for host in target.hosts)
+    if kind == "email":
+        return target.email == value
+    term = folded(value)
     return bool(term) and term in target.text
+
+
+def matching_block(store: Store, target: Target, now: int) -> Block | None:
+    for block in store.blocks(now):
+        if matches(block.kind, block.value, target):
+            return block
+    return None
 
 
 def block_summary(block: Block) -> str:
@@ -4269,14 +4307,15 @@ def block_summary(block: Block) -> str:
 def proper_block(kind: str, text: str) -> str:
     """The one spelling of a value to block; `ValueError` if it cannot be blocked."""
     if kind == "address":
-        network = ipaddress.ip_network(plain_ip(text) or text.strip(), strict=False)
+        text = plain_ip(text) or text.strip()
+        network = ipaddress.ip_network(text, strict=False)
         is_one_ip = network.num_addresses == 1
         return str(network.network_address if is_one_ip else network)
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
-        host = re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower())
-        host = plain_host(host)
+        text = text.strip().lower()
+        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text))
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
         return host
@@ -4293,11 +4332,10 @@ LATEST = 100  # comments on which a new block is tried
 
 def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
-    block = Block(0, kind, value, "", 0, None)
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    targets = [target_of(comment, comment.html) for comment in latest]
-    count = sum(matches(block, target) for target in targets)
-    return count, len(targets)
+    targets = map(target_of, latest)
+    count = sum(matches(kind, value, target) for target in targets)
+    return count, len(latest)
 
 
 def is_wide(kind: str, value: str, count: int, total: int) -> bool:
@@ -4307,7 +4345,8 @@ def is_wide(kind: str, value: str, count: int, total: int) -> bool:
         network = ipaddress.ip_network(value)
         return network.prefixlen < WIDEST_NETWORK[network.version]
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-    if kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
+    is_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value))
+    if kind == "word" and is_letter:
         return True
     return kind != "email" and count >= 5 and 10 * count >= total
 
@@ -4318,11 +4357,11 @@ def is_blocked_email(store: Store, email: str, now: int) -> bool:
     if account and account.blocked:
         return True
     target = Target(email=email, hosts=hosts_in(email))
-    return any(matches(block, target) for block in store.blocks(now))
+    return matching_block(store, target, now) is not None
 
 
 def is_blocked_ip(store: Store, ip: str, now: int) -> bool:
-    return any(matches(block, Target(ip=ip)) for block in store.blocks(now))
+    return matching_block(store, Target(ip=ip), now) is not None
 
 
 # The status of a new text
@@ -4337,11 +4376,6 @@ class Verdict:
     held: str
 
 
-def count_known(store: Store, author: FullComment) -> int:
-    """How many other visible comments an author has, up to a hundred."""
-    return store.count_known(masked(author.ip), **vars(author))
-
-
 def moderate_text(
     store: Store,
     key: bytes,
@@ -4352,28 +4386,27 @@ def moderate_text(
     held_terms: Iterable[str],
     **captcha: bool,
 ) -> Verdict:
-    """Renders the text of a comment and decides on its status. It is costly, so it runs outside of
-    transactions. Nothing is dropped: what is blocked is kept as spam, for the owner to see. `hold`
-    and `held_terms` are what the owner has set; `captcha` as in `suspicion`."""
-    markup = safe_html(written.content)
-    target = target_of(written, markup)
-    for block in store.blocks(now):
-        if matches(block, target):
-            return Verdict(markup, "spam", f"block: {block_summary(block)}")
+    """Decides on the status of a comment. It is costly, so it runs outside of transactions. Nothing
+    is dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
+    what the owner has set; `captcha` as in `suspicion`."""
+    target = target_of(written)
+    block = matching_block(store, target, now)
+    if block:
+        return Verdict(written.html, "spam", f"block: {block_summary(block)}")
     if hold == "all":
-        return Verdict(markup, "waiting", "all")
+        return Verdict(written.html, "waiting", "all")
     for term in held_terms:
         if folded(term) in target.text:
-            return Verdict(markup, "waiting", f"word: {term}")
-    held = suspicion(store, key, written, markup, hold, **captcha)
-    return Verdict(markup, "waiting" if held else "visible", held)
+            return Verdict(written.html, "waiting", f"word: {term}")
+    held = suspicion(store, key, written, hold, **captcha)
+    status = "waiting" if held else "visible"
+    return Verdict(written.html, status, held)
 
 
 def suspicion(
     store: Store,
     key: bytes,
     written: FullComment,
-    markup: str,
     hold: str,
     *,
     too_fast: bool = False,
@@ -4383,15 +4416,17 @@ def suspicion(
     it came sooner than a person types. `captcha_down`: the captcha could not be checked."""
     if too_fast:
         return "fast"
-    opinion = filter_opinion(store, key, written, markup)
+    opinion = filter_opinion(store, key, written)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
     if captcha_down:
         return "captcha_down"
-    has_link = bool(written.website) or "<a " in markup
-    if len(written_hosts(markup)) > MOST_HOSTS or (hold == "links" and has_link):
+    has_link = bool(written.website) or "<a " in written.html
+    if hold == "links" and has_link:
         return "links"
-    if hold == "first" and not count_known(store, written):
+    if len(written_hosts(written.html)) > MOST_HOSTS:
+        return "links"
+    if hold == "first" and not store.count_known(written):
         return "first"
     return ""
 
@@ -4401,7 +4436,7 @@ def suspicion(
 
 def hashes_of(key: bytes, comment: Comment) -> list[int]:
     """What stands for the terms of a comment in the database."""
-    return [term_hash(key, term) for term in terms_in(comment, comment.html)]
+    return [term_hash(key, term) for term in terms_in(comment)]
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
@@ -4414,9 +4449,10 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     """Approving and marking as spam teach the filter, and it forgets what is taken back. With each
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
     would know one kind only."""
-    kind = {"visible": "ham", "spam": "spam"}.get(status, "")
-    deleted_spam = status == "deleted" and comment.learnt == "spam"
-    if kind == comment.learnt or deleted_spam:
+    kinds = {"visible": "ham", "spam": "spam"}
+    kind = kinds.get(status, "")
+    is_deleted_spam = status == "deleted" and comment.learnt == "spam"
+    if kind == comment.learnt or is_deleted_spam:
         return
     unteach(store, key, comment)
     is_undo = kind == "ham" and comment.learnt  # spam that is shown again
@@ -4424,8 +4460,10 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
         return
     store.learn(comment.id, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
-    if kind == "spam" and ham < spam and (good := store.oldest_unlearnt()):
-        store.learn(good.id, "ham", hashes_of(key, good), now)
+    if kind == "spam" and ham < spam:
+        good = store.oldest_unlearnt()
+        if good:
+            store.learn(good.id, "ham", hashes_of(key, good), now)
 
 
 # -- Mail ---------------------------------------------------------------------
@@ -4434,7 +4472,7 @@ BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
-Comments = Mapping[int, FullComment]  # by id
+Comments = Mapping[int | None, FullComment]  # by id
 Limit = tuple[str, str]  # name and subject, as `Store.use_limit` takes them
 
 
@@ -4448,7 +4486,7 @@ class MailServices:
     clock: Callable[[], float]
     random_bytes: RandomBytes
     send: Callable[..., None]
-    fetch: Callable[..., tuple[int, bytes]]
+    fetch: Fetch
 
     def timestamp(self) -> int:
         return int(self.clock())
@@ -4475,7 +4513,8 @@ def sender_of(config: Config) -> email.headerregistry.Address:
     if not MAILBOX.fullmatch(sender):
         sender = "commentd@localhost"
     name, address = split_mailbox(sender)
-    return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
+    name = name or config.blog_name
+    return email.headerregistry.Address(name, addr_spec=address)
 
 
 def compose(
@@ -4502,21 +4541,10 @@ def compose(
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-    rest = message.as_bytes().decode("ascii")
-    return head + rest
-
-
-def message_row(services: MailServices, recipient: str, message: str, life: int = DAY) -> Json:
-    """A message as `Store.add_message` takes it: due at once, given up after `life` seconds."""
-    now = services.timestamp()
-    return {
-        "recipient": recipient,
-        "message": message,
-        "created_at": now,
-        "due_at": now,
-        "expires_at": now + life,
-    }
+    head = ""
+    for name, value in by_hand.items():
+        head += f"{name}: {value}\r\n"
+    return head + message.as_bytes().decode("ascii")
 
 
 def email_row(
@@ -4527,10 +4555,10 @@ def email_row(
     headers: Mapping[str, str] = {},
     life: int = DAY,
 ) -> Json:
-    """An email for the outbox."""
+    """An email as `Store.add_message` takes it. It is given up after `life` seconds."""
     now = services.timestamp()
     message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
-    return message_row(services, to, message, life)
+    return {"recipient": to, "message": message, "life": life}
 
 
 def shortened(text: str, most: int) -> str:
@@ -4563,7 +4591,8 @@ class Recipient:
         return texts_in(self.language)
 
     def text(self, name: str, **values: object) -> str:
-        return self.texts[name].format(site=self.services.config.blog_name, **values)
+        site = self.services.config.blog_name
+        return self.texts[name].format(site=site, **values)
 
     def signed_link(self, **params: object) -> str:
         """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
@@ -4571,10 +4600,10 @@ class Recipient:
         public_url = self.services.config.server_public_url
         if not public_url:
             return ""
-        params["who"] = subscriber_of(self.services.key, self.to)
+        key = self.services.key
+        params["who"] = subscriber_of(key, self.to)
         params["lang"] = self.language
-        query = signed_query(self.services.key, params)
-        return f"{public_url}/mail?{query}"
+        return f"{public_url}/mail?{signed_query(key, params)}"
 
     def moderation_links(
         self, comment: Comment, statuses: Iterable[str], made_at: int
@@ -4599,17 +4628,16 @@ class Recipient:
         suffix = "subject" if count == 1 else "many_subject"
         return self.text(f"{name}_{suffix}", page=page, n=count)
 
-    def section(self, name: str, comment: Comment, link: str, **more: str) -> str:
+    def section(self, name: str, comment: Comment, link: str, **more: object) -> str:
         """The part of an email that shows one comment. `link`: its page, or "" if readers are not
         to be sent there. `more`: what else the text needs."""
-        url = comment_link(link, comment.id)
-        return self.text(
-            name,
-            nickname=name_of(self.texts, comment),
-            quote=quoted(comment.content),
-            read=self.text("read", link=url) if url else "",
-            **more,
-        )
+        more["nickname"] = name_of(self.texts, comment)
+        more["quote"] = quoted(comment.content)
+        more["read"] = ""
+        if link:
+            url = comment_link(link, comment.id)
+            more["read"] = self.text("read", link=url)
+        return self.text(name, **more)
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
@@ -4630,18 +4658,19 @@ class Recipient:
     ) -> Json:
         """An email about comments, of which the first ones are shown in `sections`. `name` is the
         first part of the name of its subject. `unsubscribe`: the link that ends such emails."""
-        services = self.services
-        subject = self.subject(name, comments[0], len(comments))
+        first = comments[0]
+        subject = self.subject(name, first, len(comments))
         more = len(comments) - MOST_QUOTED
         if more > 0:
-            sections = [*sections, self.text("owner_more", n=more)]
+            sections.append(self.text("owner_more", n=more))
         line = "-" * 40
         text = f"\n{line}\n\n".join(sections) + end
-        # They name a message that is never sent, and so keep the emails about a thread together
-        # (RFC 5322, section 3.6.4).
-        thread_id = comments[0].thread_id or comments[0].id
-        secret = keyed_hash(services.key, "thread", self.to, thread_id)[:32]
-        root = f"<{secret}@{sender_of(services.config).domain}>"
+        # These headers name a message that is never sent, so that mail programs keep the emails
+        # about a thread together (RFC 5322, section 3.6.4).
+        services = self.services
+        thread_id = first.thread_id or first.id
+        secret = keyed_hash(services.key, "thread", self.to, thread_id)
+        root = f"<{secret[:32]}@{sender_of(services.config).domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -4672,27 +4701,30 @@ def changed_email(services: MailServices, account: Account) -> Json:
     return email_row(services, account.email, subject, holder.text("changed_text"))
 
 
-def email_language(config: Config, comment: Comment) -> str:
-    """The language of emails and webhooks to the owner."""
-    if config.notify_language == "comment":
-        return comment.language
-    return config.notify_language
+def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Recipient:
+    """The owner, who has chosen the language of emails and webhooks."""
+    language = services.config.notify_language
+    if language == "comment":
+        language = comment.language
+    return Recipient(services, to, language)
 
 
-def owner_email(services: MailServices, to: str, comments: list[FullComment]) -> Json:
+def owner_email(services: MailServices, to: str, news: Collection[FullComment]) -> Json:
     """What is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in comments}
+    reports = {comment.id: services.store.reports(comment.id) for comment in news}
 
     def needs_no_decision(comment: FullComment) -> bool:
         return comment.status != "waiting" and not reports[comment.id]
 
-    comments = sorted(comments, key=needs_no_decision)
-    owner = Recipient(services, to, email_language(services.config, comments[0]))
-    sections: list[str] = []
+    comments = sorted(news, key=needs_no_decision)
+    first = comments[0]
+    owner = owner_as_recipient(services, to, first)
+    sections = []
     for comment in comments[:MOST_QUOTED]:
-        sections.append(owner_section(owner, comment, reports[comment.id]))
+        section = owner_section(owner, comment, reports[comment.id])
+        sections.append(section)
     name = "owner"
-    if len(comments) == 1 and reports[comments[0].id]:
+    if len(comments) == 1 and reports[first.id]:
         name = "owner_reported"
     end = ""
     public_url = services.config.server_public_url
@@ -4702,80 +4734,82 @@ def owner_email(services: MailServices, to: str, comments: list[FullComment]) ->
 
 
 def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
-    origins = owner.services.config.site_origins
+    services = owner.services
     kind = "owner"
-    state = ""
     if reports:
         kind = "owner_reported"
-        reasons = [report.reason or owner.texts["report_none"] for report in reports]
-        quotes = [quoted(reason, 200) for reason in dict.fromkeys(reasons)]
-        state = owner.text(kind, n=len(reports), reasons="\n".join(["", *quotes[:5]]))
     elif comment.status == "waiting":
         kind = "owner_waiting"
-        state = owner.text(kind, held=owner.why_held(comment))
-    links = owner.moderation_links(comment, STATUSES, owner.services.timestamp())
-    if links:
-        state += owner.text(f"{kind}_links", **links)
+    reasons: dict[str, None] = {}  # each once
+    for report in reports:
+        reason = report.reason or owner.texts["report_none"]
+        reasons[quoted(reason, 200)] = None
+    urls = owner.moderation_links(comment, STATUSES, services.timestamp())
+    links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
+    origins = services.config.site_origins
     page = comment.page_url[:120]
     if is_foreign(comment.page_url, origins):
         page += owner.texts["foreign"]
-    link = page_link(comment.page_url, origins)
-    name = "owner_reported_text" if reports else "owner_text"
-    return owner.section(name, comment, link, page=page, website=website, state=state)
+    return owner.section(
+        f"{kind}_text",
+        comment,
+        page_link(comment.page_url, origins),
+        page=page,
+        website=website,
+        held=owner.why_held(comment),
+        n=len(reports),
+        reasons="\n".join([*reasons][:5]),
+        links=links,
+    )
 
 
 def author_email(
     services: MailServices, to: str, replies: list[FullComment], parents: Comments
 ) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
-    own = parents[replies[0].parent_id or 0]
+    own = parents[replies[0].parent_id]
     author = Recipient(services, to, own.language)
     page = own_link(own.page_url, services.config.site_origins)
-    sections: list[str] = []
+    sections = []
     for reply in replies[:MOST_QUOTED]:
-        parent = parents[reply.parent_id or 0]
+        parent = parents[reply.parent_id]
         quote = quoted(parent.content, 300)
-        sections.append(author.section("author_text", reply, page, own=quote))
+        section = author.section("author_text", reply, page, own=quote)
+        sections.append(section)
+    end = ""
     stop = author.signed_link(do="stop", id=own.id)
-    stop_all = author.signed_link(do="stop_all", id=own.id)
-    end = author.text("author_end", stop=stop, stop_all=stop_all) if stop else ""
+    if stop:
+        stop_all = author.signed_link(do="stop_all", id=own.id)
+        end = author.text("author_end", stop=stop, stop_all=stop_all)
     return author.email("author", replies, sections, end, stop)
 
 
-def follower_email(services: MailServices, reader: Account, comments: list[FullComment]) -> Json:
+def follower_email(services: MailServices, reader: Account, news: Iterable[FullComment]) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
-    language = services.store.follow_language(reader.id, comments[0].page_id) or "en"
-    follower = Recipient(services, reader.email, language)
     by_page = operator.attrgetter("page_id")
-    comments = sorted(comments, key=by_page)
+    comments = sorted(news, key=by_page)
+    first = comments[0]
+    language = services.store.follow_language(reader.id, first.page_id)
+    follower = Recipient(services, reader.email, language or "en")
     params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
     stop = ""
-    for page_id, comments_of_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+    pages = itertools.groupby(comments[:MOST_QUOTED], by_page)
+    for page_id, comments_of_page in pages:
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
-            sections.append(follower.section("follow_text", comment, page))
+            section = follower.section("follow_text", comment, page)
+            sections.append(section)
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
     name = "follow"
-    if comments[0].page_id != comments[-1].page_id:
+    if first.page_id != comments[-1].page_id:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
         stop = follower.signed_link(**params, page=0, id=0)
     return follower.email(name, comments, sections, unsubscribe=stop)
-
-
-def question_email(services: MailServices, own: FullComment) -> Json:
-    """Asks a guest whether they want emails about replies to their comment `own`. Nothing in it
-    was typed by a stranger."""
-    guest = Recipient(services, own.email, own.language)
-    until = services.timestamp() + LINK_LIFE
-    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
-    text = guest.text("ask_text", confirm=confirm)
-    email = email_row(services, own.email, guest.text("ask_subject"), text)
-    return {**email, "subscriber": subscriber_of(services.key, own.email)}
 
 
 # Webhooks
@@ -4785,15 +4819,21 @@ def add_webhook(services: MailServices, comment_id: int, event: str, reason: str
     """Tells the owner's program or chat of a comment, if there is one; `event` is created or
     reported. Its body is made when it is sent."""
     if services.config.webhook_url:
-        row = message_row(services, WEBHOOK, reason)
-        services.store.add_message(**row, comment_id=comment_id, event=event)
+        services.store.add_message(
+            services.timestamp(),
+            recipient=WEBHOOK,
+            message=reason,
+            comment_id=comment_id,
+            event=event,
+            life=DAY,
+        )
 
 
 def webhook_body(services: MailServices, comment: FullComment, webhook: Message) -> Json:
     """What is sent, the same at each try unless the comment has changed. It holds neither a full
     IP address nor an email address."""
     config = services.config
-    owner = Recipient(services, WEBHOOK, email_language(config, comment))
+    owner = owner_as_recipient(services, WEBHOOK, comment)
     is_report = webhook.event == "reported"
     statuses = ["spam", "deleted"]
     if is_report or comment.status == "waiting":
@@ -4803,7 +4843,9 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     link = comment_link(page, comment.id)
     if config.webhook_kind == "json":
         return json_webhook(comment, webhook, link, links)
-    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
+    buttons = []
+    for status, url in links.items():
+        buttons.append((owner.texts[f"button_{status}"], url))
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
     heading = chat_heading(owner, comment, webhook)
@@ -4842,7 +4884,8 @@ def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
         reason = webhook.message or owner.texts["report_none"]
         why = owner.text("hook_reported", reason=reason)
     elif comment.status == "waiting":
-        why = owner.text("hook_waiting", held=owner.why_held(comment))
+        held = owner.why_held(comment)
+        why = owner.text("hook_waiting", held=held)
     else:
         return name
     return f"{name} ({why})"
@@ -4855,45 +4898,50 @@ def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Jso
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
     plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
     blocks = [{"type": "section", "text": plain}]
-    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
+    links = []
+    for label, url in buttons:
+        url = html.escape(url, quote=False)
+        links.append(f"<{url}|{label}>")
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
-    return {"text": html.escape(subject, quote=False), "blocks": blocks}
+    summary = html.escape(subject, quote=False)
+    return {"text": summary, "blocks": blocks}
 
 
 def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    links: list[str] = []
+    links = []
+    escapes = str.maketrans({"(": "%28", ")": "%29"})
     for label, url in buttons:
-        url = url.replace("(", "%28").replace(")", "%29")
-        links.append(f"[{label}]({url})")
+        links.append(f"[{label}]({url.translate(escapes)})")
     last_line = " · ".join(links)
-    text = text[: (4094 - len(last_line)) // 2]  # of which each character may become two
+    most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
-    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text)
+    text = re.sub(r"([\\*_~`|<>\[\]()#@:-])", r"\\\1", text[:most])
     embed = {"title": subject[:256], "description": f"{text}\n\n{last_line}"}
-    return {"embeds": [embed], "allowed_mentions": {"parse": []}}
+    nobody: Json = {"parse": []}
+    return {"embeds": [embed], "allowed_mentions": nobody}
 
 
 def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
     query = urllib.parse.urlsplit(config.webhook_url).query
-    (chat_id,) = urllib.parse.parse_qs(query)["chat_id"]
+    params = urllib.parse.parse_qs(query)
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
     public_url = config.server_public_url
-    host = urllib.parse.urlsplit(public_url).hostname or ""
+    host = urllib.parse.urlsplit(public_url).netloc
     lines = [f"{subject}\n\n{text}"]
-    keyboard: list[list[Json]] = []
+    keyboard = []
     for label, url in buttons:
         if "." in host and url.startswith(f"{public_url}/"):
             keyboard.append([{"text": label, "url": url}])
         else:
             lines.append(f"{label}: {url}")
     body: Json = {
-        "chat_id": chat_id,
+        "chat_id": params["chat_id"][0],
         "text": "\n".join(lines),
         "link_preview_options": {"is_disabled": True},
     }
@@ -4905,11 +4953,13 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
 def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
     lines = [[{"tag": "text", "text": text}]]
-    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
+    links = []
+    for label, url in buttons:
+        links.append({"tag": "a", "text": f"{label} ", "href": url})
     if links:
         lines.append(links)
-    post = {"title": subject, "content": lines}
-    return {"msg_type": "post", "content": {"post": {"zh_cn": post}}}
+    translations = {"zh_cn": {"title": subject, "content": lines}}
+    return {"msg_type": "post", "content": {"post": translations}}
 
 
 CHAT_BODIES = {
@@ -4930,12 +4980,13 @@ def webhook_headers(
 ) -> dict[str, str]:
     """As github.com/standard-webhooks/standard-webhooks has them."""
     hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
-    webhook_id = f"msg_{hash[:32]}"
+    webhook_id = "msg_" + hash[:32]
     headers = {"webhook_id": webhook_id, "webhook_timestamp": now}
     key = webhook_key(services.config.webhook_secret)
     if key:
         signed = f"{webhook_id}.{now}.".encode() + message
-        headers["webhook_signature"] = f"v1,{webhook_signature(key, signed)}"
+        signature = webhook_signature(key, signed)
+        headers["webhook_signature"] = f"v1,{signature}"
     return headers
 
 
@@ -4948,44 +4999,46 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
     if is_feishu and config.webhook_secret:
         # open.feishu.cn: the signature of nothing, with time and secret as the key.
         key = f"{now}\n{config.webhook_secret}".encode()
-        body |= {"timestamp": now, "sign": webhook_signature(key, b"")}
+        body["timestamp"] = now
+        body["sign"] = webhook_signature(key, b"")
     message = json.dumps(body, ensure_ascii=False).encode()
     headers = {}
     if config.webhook_kind == "json":
         headers = webhook_headers(services, webhook, message, now)
     status, response = services.fetch(config.webhook_url, message=message, **headers)
-    # Feishu refuses with the status 200.
-    refusal = re.search(rb'"code":\s*([1-9]\d*)', response) if is_feishu else None
-    if not 200 <= status < 300 or refusal:
+    code = ""
+    if is_feishu:  # it refuses with the status 200
+        refusal = re.search(rb'"code":\s*([1-9]\d*)', response)
         code = refusal[1].decode() if refusal else ""
+    if code or not 200 <= status < 300:
         raise ConnectionError(0, f"{status} {code}".strip())
 
 
 # Notifications
 
 
-@dataclass(frozen=True)
-class Draft:
-    """What becomes of some notifications of one recipient: an email carries them, they wait for so
-    many seconds, or they are dropped."""
-
-    ids: Collection[int]
-    email: Json | None = None
-    wait: int = 0
-    limits: tuple[Limit, ...] = ()
-
-
 News = dict[int, FullComment]  # by the id of the notification
 
 
-def owner_recipients(services: MailServices, page_url: str) -> list[str]:
-    """The email addresses that get notifications about new comments on a page."""
+def due_news(store: Store, kind: str, to: str, now: int) -> News:
+    """The comments of the notifications that are due."""
+    due = store.due_notifications(kind, to, now)
+    comments = store.full_comments({notification.comment_id for notification in due})
+    news = {}
+    for notification in due:
+        news[notification.id] = comments[notification.comment_id]
+    return news
+
+
+def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
+    """The email addresses that get notifications about all comments on a page."""
     config = services.config
     own_hosts = {host_of(origin) for origin in config.site_origins}
-    key = page_name(page_url, own_hosts).key
+    key = page_name(comment.page_url, own_hosts).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        if is_on_page(key, page_name(pattern, own_hosts).key):
+        pattern = page_name(pattern, own_hosts).key
+        if is_on_page(key, pattern):
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
@@ -4996,7 +5049,45 @@ def is_on_page(key: str, pattern: str) -> bool:
     """Whether a page key fits a pattern, whose only wildcard is `*`. A page may be written with or
     without the last slash."""
     pattern = glob.escape(pattern).replace("[*]", "*")
-    return fnmatch.fnmatchcase(key, pattern) or fnmatch.fnmatchcase(f"{key}/", pattern)
+    return bool(fnmatch.filter([key, f"{key}/"], pattern))
+
+
+def use_mail_limits(services: MailServices, ids: Collection[int], *limits: Limit) -> bool:
+    """Counts an email about some notifications. False if there are too many; then they wait."""
+    now = services.timestamp()
+    for limit in limits:
+        wait = services.store.use_limit(*limit, now)
+        if wait:
+            services.store.postpone(ids, now + wait)
+            return False
+    return True
+
+
+def add_email(services: MailServices, ids: Collection[int], email: Json) -> None:
+    """Adds an email to the outbox, which carries some notifications."""
+    message_id = services.store.add_message(services.timestamp(), **email)
+    services.store.carry(ids, message_id)
+
+
+def write_to_owner(services: MailServices, to: str, news: News) -> None:
+    """Adds one email about all that is new, without the owner's own comments."""
+    wanted: News = {}
+    for id, comment in news.items():
+        is_own = comment.user_id and comment.email == to
+        if not is_own and to in owner_recipients(services, comment):
+            wanted[id] = comment
+    services.store.drop_notifications(news.keys() - wanted)
+    subscriber = subscriber_of(services.key, to)
+    pause = ("notification", f"owner {subscriber}")
+    if wanted and use_mail_limits(services, wanted, pause):
+        email = owner_email(services, to, wanted.values())
+        add_email(services, wanted, email)
+
+
+def author_recipients(services: MailServices, comment: Comment) -> list[str]:
+    """The email address of the author of what a comment replies to."""
+    parent = services.store.full_comment(comment.parent_id)
+    return [parent.email] if parent else []
 
 
 def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
@@ -5006,68 +5097,41 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
     return "no" in (states.get(0), states.get(page_id))
 
 
-def due_news(store: Store, kind: str, to: str, now: int) -> tuple[News, Comments]:
-    """The comments of the notifications that are due, and those that they reply to."""
-    due = store.due_notifications(kind, to, now)
-    comments = store.full_comments({notification.comment_id for notification in due})
-    news: News = {}
-    for notification in due:
-        comment = comments.get(notification.comment_id)
-        if comment:
-            news[notification.id] = comment
-    parents = store.full_comments({comment.parent_id or 0 for comment in news.values()})
-    return news, parents
-
-
-def owner_drafts(services: MailServices, to: str, news: News, parents: Comments) -> Iterator[Draft]:
-    """All that is new in one email, without the owner's own comments."""
-    wanted: News = {}
-    for id, comment in news.items():
-        is_own = comment.user_id and comment.email == to
-        if not is_own and to in owner_recipients(services, comment.page_url):
-            wanted[id] = comment
-    yield Draft(news.keys() - wanted)
-    if wanted:
-        email = owner_email(services, to, [*wanted.values()])
-        pause = ("notification", f"owner {subscriber_of(services.key, to)}")
-        yield Draft(wanted, email, limits=(pause,))
-
-
-def author_drafts(
-    services: MailServices, to: str, news: News, parents: Comments
-) -> Iterator[Draft]:
-    """Emails about replies to an author, one for each page. A guest is asked first, once: the
+def write_to_author(services: MailServices, to: str, news: News) -> None:
+    """Adds emails about replies to an author, one for each page. A guest is asked first, once: the
     email address may be another person's."""
     subscriber = subscriber_of(services.key, to)
     subscription = services.store.subscriptions(subscriber).get(0)
     may_ask = subscription is None and services.config.server_public_url
-    unwanted: list[int] = []
-    early: list[int] = []
+    parents = services.store.full_comments({reply.parent_id for reply in news.values()})
+    unwanted = []
+    early = []
     unasked: News = {}
     by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
-        parent = parents[reply.parent_id or 0]
+        parent = parents[reply.parent_id]
+        is_wanted = is_for_author(services, to, reply, parent)
         if parent.status == "waiting":
             early.append(id)
-        elif not is_for_author(services, to, reply, parent):
-            unwanted.append(id)
-        elif parent.user_id or subscription == "yes":
+        elif is_wanted and (parent.user_id or subscription == "yes"):
             by_page[reply.page_id][id] = reply
-        elif may_ask:
+        elif is_wanted and may_ask:
             unasked[id] = parent
         else:
             unwanted.append(id)
-    yield Draft(unwanted)
+    services.store.drop_notifications(unwanted)
     # A comment that was edited may wait for the owner. Its author hears of replies once it is
     # shown again.
-    yield Draft(early, wait=HOUR)
+    services.store.postpone(early, services.timestamp() + HOUR)
+    hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
-        email = author_email(services, to, [*replies.values()], parents)
         pause = ("notification", f"{subscriber} {page_id}")
-        hourly = ("reply_emails", subscriber)
-        yield Draft(replies, email, limits=(pause, hourly))
+        if use_mail_limits(services, replies, pause, hourly):
+            comments = [*replies.values()]
+            email = author_email(services, to, comments, parents)
+            add_email(services, replies, email)
     if unasked:
-        yield question_draft(services, unasked)
+        ask_guest(services, unasked)
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
@@ -5077,68 +5141,82 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
         is_own = parent.user_id == reply.user_id
     if is_own or parent.status != "visible" or parent.email != to:
         return False
-    is_owner = to in owner_recipients(services, parent.page_url)
-    return not is_owner and not wants_no_replies(services, to, parent.page_id)
+    if to in owner_recipients(services, parent):
+        return False
+    return not wants_no_replies(services, to, parent.page_id)
 
 
-def question_draft(services: MailServices, unasked: News) -> Draft:
-    """An email that asks a guest whether they want emails about replies. There are thirty an hour
-    in all, since a comment may name a stranger's email address."""
-    limit = ("questions", "")
-    if services.store.limit_wait(*limit, services.timestamp()):
-        return Draft(unasked)
+def ask_guest(services: MailServices, unasked: News) -> None:
+    """Adds an email that asks a guest whether they want emails about replies to their comments.
+    Nothing in it was typed by a stranger. There are thirty an hour in all, since a comment may name
+    a stranger's email address; without an email, the notifications are dropped."""
+    store = services.store
+    now = services.timestamp()
+    if store.use_limit("questions", "", now):
+        store.drop_notifications(unasked)
+        return
     own, *_ = unasked.values()
-    return Draft(unasked, question_email(services, own), limits=(limit,))
+    guest = Recipient(services, own.email, own.language)
+    subject = guest.text("ask_subject")
+    until = now + LINK_LIFE
+    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
+    text = guest.text("ask_text", confirm=confirm)
+    email = email_row(services, own.email, subject, text)
+    email["subscriber"] = subscriber_of(services.key, own.email)
+    store.subscribe(email["subscriber"], 0, "asked")
+    add_email(services, unasked, email)
 
 
-def follower_drafts(
-    services: MailServices, to: str, news: News, parents: Comments
-) -> Iterator[Draft]:
-    """What is new on the pages that a reader follows, in one email."""
+def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
+    return services.store.followers(comment.page_id)
+
+
+def write_to_follower(services: MailServices, to: str, news: News) -> None:
+    """Adds one email about what is new on the pages that a reader follows."""
     reader = services.store.account_with_email(to)
     wanted: News = {}
     if reader and not reader.blocked:
         for id, comment in news.items():
-            parent = parents.get(comment.parent_id or 0)
-            if is_for_follower(services, reader, comment, parent):
+            if is_for_follower(services, reader, comment):
                 wanted[id] = comment
-    yield Draft(news.keys() - wanted)
-    if reader and wanted:
-        email = follower_email(services, reader, [*wanted.values()])
-        pause = ("notification", f"follower {subscriber_of(services.key, to)}")
-        yield Draft(wanted, email, limits=(pause,))
+    services.store.drop_notifications(news.keys() - wanted)
+    subscriber = subscriber_of(services.key, to)
+    pause = ("notification", f"follower {subscriber}")
+    if reader and wanted and use_mail_limits(services, wanted, pause):
+        email = follower_email(services, reader, wanted.values())
+        add_email(services, wanted, email)
 
 
-def is_for_follower(
-    services: MailServices, reader: Account, comment: FullComment, parent: FullComment | None
-) -> bool:
+def is_for_follower(services: MailServices, reader: Account, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
     if comment.user_id == reader.id:
         return False
     if not services.store.follow_language(reader.id, comment.page_id):
         return False
-    if reader.email in owner_recipients(services, comment.page_url):
+    if reader.email in owner_recipients(services, comment):
         return False
-    is_reply_to_them = parent is not None and parent.user_id == reader.id
-    return not is_reply_to_them or wants_no_replies(services, reader.email, comment.page_id)
+    parent = services.store.full_comment(comment.parent_id)
+    if parent and parent.user_id == reader.id:
+        return wants_no_replies(services, reader.email, comment.page_id)
+    return True
 
 
-# The kinds of notifications. `recipients_of` and two queries of the Store name them too.
-DRAFTS = {"owner": owner_drafts, "author": author_drafts, "follower": follower_drafts}
+@dataclass(frozen=True)
+class Kind:
+    """A kind of notifications: what finds the email addresses that get those of a comment, and what
+    makes emails of those that are due to one of them."""
+
+    recipients: Callable[[MailServices, Comment], list[str]]
+    write_to: Callable[[MailServices, str, News], None]
 
 
-def recipients_of(services: MailServices, kind: str, comment: FullComment) -> list[str]:
-    """The email addresses that get notifications of a kind about a comment."""
-    recipients: list[str] = []
-    if kind == "owner":
-        recipients = owner_recipients(services, comment.page_url)
-    elif kind == "follower":
-        recipients = services.store.followers(comment.page_id)
-    elif kind == "author":  # of the comment that this one replies to
-        parent = services.store.full_comment(comment.parent_id)
-        recipients = [parent.email] if parent else []
-    return [recipient for recipient in recipients if EMAIL.fullmatch(recipient)]
+# Also in the schema. The first ones are sent first.
+KINDS = {
+    "owner": Kind(owner_recipients, write_to_owner),
+    "author": Kind(author_recipients, write_to_author),
+    "follower": Kind(follower_recipients, write_to_follower),
+}
 
 
 def address_next(services: MailServices) -> bool:
@@ -5149,48 +5227,26 @@ def address_next(services: MailServices) -> bool:
         return False
     with store.writing():
         comment = store.full_comment(notification.comment_id)
-        recipients = recipients_of(services, notification.kind, comment) if comment else []
-        store.set_recipients(notification, recipients)
+        if comment:  # else it was deleted meanwhile, and its notifications with it
+            recipients = KINDS[notification.kind].recipients(services, comment)
+            emails = filter(EMAIL.fullmatch, recipients)
+            store.set_recipients(notification, [*emails])
     return True
 
 
 def write_emails(services: MailServices) -> bool:
     """Adds emails to the next recipients to the outbox; False if nobody is due."""
+    store = services.store
     now = services.timestamp()
-    for kind in DRAFTS:
-        recipients = services.store.due_recipients(kind, now, BATCH)
+    for name, kind in KINDS.items():
+        recipients = store.due_recipients(name, now, BATCH)
         for to in recipients:
-            write_emails_to(services, kind, to, now)
+            with store.writing():
+                news = due_news(store, name, to, now)
+                kind.write_to(services, to, news)
         if recipients:
             return True
     return False
-
-
-def write_emails_to(services: MailServices, kind: str, to: str, now: int) -> None:
-    """Composes emails before the transaction, which takes them unless what they are about has
-    changed."""
-    store = services.store
-    news, parents = due_news(store, kind, to, now)
-    drafts = [*DRAFTS[kind](services, to, news, parents)]
-    with store.writing():
-        if due_news(store, kind, to, now) == (news, parents):
-            for draft in drafts:
-                store_draft(store, draft, now)
-
-
-def store_draft(store: Store, draft: Draft, now: int) -> None:
-    wait = draft.wait
-    for limit in draft.limits:
-        wait = wait or store.use_limit(*limit, now)
-    if wait:
-        store.postpone(draft.ids, now + wait)
-    elif draft.email is None:
-        store.drop_notifications(draft.ids)
-    else:
-        if "subscriber" in draft.email:
-            store.subscribe(draft.email["subscriber"], 0, "asked")
-        message_id = store.add_message(**draft.email)
-        store.carry(draft.ids, message_id)
 
 
 # Sending
@@ -5236,7 +5292,8 @@ def deliver(services: MailServices, message: Message) -> None:
         if not failure:
             store.end_message(message.id, carried)
         elif is_over:
-            store.give_up(message.id, tries, failure, now + 30 * DAY)
+            expires_at = now + 30 * DAY
+            store.give_up(message.id, tries, failure, expires_at)
         else:
             store.note_failure(message.id, tries, failure)
 
@@ -5260,21 +5317,22 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
 
 def failure_text(error: Exception) -> str:
     """What went wrong, without the text of the server, which may name email addresses."""
-    detail = getattr(error, "smtp_code", None) or getattr(error, "strerror", None)
+    code = getattr(error, "smtp_code", "")
+    detail = code or getattr(error, "strerror", "")
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
     kind = type(error).__name__
-    return f"{kind} {detail}" if detail else kind
+    return f"{kind} {detail or ''}".strip()
 
 
 def is_final(error: Exception) -> bool:
     """Refused for good (RFC 5321, section 4.2.1). A login that fails is the owner's to fix."""
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        codes = [code for code, _ in error.recipients.values()]
-        return min(codes) >= 500
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return False
-    return isinstance(error, smtplib.SMTPResponseException) and 500 <= error.smtp_code < 600
+    code = getattr(error, "smtp_code", 0)
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        [(code, _)] = error.recipients.values()
+    return code >= 500
 
 
 # -- Plumbing -----------------------------------------------------------------
@@ -5329,7 +5387,7 @@ class CaptchaProvider:
     while it is slow. `form` is sent with each captcha token, `hosts` are those of the blog, and
     with the keys `is_test` every token passes."""
 
-    fetch: Callable[..., tuple[int, bytes]]
+    fetch: Fetch
     provider: str
     url: str
     form: Mapping[str, str]
@@ -5768,7 +5826,8 @@ JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I
 def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
     length = environ.get("CONTENT_LENGTH") or "0"
-    if not re.fullmatch("[0-9]{1,9}", length) or int(length) > BODY_LIMIT:
+    is_number = re.fullmatch("[0-9]{1,9}", length)
+    if not is_number or int(length) > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
     body = environ["wsgi.input"].read(int(length))
     content_type = environ.get("CONTENT_TYPE", "").strip()
@@ -5806,9 +5865,9 @@ def caller_of(
     return account
 
 
-def may_moderate_by_link(services: Services, subscriber: str, page_url: str) -> bool:
-    """Whether the recipient of a moderation link still gets notifications about a page."""
-    recipients = owner_recipients(services, page_url)
+def may_moderate_by_link(services: Services, subscriber: str, comment: Comment) -> bool:
+    """Whether the recipient of a moderation link still gets notifications about that page."""
+    recipients = owner_recipients(services, comment)
     if services.config.webhook_url:
         recipients.append(WEBHOOK)
     subscribers = [subscriber_of(services.key, each) for each in recipients]
@@ -5855,7 +5914,8 @@ def refusal(problem: Problem, one_refusal: str = "") -> Response:
     """The response for a problem. `one_refusal` replaces its text, and most of the statuses."""
     status = problem.status
     headers = {}
-    if one_refusal and status not in (413, 415, 429) and status < 500:
+    keeps_status = status in (413, 415, 429) or status >= 500
+    if one_refusal and not keeps_status:
         status = 400
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -6152,13 +6212,13 @@ def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None
     refuse_after(wait, text)
 
 
-def check_limit(context: RequestContext, name: str) -> None:
-    """`TooMany` if this client has used up a rate limit. Nothing is counted, so that costly work
+def check_comment_limit(context: RequestContext) -> None:
+    """`TooMany` if this client has used up its comments. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    uses = client_uses(context, context.client, name)
-    for _, subject, factor in uses:
+    uses = client_uses(context, context.client, "comment")
+    for name, subject, factor in uses:
         wait = context.store.limit_wait(name, subject, context.now, factor)
         refuse_after(wait)
 
@@ -6197,12 +6257,10 @@ def is_real_view(environ: Json) -> bool:
     return environ["REQUEST_METHOD"] == "GET" and not prefetch and not bot
 
 
-def count_view(services: Services, client: Client, name: PageName) -> bool:
-    """False if the client has used up its views."""
-    counted = use_memory_limit(services, client, "view")
-    if counted:
+def count_view(services: Services, client: Client, name: PageName) -> None:
+    """Counts a view, unless the client has used up its views."""
+    if use_memory_limit(services, client, "view"):
         services.views.add(name, client)
-    return counted
 
 
 # Captchas, visitors, passwords
@@ -6267,11 +6325,7 @@ def password_field(form: Json, name: str = "password") -> str:
 
 
 def hash_within_limits(
-    context: RequestContext,
-    email: str,
-    password: str,
-    captcha: Captcha | None,
-    *limits: tuple[str, ...],
+    context: RequestContext, email: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
     """The hash of a password for an email address. `TooMany` for a used-up limit (name and parts
     as in `limit_client`). The captcha is spent only when there is room in the queue."""
@@ -6475,7 +6529,7 @@ def register(context: RequestContext) -> Json:
         if take_code_email(context, registration, replaced):
             registration_id = context.store.add_registration(replaced, **registration)
             if not blocked:
-                context.store.add_message(**message, registration_id=registration_id)
+                context.store.add_message(context.now, **message, registration_id=registration_id)
         elif context.store.revise_registration(email, replaced, nickname, stored):
             request_id = replaced  # no further email is sent, but the last code is still valid
 
@@ -6544,7 +6598,7 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
     if is_new:
         store.claim_comments(account)
     else:
-        store.add_message(**changed_email(context, account))
+        store.add_message(context.now, **changed_email(context, account))
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
@@ -6588,11 +6642,12 @@ def list_query(context: RequestContext) -> ListQuery:
     sort = query_text(context, "sort", "newest")
     check_choice(sort, "sort", SORTS)
     thread = query_number(context, "thread", 0, NO_END)
+    usual_limit = context.config.comments_page_size
     return ListQuery(
         view="thread" if thread else view,
         sort="oldest" if thread else sort,
         page=query_number(context, "page", 1, 1_000_000),
-        limit=query_number(context, "limit", context.config.comments_page_size, 100),
+        limit=query_number(context, "limit", usual_limit, 100),
         thread=thread,
         around=query_number(context, "around", 0, NO_END),
     )
@@ -6626,8 +6681,9 @@ def get_comments(context: RequestContext) -> Json:
     if query.view != "threads":
         shown = [comment_or_tombstone(context, comment) for comment in comments]
         return {"comments": shown, **response}
+    threads = [with_replies(context, root, query.limit) for root in comments]
     return {
-        "comments": [with_replies(context, root, query.limit) for root in comments],
+        "comments": threads,
         **response,
         "threads": page.threads,
         "settings": widget_settings(context, page),
@@ -6692,12 +6748,14 @@ def get_pages(context: RequestContext) -> Json:
     """`?url=…&url=…`, up to 100, to the counts of these pages in the same order."""
     urls = context.query.get("url", [])
     if not 1 <= len(urls) <= 100:
-        raise BadRequest("请给出 1 到 100 个 url 参数", "url_invalid" if urls else "url_missing")
+        code = "url_invalid" if urls else "url_missing"
+        raise BadRequest("请给出 1 到 100 个 url 参数", code)
     pages = []
     for url in urls:
         name = page_field(context, {"url": url}, "url")
         page = page_named(context.store, name)
-        pages.append({"page_url": name.page_url, **page_counts(context, page)})
+        counts = page_counts(context, page)
+        pages.append({"page_url": name.page_url, **counts})
     return {"pages": pages}
 
 
@@ -6706,7 +6764,8 @@ def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     limit = query_number(context, "limit", 6, 30)
     latest = context.store.latest_comments(limit)
-    return {"comments": [serialize(context, comment) for comment in latest]}
+    shown = [serialize(context, comment) for comment in latest]
+    return {"comments": shown}
 
 
 # Writing
@@ -6757,7 +6816,7 @@ def post_comment(context: RequestContext) -> Json:
     earlier = check_destination(context, name, written, captcha)
     if earlier:
         return posted(context, earlier, captcha, again=True)
-    check_limit(context, "comment")
+    check_comment_limit(context)
     verdict = verdict_on(
         context,
         written,
@@ -6828,13 +6887,15 @@ def earlier_comment(
 
 def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
     """The verdict on a text. An admin's is always visible."""
+    markup = safe_html(written["content"])
     if context.is_admin:
-        return Verdict(safe_html(written["content"]), "visible", "")
+        return Verdict(markup, "visible", "")
     email = context.caller.email if context.caller else written["email"]
+    author = {"email": email, "html": markup}
     return moderate_text(
         context.store,
         context.key,
-        FullComment(**{**NEW_COMMENT, **written, "email": email}),
+        FullComment(**{**NEW_COMMENT, **written, **author}),
         context.now,
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
@@ -6859,12 +6920,7 @@ def add_comment(
     comment = context.store.add_comment(
         verdict.status, context.now, **written, html=verdict.html, held=verdict.held
     )
-    kinds = ["follower"]
-    if verdict.status != "spam":
-        kinds.append("owner")
-    if written["parent_id"]:
-        kinds.append("author")
-    context.store.notify(comment.id, kinds, context.now)
+    context.store.notify_of_new(comment, context.now)
     if verdict.status != "spam" and not context.is_admin:
         add_webhook(context, comment.id, "created")
     if captcha:
@@ -6929,8 +6985,9 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     comment = editable_comment(context, comment_id)
     if content == comment.content:
         return as_author_sees(context, comment)
-    check_limit(context, "comment")
-    verdict = verdict_on(context, {**vars(comment), "content": content})
+    check_comment_limit(context)
+    edited = {**vars(comment), "content": content}
+    verdict = verdict_on(context, edited)
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
         if content != comment.content:
@@ -7066,7 +7123,8 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
-        if not blocked and store.report(comment_id, visitor, reason, context.now):
+        is_new = not blocked and store.report(comment_id, visitor, reason, context.now)
+        if is_new:
             store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
@@ -7125,7 +7183,7 @@ def change_me(context: RequestContext) -> Json:
             check_nickname(context, nickname)
         changed = store.change_account(me.id, nickname, stored)
         if stored:
-            store.add_message(**changed_email(context, me))
+            store.add_message(context.now, **changed_email(context, me))
         if "answers" in form:
             wants_answers = flag_field(form, "answers")
             store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")
@@ -7165,10 +7223,13 @@ def export_me(context: RequestContext) -> Json:
         page = store.page_by_id(page_id)
         if page and state == "no":
             muted.append(page)
-    comments = store.comments_of(me.id)
+    comments = []
+    for comment in store.comments_of(me.id):
+        shown = as_author_sees(context, comment)
+        comments.append(shown["comment"])
     export: Json = {
         "account": account_fields(context),
-        "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
+        "comments": comments,
         "follows": linked_pages(context, store.followed(me.id)),
         "muted": linked_pages(context, muted),
     }
@@ -7199,7 +7260,8 @@ def get_feed(context: RequestContext) -> Response:
         comments = context.store.latest_comments(50)
         feed_id = lasting_id(context, "site")
         link = "".join(config.site_origins[:1])
-    newest = max((each.edited_at or each.created_at for each in comments), default=0)
+    times = [comment.edited_at or comment.created_at for comment in comments]
+    newest = max(times, default=0)
     text = context.templates["feed.xml"].render(
         title=title,
         id=feed_id,
@@ -7241,20 +7303,21 @@ REPLIES_ON_PAGE = 10  # of each thread
 def get_thread(context: RequestContext) -> Response:
     """`?url=&page=&lang=` to the comments of a page as HTML, the oldest first, for readers without
     JavaScript and for search engines."""
-    page = page_named(context.store, query_page(context))
+    store = context.store
+    page = page_named(store, query_page(context))
     number = query_number(context, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
-    roots = context.store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
+    roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
     has_next = len(roots) > THREADS_ON_PAGE
     threads = []
     comments = []
     for root in roots[:THREADS_ON_PAGE]:
-        replies = context.store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
+        replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         threads.append((root, replies))
         comments += [root, *replies]
+    requested = query_text(context, "lang")
     written = " ".join(each.content for each in comments)
-    language = language_of(query_text(context, "lang"), written)
-    texts = texts_in(language)
+    language = language_of(requested, written)
     link = own_link(page.page_url, context.config.site_origins)
     response = translated_page(
         context,
@@ -7264,12 +7327,11 @@ def get_thread(context: RequestContext) -> Response:
         rfc3339=rfc3339,
         beijing_time=beijing_time,
         clean=clean,
-        title=texts["thread_title"].format(page=page.page_url),
+        page=page,
         back=link,
         comment_link=comment_link,
         links=thread_links(context, page, number, language, has_next=has_next),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
-        total=page.total,  # a page without comments is not indexed: anybody can link to one
         threads=threads,
         replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
@@ -7347,7 +7409,8 @@ def get_metrics(context: RequestContext) -> Response:
         'learnt{kind="ham"}': ham,
         'learnt{kind="spam"}': spam,
     }
-    text = "".join(f"commentd_{name} {value}\n" for name, value in values.items())
+    lines = [f"commentd_{name} {value}\n" for name, value in values.items()]
+    text = "".join(lines)
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -7530,13 +7593,13 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     reports = store.reports(comment.id)
     opinion = None
     if comment.status in ("waiting", "spam"):
-        opinion = filter_opinion(store, context.key, comment, comment.html)
+        opinion = filter_opinion(store, context.key, comment)
     return {
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
         "reports": [with_times(report) for report in reports],
-        "known": count_known(store, comment),
+        "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
         "closed": is_closed(context, page),
@@ -7708,7 +7771,7 @@ def reply_as_owner(context: RequestContext) -> Json:
         reply = store.same_comment(context.now, **written)
         if reply is None:
             reply = store.add_comment("visible", context.now, **written, html=markup)
-            store.notify(reply.id, ["follower", "owner", "author"], context.now)
+            store.notify_of_new(reply, context.now)
             audit(context, "reply", parent.id)
         shown = comment_for_admin(context, moderated_comment(context, reply.id))
         return {"success": True, "comment": shown}
@@ -8007,27 +8070,25 @@ def link_page(
     title: str,
     params: Params | None = None,
     *,
-    undoes: bool = False,
-    comment: Comment | None = None,
-    link: tuple[str, str] = ("", ""),
     status: int = 200,
+    **more: Any,
 ) -> Response:
-    """The page that a signed link opens. With `params` it has a button that does what they say, or
-    `undoes` what was done. `link` is a URL and its label. Title and label are names of texts."""
+    """The page that a signed link opens. With `params` it has a button that does what they say;
+    when something was done, they undo it. `more`: a `comment`, and a `link` as a URL and its label.
+    Title and labels are names of texts."""
     label = ""
     if params:
-        label = "undo" if undoes else f"button_{params['do']}"
+        is_done = title.startswith("done_")
+        label = "undo" if is_done else f"button_{params['do']}"
     page = translated_page(
         context,
         "link.html",
-        query_text(context, "lang"),
+        context.query.get("lang", [""])[0],
         title=title,
         site=context.config.blog_name,
-        comment=comment,
         action=f"?{signed_query(context.key, params or {})}",
         label=label,
-        undoes=undoes,
-        link=link,
+        **more,
     )
     return replace(page, status=status)
 
@@ -8036,7 +8097,7 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
     comment = moderated_comment(context, int(params["id"]))
-    if not may_moderate_by_link(context, params["who"], comment.page_url):
+    if not may_moderate_by_link(context, params["who"], comment):
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
     if fresh != params:
@@ -8050,9 +8111,8 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     elif not is_done:
         return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
-    return link_page(
-        context, f"done_{status}", back, undoes=True, comment=comment, link=("admin", "more")
-    )
+    link = ("admin", "more")
+    return link_page(context, f"done_{status}", back, comment=comment, link=link)
 
 
 def subscription_page(context: RequestContext, params: Params) -> Response:
@@ -8076,7 +8136,7 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
     url = ""
     if comment:
         url = own_link(comment.page_url, context.config.site_origins)
-    return link_page(context, f"done_{action}", back, undoes=True, link=(url, "page"))
+    return link_page(context, f"done_{action}", back, link=(url, "page"))
 
 
 def change_follow(context: RequestContext, params: Params, comment: Comment | None) -> None:
@@ -8598,8 +8658,9 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
         detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
-        # Control characters could steer the terminal.
-        detail = re.sub(r"[\0-\x1f\x7f-\x9f]", " ", detail)[:300]
+        # Control characters could steer the terminal, and bidi characters turn the line around.
+        shown = [character if character.isprintable() else " " for character in detail]
+        detail = "".join(shown)[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
         hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
         text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
@@ -8794,8 +8855,11 @@ def record_name(table: str) -> str:
 
 def field_paths(table: str) -> dict[str, str]:
     """The paths of a table by field."""
-    pairs = (item.partition("=") for item in table.rpartition(": ")[2].split())
-    return {name: path or name for name, _, path in pairs}
+    paths = {}
+    for item in table.rpartition(": ")[2].split():
+        name, _, path = item.partition("=")
+        paths[name] = path or name
+    return paths
 
 
 def pick(record: Any, path: str) -> Any:
@@ -9264,16 +9328,18 @@ SET_PAGES = """
 STAGED_PAGES = """
     SELECT page.key, coalesce(comment.page_url, min(page.page_url)) AS page_url,
            max(closed) AS closed, sum(views) AS views, max(page_likes) AS page_likes,
-           coalesce(min(page.opened_at), comment.opened_at) AS opened_at,
-           comment.key IS NOT NULL AS has_comments
+           coalesce(min(page.opened_at), comment.opened_at) AS opened_at
       FROM page LEFT JOIN (SELECT DISTINCT key, page_url, opened_at FROM comment) AS comment
         ON comment.key = page.key
-     GROUP BY page.key"""
-# `number`: the id, if it may be one of ours.
+     GROUP BY page.key
+    HAVING sum(views) > 0 OR max(page_likes) > 0
+        OR (max(closed) AND comment.key IS NOT NULL) OR :is_ours"""
+# `id` is NULL if it cannot be one of ours.
 STAGED_COMMENTS = """
-    SELECT comment.*, parent.stamp AS parent_stamp,
-           CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
-                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS number
+    SELECT CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
+                     AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS id,
+           comment.key, comment.page_url, comment.created_at, comment.opened_at, comment.stamp,
+           comment.status, comment.fields, parent.stamp AS parent_stamp
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
@@ -9378,8 +9444,6 @@ class Import:
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
-        if self.is_ours:
-            location = ("", values["id"], values["page"])
         if location is None or not location[1] or is_true(values["gone"]):
             return
         self.counts["pages"] += 1
@@ -9396,6 +9460,8 @@ class Import:
     def location(self, values: Texts) -> Location | None:
         """Where a page is, by its URL; its host is left out, since it is the blog's."""
         url = values["page"]
+        if self.is_ours:
+            return "", values["id"], url
         if not url or len(url) > 2048 or has_controls(url):
             return None
         written_host = HOST.match(url)
@@ -9431,9 +9497,8 @@ class Import:
 
     def stage_comment(self, values: Texts) -> None:
         sql = "SELECT fields FROM author WHERE id = ?"
-        author = self.db.execute(sql, (values["author"],)).fetchone()
-        if author:
-            values |= json.loads(author[0])
+        for (author,) in self.db.execute(sql, (values["author"],)):
+            values |= json.loads(author)
         location = self.location_of_comment(values)
         kind = values["type"] or "comment"
         if kind != "comment":
@@ -9539,7 +9604,7 @@ class Import:
         paused_at = time.monotonic()
         methods = {STAGED_PAGES: self.add_page, STAGED_COMMENTS: self.add_comment}
         for sql, add in methods.items():
-            rows = self.db.execute(sql)
+            rows = self.db.execute(sql, {"is_ours": self.is_ours})
             while batch := rows.fetchmany(50):
                 with store.writing():
                     for row in batch:
@@ -9552,9 +9617,7 @@ class Import:
 
     def add_page(self, store: Store, row: sqlite3.Row) -> None:
         stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
-        is_closed = row["closed"] and row["has_comments"]
-        is_relevant = row["views"] or row["page_likes"] or is_closed or self.is_ours
-        if is_relevant and not store.imported(self.name, stamp):
+        if not store.imported(self.name, stamp):
             page = self.page_of(store, row)
             # If it has comments, the owner may have reopened it here.
             closed = 0 if page.total else row["closed"]
@@ -9574,7 +9637,7 @@ class Import:
             self.counts["there"] += 1
             self.matched.add(imported.id)
             return
-        values = {**json.loads(row["fields"]), **dict(row), "id": row["number"]}
+        values = {**json.loads(row["fields"]), **dict(row)}
         # Another record of the file may have the same text.
         duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
         if duplicates:
@@ -9603,7 +9666,7 @@ class Import:
 
     def report(self) -> str:
         counts = self.counts
-        skipped = sum(n for event, n in counts.items() if event.startswith("skipped"))
+        skipped = counts["read"] - counts["new"] - counts["there"]
         totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
         lines = [f"{self.name}: {counts['read']} comments read, {totals}"]
         for event, names in self.names.items():
@@ -9640,8 +9703,10 @@ def renamed_fields(row: Json, table: str) -> Json:
 
 def list_items(records: Iterable[Json]) -> Iterator[str]:
     """The items of a JSON list, one line each."""
-    for number, record in enumerate(records):
-        yield ",\n" * bool(number) + json.dumps(record, ensure_ascii=False)
+    separator = ""
+    for record in records:
+        yield separator + json.dumps(record, ensure_ascii=False)
+        separator = ",\n"
 
 
 @dataclass(frozen=True)
@@ -9651,7 +9716,7 @@ class Export:
     store: Store
     emails: bool
     blog_name: str
-    origins: tuple[str, ...]
+    origins: Strings
 
     def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
         """All comments, with times in that form. A comment that was deleted while others below it
@@ -9754,7 +9819,8 @@ def as_wordpress(export: Export) -> Iterator[str]:
     page_of = operator.itemgetter("page_url", "closed", "opened_at")
     comments = export.comments(SECONDS, deleted=GONE)
     by_page = itertools.groupby(comments, key=page_of)
-    for number, ((page_url, closed, opened_at), comments_of_page) in enumerate(by_page, 1):
+    for number, (page, comments_of_page) in enumerate(by_page, 1):
+        page_url, closed, opened_at = page
         item = {
             "title": page_url,
             "link": page_link(page_url, export.origins) or quoted_url(page_url),
@@ -9832,22 +9898,23 @@ def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[st
     lines = []
     old_key = page_name(old, own_hosts).key
     with store.writing():
-        pages = {page.key: page for page in store.all_pages()}
-        moves = {}
-        for key, page in pages.items():
+        moves = []
+        other_keys = set()  # of the pages that stay
+        for page in store.all_pages():
+            key = page.key
             url = new_page_url(page, old_key, new)
             name = page_name(url, own_hosts)
             if url and (name.key != key or not old.endswith("*")):
-                moves[key] = name
+                moves.append((page, name))
+            else:
+                other_keys.add(key)
         # In an order in which no page moves twice.
-        keys_grow = any(len(name.key) > len(key) for key, name in moves.items())
-        for key in sorted(moves, key=len, reverse=keys_grow):
-            page = pages[key]
-            name = moves[key]
+        keys_grow = any(len(name.key) > len(page.key) for page, name in moves)
+        moves.sort(key=lambda move: len(move[0].key), reverse=keys_grow)
+        for page, name in moves:
             if len(name.page_url) > 2048 or has_controls(name.page_url):
                 raise SettingsError(f"{page.page_url} would get a URL that no page can have")
-            merges = name.key in pages.keys() - moves.keys()
-            merged = " (merged)" if merges else ""
+            merged = " (merged)" if name.key in other_keys else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
             store.rename_page(page, name.key, name.page_url)
     return lines
@@ -9884,7 +9951,7 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         names = [line.partition(b":")[0].lower() for line in lines]
         if b"transfer-encoding" in names:
             raise TransferEncodingNotImplemented("chunked")
-        is_folded = any(line[:1] in (b" ", b"\t") for line in lines)
+        is_folded = re.search(rb"\n[ \t]", header_plus)
         if is_folded or not re.fullmatch(rb"[!-~]+ [!-~\x80-\xff]+ HTTP/1\.[01]", first_line):
             raise ParsingError("no request line, or a header on two lines")
         try:
@@ -9955,9 +10022,11 @@ class ResponseCache:
         """The headers that a public response depends on, and the client if this is a view by a
         person. None unless `block` ends one plain request that any client could send."""
         parser = StrictParser(self.adj)
-        is_whole = parser.received(b"GET /" + block) == len(b"GET /" + block)
+        request = b"GET /" + block
+        is_whole = parser.received(request) == len(request)
         headers = parser.headers
-        is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
+        connection = headers.get("CONNECTION", "").lower()
+        is_kept = connection in ("", "keep-alive")
         is_plain = parser.completed and not parser.error and parser.version == "1.1"
         if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
             return None
@@ -10204,6 +10273,8 @@ def drain(server: Any, seconds: float = 10) -> None:
 
 # -- Commands -----------------------------------------------------------------
 
+Arguments = argparse.Namespace
+
 
 def greet(app: App, server: Any) -> None:
     """Prints where the service runs and what the owner can do next."""
@@ -10229,7 +10300,7 @@ def greet(app: App, server: Any) -> None:
     print("\n  ".join(lines), flush=True)
 
 
-def serve(config: Config, arguments: argparse.Namespace) -> int:
+def serve(config: Config, arguments: Arguments) -> int:
     fast = config.server_fast and is_waitress_known()
     if config.server_fast and not fast:
         log.warning(
@@ -10254,7 +10325,7 @@ def serve(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def check(config: Config, arguments: argparse.Namespace) -> int:
+def check(config: Config, arguments: Arguments) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
@@ -10291,7 +10362,7 @@ def progress(done: str) -> Progress:
     return show
 
 
-def backup(config: Config, arguments: argparse.Namespace) -> int:
+def backup(config: Config, arguments: Arguments) -> int:
     path = Path(config.database_path)
     now = World().now()
     show = progress("copied")
@@ -10311,7 +10382,7 @@ def backup(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def restore_command(config: Config, arguments: argparse.Namespace) -> int:
+def restore_command(config: Config, arguments: Arguments) -> int:
     now = int(World().now())
     replaced = restore(Path(config.database_path), Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
@@ -10320,7 +10391,7 @@ def restore_command(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def admin(config: Config, arguments: argparse.Namespace) -> int:
+def admin(config: Config, arguments: Arguments) -> int:
     email = arguments.what
     world = World()
     with command_store(config.database_path) as store:
@@ -10331,14 +10402,14 @@ def admin(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def recount(config: Config, arguments: argparse.Namespace) -> int:
+def recount(config: Config, arguments: Arguments) -> int:
     with command_store(config.database_path) as store, store.writing():
         corrected = store.recount()
     print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
 
 
-def import_command(config: Config, arguments: argparse.Namespace) -> int:
+def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
     own_hosts = {host_of(origin) for origin in config.site_origins}
     if not source.is_file():
@@ -10379,7 +10450,7 @@ def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
         yield copy
 
 
-def export_command(config: Config, arguments: argparse.Namespace) -> int:
+def export_command(config: Config, arguments: Arguments) -> int:
     name = arguments.what or "commentd"
     if name not in EXPORTERS:
         raise SettingsError(f"exports are: {', '.join(EXPORTERS)}")
@@ -10403,7 +10474,7 @@ def export_command(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def move(config: Config, arguments: argparse.Namespace) -> int:
+def move(config: Config, arguments: Arguments) -> int:
     if not (arguments.what and arguments.new):
         raise SettingsError("a URL is empty")
     own_hosts = {host_of(origin) for origin in config.site_origins}
@@ -10415,7 +10486,7 @@ def move(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def print_manual(config: Config, arguments: argparse.Namespace) -> int:
+def print_manual(config: Config, arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
     names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
     topics = manual(next(filter(None, map(os.environ.get, names)), ""))
@@ -10428,7 +10499,7 @@ def print_manual(config: Config, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def example(config: Config, arguments: argparse.Namespace) -> int:
+def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
     if not kind:
         text = example_config()
@@ -10482,22 +10553,21 @@ def proxy_settings(config: Config, kind: str) -> str:
     return text if tls else re.sub(".* (ssl_|certbot).*\n", "", text)
 
 
-def systemd_unit(config: Config, arguments: argparse.Namespace) -> str:
+def systemd_unit(config: Config, arguments: Arguments) -> str:
     """A unit for the folder of the settings, or a template for many blogs with a folder each."""
     many = arguments.what == "systemd@"
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command()
     needed = [*command, sys.executable, sys.base_prefix]
-    folder = "/srv/commentd/%i"
+    folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
     written = [folder]
     if not many:
-        folder = str(arguments.file.absolute().parent)
-        used = (folder, Path(config.database_path).parent, config.backup_folder)
-        paths = dict.fromkeys(os.path.abspath(path) for path in used)
-        # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
-        outside = [f"-{path}" for path in paths if not Path(path).is_relative_to(folder)]
-        written = [folder, *outside]
+        for used in (Path(config.database_path).parent, config.backup_folder):
+            path = os.path.abspath(used)
+            # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
+            if not Path(path).is_relative_to(folder):
+                written.append(f"-{path}")
         if arguments.config:
             command += ["--config", str(arguments.config.absolute())]
     in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
@@ -10552,7 +10622,7 @@ def time_zone(text: str) -> str:
     return text
 
 
-def parse_arguments(argv: list[str] | None) -> argparse.Namespace:
+def parse_arguments(argv: list[str] | None) -> Arguments:
     """The command and its arguments. Wrong use ends the program with exit code 2."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     help_text = "settings file (default: ./commentd.ini if it exists)"
@@ -10631,7 +10701,8 @@ class OnceAMinute(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        if 0 <= record.created - self.written_at.get(line, -math.inf) < MINUTE:
+        seconds = record.created - self.written_at.get(line, 0)
+        if 0 <= seconds < MINUTE:
             return False
         if len(self.written_at) >= 1000:
             self.written_at.clear()
@@ -10682,7 +10753,7 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def run_command(arguments: argparse.Namespace) -> int:
+def run_command(arguments: Arguments) -> int:
     name = arguments.command
     if name == "help" or (name == "example" and not arguments.what):
         return COMMANDS[name][0](Config(), arguments)  # also where the settings are wrong

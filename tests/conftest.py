@@ -164,14 +164,8 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         return response
 
     def judge(self, path: str, method: str, response: Any, status: int, text: str) -> None:
-        secrets = [
-            CANARY,
-            inside.token_key(self.served).decode(),
-            "Traceback",
-            "sqlite",
-            "commentd.db",
-            "SELECT ",
-        ]
+        secrets = [CANARY, inside.token_key(self.served).decode()]
+        secrets += ["Traceback", "sqlite", "commentd.db", "SELECT "]
         everything = text + str(response.headers)
         if response.content_type in ("application/json", "text/plain"):
             assert not [word for word in secrets if word in everything]
@@ -358,6 +352,10 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if sys.dont_write_bytecode:
+        # To rewrite the asserts of all files takes a process 15 seconds of CPU.
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = str(config.rootpath / ".pytest_cache" / "bytecode")
     hypothesis.settings.register_profile(
         "short", max_examples=15, deadline=None, derandomize=True, database=None
     )

@@ -78,17 +78,11 @@ def unhtml(value: Any) -> Any:
 
 def valine_row(comment: Said) -> Row:
     return {
-        "objectId": comment.id,
-        "comment": comment.text,
-        "nick": unhtml(comment.nickname),
-        "mail": unhtml(comment.email),
-        "link": unhtml(comment.website),
-        "ip": comment.ip,
-        "url": comment.page,
-        "pid": comment.parent,
-        "ua": "Mozilla/5.0",
+        "objectId": comment.id, "comment": comment.text, "nick": unhtml(comment.nickname),
+        "mail": unhtml(comment.email), "link": unhtml(comment.website), "ip": comment.ip,
+        "url": comment.page, "pid": comment.parent, "ua": "Mozilla/5.0",
         "insertedAt": moment(comment.at),
-    }
+    }  # fmt: skip
 
 
 def waline_row(comment: Said) -> Row:
@@ -99,34 +93,22 @@ def waline_row(comment: Said) -> Row:
 
 def twikoo_row(comment: Said) -> Row:
     return {
-        "_id": comment.id,
-        "comment": comment.text,
-        "nick": comment.nickname,
-        "mail": comment.email,
-        "link": comment.website,
-        "ip": comment.ip,
-        "url": comment.page,
-        "pid": comment.parent or None,
-        "isSpam": comment.status != "visible",
+        "_id": comment.id, "comment": comment.text, "nick": comment.nickname,
+        "mail": comment.email, "link": comment.website, "ip": comment.ip, "url": comment.page,
+        "pid": comment.parent or None, "isSpam": comment.status != "visible",
         "created": comment.at * 1000 if is_seconds(comment.at) else comment.at,
         "like": [f"{number:032x}" for number in range(comment.likes)],
-    }
+    }  # fmt: skip
 
 
 def artalk_row(comment: Said) -> Row:
     return {
-        "id": comment.id,
-        "rid": comment.parent or "0",
-        "content": comment.text,
-        "nick": comment.nickname,
-        "email": comment.email,
-        "link": comment.website,
-        "ip": comment.ip,
-        "page_key": comment.page,
-        "vote_up": str(comment.likes),
+        "id": comment.id, "rid": comment.parent or "0", "content": comment.text,
+        "nick": comment.nickname, "email": comment.email, "link": comment.website,
+        "ip": comment.ip, "page_key": comment.page, "vote_up": str(comment.likes),
         "is_pending": str(comment.status != "visible").lower(),
         "created_at": moment(comment.at, "%Y-%m-%d %H:%M:%S +0000"),
-    }
+    }  # fmt: skip
 
 
 ROWS = {"valine": valine_row, "waline": waline_row, "twikoo": twikoo_row, "artalk": artalk_row}

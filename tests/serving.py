@@ -34,7 +34,7 @@ ONE_THREAD = PROGRAM.format(
 )
 
 
-def until(ready: Callable[[], T], seconds: float = 20) -> T:
+def until(ready: Callable[[], T], seconds: float = 60) -> T:
     """The value of a condition as soon as it is true."""
     ends_at = time.monotonic() + seconds
     while not (found := ready()):

@@ -61,9 +61,6 @@ def settings() -> dict[str, Any]:
     return {}
 
 
-# Small verbs
-
-
 def panel(page: Page, name: str = "account") -> Locator:
     return page.get_by_role("form", name=said(name))
 

@@ -72,9 +72,6 @@ def new_owner(app: App) -> Judge:
     return owner
 
 
-# Small verbs
-
-
 def case(**changes: Any) -> dict[str, Any]:
     """What a moderator reads of a guest's comment."""
     added = {"status": "visible", "held": "", "email": "", "known": 0, "page_id": 1}
@@ -636,8 +633,7 @@ BAD_JUDGEMENTS: list[tuple[dict[str, Any], str]] = [
     ({"ids": [*range(1, 102)], "status": "spam"}, "ids_invalid"),
     ({"ids": [1, "2"], "status": "spam"}, "ids_invalid"),
     ({"ids": [1, True], "status": "spam"}, "ids_invalid"),
-    ({"ids": 1, "status": "spam"}, "ids_invalid"),
-    ({"ids": [1]}, "status_missing"),
+    *[({"ids": 1, "status": "spam"}, "ids_invalid"), ({"ids": [1]}, "status_missing")],
     ({"ids": [1], "status": "gone"}, "status_invalid"),
     ({"ids": [1], "pinned": "yes"}, "pinned_invalid"),
     ({"ids": [2], "pinned": True}, "pin_invalid"),
@@ -1296,24 +1292,13 @@ def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: 
 # Blocks that would meet many readers
 
 WIDE = [
-    ("address", "0.0.0.0/0", 20),
-    ("address", "203.0.0.0/15", 20),
-    ("address", "::/0", 0),
-    ("address", "2001:db8::/31", 0),
-    ("word", "e", 1),
-    ("word", " Ｅ ", 1),
-    ("word", "thank", 5),
-    ("word", "谢", 6),
-    ("domain", "mail.example", 7),
+    *[("address", "0.0.0.0/0", 20), ("address", "203.0.0.0/15", 20), ("address", "::/0", 0)],
+    *[("address", "2001:db8::/31", 0), ("word", "e", 1), ("word", " Ｅ ", 1), ("word", "thank", 5)],
+    *[("word", "谢", 6), ("domain", "mail.example", 7)],
 ]
 NARROW = [
-    ("address", "203.0.0.0/16"),
-    ("address", "203.0.113.7"),
-    ("address", "2001:db8::/32"),
-    ("email", "ann@mail.example"),
-    ("word", "ee"),
-    ("word", "赌"),
-    ("word", "good"),
+    *[("address", "203.0.0.0/16"), ("address", "203.0.113.7"), ("address", "2001:db8::/32")],
+    *[("email", "ann@mail.example"), ("word", "ee"), ("word", "赌"), ("word", "good")],
     ("domain", "spam.example"),
 ]
 

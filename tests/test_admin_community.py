@@ -38,9 +38,6 @@ browser, outside, settings, desk = admin.browser, admin.outside, admin.settings,
 TAB = "main nav a"
 
 
-# The ground
-
-
 def report(app: App, comment_id: int, *reasons: str) -> None:
     """Each by another reader."""
     for reason in reasons:

@@ -50,9 +50,6 @@ STORED = "JSON.stringify({...localStorage, ...sessionStorage})"
 TOKEN = "JSON.parse(Object.values(localStorage)[0]).token"
 
 
-# The ground
-
-
 @pytest.fixture
 def outside() -> Outside:
     """The clock of the service stands still at the hour of the browser's."""
@@ -153,9 +150,6 @@ def desk(app: App, browser: Browser) -> Iterator[Desk]:
         assert [s for s in desk.heard if not any(e in s for e in desk.expected)] == []
         own = (f"{address}/", f"blob:{address}/", "data:")
         assert [url for url in desk.asked if not url.startswith(own)] == []
-
-
-# Small verbs
 
 
 def there(page: Page) -> Page:

@@ -269,10 +269,8 @@ SPAM = [
     "Cheap pills online, no prescription https://pills.example",
     "Earn money from home, 500 dollars a day https://earn.example",
     "Casino slots, free spins and bonus https://casino-3.example",
-    "加微信 vx8899 领取红包，日赚五百",
-    "兼职刷单，日赚三百，加微信 vx6677",
-    "加QQ群领取免费资料，名额有限",
-    "澳门赌场上线，首存送彩金，加微信领取",
+    *("加微信 vx8899 领取红包，日赚五百", "兼职刷单，日赚三百，加微信 vx6677"),
+    *("加QQ群领取免费资料，名额有限", "澳门赌场上线，首存送彩金，加微信领取"),
     "代开发票，加微信 vx1234，价格优惠",
 ]
 
@@ -282,10 +280,8 @@ GOOD = [
     "There is a typo in the third paragraph: databse.",
     "I disagree: a backup that was never restored is no backup.",
     "Nice write-up. How do you deploy it behind nginx?",
-    "写得很好，请问评论数据怎么备份？",
-    "博主你好，第三段的代码有个小错误。",
-    "我在服务器上试了，可以运行，谢谢分享。",
-    "这个主题很好看，是自己写的吗？",
+    *("写得很好，请问评论数据怎么备份？", "博主你好，第三段的代码有个小错误。"),
+    *("我在服务器上试了，可以运行，谢谢分享。", "这个主题很好看，是自己写的吗？"),
     "请问支持从旧博客导入文章评论吗？",
 ]
 

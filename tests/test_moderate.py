@@ -52,9 +52,6 @@ def owner(app: App) -> None:
     account(app, MAIL, "江屿", "admin")
 
 
-# Small verbs
-
-
 def admin(ground: Ground, **how: Any) -> Page:
     """The admin before the page, when the menus are there."""
     page = signed_in(ground, MAIL, **how)

@@ -596,6 +596,13 @@ def test_markdown_reads_well() -> None:
     assert {written: safe_html(written) for written in cases} == cases
 
 
+def test_the_language_of_code_may_be_anything(caplog: pytest.LogCaptureFixture) -> None:
+    for info in ("&nbsp;", " &#32;", "&Tab; ", "&#xa0;&#160;", "&emsp;x"):
+        for fence in ("```", "~~~"):
+            assert safe_html(f"{fence}{info}\nx\n{fence}") == "<pre><code>x\n</code></pre>\n"
+    assert caplog.records == []
+
+
 REPEATED = [
     "[", "![", "*", "**a", "_", "_a", "`", "`a``", "~", "~~a", "> ", "> - ", "- ", "- \n",
     "* a\n  ", "1. ", "<", "</", "<!--", "<a ", "&", "&#", "\\", "|", "[a](", "[a](b", "![a](",

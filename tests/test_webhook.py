@@ -760,18 +760,13 @@ def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
     assert load_config(None, {"COMMENTD_WEBHOOK_KIND": "Feishu"}).webhook_kind == "feishu"
 
 
-def test_the_doctor_warns_of_a_hook_that_is_near_or_in_clear(telling: Telling) -> None:
-    for url, word in (
-        ("http://hook.example/x", "http"),
-        ("https://localhost:8443/x", "localhost"),
-        ("https://[fd00::1]:1/x", "fd00::1"),
-        *[(url, "") for url in ("", "https://hook.example/x", "https://93.184.215.14/x")],
-    ):
+def test_the_doctor_warns_of_a_hook_in_clear(telling: Telling) -> None:
+    for url, levels in (("http://hook.example/x", ["warn"]), ("https://hook.example/x", [])):
         with telling(webhook_url=url) as here:
             findings = admin(here).get("/admin/settings").json["findings"]
-        found = [(each["level"], each["text"]) for each in findings if each["topic"] == "webhook"]
-        assert [level for level, _ in found] == ["warn"] * bool(word), url
-        assert all(word in text and "/x" not in text for _, text in found)
+        warnings = [finding for finding in findings if finding["topic"] == "webhook"]
+        assert [warning["level"] for warning in warnings] == levels, url
+        assert "/x" not in str(warnings)
 
 
 # Who gets the emails about a page

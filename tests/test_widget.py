@@ -45,8 +45,6 @@ QUERY = {"url": POST, "view": "threads", "sort": "newest", "limit": "10", "page"
 TWO = f"""<commentd-thread page="/first/"></commentd-thread>
     <commentd-thread page="/second/"></commentd-thread>{TAG}"""
 
-# Ground
-
 
 @pytest.fixture
 def outside() -> Outside:

@@ -206,9 +206,6 @@ def use(request: pytest.FixtureRequest) -> Use:
     return hand
 
 
-# Small verbs
-
-
 def said(key: str) -> re.Pattern[str]:
     """A word of the widget, in whichever language it speaks."""
     texts = sorted({re.escape(words[key]) for words in WORDS.values()})
@@ -814,7 +811,8 @@ def test_each_refusal_is_told_in_words_beside_its_field(ground: Ground) -> None:
     page = ground.open(faults=REFUSED)
     for code, status, about, words in REFUSALS:
         refuse(page, "/comments", code, status)
-        write(page, "First.")
+        main(page).fill("First.")
+        textbox(page, "Name").fill("Ann")
         with page.expect_response("**/comments"):
             page.locator("form .button").first.click()
         aim = page.get_by_label(re.compile(f"^{about}")) if about else None
