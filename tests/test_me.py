@@ -718,7 +718,7 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     everything = export(lived)
     kept = {"comments", "follows", "muted", "likes", "page_likes", "reports"}
     assert everything.keys() == {"account", *kept}
-    names = ("email", "nickname", "role", "created_at", "answers")
+    names = ("email", "nickname", "role", "language", "created_at", "answers")
     assert everything["account"] == {name: me(lived)[name] for name in names}
     contents = ["a root of Ann", "a leaf of Ann", "on another page", "it waits"]
     assert [c["content"] for c in everything["comments"]] == contents
