@@ -4,179 +4,41 @@
 
 import {digest} from './account.js'
 
-const {h, button, formatted, hash, keep, recall, solve} = customElements.get('commentd-thread').kit
+const {h, button, formatted, hash, keep, languageOf, loadTexts, recall, solve} = customElements.get('commentd-thread').kit
 
 // -- Words --------------------------------------------------------------------
 
-// English, Chinese, and English for one.
-const PHRASES = {
-  skip: ['Skip to the content', '跳到正文'], sections: ['Sections', '栏目'], queue: ['Queue', '待审'],
-  comments: ['Comments', '评论'], pages: ['Pages', '页面'], users: ['Users', '用户'],
-  blocks: ['Blocks', '屏蔽'], figures: ['Figures', '统计'], mail: ['Mail', '邮件'], log: ['Log', '日志'],
-  settings: ['Settings', '设置'], help: ['Help', '帮助'],
-
-  signin: ['Sign in', '登录'], signout: ['Sign out', '退出登录'],
-  signedout: ['You are signed out, on all devices.', '已在所有设备上退出登录。'],
-  signedhere: ['You’re signed out on this device only: the server couldn’t be reached. Sign in and out again to end all sessions.',
-    '已在这里退出登录，但没能通知服务在其他设备上退出：请稍后登录再退出一次。'],
-  again: ['Please sign in again', '请重新登录'], email: ['Email', '邮箱'], password: ['Password', '密码'],
-  own_password: ['Your password', '你的密码'],
-  advice: ['Use at least 8 characters.', '建议至少 8 个字符。'],
-  nickname: ['Name', '昵称'],
-  forgot: ['No account yet, or forgot your password? Run “commentd admin EMAIL” on the server to get a sign-in link.', '还没有账号，或忘了密码？在服务器上运行 commentd admin 邮箱，会打印一个链接。'],
-  claim: ['Create the admin account', '成为站长'], renew: ['Set a new password', '设置新密码'],
-  claim_lead: ['You’ll use it to moderate, here and on your blog.', '用这个账号在这里和你的博客上管理评论。'],
-  renew_lead: ['For {n}.', '账号：{n}。'], begin: ['Begin', '开始'],
-  renewed: ['Your new password is set. Other devices are signed out.', '新密码已生效，其他设备已退出登录。'],
-  link_used: ['This link no longer works', '这个链接已经失效'],
-  link_advice: ['Links work once, within an hour. Restart the service or run “commentd admin EMAIL” on the server for a new one.', '链接只能用一次，一小时内有效。重启服务，或在服务器上运行 commentd admin 邮箱，就会得到新的。'],
-  welcome: ['You are the admin', '你已是站长'],
-  welcome_lead: ['Comments awaiting approval will show up in the queue.', '需要审核的评论会出现在待审列表里。'],
-  toqueue: ['Go to the queue', '去看待审评论'],
-
-  loading: ['One moment…', '稍等…'], more: ['Show more', '显示更多'], retry: ['Try again', '重试'],
-  cancel: ['Cancel', '取消'], save: ['Save', '保存'], send: ['Send', '发送'], add: ['Add', '添加'],
-  remove: ['Remove', '移除'], search: ['Search', '搜索'], found: ['{n} shown', '共显示 {n} 项'],
-  unreadable: ['One entry can’t be shown.', '有一项无法显示。'],
-  offline: ['The service can’t be reached. What you have written is kept.', '暂时连不上服务，你写的内容不会丢。'],
-  failed: ['That did not work. Please try again.', '没有成功，请再试一次。'],
-  404: ['This no longer exists. Someone may have removed it.', '已经不在了，可能刚被删除。'],
-  429: ['Too fast: please wait {n}.', '太快了，请等{n}。'],
-  503: ['The service is busy. Please try again in a moment.', '服务正忙，请稍后再试。'],
-  link_invalid: ['This link no longer works.', '这个链接已经失效。'],
-  wrong_credentials: ['Wrong email or password, or not an admin account.', '邮箱或密码不对，或者不是站长账号。'],
-  wrong_password: ['Wrong password.', '密码不对。'],
-  not_admin: ['This is not an admin account.', '这个账号不是站长。'],
-  token_invalid: ['Please sign in again.', '请重新登录。'],
-  text_changed: ['The text was edited in the meantime. Please read it again.', '内容刚刚改过，请再看一遍。'],
-  is_admin: ['Admins can’t be blocked. Make this account a user first.', '不能屏蔽站长，请先改为用户。'],
-  last_admin: ['This is the only admin. Make someone else an admin first.', '这是唯一的站长，请先指定另一位。'],
-  value_invalid: ['This can’t be blocked. Please check the spelling.', '无法屏蔽，请检查写法。'],
-  block_wide: ['This would block {n} of the latest {m} comments, and many readers. Press again to block them all.', '最近 {m} 条评论中有 {n} 条会命中，很多读者会受影响。再按一次就屏蔽。'],
-  block_sure: ['Block anyway', '仍然屏蔽'],
-  content_too_long: ['This is too long.', '内容太长了。'],
-  email_invalid: ['Write it as ann@example.com.', '邮箱请写成 ann@example.com 的样子。'],
-  nickname_invalid: ['Please choose another name: up to 64 characters, no invisible ones.', '请换一个昵称：最多 64 个字，不含看不见的字符。'],
-  website_invalid: ['Write it as https://example.com, or leave it empty.', '网站请写成 https://example.com 的样子，或者留空。'],
-
-  waiting: ['Waiting', '待审'], visible: ['Visible', '已显示'], spam: ['Spam', '垃圾'],
-  deleted: ['Deleted', '已删除'], all: ['All', '全部'], to_visible: ['Approve', '通过'],
-  to_spam: ['Spam', '垃圾'], to_deleted: ['Delete', '删除'], putback: ['Put back', '恢复'],
-  reported: ['Reported', '被举报'], keep: ['Keep', '保留'],
-  n_reported: ['{n} comments were reported.', '有 {n} 条评论被举报。', '1 comment was reported.'],
-  reports: ['Reported by {n} readers', '{n} 位读者举报', 'Reported by 1 reader'],
-  reasons: ['{n} more reasons', '另外 {n} 条理由', '1 more reason'], times: ['{n} times', '{n} 次'],
-  reply: ['Reply', '回复'], reply_to: ['Reply to {n}', '回复 {n}'], edit: ['Edit', '修改'],
-  block: ['Block', '屏蔽'], pin: ['Pin', '置顶'], unpin: ['Unpin', '取消置顶'], undo: ['Undo', '撤销'],
-  undone: ['Undone.', '已撤销。'],
-  did_visible: ['{n} comments are visible.', '已通过 {n} 条评论。', 'Approved.'],
-  did_spam: ['{n} comments are spam.', '已把 {n} 条评论归为垃圾。', 'Marked as spam.'],
-  did_deleted: ['{n} comments deleted.', '已删除 {n} 条评论。', 'Deleted.'],
-  did_keep: ['{n} comments kept.', '已保留 {n} 条评论。', 'Kept.'],
-  did_reply: ['Replied.', '已回复。'], did_edit: ['Saved.', '已保存。'],
-  did_block: ['Blocked: {n}.', '已屏蔽：{n}。'],
-  did_unblock: ['No longer blocked: {n}.', '已取消屏蔽：{n}。'],
-  did_retry: ['Sending again.', '正在重新发送。'], did_drop: ['Discarded.', '已丢弃。'],
-  select: ['Select', '选择'], picked: ['{n} selected', '已选 {n} 条'],
-  everything: ['Select all', '全选'], nothing: ['Clear', '取消选择'],
-  none_waiting: ['All done. Nothing is waiting.', '没有待审的评论，去忙别的吧。'],
-  none_spam: ['No spam.', '没有垃圾评论。'],
-  none_reported: ['No open reports.', '没有读者举报。'],
-  none_deleted: ['Nothing deleted recently. Deleted comments stay here until they are purged.', '最近没有删除的评论。删除后会在这里保留一段时间。'],
-  none: ['Nothing here.', '这里还没有内容。'],
-  none_found: ['No comments found.', '没有找到评论。'],
-  none_mail: ['All emails were delivered.', '邮件都已送达。'],
-  none_blocks: ['Nothing is blocked.', '没有屏蔽任何人或词。'],
-  by: ['Comment by {n}', '{n} 的评论'], anonymous: ['(no name)', '（没有昵称）'],
-  answers: ['To {n}:', '回复 {n}：'], admin: ['Admin', '站长'], user: ['User', '用户'],
-  pinned: ['Pinned', '置顶'], edited: ['edited', '已修改'], unfold: ['Read more', '展开全文'],
-  held: ['Held because', '待审原因'], page: ['Page', '页面'], known: ['Author', '作者'],
-  place: ['Place', '地区'], ip: ['IP address', 'IP 地址'], website: ['Website', '网站'],
-  text: ['Text', '内容'], foreign: ['other site', '外站'], closed: ['closed', '已关闭'],
-  byage: ['closed automatically (age)', '因发布已久而关闭'], first: ['first comment', '首次评论'],
-  n_comments: ['{n} comments', '{n} 条评论', '1 comment'],
-  n_views: ['{n} views', '{n} 次阅读', '1 view'], n_likes: ['{n} likes', '{n} 个赞', '1 like'],
-  held_all: ['Every comment waits', '所有评论都需审核'], held_first: ['First comment', '首次评论'],
-  held_links: ['Many links', '链接太多'],
-  held_flood: ['Too many comments at once', '短时间内评论太多'],
-  held_fast: ['Typed faster than a person could', '写得比人快'],
-  held_captcha_down: ['The captcha could not be checked', '人机验证服务不可用'],
-  held_word: ['Word: {n}', '含屏蔽词：{n}'], held_block: ['Blocked: {n}', '命中屏蔽：{n}'],
-  held_learnt: ['Looks like spam you marked', '与你标过的垃圾评论相似'],
-
-  score: ['Spam filter', '垃圾过滤'], score_spam: ['Looks like spam, {n}', '像垃圾评论，{n}'],
-  score_ham: ['Doesn’t look like spam, {n}', '不像垃圾评论，{n}'],
-  score_open: ['Could be either, {n}', '拿不准，{n}'],
-  but: ['; good', '；正常'], n_links: ['{n} links', '{n} 个链接', '1 link'], no_links: ['no link', '没有链接'],
-  learnt_spam: ['Spam filter: trained on {n} spam and', '垃圾过滤已从你的操作中学习：垃圾 {n} 条，'],
-  learnt_ham: ['{n} good comments.', '正常 {n} 条。'],
-  learning: ['{n} good comments. It starts at 20, with at least 5 of each.', '正常 {n} 条；满 20 条且每类至少 5 条时启用。'],
-
-  sort: ['Order', '排序'], status: ['Status', '状态'], latest: ['Latest', '最近评论'],
-  views: ['Views', '阅读'], likes: ['Likes', '赞'],
-  onepage: ['Of one page only. Show all', '只看一个页面。显示全部'],
-  close: ['Close', '关闭评论'], reopen: ['Reopen', '重新开放'], rename: ['Rename', '改地址'],
-  page_url: ['URL', '网址'], address: ['IP address', 'IP 地址'],
-  page_exists: ['That page has comments already. Press again to merge both; that can’t be undone.', '那个页面已有评论。再按一次会合并两边的评论，无法撤销。'],
-  merge: ['Merge', '合并'], you: ['you', '你'], since: ['since', '注册于'],
-  blocked: ['blocked', '已屏蔽'], unblock: ['Unblock', '取消屏蔽'], promote: ['Make admin', '设为站长'],
-  demote: ['Make user', '取消站长'], kind: ['Type', '类型'], domain: ['Domain', '域名'],
-  word: ['Word', '词'], value: ['Value', '内容'], days: ['Duration', '时长'], 7: ['7 days', '7 天'],
-  30: ['30 days', '30 天'], 365: ['a year', '一年'], forever: ['forever', '永久'],
-  note: ['Note', '备注'], ends: ['ends', '到期：'],
-  blocks_lead: ['Comments that match one of these go to spam.', '命中的评论会直接归为垃圾。'],
-  tries: ['{n} tries', '已试 {n} 次', '1 try'], next: ['next', '下次'], given_up: ['given up', '已放弃'],
-  drop: ['Discard', '丢弃'],
-  drop_sure: ['Discard this email for good?', '彻底丢弃这封邮件？'],
-  webhook: ['Webhook', 'Webhook'], hooked: ['Message about a comment', '评论通知'],
-  drop_hook: ['Discard this message for good?', '彻底丢弃这条通知？'],
-  by_mail: ['By a link in an email', '邮件链接'], by_command: ['On the server', '服务器命令'],
-
-  last_days: ['The last {n} days', '最近 {n} 天'],
-  sum: ['{n}, at most {m} a day', '共 {n}，单日最多 {m}'],
-  as_table: ['Show as table', '用表格显示'], day: ['Day', '日期'], by_views: ['Most read', '阅读最多'],
-  by_comments: ['Most commented', '评论最多'], findings: ['Setup checklist', '还需要设置什么'],
-  no_findings: ['All set.', '没有了，全部设置好了。'],
-  level_fail: ['Error', '故障'], level_warn: ['Warning', '待处理'],
-  tag: ['Put it on your blog', '放进你的博客'],
-  paste: ['Paste this line where you want the comments:', '把这一行贴到要显示评论的地方：'],
-  copy: ['Copy', '复制'], copied: ['Copied.', '已复制。'],
-  mark: ['Selected. Press Ctrl+C or ⌘C to copy.', '已选中，按 Ctrl+C 或 ⌘C 复制。'],
-  backup: ['Backup', '备份'],
-  backup_lead: ['All data in one SQLite file. Keep it safe: it contains email and IP addresses.', '全部数据，一个 SQLite 文件。里面有邮箱和 IP，请妥善保管。'],
-  download: ['Download', '下载'], changed: ['changed', '已改'], setting: ['Setting', '设置项'],
-  in_force: ['Current settings', '当前设置'],
-  in_file: ['Change them in commentd.ini and restart the service.', '在 commentd.ini 里修改，重启后生效。'],
-
-  keys: ['Keyboard shortcuts', '快捷键'], keys_on: ['Use these keys', '启用快捷键'], key_j: ['Next comment', '下一条'],
-  key_k: ['Previous comment', '上一条'],
-  key_x: ['Select; a, s and d then apply to the selection', '选择；a s d 作用于所选'],
-  key_help: ['This list', '显示本表'], done: ['Done', '完成'],
-}
-
-// Actions in the log.
-const LOG_TEXTS = {
-  sign_in: ['signed in', '登录'], claim: ['became admin', '成为站长'],
-  visible: ['approved comment', '通过评论'], waiting: ['held comment', '转为待审：评论'],
-  keep: ['kept reported comment', '保留被举报的评论'], spam: ['marked as spam: comment', '归为垃圾：评论'], deleted: ['deleted comment', '删除评论'],
-  pin: ['pinned comment', '置顶评论'], unpin: ['unpinned comment', '取消置顶评论'],
-  edit: ['edited comment', '修改评论'], reply: ['replied to comment', '回复评论'],
-  close: ['closed', '关闭页面'], reopen: ['reopened', '重新开放页面'], rename: ['renamed', '更改页面地址'],
-  merge: ['merged', '合并页面'], block_user: ['blocked the user', '屏蔽用户'],
-  unblock_user: ['unblocked the user', '取消屏蔽用户'], role: ['changed the role', '更改角色'],
-  block: ['blocked', '屏蔽'], unblock: ['unblocked', '取消屏蔽'], retry: ['sent again', '重新发送'],
-  drop: ['dropped', '丢弃'], backup: ['downloaded a backup', '下载备份'],
-}
-
-const TAGS = {en: 'en', zh: 'zh-CN'}
+// Loaded from words/admin-LANGUAGE.json.
+let texts
 let lang
 
+const LANGUAGES = {
+  ar: 'العربية', de: 'Deutsch', en: 'English', es: 'Español', fr: 'Français', ja: '日本語', ko: '한국어', pt: 'Português (Brasil)',
+  ru: 'Русский', 'zh-CN': '简体中文', 'zh-TW': '繁體中文',
+}
+
+const has = key => Object.hasOwn(texts, key)
+
 /** The text of a key; the key itself where there is none, since the service may be newer than this page. */
-function say(key, n, words = PHRASES) {
-  const [en, zh, one] = Object.hasOwn(words, key) ? words[key] : [text(key), text(key)]
+function say(key, n, m) {
+  const name = has(key) ? key : `${text(key)}_${new Intl.PluralRules(lang).select(n)}`
   // A name in a sentence is isolated, since it may run from right to left.
   const shown = typeof n === 'string' ? `\u2068${n}\u2069` : number(n)
-  return (lang === 'zh' ? zh : (n === 1 && one) || en).replace('{n}', () => shown)
+  return (has(name) ? texts[name] : text(key)).replace('{n}', () => shown).replace('{m}', () => number(m))
+}
+
+/** The language that was chosen here, or the first of the browser's that this page has. */
+function preferredLanguage() {
+  for (const tag of [recall('lang', ''), ...navigator.languages]) {
+    const language = languageOf(h('i', {lang: tag}))
+    if (tag.slice(0, 2).toLowerCase() === language.slice(0, 2)) return language
+  }
+  return 'en'
+}
+
+async function use(language) {
+  texts = await loadTexts('admin-' + language)
+  lang = language
 }
 
 // -- Elements -----------------------------------------------------------------
@@ -188,7 +50,7 @@ const listOf = value => Array.isArray(value) ? value.filter(each => each && type
 function number(value) {
   if (!Number.isFinite(value)) return text(value)
   const size = Math.abs(value)
-  return value.toLocaleString(TAGS[lang], {notation: size < 1e6 ? 'standard' : size < 1e15 ? 'compact' : 'scientific'})
+  return value.toLocaleString(lang, {notation: size < 1e6 ? 'standard' : size < 1e15 ? 'compact' : 'scientific'})
 }
 
 const bdi = value => h('bdi', {dir: 'auto'}, text(value))
@@ -211,22 +73,22 @@ const dateOf = time => new Date(text(time).replace(' ', 'T') + '+08:00')
 function relativeTime(date) {
   const seconds = (date - Date.now()) / 1000
   const distance = Math.abs(seconds)
-  if (distance > 2592e3) return date.toLocaleDateString(TAGS[lang], {dateStyle: 'medium'})
+  if (distance > 2592e3) return date.toLocaleDateString(lang, {dateStyle: 'medium'})
   const [unit, size] = UNITS.find(([, size]) => distance >= size) ?? UNITS[2]
   const n = seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size)
-  return new Intl.RelativeTimeFormat(TAGS[lang], {numeric: 'auto'}).format(n, unit)
+  return new Intl.RelativeTimeFormat(lang, {numeric: 'auto'}).format(n, unit)
 }
 
 /** A time to wait, such as “7 seconds” or “57 minutes”. */
 function duration(seconds) {
   const [unit, size] = UNITS.find(([, size]) => seconds >= 2 * size) ?? ['second', 1]
-  return Math.ceil(seconds / size).toLocaleString(TAGS[lang], {style: 'unit', unit, unitDisplay: 'long'})
+  return Math.ceil(seconds / size).toLocaleString(lang, {style: 'unit', unit, unitDisplay: 'long'})
 }
 
 function when(time) {
   const date = dateOf(time)
   if (isNaN(date)) return ''
-  return h('time', {dateTime: date.toISOString(), title: date.toLocaleString(TAGS[lang])}, relativeTime(date))
+  return h('time', {dateTime: date.toISOString(), title: date.toLocaleString(lang)}, relativeTime(date))
 }
 
 /** A table. The first cell of a row is its heading, and numbers are aligned to the right. */
@@ -276,9 +138,9 @@ async function call(method, path, body) {
 function errorText(failure) {
   const {code, error, status, retry} = failure
   if (!code) console.error(failure)
-  const key = [code, status].find(key => key !== 'failed' && Object.hasOwn(PHRASES, key))
-  if (key === 'block_wide') return say(key, failure.count).replace('{m}', number(failure.total))
-  return key ? say(key, duration(retry)) : (lang === 'zh' && text(error)) || say('failed')
+  const key = [code, status].find(key => key !== 'failed' && has(key))
+  if (key === 'block_wide') return say(key, failure.count, failure.total)
+  return key ? say(key, duration(retry)) : (lang === 'zh-CN' && text(error)) || say('failed')
 }
 
 /** Admins prove with our own proof of work that they are no robot, whatever readers use. */
@@ -434,16 +296,19 @@ let counts = {}
 /** Draws the page around the views. */
 function drawFrame() {
   const signed = !!me().token
-  const [other, name] = lang === 'zh' ? ['en', 'English'] : ['zh', '中文']
   main = h('main', {tabIndex: -1})
   selectionBar = h('section', {class: 'bar', ariaLabel: say('select')})
   notice = h('div', {class: 'bar', role: 'status'})
   listStatus = h('p', {class: 'sr', role: 'status'})
-  document.documentElement.lang = TAGS[lang]
-  const speak = () => {
-    keep('lang', lang = other)
+  Object.assign(document.documentElement, {lang, dir: lang === 'ar' ? 'rtl' : 'ltr'})
+  const speak = ({target}) => use(target.value).then(() => {
+    keep('lang', lang)
     begin()
-  }
+    document.querySelector('footer select').focus()
+  }, error => {
+    target.value = lang
+    announce(errorText(error))
+  })
   const skip = event => {
     event.preventDefault()
     main.focus()
@@ -457,7 +322,8 @@ function drawFrame() {
     h('footer', {}, h('div', {class: 'row'},
       signed && bdi(me().nickname),
       link(`admin/help?lang=${lang}`, say('help')),
-      button(name, speak, {lang: TAGS[other]}),
+      h('select', {ariaLabel: say('language'), onchange: speak}, ...Object.entries(LANGUAGES).map(([value, name]) =>
+        h('option', {value, lang: value, selected: value === lang}, name))),
       signed && keyed('?', 'keys', help, {class: 'keys'}),
       signed && button(say('signout'), signOut))),
     h('div', {class: 'bars'}, selectionBar, notice), listStatus)
@@ -760,13 +626,13 @@ function holdReason(reason) {
   return say('held_' + (kind ?? reason), what)
 }
 
-const percent = share => Math.min(Math.max(share, .01), .99).toLocaleString(TAGS[lang], {style: 'percent'})
+const percent = share => Math.min(Math.max(share, .01), .99).toLocaleString(lang, {style: 'percent'})
 
 /** The score of the spam filter, and the terms that decided it. */
 function score({spam, content, nickname}) {
   if (!Number.isFinite(spam?.score)) return
   const written = `${text(nickname)} ${text(content)}`.toLowerCase()
-  const [colon, comma] = lang === 'zh' ? ['：', '、'] : [': ', ', ']
+  const [colon, comma] = /^(zh|ja)/.test(lang) ? ['：', '、'] : [': ', lang === 'ar' ? '، ' : ', ']
   const terms = (before, isSpam) => {
     const tokens = listOf(spam.tokens).filter(({score}) => isSpam === score > .5).map(({token}) => text(token))
     return joined(tokens, written).flatMap((term, i) => [i ? comma : before + colon, termText(term)])
@@ -797,7 +663,7 @@ function termText(term) {
   return span(bdi(value ?? term), kind === 'name' && ` (${say('nickname')})`)
 }
 
-const regions = code => new Intl.DisplayNames(TAGS[lang], {type: 'region'}).of(code)
+const regions = code => new Intl.DisplayNames(lang, {type: 'region', style: 'short'}).of(code)
 const findable = what => text(what) && link('#comments?' + new URLSearchParams({q: what}), bdi(what))
 
 // The facts beside a comment: the text for each, and what to show.
@@ -807,7 +673,7 @@ const FACTS = {
   page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, page_url),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
   known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
-  place: ({location, country}) => lang === 'en' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
+  place: ({location, country}) => lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
   ip: ({ip}) => findable(ip),
   email: ({email}) => findable(email),
   website: ({website}) => text(website) && out(website, text(website).replace(/^https?:\/\/|\/$/g, '')),
@@ -871,7 +737,7 @@ function article(item) {
       h('label', {class: 'pick'}, pick), h('b', {}, bdi(name)), role === 'admin' && badge('admin'), pinned && badge('pinned'),
       ![listed, 'visible'].includes(status) && badge(status), edited && span(say('edited')),
       h('span', {class: 'push'}, when(comment.created_at))),
-    parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname) || say('anonymous')), ' ', text(parent.content)),
+    parent && h('p', {class: 'small answers', dir: 'auto'}, say('answers', text(parent.nickname) || say('anonymous')), ' ', bdi(parent.content)),
     ...bodyOf(comment), reportsOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
 }
 
@@ -1023,8 +889,7 @@ const FILTERED = ['waiting', 'spam']
 function filterState(filter) {
   const {spam, ham, active} = filter ?? {}
   if (!Number.isFinite(spam)) return ''
-  const space = lang === 'zh' ? '' : ' '
-  return h('p', {class: 'small filter'}, say('learnt_spam', spam), space, say(active ? 'learnt_ham' : 'learning', ham))
+  return h('p', {class: 'small filter'}, say(active ? 'learnt' : 'learning', spam, ham))
 }
 
 // -- Views --------------------------------------------------------------------
@@ -1162,10 +1027,16 @@ function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) 
 
 const WHO = {mail: 'by_mail', command: 'by_command'}
 const logLine = ({who, action, subject, detail, created_at}) => line(
-  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', say(action, 0, LOG_TEXTS), ' ', bdi(subject)),
+  span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', has('log_' + text(action)) ? say('log_' + action) : text(action), ' ', bdi(subject)),
   dots(when(created_at), text(detail) && bdi(detail)))
 
 // -- Figures ------------------------------------------------------------------
+
+/** A day such as 2026-11-25, as people of the language write it. */
+function dayText(day) {
+  const date = new Date(text(day))
+  return isNaN(date) ? text(day) : date.toLocaleDateString(lang, {dateStyle: 'medium', timeZone: 'UTC'})
+}
 
 const amount = value => value > 0 && Number.isFinite(value) ? value : 0
 
@@ -1179,16 +1050,16 @@ function svg(tag, attributes, ...children) {
 function chart(word, days) {
   const values = days.map(day => amount(day[word]))
   const most = Math.max(...values, 1)
-  const sum = say('sum', values.reduce((a, b) => a + b, 0)).replace('{m}', number(Math.max(...values, 0)))
+  const sum = say('sum', values.reduce((a, b) => a + b, 0), Math.max(...values, 0))
   const bars = values.map((value, i) => {
     const height = 60 * value / most
-    const title = svg('title', {}, `${text(days[i].day)}: ${number(value)}`)
+    const title = svg('title', {}, `${dayText(days[i].day)}: ${number(value)}`)
     return svg('rect', {x: 10 * i + 1, width: 8, y: 60 - height, height}, title)
   })
   const shape = {viewBox: `0 0 ${10 * days.length} 60`, preserveAspectRatio: 'none'}
   const picture = svg('svg', {...shape, role: 'img', 'aria-label': `${say(word)}: ${sum}`}, ...bars)
   return h('figure', {}, h('figcaption', {}, h('b', {}, say(word)), h('span', {class: 'small'}, sum)), picture,
-    h('div', {class: 'ends small', ariaHidden: 'true'}, span(text(days[0]?.day)), span(text(days.at(-1)?.day))))
+    h('div', {class: 'ends small', ariaHidden: 'true'}, span(dayText(days[0]?.day)), span(dayText(days.at(-1)?.day))))
 }
 
 function figures(response) {
@@ -1199,7 +1070,7 @@ function figures(response) {
     listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, page_url), amount(views), amount(total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
-      days.map(day => [text(day.day), ...words.map(word => amount(day[word]))]))),
+      days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))]))),
     ranking('by_views', response.by_views), ranking('by_comments', response.by_comments))
 }
 
@@ -1208,7 +1079,7 @@ function figures(response) {
 /** The findings of `check`, which are in English. */
 function findings(response) {
   const open = listOf(response.findings).filter(({level}) => level !== 'ok')
-  const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {},
+  const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {dir: 'ltr'},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
     h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
   const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))
@@ -1227,7 +1098,7 @@ function tag() {
     }
   }
   return [h('h2', {}, say('tag')), h('p', {}, say('paste')),
-    h('pre', {class: 'tag', tabIndex: 0}, code), button(say('copy'), copy, {class: 'main'})]
+    h('pre', {class: 'tag', tabIndex: 0, dir: 'ltr'}, code), button(say('copy'), copy, {class: 'main'})]
 }
 
 function backup() {
@@ -1242,8 +1113,8 @@ function backup() {
 
 function inForce({settings, version}) {
   const cells = ({section, key, value, changed, help}) => [
-    span(`[${text(section)}] ${text(key)}`, changed && ' ', changed && badge('changed'),
-      h('div', {class: 'small', lang: 'en'}, text(help).replaceAll('\n', ' '))), bdi(value)]
+    span(bdi(`[${text(section)}] ${text(key)}`), changed && ' ', changed && badge('changed'),
+      h('div', {class: 'small', lang: 'en', dir: 'ltr'}, text(help).replaceAll('\n', ' '))), bdi(value)]
   return [table(say('in_force'), [say('setting'), say('value')], listOf(settings).map(cells)),
     h('p', {class: 'small'}, say('in_file'), ` commentd ${text(version)}`)]
 }
@@ -1329,9 +1200,16 @@ function poll() {
   else refresh()
 }
 
-function start() {
-  lang = recall('lang', navigator.language.startsWith('zh') ? 'zh' : 'en')
-  if (!Object.hasOwn(TAGS, lang)) lang = 'en'
+async function start() {
+  const page = document.querySelector('main')
+  page.replaceChildren()
+  try {
+    await use(preferredLanguage())
+  } catch { // and so there are no texts
+    page.append(h('p', {role: 'alert'}, 'The service can’t be reached. ', h('span', {lang: 'zh-CN'}, '暂时连不上服务。')),
+      button('Try again · 重试', start, {class: 'main'}))
+    return
+  }
   addEventListener('hashchange', () => {
     takeLink()
     if (oneTimeLink === undefined) show()

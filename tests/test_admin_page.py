@@ -665,7 +665,7 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     assert shown == {
         "Held because": "Every comment waits",
         "Page": "/a/",
-        "Author": "1 comment",
+        "Commenter": "1 comment",
         "Place": "China",
         "IP address": "223.5.5.5",
         "Email": "lu@blog.example",
@@ -851,7 +851,7 @@ def test_a_page_gets_another_url_and_takes_in_another_when_asked_twice(desk: Des
     paged(desk.app)
     moderate(desk.app, "visible", say(desk.app, "Four.", page="/c/"))
     page = desk.open("pages")
-    url, exists = dialog(page).get_by_label("URL"), "That page has comments already"
+    url, exists = dialog(page).get_by_label("URL"), "There is already a page at that address"
     keyboard(button(line(page, "/a/"), "Rename"))
     expect(url).to_have_value("/a/")
     keyboard(url, "/new/")
@@ -1034,7 +1034,7 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(rows).to_have_count(6)
     assert rows.all_inner_texts() == [
         *("Ann newdeed 7", "On the server became admin 7"),
-        "By a link in an email deleted comment 7",
+        "Via email link deleted comment 7",
         *("江屿 marked as spam: comment 1", "江屿 held comment 1", "江屿 approved comment 1"),
     ]
 
@@ -1499,7 +1499,7 @@ def test_forced_colours_lose_nothing_and_reduced_motion_is_still(desk: Desk, ful
 OWN_WORDS = """() => {
   const copy = document.body.cloneNode(true)
   for (const node of copy.querySelectorAll(`[lang], bdi, pre, code, a, caption, td, th,
-      footer button, .brand, kbd`)) node.remove()
+      footer button, footer option, .brand, kbd`)) node.remove()
   return copy.textContent
 }"""
 
@@ -1513,14 +1513,25 @@ def test_the_language_is_the_browsers_can_change_and_is_no_mixture(desk: Desk, f
         assert (view, words - {"commentd", "SQLite", "ini", "Jiang", "Webhook"}) == (view, set())
     go(page, "queue")
     expect(heading(page, "待审")).to_be_visible()
-    mouse(button(page, "English"))
+    page.get_by_label("语言").select_option("English")
     there(page)
     expect(page.locator("html")).to_have_attribute("lang", "en")
+    expect(page.get_by_label("Language")).to_be_focused()
     page.reload()
     expect(heading(page, "Queue")).to_be_visible()
     for view in TABS:
         assert (view, re.findall("[一-鿿]+", go(page, view).evaluate(OWN_WORDS))) == (view, [])
-    mouse(button(page, "中文"))
+    page.get_by_label("Language").select_option("ar")
+    expect(page.locator("html")).to_have_attribute("dir", "rtl")
+    page.route("**/words/admin-zh-CN.json", lambda route: route.abort())
+    desk.expected += [UNREACHED]
+    chosen = page.get_by_label("اللغة")
+    chosen.select_option("简体中文")
+    told(page, re.compile("^تعذّر الاتصال"))
+    expect(chosen).to_have_value("ar")
+    page.unroute_all()
+    chosen.select_option("简体中文")
+    there(page)
     go(page, "queue")
     expect(heading(page, "待审")).to_be_visible()
 
@@ -1538,6 +1549,18 @@ def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
         assert_axe_is_content(page, topic)
     page.get_by_role("link", name="commentd").click()
     expect(heading(page, "登录")).to_be_visible()
+
+
+def test_without_texts_the_page_says_so_and_tries_again(desk: Desk) -> None:
+    desk.expected += [UNREACHED]
+    page = desk.new_page()
+    page.add_init_script("Object.defineProperty(navigator, 'languages', {value: ['nl', 'fr-CA']})")
+    page.route("**/words/admin-*", lambda route: route.abort())
+    page.goto(f"{desk.service}/admin")
+    expect(alert(page)).to_contain_text("The service can’t be reached. 暂时连不上服务。")
+    page.unroute_all()
+    button(page, "Try again · 重试").click()
+    expect(heading(page, "En attente")).to_be_visible()
 
 
 # Who else may look

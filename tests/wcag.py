@@ -38,7 +38,7 @@ from test_writing import moderate as moderate_by_api
 from commentd import App, __version__
 
 ROOT = Path(__file__).resolve().parent.parent
-WORDS = {file.stem for file in (ROOT / "static/words").glob("*.json")}
+WORDS = {file.stem for file in (ROOT / "static/words").glob("[!a]*.json")} | {"ar"}
 LANGS = ["en", "zh-CN", *sorted(WORDS - {"en", "zh-CN"})]
 SCHEMES = ["light", "dark", "forced"]
 THEMES = re.findall(
