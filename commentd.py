@@ -9347,16 +9347,16 @@ class Import:
     def __init__(
         self,
         name: str,
-        own_hosts: set[str],
+        origins: Iterable[str],
         place_of: Callable[[str], tuple[str, str]] | None,
         now: int,
         zone: str,
     ) -> None:
-        """`name` is that of the product. `place_of` is None if no location is wanted. `zone` is
-        that of the command line, or ""."""
+        """`name` is that of the product. `origins` are those of the blog. `place_of` is None if no
+        location is wanted. `zone` is that of the command line, or ""."""
         self.name = name
         self.product = PRODUCTS[name]
-        self.own_hosts = own_hosts
+        self.origins = origins
         self.place_of = place_of
         self.now = now
         offset = zone or self.product.zone or "Z"
@@ -9554,7 +9554,7 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(self.db.execute(BLOGS))
-        hosts = {name.lower()} if name else self.own_hosts
+        hosts = [name.lower()] if name else map(host_of, self.origins)
         names = {name} | {host.removeprefix("www.") for host in hosts}
         chosen = blogs.keys() & names
         if not chosen and (name or len(blogs) > 1):
@@ -9862,11 +9862,12 @@ def new_page_url(page: Page, old: str, new: str) -> str:
     return new[:-1] + rest
 
 
-def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
+def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list[str]:
     """Gives pages a new URL. Returns a line for each one that has another."""
     if old.endswith("*") != new.endswith("*"):
         raise SettingsError("end both URLs with *, or neither")
     lines = []
+    own_hosts = {host_of(origin) for origin in origins}
     old_key = page_name(old, own_hosts).key
     with store.writing():
         moves = []
@@ -10382,7 +10383,6 @@ def recount(config: Config, arguments: Arguments) -> int:
 
 def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
-    own_hosts = {host_of(origin) for origin in config.site_origins}
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
@@ -10393,7 +10393,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
             now = int(World().now())
-            importer = Import(product, own_hosts, place_of, now, arguments.zone)
+            importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
@@ -10448,9 +10448,8 @@ def export_command(config: Config, arguments: Arguments) -> int:
 def move(config: Config, arguments: Arguments) -> int:
     if not (arguments.what and arguments.new):
         raise SettingsError("a URL is empty")
-    own_hosts = {host_of(origin) for origin in config.site_origins}
     with database_of(config, arguments.dry_run) as path, command_store(path) as store:
-        lines = move_pages(store, arguments.what, arguments.new, own_hosts)
+        lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
     print(f"{len(lines)} pages {'would move' if arguments.dry_run else 'moved'}")
@@ -10677,7 +10676,8 @@ class LogLine(logging.Formatter):
 
 
 def escaped(line: str) -> str:
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
+    return "".join(characters)
 
 
 def set_up_output() -> None:
