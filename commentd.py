@@ -260,11 +260,6 @@ def beijing_time(seconds: int | None) -> str | None:
     return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def days_since_1970(seconds: int) -> int:
-    """The number of a day in Beijing."""
-    return (seconds + 8 * HOUR) // DAY
-
-
 # Characters
 
 # Characters that show nothing and are not control characters: fillers, variation selectors.
@@ -7270,7 +7265,7 @@ def lasting_id(context: RequestContext, *parts: object) -> str:
     return f"urn:commentd:{hash[:32]}"
 
 
-def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
+def feed_entry(context: RequestContext, comment: Comment) -> Json:
     link = own_link(comment.page_url, context.config.site_origins)
     name = name_of(texts_in(comment.language), comment)
     return {
@@ -7332,7 +7327,7 @@ def get_thread(context: RequestContext) -> Response:
 
 def thread_links(
     context: RequestContext, page: Page, number: int, language: str, *, has_next: bool
-) -> dict[str, str]:
+) -> Json:
     """URLs by relation. The canonical one is the thread page itself, since the HTML of the blog's
     page does not hold the comments."""
 
@@ -7980,7 +7975,8 @@ def download_backup(context: RequestContext) -> Response:
 def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
     count = query_number(context, "days", 30, 366)
-    today = days_since_1970(context.now)
+    # Days are counted from 1970 in Beijing, as in `COUNT_DAY`.
+    today = (context.now + 8 * HOUR) // DAY
     first = today - count + 1
     numbers = range(first, today + 1)
     days = {number: Day(number, 0, 0, 0) for number in numbers}
