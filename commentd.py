@@ -8457,11 +8457,22 @@ def check_settings(config: Config) -> Iterator[Finding]:
         text = f"set [server] trusted_proxy = {name}: {effect}"
         yield Finding("warn", "unnamed_proxy", text)
     yield from check_captcha_settings(config, warn)
-    if config.webhook_url.startswith("http:"):
+    webhook = urllib.parse.urlsplit(config.webhook_url)
+    if webhook.scheme == "http":
         text = "[webhook] url is not https: comments are sent unencrypted"
         yield Finding("warn", "webhook", text)
+    if is_private(webhook.hostname or ""):
+        yield Finding("warn", "webhook", "[webhook] url is in a private network: is that meant?")
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine, or an IP address that is not on the open Internet."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost"
 
 
 def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
