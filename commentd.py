@@ -3327,8 +3327,10 @@ class Store:
             self.run(sql, **vars(news), recipients=recipients)
 
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
+        # CROSS: SQLite would begin with all comments.
         sql = """
-            SELECT DISTINCT recipient FROM notification JOIN comment ON comment.id = comment_id
+            SELECT DISTINCT recipient
+              FROM notification CROSS JOIN comment ON comment.id = comment_id
              WHERE kind = ? AND recipient > '' AND """
         return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT ?", kind, now, most)
 
