@@ -4440,8 +4440,7 @@ BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
-Comments = Mapping[int | None, FullComment]  # by id
-Limit = tuple[str, str]  # name and subject, as `Store.use_limit` takes them
+News = dict[int, FullComment]  # by the id of the notification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4699,14 +4698,16 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
     return Recipient(services, to, language)
 
 
-def owner_email(services: MailServices, to: str, news: Collection[FullComment]) -> Json:
+def owner_email(services: MailServices, to: str, news: News) -> Json:
     """What is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in news}
+    reports = {}
+    for comment in news.values():
+        reports[comment.id] = services.store.reports(comment.id)
 
     def needs_no_decision(comment: FullComment) -> bool:
         return comment.status != "waiting" and not reports[comment.id]
 
-    comments = sorted(news, key=needs_no_decision)
+    comments = sorted(news.values(), key=needs_no_decision)
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
     sections = []
@@ -4755,9 +4756,10 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
 
 
 def author_email(
-    services: MailServices, to: str, replies: list[FullComment], parents: Comments
+    services: MailServices, to: str, news: News, parents: Mapping[int | None, FullComment]
 ) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
+    replies = [*news.values()]
     own = parents[replies[0].parent_id]
     author = Recipient(services, to, own.language)
     page = own_link(own.page_url, services.config.site_origins)
@@ -4775,10 +4777,10 @@ def author_email(
     return author.email("author", replies, sections, end, stop)
 
 
-def follower_email(services: MailServices, reader: Account, news: Iterable[FullComment]) -> Json:
+def follower_email(services: MailServices, reader: Account, news: News) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
     by_page = operator.attrgetter("page_id")
-    comments = sorted(news, key=by_page)
+    comments = sorted(news.values(), key=by_page)
     first = comments[0]
     language = services.store.follow_language(reader.id, first.page_id)
     follower = Recipient(services, reader.email, language or "en")
@@ -5007,9 +5009,6 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
 # Notifications
 
 
-News = dict[int, FullComment]  # by the id of the notification
-
-
 def due_news(store: Store, kind: str, to: str, now: int) -> News:
     """The comments of the notifications that are due."""
     due = store.due_notifications(kind, to, now)
@@ -5042,8 +5041,9 @@ def is_on_page(key: str, pattern: str) -> bool:
     return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
-def use_mail_limits(services: MailServices, ids: Collection[int], *limits: Limit) -> bool:
-    """Counts an email about some notifications. False if there are too many; then they wait."""
+def use_mail_limits(services: MailServices, ids: Collection[int], *limits: tuple[str, str]) -> bool:
+    """Counts an email about some notifications. False if there are too many; then they wait.
+    `limits`: the name and the subject of each."""
     now = services.timestamp()
     for limit in limits:
         wait = services.store.use_limit(*limit, now)
@@ -5070,7 +5070,7 @@ def write_to_owner(services: MailServices, to: str, news: News) -> None:
     subscriber = subscriber_of(services.key, to)
     pause = ("notification", f"owner {subscriber}")
     if wanted and use_mail_limits(services, wanted, pause):
-        email = owner_email(services, to, wanted.values())
+        email = owner_email(services, to, wanted)
         add_email(services, wanted, email)
 
 
@@ -5117,8 +5117,7 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     for page_id, replies in by_page.items():
         pause = ("notification", f"{subscriber} {page_id}")
         if use_mail_limits(services, replies, pause, hourly):
-            comments = [*replies.values()]
-            email = author_email(services, to, comments, parents)
+            email = author_email(services, to, replies, parents)
             add_email(services, replies, email)
     if unasked:
         ask_guest(services, unasked)
@@ -5173,7 +5172,7 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
     subscriber = subscriber_of(services.key, to)
     pause = ("notification", f"follower {subscriber}")
     if reader and wanted and use_mail_limits(services, wanted, pause):
-        email = follower_email(services, reader, wanted.values())
+        email = follower_email(services, reader, wanted)
         add_email(services, wanted, email)
 
 
