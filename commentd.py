@@ -260,11 +260,6 @@ def beijing_time(seconds: int | None) -> str | None:
     return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def days_since_1970(seconds: int) -> int:
-    """The number of a day in Beijing."""
-    return (seconds + 8 * HOUR) // DAY
-
-
 # Characters
 
 # Characters that show nothing and are not control characters: fillers, variation selectors.
@@ -3361,8 +3356,10 @@ class Store:
             self.run(sql, **vars(news), recipients=recipients)
 
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
+        # CROSS: SQLite would begin with all comments.
         sql = """
-            SELECT DISTINCT recipient FROM notification JOIN comment ON comment.id = comment_id
+            SELECT DISTINCT recipient
+              FROM notification CROSS JOIN comment ON comment.id = comment_id
              WHERE kind = ? AND recipient > '' AND """
         return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT ?", kind, now, most)
 
@@ -4472,8 +4469,7 @@ BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
-Comments = Mapping[int | None, FullComment]  # by id
-Limit = tuple[str, str]  # name and subject, as `Store.use_limit` takes them
+News = dict[int, FullComment]  # by the id of the notification
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -4709,14 +4705,16 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
     return Recipient(services, to, language)
 
 
-def owner_email(services: MailServices, to: str, news: Collection[FullComment]) -> Json:
+def owner_email(services: MailServices, to: str, news: News) -> Json:
     """What is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in news}
+    reports = {}
+    for comment in news.values():
+        reports[comment.id] = services.store.reports(comment.id)
 
     def needs_no_decision(comment: FullComment) -> bool:
         return comment.status != "waiting" and not reports[comment.id]
 
-    comments = sorted(news, key=needs_no_decision)
+    comments = sorted(news.values(), key=needs_no_decision)
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
     sections = []
@@ -4765,9 +4763,10 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
 
 
 def author_email(
-    services: MailServices, to: str, replies: list[FullComment], parents: Comments
+    services: MailServices, to: str, news: News, parents: Mapping[int | None, FullComment]
 ) -> Json:
     """Replies on one page, to the author of what they reply to, who can end such emails."""
+    replies = [*news.values()]
     own = parents[replies[0].parent_id]
     author = Recipient(services, to, own.language)
     page = own_link(own.page_url, services.config.site_origins)
@@ -4785,10 +4784,10 @@ def author_email(
     return author.email("author", replies, sections, end, stop)
 
 
-def follower_email(services: MailServices, reader: Account, news: Iterable[FullComment]) -> Json:
+def follower_email(services: MailServices, reader: Account, news: News) -> Json:
     """What is new on the pages that a reader follows; after each page a link that ends it."""
     by_page = operator.attrgetter("page_id")
-    comments = sorted(news, key=by_page)
+    comments = sorted(news.values(), key=by_page)
     first = comments[0]
     language = services.store.follow_language(reader.id, first.page_id)
     follower = Recipient(services, reader.email, language or "en")
@@ -5017,9 +5016,6 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
 # Notifications
 
 
-News = dict[int, FullComment]  # by the id of the notification
-
-
 def due_news(store: Store, kind: str, to: str, now: int) -> News:
     """The comments of the notifications that are due."""
     due = store.due_notifications(kind, to, now)
@@ -5052,8 +5048,9 @@ def is_on_page(key: str, pattern: str) -> bool:
     return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
-def use_mail_limits(services: MailServices, ids: Collection[int], *limits: Limit) -> bool:
-    """Counts an email about some notifications. False if there are too many; then they wait."""
+def use_mail_limits(services: MailServices, ids: Collection[int], *limits: tuple[str, str]) -> bool:
+    """Counts an email about some notifications. False if there are too many; then they wait.
+    `limits`: the name and the subject of each."""
     now = services.timestamp()
     for limit in limits:
         wait = services.store.use_limit(*limit, now)
@@ -5080,7 +5077,7 @@ def write_to_owner(services: MailServices, to: str, news: News) -> None:
     subscriber = subscriber_of(services.key, to)
     pause = ("notification", f"owner {subscriber}")
     if wanted and use_mail_limits(services, wanted, pause):
-        email = owner_email(services, to, wanted.values())
+        email = owner_email(services, to, wanted)
         add_email(services, wanted, email)
 
 
@@ -5127,8 +5124,7 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     for page_id, replies in by_page.items():
         pause = ("notification", f"{subscriber} {page_id}")
         if use_mail_limits(services, replies, pause, hourly):
-            comments = [*replies.values()]
-            email = author_email(services, to, comments, parents)
+            email = author_email(services, to, replies, parents)
             add_email(services, replies, email)
     if unasked:
         ask_guest(services, unasked)
@@ -5183,7 +5179,7 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
     subscriber = subscriber_of(services.key, to)
     pause = ("notification", f"follower {subscriber}")
     if reader and wanted and use_mail_limits(services, wanted, pause):
-        email = follower_email(services, reader, wanted.values())
+        email = follower_email(services, reader, wanted)
         add_email(services, wanted, email)
 
 
@@ -7280,7 +7276,7 @@ def lasting_id(context: RequestContext, *parts: object) -> str:
     return f"urn:commentd:{hash[:32]}"
 
 
-def feed_entry(context: RequestContext, comment: Comment) -> dict[str, str]:
+def feed_entry(context: RequestContext, comment: Comment) -> Json:
     link = own_link(comment.page_url, context.config.site_origins)
     name = name_of(texts_in(comment.language), comment)
     return {
@@ -7342,7 +7338,7 @@ def get_thread(context: RequestContext) -> Response:
 
 def thread_links(
     context: RequestContext, page: Page, number: int, language: str, *, has_next: bool
-) -> dict[str, str]:
+) -> Json:
     """URLs by relation. The canonical one is the thread page itself, since the HTML of the blog's
     page does not hold the comments."""
 
@@ -8009,7 +8005,8 @@ def download_backup(context: RequestContext) -> Response:
 def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
     count = query_number(context, "days", 30, 366)
-    today = days_since_1970(context.now)
+    # Days are counted from 1970 in Beijing, as in `COUNT_DAY`.
+    today = (context.now + 8 * HOUR) // DAY
     first = today - count + 1
     numbers = range(first, today + 1)
     days = {number: Day(number, 0, 0, 0) for number in numbers}
@@ -8490,11 +8487,22 @@ def check_settings(config: Config) -> Iterator[Finding]:
         text = f"set [server] trusted_proxy = {name}: {effect}"
         yield Finding("warn", "unnamed_proxy", text)
     yield from check_captcha_settings(config, warn)
-    if config.webhook_url.startswith("http:"):
+    webhook = urllib.parse.urlsplit(config.webhook_url)
+    if webhook.scheme == "http":
         text = "[webhook] url is not https: comments are sent unencrypted"
         yield Finding("warn", "webhook", text)
+    if is_private(webhook.hostname or ""):
+        yield Finding("warn", "webhook", "[webhook] url is in a private network: is that meant?")
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine, or an IP address that is not on the open Internet."""
+    try:
+        return not ipaddress.ip_address(host).is_global
+    except ValueError:
+        return host == "localhost"
 
 
 def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
@@ -9376,16 +9384,16 @@ class Import:
     def __init__(
         self,
         name: str,
-        own_hosts: set[str],
+        origins: Iterable[str],
         place_of: Callable[[str], tuple[str, str]] | None,
         now: int,
         zone: str,
     ) -> None:
-        """`name` is that of the product. `place_of` is None if no location is wanted. `zone` is
-        that of the command line, or ""."""
+        """`name` is that of the product. `origins` are those of the blog. `place_of` is None if no
+        location is wanted. `zone` is that of the command line, or ""."""
         self.name = name
         self.product = PRODUCTS[name]
-        self.own_hosts = own_hosts
+        self.origins = origins
         self.place_of = place_of
         self.now = now
         offset = zone or self.product.zone or "Z"
@@ -9583,7 +9591,7 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(self.db.execute(BLOGS))
-        hosts = {name.lower()} if name else self.own_hosts
+        hosts = [name.lower()] if name else map(host_of, self.origins)
         names = {name} | {host.removeprefix("www.") for host in hosts}
         chosen = blogs.keys() & names
         if not chosen and (name or len(blogs) > 1):
@@ -9891,11 +9899,12 @@ def new_page_url(page: Page, old: str, new: str) -> str:
     return new[:-1] + rest
 
 
-def move_pages(store: Store, old: str, new: str, own_hosts: set[str]) -> list[str]:
+def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list[str]:
     """Gives pages a new URL. Returns a line for each one that has another."""
     if old.endswith("*") != new.endswith("*"):
         raise SettingsError("end both URLs with *, or neither")
     lines = []
+    own_hosts = {host_of(origin) for origin in origins}
     old_key = page_name(old, own_hosts).key
     with store.writing():
         moves = []
@@ -10411,7 +10420,6 @@ def recount(config: Config, arguments: Arguments) -> int:
 
 def import_command(config: Config, arguments: Arguments) -> int:
     source = Path(arguments.what)
-    own_hosts = {host_of(origin) for origin in config.site_origins}
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
@@ -10422,7 +10430,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
             now = int(World().now())
-            importer = Import(product, own_hosts, place_of, now, arguments.zone)
+            importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
@@ -10477,9 +10485,8 @@ def export_command(config: Config, arguments: Arguments) -> int:
 def move(config: Config, arguments: Arguments) -> int:
     if not (arguments.what and arguments.new):
         raise SettingsError("a URL is empty")
-    own_hosts = {host_of(origin) for origin in config.site_origins}
     with database_of(config, arguments.dry_run) as path, command_store(path) as store:
-        lines = move_pages(store, arguments.what, arguments.new, own_hosts)
+        lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
     print(f"{len(lines)} pages {'would move' if arguments.dry_run else 'moved'}")
@@ -10720,7 +10727,8 @@ class LogLine(logging.Formatter):
 
 
 def escaped(line: str) -> str:
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
+    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
+    return "".join(characters)
 
 
 def set_up_output() -> None:

@@ -36,10 +36,11 @@ ONE_THREAD = PROGRAM.format(
 
 def until(ready: Callable[[], T], seconds: float = 60) -> T:
     """The value of a condition as soon as it is true."""
-    ends_at = time.monotonic() + seconds
+    ends_at, pause = time.monotonic() + seconds, 0.005
     while not (found := ready()):
         assert time.monotonic() < ends_at, "waited in vain"
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(pause * 1.1, 0.05)  # to look costs time of the service that is waited for
     return found
 
 

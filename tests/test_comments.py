@@ -453,9 +453,6 @@ def test_a_household_is_a_client_and_a_provider_ten(app: App) -> None:
     Visitor(app, "::ffff:203.0.113.7").say("a mapped address is the same client", status=429)
 
 
-# At once
-
-
 def test_five_a_minute_are_five_however_many_come_at_once(visitor: Visitor, app: App) -> None:
     replies = at_once([poster(app, content=str(i)) for i in range(20)])
     assert Counter(r.status_int for r in replies) == {200: 5, 429: 15}

@@ -206,14 +206,9 @@ def test_huge_threads_come_in_pages(config: Config, outside: Outside, campaign: 
 
 # The longest of everything
 
-LETTERS = {
-    "wide": "\ufdfd\U0001242b",
-    "piled up": "a\u0301\u0302\u0303",
-    "turned": "\u05d0\u0627",
-    "in full": "𝕬𝔫",
-    "joined": "👩\u200d💻",
-    "marked": "<&>*_`[!]('\"{}%",
-}
+LETTERS = {"wide": "\ufdfd\U0001242b", "piled up": "a\u0301\u0302\u0303"}
+LETTERS |= {"turned": "\u05d0\u0627", "in full": "𝕬𝔫"}
+LETTERS |= {"joined": "👩\u200d💻", "marked": "<&>*_`[!]('\"{}%"}
 TURNED = "\u202e\u2066\u202b"  # only a comment may hold them
 
 

@@ -500,9 +500,9 @@ def test_a_bomb_is_read_piece_by_piece(desk: Desk, product: str) -> None:
     head, tail = MAKERS[product]([Said(text="MARK")]).split(b"MARK")
     path = bomb(desk.folder / "bomb.gz", head, b" " * (1 << 20), 100, tail)
     assert path.stat().st_size < 2 << 20
-    result = child(desk.folder, "import", path, memory=200)
+    result = child(desk.folder, "import", path, memory=80)
     assert "unpacks to more than 64 MB" in result.failure
-    result = child(desk.folder, "import", unpacked(path), memory=200)
+    result = child(desk.folder, "import", unpacked(path), memory=80)
     assert result.code == 0 or result.failure
 
 

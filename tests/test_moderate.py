@@ -422,9 +422,6 @@ def test_a_comment_keeps_the_language_of_the_widget(ground: Ground, lang: str, k
     assert sql(ground.app, "SELECT substr(language, 1, 2) FROM comment") == [(kept,)]
 
 
-# No one is shut out
-
-
 @pytest.mark.parametrize(
     ("lang", "how", "least"),
     [("en", DESK, 24), ("ar", PHONE, 44), pytest.param("zh-CN", PHONE, 44, marks=pytest.mark.long)],

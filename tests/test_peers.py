@@ -261,8 +261,7 @@ def test_ambiguous_requests_are_refused_once(quiet: Service) -> None:
 
 
 PLAIN = [
-    b"\r\n" + HEALTH,
-    b"\r\n\r\n" + HEALTH,
+    *(before + HEALTH for before in (b"\r\n", b"\r\n\r\n")),
     get(first=ABSOLUTE),
     *(get(word) for word in (b"X: \xff", b"X:", ASK)),
     b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
