@@ -442,7 +442,7 @@ def skeleton(nickname: str) -> str:
 
 # The badge of an admin in the languages of the widget, and other words that claim the same.
 TITLES = """author admin owner official autor auteur автор админ الإدارة
-            作者 博主 站长 站長 管理员 管理員 管理人 글쓴이"""
+            作者 博主 站长 站長 管理员 管理員 管理人 운영자 글쓴이"""
 TITLE_SKELETONS = [skeleton(title) for title in TITLES.split()]
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
@@ -2614,7 +2614,7 @@ class Store:
         `only_views`: readers may see the change later."""
         with self.write_lock(), self.machine_faults():
             if self.damaged:
-                raise Unavailable("数据库已损坏，请联系站长", "storage")
+                raise Unavailable("数据库已损坏，请联系管理员", "storage")
             rows_before = self.writer.total_changes
             try:
                 with self.writer:
@@ -5795,7 +5795,7 @@ def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None
     is_own = scheme in ("http", "https") and host in own_hosts
     is_allowed = is_own or (not admin_page and may_comment_from(origin, services))
     if origin and not is_allowed:
-        raise Forbidden("这个网站不能在此评论：请站长把它加入 [site] origins", "origin_refused")
+        raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
 
 
 def may_comment_from(origin: str, services: Services) -> bool:
@@ -5857,7 +5857,7 @@ def caller_of(
     if account is None:
         raise Unauthorized("请先登录", "login_required")
     if permission is not Permission.USER and account.role != "admin":
-        raise Forbidden("只有站长可以这样做", "not_admin")
+        raise Forbidden("只有管理员可以这样做", "not_admin")
     return account
 
 
@@ -6850,7 +6850,7 @@ def check_nickname(context: RequestContext, nickname: str) -> None:
         return
     for admin in context.store.admins():
         if looks_like(nickname, admin.nickname):
-            raise Problem("这个昵称和站长的太像，请换一个", "nickname_taken", status=409)
+            raise Problem("这个昵称和管理员的太像，请换一个", "nickname_taken", status=409)
 
 
 def check_parent(store: Store, parent_id: int | None, page: Page) -> None:
@@ -7199,7 +7199,7 @@ def delete_me(context: RequestContext) -> Json:
     confirm_password(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
-            raise Problem("至少要有一位站长", "last_admin", status=409)
+            raise Problem("至少要有一位管理员", "last_admin", status=409)
         for comment in store.comments_of(me.id):
             if comment.learnt == "ham":
                 unteach(store, context.key, comment)
@@ -7850,7 +7850,7 @@ def rename_page(context: RequestContext, page: Page) -> Page:
     other = context.store.page(name.key)
     merges = other is not None and other.id != page.id
     if merges and not flag_field(context.form, "merge"):
-        raise Problem("这个地址已有评论：要合并吗？", "page_exists", status=409)
+        raise Problem("这个地址已有页面，是否合并？", "page_exists", status=409)
     action = "merge" if merges else "rename"
     audit(context, action, page.page_url, name.page_url)
     return context.store.rename_page(page, name.key, name.page_url)
@@ -7886,9 +7886,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             blocked = flag_field(context.form, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
         if loses_admin and len(store.admins()) == 1:
-            raise Problem("至少要有一位站长", "last_admin", status=409)
+            raise Problem("至少要有一位管理员", "last_admin", status=409)
         if role == "admin" and blocked:
-            raise Problem("不能屏蔽站长：请先改为普通用户", "is_admin", status=409)
+            raise Problem("不能屏蔽管理员：请先改为普通用户", "is_admin", status=409)
         revoke = loses_admin or blocked
         store.set_rights(user.id, role, blocked, revoke=revoke)
         if blocked != user.blocked:
@@ -7937,7 +7937,7 @@ def add_block(context: RequestContext) -> Json:
 @route("DELETE", "/admin/blocks/<block_id>", Permission.ADMIN)
 def drop_block(context: RequestContext, block_id: int) -> Json:
     with context.writing():
-        block = existing(context.store.drop_block(block_id), "没有这条屏蔽", "block_gone")
+        block = existing(context.store.drop_block(block_id), "屏蔽规则不存在", "block_gone")
         audit(context, "unblock", block.value, block.kind)
     return {"success": True}
 
@@ -7978,7 +7978,7 @@ def change_message(context: RequestContext, message_id: int) -> Json:
             action = "drop"
             done = context.store.drop_message(message_id)
         if not done:
-            raise NotFound("没有这封信", "email_gone")
+            raise NotFound("邮件不存在", "email_gone")
         audit(context, action, message_id)
     return {"success": True}
 

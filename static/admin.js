@@ -1079,7 +1079,7 @@ function figures(response) {
 /** The findings of `check`, which are in English. */
 function findings(response) {
   const open = listOf(response.findings).filter(({level}) => level !== 'ok')
-  const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line'}, h('p', {dir: 'ltr'},
+  const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line', dir: 'ltr'}, h('p', {},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
     h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
   const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))

@@ -31,7 +31,7 @@ BAD_LINK = {"error": "链接已用过或已过期，请运行 commentd admin 再
 REFUSED = {"error": "邮箱或密码错误", "code": "wrong_credentials"}
 UNSIGNED = {"error": "请先登录", "code": "login_required"}
 INVALID = {"error": "登录已失效，请重新登录", "code": "token_invalid"}
-NOT_ADMIN = {"error": "只有站长可以这样做", "code": "not_admin"}
+NOT_ADMIN = {"error": "只有管理员可以这样做", "code": "not_admin"}
 WRONG_PASSWORD = {"error": "密码不对", "code": "wrong_password"}
 NOW = "2026-11-18 19:06:40"
 ON_BLOG = pytest.mark.parametrize("settings", [{"site_origins": (BLOG,), "limits_enabled": False}])
@@ -862,7 +862,7 @@ def test_a_page_takes_in_another_when_the_owner_says_so(
     for who, page_id in (("both", 1), ("both", 2), ("old", 1), ("new", 2), ("all", 0)):
         db.execute("INSERT INTO subscription VALUES (?, ?, 'no')", (who, page_id))
 
-    exists = {"error": "这个地址已有评论：要合并吗？", "code": "page_exists"}
+    exists = {"error": "这个地址已有页面，是否合并？", "code": "page_exists"}
     for form in ({}, {"merge": False}):
         assert change(owner, "pages/1", 409, page_url="/new/", **form) == exists
     response = change(owner, "pages/1", page_url="/new", merge=True)
@@ -980,12 +980,12 @@ def test_a_role_is_given_with_the_admins_password(ann: Visitor, owner: Visitor, 
 
 @NO_LIMITS
 def test_the_last_admin_stays_one(ann: Visitor, owner: Visitor) -> None:
-    last = {"error": "至少要有一位站长", "code": "last_admin"}
+    last = {"error": "至少要有一位管理员", "code": "last_admin"}
     demoted = {"role": "user", "password": CANARY}
     assert change(owner, "users/2", 409, **demoted) == last
     assert change(owner, "users/2", 409, blocked=True) == last
     change(owner, "users/1", role="admin", password=CANARY)
-    kept = {"error": "不能屏蔽站长：请先改为普通用户", "code": "is_admin"}
+    kept = {"error": "不能屏蔽管理员：请先改为普通用户", "code": "is_admin"}
     for form in ({"blocked": True}, {"blocked": True, "role": "admin", "password": CANARY}):
         for number in (1, 2):
             assert change(owner, f"users/{number}", 409, **form) == kept
@@ -1038,7 +1038,7 @@ def test_a_block_is_made_listed_and_lifted(owner: Visitor, outside: Outside, app
     app.tick()
     assert blocks(owner) == [{**word, "expires_at": None}]
     assert drop(owner, "blocks/2") == {"success": True}
-    gone = {"error": "没有这条屏蔽", "code": "block_gone"}
+    gone = {"error": "屏蔽规则不存在", "code": "block_gone"}
     for number in ("1", "2", "99", "x", "-1", "9" * 30):
         assert drop(owner, f"blocks/{number}", 404) == gone
     assert audit(owner) == [
@@ -1167,7 +1167,7 @@ def test_emails_that_were_not_delivered_are_listed_tried_again_and_dropped(
     app.deliver()
     assert [email.recipient for email in outside.emails] == [OWNER]
     assert owner.get("/admin/outbox").json == {"emails": []}
-    gone = {"error": "没有这封信", "code": "email_gone"}
+    gone = {"error": "邮件不存在", "code": "email_gone"}
     for number in ("1", "99", "x", "9" * 30):
         assert do(owner, f"outbox/{number}", 404) == drop(owner, f"outbox/{number}", 404) == gone
     assert audit(owner) == [("Owner", "retry", "1", "")]

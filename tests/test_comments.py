@@ -208,7 +208,7 @@ def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connect
            VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
                   ('u@example.com', 'Maria', 'x', 'user', 0)"""
     )
-    taken = {"error": "这个昵称和站长的太像，请换一个", "code": "nickname_taken"}
+    taken = {"error": "这个昵称和管理员的太像，请换一个", "code": "nickname_taken"}
     for name in ("Pavel Ilin", " Pavel_ilin ", "Рavel I1in", "Pavel Ilin (Author)", "𝐏𝐚𝐯𝐞𝐥 Ilin"):
         assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):

@@ -420,7 +420,7 @@ def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: O
     written = ["A question", "An answer", "Thanks", "Another"]
     assert [text.strip() for text in page.written] == written
     assert page.texts["em"] == ["question"]
-    assert "Author" in page.texts["span"]
+    assert "Admin" in page.texts["span"]
     assert page.hrefs == [BLOG + PAGE]
     assert page.links == {
         "icon": "data:,",

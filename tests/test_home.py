@@ -57,13 +57,13 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
     Path(inside.database_path(app)).chmod(0o644)
     with service(app) as address:
         browser_page.goto(address)
-        browser_page.get_by_text("没有邮件服务器").wait_for()
+        browser_page.get_by_text("没有配置邮件服务器").wait_for()
         lines = browser_page.locator("dd pre").all_inner_texts()
         names = browser_page.locator("dt").all_inner_texts()
         inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
         browser_page.reload()
         browser_page.get_by_text("还没有评论").wait_for()
-        assert browser_page.get_by_role("heading", name="还需要设置什么").count() == 0
+        assert browser_page.get_by_role("heading", name="待完成的设置").count() == 0
     assert [line.split("\n")[0] for line in lines] == ["[mail]", "[site]", "[server]"]
     assert [text for text in names if "权限" in text]
     assert not [text for text in names if "偏旧" in text]  # a note: for the terminal

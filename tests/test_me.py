@@ -366,7 +366,9 @@ def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann:
     first = ann.said("mine")
     here.said("a reply", parent_id=first)
     here.later()
-    assert [message["Subject"] for message in here.arrived()] == ["blog.example: a reply to you"]
+    assert [message["Subject"] for message in here.arrived()] == [
+        "blog.example: new reply to your comment"
+    ]
     change(ann, answers=False)  # then it is one new comment of the page
     here.forget()
     here.said("another reply", parent_id=first)

@@ -241,7 +241,7 @@ def test_what_waits_is_approved_and_an_admins_own_is_shown(ground: Ground, use: 
     page.locator("section > form .button").first.click()
     mine = article(page, "Mine.")
     expect(mine.locator(".moderate")).to_be_visible()
-    expect(mine.locator(".badge").filter(has_text="Author")).to_be_visible()
+    expect(mine.locator(".badge").filter(has_text="Admin")).to_be_visible()
     assert states(ground.app)["Mine."] == "visible"
 
 
@@ -341,7 +341,7 @@ def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(ground: G
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "offline": (lambda route: route.abort(), "Comments can’t be reached."),
+    "offline": (lambda route: route.abort(), "Comments can’t load."),
     "many": ("too_many", "Too fast: please wait 40 seconds."),
     "gone": ("comment_gone", "This comment was removed."),
     "not admin": ("not_admin", "That did not work."),

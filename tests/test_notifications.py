@@ -298,7 +298,7 @@ def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
     assert text == (
         f"New comment on “{PAGE}” by “Lu”:\n\n"
         "> Two lines\n> \n> > of which\n> > one is quoted\n\n"
-        "It waits for your approval: all comments do.\n\n"
+        "It’s waiting for your approval: every comment needs it.\n\n"
         f"Approve: {approve}\nSpam:    {spam}\nDelete:  {delete}\n\n"
         f"Read and reply: {BLOG}{PAGE}#comment-1\n\n"
         f"All comments: {SERVICE}/admin\n"
@@ -307,7 +307,7 @@ def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
     assert here.listing()["total"] == 0
     assert here.press(approve).told == ("Approved: everybody can read it.", who, quote, "Undo")
     assert [c["content"] for c in here.listing()["comments"]] == [quote]
-    assert here.press(spam).title == "It is kept as spam, and nobody sees it."
+    assert here.press(spam).title == "Marked as spam. It is not public."
     assert here.press(delete).title == "Deleted: nobody sees it."
     assert here.status_of(1) == "deleted"
 
@@ -331,7 +331,7 @@ def test_the_owner_is_told_at_once_and_why_a_comment_waits(here: Here) -> None:
     assert text == (
         f"“Lu”在“{PAGE}”发表了评论：\n\n> x\n> \n> https://casino.example/\n\n"
         f"这条评论等待审核（原因：{EMAIL_TEXTS['zh']['held_links']}）。\n\n"
-        f"通过：{approve}\n标为垃圾：{spam}\n删除：{delete}\n\n"
+        f"通过：{approve}\n标为垃圾评论：{spam}\n删除：{delete}\n\n"
         f"查看并回复：{BLOG}{PAGE}#comment-2\n\n所有评论：{SERVICE}/admin\n"
     )
     assert "casino.example" in here.open(approve).who
@@ -671,7 +671,7 @@ def test_a_link_does_it_once_for_whoever_presses(here: Here, owner: Reader, lang
 @held
 def test_an_edited_text_is_shown_again(here: Here, owner: Reader, links: dict[str, str]) -> None:
     title = "The text has changed since this email was sent. Please look again:"
-    labels = {"visible": "Approve", "spam": "It is spam", "deleted": "Delete"}
+    labels = {"visible": "Approve", "spam": "Mark as spam", "deleted": "Delete"}
     for changes, who, text in (
         ({"content": "Other"}, "Lu", "Other"),
         ({"content": "a question", "nickname": "Other"}, "Other", "a question"),
@@ -695,7 +695,7 @@ def test_links_about_what_is_gone_say_so(here: Here, owner: Reader, links: dict[
         moderate(owner, number, "deleted")
         here.outside.time += 2 * DAY
         here.served.tick()
-    gone = ("This comment is gone.", "", "", "")
+    gone = ("This comment no longer exists.", "", "", "")
     for do in STATUSES:
         assert here.open(links[do], status=404).told == gone, do
         assert here.press(links[do], status=404).told == gone, do
@@ -822,7 +822,7 @@ def test_who_has_an_account_is_told_of_a_reply_at_once(here: Here, ann: Reader) 
         f"> Why?\n> Why not?\n\nRead and reply: {BLOG}{PAGE}#comment-2\n\n"
         f"No more emails about this page: {stop}\nNo more emails at all: {stop_all}\n"
     )
-    assert message["Subject"] == "blog.example: a reply to you"
+    assert message["Subject"] == "blog.example: new reply to your comment"
     assert sorted(message.keys()) == sorted([*NEWS_HEADERS, *UNSUBSCRIBE])
     assert message["List-Unsubscribe"] == f"<{stop}>"
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
@@ -838,7 +838,7 @@ def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader
         times += [minute] * (len(here.arrived()) - before)
         here.outside.time += MINUTE
     assert times == [0, 9, 18]
-    assert here.arrived(ANN)[1]["Subject"] == "blog.example: 9 replies to you"
+    assert here.arrived(ANN)[1]["Subject"] == "blog.example: 9 new replies to your comments"
     assert here.told()[1] == [quote for n in range(1, 10) for quote in (str(n), "mine")]
     assert len(links_in(here.texts(ANN)[1])) == 2
 
@@ -1071,7 +1071,7 @@ def test_unsubscribing_can_be_undone(here: Here, replied: str) -> None:
         return [page for page in ("/one/", "/two/") if f"{BLOG}{page}" in str(here.texts(ANN))]
 
     stop, stop_all = link_to("stop", replied), link_to("stop_all", replied)
-    asked = ("No more emails about replies at all?", "", "", "No more emails at all")
+    asked = ("Stop all reply emails?", "", "", "Stop all of them")
     assert here.open(stop_all).told == asked
     for link, pages in ((stop, ["/two/"]), (stop_all, [])):
         here.press(link)

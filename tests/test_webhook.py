@@ -610,7 +610,7 @@ def test_a_chat_shows_what_was_written_as_it_was_written(telling: Telling, hook:
                 here.deliver()
                 call = hook.calls[-1]
                 if page_url.startswith("https://evil"):  # the owner may look there, and is told so
-                    assert "a page that is not your blog" in call.body.decode()
+                    assert "a page outside your blog" in call.body.decode()
                     ours = call.body.replace(b"https://evil.example/", BLOG.encode() + b"/")
                     call = replace(call, body=ours)
                 assert only(call, kind) == "Ann\n\nhi", page_url
@@ -624,7 +624,7 @@ def test_a_chat_says_why_a_comment_waits_and_its_reports(telling: Telling, hook:
             before = here.listing()["total"]
             number = here.said(f"hi {kind}")
             here.deliver()
-            waits = f"Ann (waits for approval: all comments do)\n\nhi {kind}"
+            waits = f"Ann (awaiting approval: every comment needs it)\n\nhi {kind}"
             assert only(hook.calls[0], kind) == waits
             links = links_of(hook.calls[0])
             assert [words_of(link)["do"] for link in links] == ["visible", "spam", "deleted"]
