@@ -321,7 +321,9 @@ def folded(text: str) -> str:
 
 
 # Languages of emails and of the pages that their links open. Characters that identify a language
-# follow where there are any. Japanese comes before Chinese, since it uses Han characters too.
+# follow where there are any. Japanese comes before Chinese, since it uses Han characters too. The
+# badge of an admin in each language stands in `TITLES`.
+RIGHT_TO_LEFT = ("ar",)
 LANGUAGES = {
     "ja": "[ぁ-ヿ]",
     "ko": "[가-힣]",
@@ -939,12 +941,13 @@ TEST_SECRETS = (
     "0x0000000000000000000000000000000000000000",
     "6LeIxAcTAAAAAGG-vFI1TnRWxMZNFuojJ4WifJWe",
 )
-CHATS = ("slack", "discord", "telegram", "feishu")
+CHATS = ("slack", "discord", "telegram", "feishu")  # each has a function in `CHAT_BODIES`
 
 
 @dataclass(frozen=True)
 class Config:
-    """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins."""
+    """Every setting. `mail_host` is `host` under `[mail]`, and COMMENTD_MAIL_HOST, which wins.
+    After a change, run `commentd example > commentd.example.ini`."""
 
     server_listen: str = setting(
         "Where to listen: host:port, or unix:/path for a socket file.", listening, "127.0.0.1:8080"
@@ -1336,7 +1339,8 @@ def topic_title(topic: str) -> str:
 # In the header of the file (sqlite.org/pragma.html#pragma_application_id): "cmnd".
 APPLICATION_ID = 0x636D6E64
 
-# The first N of these make version N of the schema. A released migration is never edited.
+# The first N of these make version N of the schema. A released migration is never edited; the first
+# one is released with 0.1.0. A new column needs a field in the class of its rows, in Store.
 MIGRATIONS = [
     f"""
     PRAGMA application_id = {APPLICATION_ID};
@@ -2046,9 +2050,11 @@ def comment_field(*kinds: FieldKind, erased: Any) -> Any:
 
     `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
     it also goes when its author's account is deleted and the text stays. Exported: our own export
-    format holds it, and the import reads it. Text: its author wrote it, so it is compared with the
-    blocks and is a part of `version`; what the spam filter learns of it stands in `terms_in`. Flag:
-    0 or 1, which admins set on visible top-level comments (`FLAG_ACTIONS`)."""
+    format holds it, and the import reads it as a text unless `Import.row_of` has a rule. Text: its
+    author wrote it, so it is compared with the blocks and is a part of `version`; what the spam
+    filter learns of it stands in `terms_in`, and what makes two comments the same one in
+    `Store.same_comment`. Flag: 0 or 1, which admins set on visible top-level comments
+    (`FLAG_ACTIONS`)."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -2135,6 +2141,10 @@ def assignments(names: Iterable[str]) -> str:
 
 
 # The last statement is about replies to the erased comments.
+# Notifications that quote the comment above a reply, which is one of `:ids`.
+QUOTING = """
+    SELECT notification.id FROM comment JOIN notification ON comment_id = comment.id
+     WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND kind = 'author'"""
 ERASE_COMMENTS = f"""
     UPDATE page SET total = total - gone.n
       FROM (SELECT page_id, count(*) AS n FROM comment
@@ -2147,8 +2157,7 @@ ERASE_COMMENTS = f"""
     DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
-    DELETE FROM notification WHERE kind = 'author' AND comment_id IN
-           (SELECT id FROM comment WHERE parent_id IN (SELECT value FROM json_each(:ids)))"""
+    DELETE FROM notification WHERE id IN ({QUOTING})"""
 ERASE_ACCOUNT = f"""
     UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
     UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
@@ -3399,10 +3408,8 @@ class Store:
              WHERE comment_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
                AND (kind <> 'owner' OR :from_owners = 1)
              UNION ALL
-            SELECT outbox_id FROM comment JOIN notification ON comment_id = comment.id
-             WHERE parent_id IN (SELECT value FROM json_each(:ids)) AND outbox_id IS NOT NULL
-               AND kind = 'author'"""
-        messages = self.values(sql, ids=ids, from_owners=from_owners)
+            SELECT outbox_id FROM notification WHERE outbox_id IS NOT NULL AND id IN ("""
+        messages = self.values(sql + QUOTING + ")", ids=ids, from_owners=from_owners)
         # A question whether a guest wants emails was not sent, so it may be asked again. Where
         # another notification of the same comment waits already, one is enough.
         sql = """
@@ -4437,7 +4444,8 @@ def hashes_of(key: bytes, comment: Comment) -> list[int]:
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
-    """Before the text or the status of a comment changes."""
+    """Before a text changes that the filter has learnt, or is learnt as another kind. What is
+    erased stays learnt."""
     if comment.learnt:
         store.unlearn(comment.id, comment.learnt, hashes_of(key, comment))
 
@@ -4858,7 +4866,8 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
 def json_webhook(
     comment: FullComment, webhook: Message, link: str, links: Mapping[str, str]
 ) -> Json:
-    """The body for the owner's own program, as the manual documents it."""
+    """The body for the owner's own program, as the manual documents it. A new field of a comment
+    is not added by itself."""
     names = """id page_url parent_id nickname website content html country location status held
         user_id language"""
     data = {
@@ -5144,8 +5153,8 @@ def is_for_author(services: MailServices, to: str, reply: FullComment, parent: F
 
 def ask_guest(services: MailServices, unasked: News) -> None:
     """Adds an email that asks a guest whether they want emails about replies to their comments.
-    Nothing in it was typed by a stranger. There are thirty an hour in all, since a comment may name
-    a stranger's email address; without an email, the notifications are dropped."""
+    Nothing in it was typed by a stranger. They are limited in all, since a comment may name a
+    stranger's email address; without an email, the notifications are dropped."""
     store = services.store
     now = services.timestamp()
     if store.use_limit("questions", "", now):
@@ -5207,7 +5216,8 @@ class Kind:
     write_to: Callable[[MailServices, str, News], None]
 
 
-# Also in the schema. The first ones are sent first.
+# A new kind has a line here and in `notify_of_new`, a word in the schema and, if its emails quote
+# the comment above, in `QUOTING`. The first ones are sent first.
 KINDS = {
     "owner": Kind(owner_recipients, write_to_owner),
     "author": Kind(author_recipients, write_to_author),
@@ -5955,7 +5965,7 @@ def translated_page(services: Services, template: str, language: str, **variable
         services,
         template,
         lang=language,
-        dir="rtl" if language == "ar" else "ltr",
+        dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
         texts=texts_in(language),
         **variables,
     )
@@ -6931,7 +6941,7 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     wait = use_limits(context, ("comments", "", 1))
     if not wait:
         return verdict
-    log.warning("too many comments in an hour: further ones wait for approval")
+    log.warning("too many comments: further ones wait for approval")
     if verdict.status != "visible" or context.is_admin:
         return verdict
     return replace(verdict, status="waiting", held="flood")
@@ -7641,7 +7651,8 @@ def versions_by_id(form: Json) -> dict[int, Any]:
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
-    """Gives a comment a flag or a status, as the form says. Returns what it had before."""
+    """Gives a comment a flag or a status, as the form says. Returns what it had before. All of it
+    is also open to `moderate`, for admins who are logged in on the blog only."""
     form = context.form
     for flag in FLAG_ACTIONS:
         if flag in form:
@@ -8729,11 +8740,13 @@ class Product:
     Fields of a comment: `id`, `parent`, `thread` (the id of its top-level comment, used where the
     parent is missing), `page` (its URL; or the id of a record, if `pages` has an `id`), `site` (the
     name of its blog), `author` (the id of a record of `people`), `nickname`, `email`, `website`,
-    `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, and the text:
-    `markdown`, `html`, `lines` (HTML whose line ends are breaks) or `either`.
+    `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, `type` (others than
+    "comment" are left out), and the text: `markdown`, `html`, `lines` (HTML whose line ends are
+    breaks) or `either`. Fields of a page: `id`, `page` (its URL), `views`, `page_likes`, `closed`,
+    `opened_at` and `gone` (if it is true, the page is left out).
 
-    `status` is a path, or rules in order, separated by commas: `path:status` applies if the value
-    is true, `!path:status` if it is false."""
+    `status` is a path whose value `STATUS_VALUES` translates, or rules in order, separated by
+    commas: `path:status` applies if the value is true, `!path:status` if it is false."""
 
     sign: str  # a pattern for the beginning of the file; for SQLite, its tables
     comment: str
@@ -8752,6 +8765,7 @@ COMMENTD = f"page_key {' '.join(comment_fields('exported'))}"
 COMMENTD_PAGE = "page_key=key page_url views page_likes closed opened_at"
 COUNTER = "Counter: page=url views=time"
 
+# The first whose sign is found in a file reads it.
 PRODUCTS = {
     "commentd": Product(
         r'\{"format": "commentd"',
