@@ -5233,10 +5233,11 @@ def address_next(services: MailServices) -> bool:
         return False
     with store.writing():
         comment = store.full_comment(notification.comment_id)
-        if comment:  # else it was deleted meanwhile, and its notifications with it
+        recipients: list[str] = []  # a notification of a damaged comment is dropped
+        if comment:
             recipients = KINDS[notification.kind].recipients(services, comment)
-            emails = filter(EMAIL.fullmatch, recipients)
-            store.set_recipients(notification, [*emails])
+        emails = filter(EMAIL.fullmatch, recipients)
+        store.set_recipients(notification, [*emails])
     return True
 
 
