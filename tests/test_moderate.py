@@ -341,7 +341,7 @@ def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(ground: G
 
 
 BROKEN: dict[str, tuple[Any, str]] = {
-    "offline": (lambda route: route.abort(), "Comments can’t load."),
+    "offline": (lambda route: route.abort(), "Comments can’t be reached."),
     "many": ("too_many", "Too fast: please wait 40 seconds."),
     "gone": ("comment_gone", "This comment was removed."),
     "not admin": ("not_admin", "That did not work."),
