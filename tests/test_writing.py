@@ -791,7 +791,7 @@ REFUSALS = [
     ("content_invalid", 400, "Write a", "character"),
     *[(f"nickname_{fault}", 400, "Name", "another name") for fault in ("invalid", "too_long")],
     ("nickname_missing", 400, "Name", "enter a name"),
-    ("nickname_taken", 409, "Name", "author’s name"),
+    ("nickname_taken", 409, "Name", "admin’s name"),
     ("email_invalid", 400, "Email", "ann@example.com"),
     ("website_invalid", 400, "Website", "https://example.com"),
     *[
