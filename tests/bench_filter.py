@@ -73,10 +73,8 @@ class Blog:
         self.time += HOUR
         body = {"page_url": "/", "captcha_token": "x", "nickname": comment.author}
         response = self.readers.post_json("/comments", {**body, "content": comment.text}).json
-        comment.id, comment.held = (
-            response["comment"]["id"],
-            response["comment"]["status"] == "waiting",
-        )
+        comment.id = response["comment"]["id"]
+        comment.held = response["comment"]["status"] == "waiting"
 
     def look(self, news: list[Said]) -> bool:
         """Moderate what came; whether the filter is active from now on."""

@@ -174,17 +174,13 @@ WXR_STATES = {"visible": "1", "waiting": "0", "spam": "spam", "deleted": "trash"
 
 def wordpress_comment(comment: Said) -> str:
     fields = {
-        "wp:comment_id": comment.id,
-        "wp:comment_author": comment.nickname,
-        "wp:comment_author_email": comment.email,
-        "wp:comment_author_url": comment.website,
-        "wp:comment_author_IP": comment.ip,
+        "wp:comment_id": comment.id, "wp:comment_author": comment.nickname,
+        "wp:comment_author_email": comment.email, "wp:comment_author_url": comment.website,
+        "wp:comment_author_IP": comment.ip, "wp:comment_content": comment.text,
         "wp:comment_date_gmt": moment(comment.at, "%Y-%m-%d %H:%M:%S"),
-        "wp:comment_content": comment.text,
-        "wp:comment_approved": WXR_STATES[comment.status],
-        "wp:comment_type": "comment",
+        "wp:comment_approved": WXR_STATES[comment.status], "wp:comment_type": "comment",
         "wp:comment_parent": comment.parent or "0",
-    }
+    }  # fmt: skip
     return f"<wp:comment>{tags(fields)}</wp:comment>\n"
 
 
@@ -304,18 +300,10 @@ def cusdis(thread: Thread) -> bytes:
 
 
 MAKERS: dict[str, Callable[..., bytes]] = {
-    "waline": waline,
-    "twikoo": of_rows("twikoo"),
-    "wordpress": wordpress,
-    "isso": isso,
-    "valine": of_rows("valine"),
-    "artalk": of_rows("artalk"),
-    "disqus": disqus,
-    "remark42": remark42,
-    "commento": commento,
-    "comentario": comentario,
-    "cusdis": cusdis,
-}
+    "waline": waline, "twikoo": of_rows("twikoo"), "wordpress": wordpress, "isso": isso,
+    "valine": of_rows("valine"), "artalk": of_rows("artalk"), "disqus": disqus,
+    "remark42": remark42, "commento": commento, "comentario": comentario, "cusdis": cusdis,
+}  # fmt: skip
 SQLITE = ("isso", "cusdis")
 XML = ("disqus", "wordpress")
 

@@ -43,11 +43,9 @@ class Shot:
 
 ZOOM: Json = {"device_scale_factor": 4, "is_mobile": False, "has_touch": False}
 ZOOM["viewport"] = {"width": 320, "height": 256}
+IN_A_WINDOW = ("loading", "keyboard help", "too long")
 SHOTS = {
-    **{
-        name: Shot(name, window=name in ("loading", "keyboard help", "too long"))
-        for name in wcag.STATES
-    },
+    **{name: Shot(name, window=name in IN_A_WINDOW) for name in wcag.STATES},
     "print": Shot("thread", widths=(794,), schemes=("light",), media="print"),
     "zoom": Shot(widths=(320,), browser=ZOOM),
     "forced": Shot(browser={"forced_colors": "active"}),

@@ -152,31 +152,17 @@ const docs = defineCollection({ loader: docsLoader(), schema: docsSchema() })
 export const collections = { docs }
 """
 SITES = {
-    "hugo-doks": hugo(
-        DOKS,
-        npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
-        step="Another theme",
-        copies={f"{THULITE[0]}/{SINGLE}": SINGLE},
-        layout=SINGLE,
-    ),
+    "hugo-doks": hugo(DOKS, npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
+        step="Another theme", copies={f"{THULITE[0]}/{SINGLE}": SINGLE}, layout=SINGLE),
     "jekyll-minima": jekyll("theme: minima\n", "With Minima"),
     "hexo-next": hexo("next", "darkmode: true\npjax: true\nvendors: {plugins: jsdelivr}\n"),
-    "astro-own": astro(
-        "src/pages/2026/{}.md",
-        ASTRO_CONFIG,
-        {"src/layouts/Post.astro": ASTRO_LAYOUT},
-        step="In your layout",
-        layout="src/layouts/Post.astro",
-        front="../../layouts/Post.astro",
-    ),
-    "astro-starlight": astro(
-        "src/content/docs/2026/{}.md",
-        STARLIGHT_CONFIG,
-        {"src/content.config.ts": STARLIGHT_CONTENT},
-        step="With Starlight",
-        layout="astro.config.mjs",
-    ),
-}
+    "astro-own": astro("src/pages/2026/{}.md", ASTRO_CONFIG,
+        {"src/layouts/Post.astro": ASTRO_LAYOUT}, step="In your layout",
+        layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
+    "astro-starlight": astro("src/content/docs/2026/{}.md", STARLIGHT_CONFIG,
+        {"src/content.config.ts": STARLIGHT_CONTENT}, step="With Starlight",
+        layout="astro.config.mjs"),
+}  # fmt: skip
 
 
 # Making them

@@ -265,13 +265,9 @@ def test_the_captcha_secret_is_tried(tmp_path: Path) -> None:
             report = check(tmp_path, captcha_verify_url=f"{url}/siteverify", **keys, **site)
         assert report.of("captcha") == sorted(["warn", level], key="ok warn fail".index)  # http:
         assert [f"secret={CANARY}" in line for line in asked] == [True]
-        reported = [
-            words for each, topic, words in report.found if (each, topic) == (level, "captcha")
-        ]
-        assert (len(reported), word in reported[0], reported[0].isascii()) == (1, True, True), (
-            body,
-            reported,
-        )
+        expected = (level, "captcha")
+        (line,) = [words for each, topic, words in report.found if (each, topic) == expected]
+        assert (word in line, line.isascii()) == (True, True), (body, line)
         assert CANARY not in report.text + report.errors
 
 

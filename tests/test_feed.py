@@ -145,15 +145,10 @@ def test_the_feed_of_a_page_tells_what_was_said_there(visitor: Crawler, outside:
     assert found.links["alternate"] == BLOG + PAGE
     assert found.updated == "2026-11-18T11:08:41Z"
     newest, oldest = found.entries
-    assert oldest == {
-        "id": oldest["id"],
-        "title": f"Lu & <Li> · {PAGE}",
-        "name": "Lu & <Li>",
-        "link": f"{BLOG}{PAGE}#comment-{first}",
-        "published": "2026-11-18T11:06:40Z",
-        "updated": "2026-11-18T11:06:40Z",
-        "html": visitor.listing(sort="oldest")["comments"][0]["html"],
-    }
+    at, markup = "2026-11-18T11:06:40Z", visitor.listing(sort="oldest")["comments"][0]["html"]
+    entry = {"id": oldest["id"], "title": f"Lu & <Li> · {PAGE}", "name": "Lu & <Li>"}
+    entry |= {"link": f"{BLOG}{PAGE}#comment-{first}", "published": at, "updated": at}
+    assert oldest == {**entry, "html": markup}
     assert "<em>two</em>" in oldest["html"]
     assert newest["published"] == "2026-11-18T11:07:41Z"
     assert newest["updated"] == "2026-11-18T11:08:41Z"
@@ -422,25 +417,18 @@ def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: O
     assert page.texts["em"] == ["question"]
     assert "Admin" in page.texts["span"]
     assert page.hrefs == [BLOG + PAGE]
-    assert page.links == {
-        "icon": "data:,",
-        "stylesheet": "thread.css",
-        "alternate": f"feed.atom?{urlencode({'url': PAGE})}",
-        "canonical": f"{SERVICE}/thread?{urlencode({'url': PAGE, 'page': 1})}",
-    }
-    assert page.data == {
-        "@context": "https://schema.org",
-        "@type": "WebPage",
-        "@id": BLOG + PAGE,
-        "url": BLOG + PAGE,
-        "commentCount": 4,
-        "comment": [
-            linked(root, "A *question*", "Lu <b>", 0, likes=1),
-            linked(reply, "An answer", "Owner", 1),
-            linked(below, "Thanks", "Ann", 1),
-            linked(other, "Another", "Ann", 1),
-        ],
-    }
+    links = {"icon": "data:,", "stylesheet": "thread.css"}
+    links["alternate"] = f"feed.atom?{urlencode({'url': PAGE})}"
+    links["canonical"] = f"{SERVICE}/thread?{urlencode({'url': PAGE, 'page': 1})}"
+    assert page.links == links
+    data = {"@context": "https://schema.org", "@type": "WebPage", "commentCount": 4}
+    comments = [
+        linked(root, "A *question*", "Lu <b>", 0, likes=1),
+        linked(reply, "An answer", "Owner", 1),
+        linked(below, "Thanks", "Ann", 1),
+        linked(other, "Another", "Ann", 1),
+    ]
+    assert page.data == {**data, "@id": BLOG + PAGE, "url": BLOG + PAGE, "comment": comments}
 
 
 def linked(number: int, text: str, name: str, later: int, likes: int = 0) -> dict[str, Any]:

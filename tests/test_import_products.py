@@ -46,89 +46,38 @@ class Whole:
 
 C0FFEE = "c0ffee" * 10
 WHOLE = {
-    "disqus.xml": Whole(
-        {"/2024/closed": (2, 0, 1), "/2024/first": (9, 0, 0)},
-        "20005, 20010, 20011, 20018, 20019",
-        orphans=1,
-        timeless=1,
-        host="blog.example",
-    ),
+    "disqus.xml": Whole({"/2024/closed": (2, 0, 1), "/2024/first": (9, 0, 0)},
+        "20005, 20010, 20011, 20018, 20019", orphans=1, timeless=1, host="blog.example"),
     "wordpress.xml": Whole(
         {"/2024/hello-world": (7, 0, 0), "/?p=42": (2, 0, 0), "/about": (1, 0, 1)},
-        "108, 109, 110, 114",
-        orphans=2,
-        timeless=2,
-    ),
-    "isso.sql": Whole(
-        {"/blog/first": (5, 0, 0), "/blog/中文?id=3": (3, 0, 0)},
-        "10, 11, 6",
-        orphans=1,
-        timeless=2,
-        html=False,
-    ),
-    "remark42.jsonl": Whole(
-        {"/2024/closed": (2, 0, 1), "/2024/first": (5, 0, 0)},
+        "108, 109, 110, 114", orphans=2, timeless=2),
+    "isso.sql": Whole({"/blog/first": (5, 0, 0), "/blog/中文?id=3": (3, 0, 0)},
+        "10, 11, 6", orphans=1, timeless=2, html=False),
+    "remark42.jsonl": Whole({"/2024/closed": (2, 0, 1), "/2024/first": (5, 0, 0)},
         ", ".join(f"11111111-aaaa-4aaa-8aaa-{n:012}" for n in (6, 10, 11)),
-        orphans=1,
-        timeless=1,
-        html=False,
-    ),
-    "commento.json": Whole(
-        {"/2024/first": (5, 0, 0), "/2024/second": (2, 0, 0)},
-        f"08{C0FFEE}08, 09{C0FFEE}09",
-        orphans=1,
-        timeless=1,
-        html=False,
-    ),
+        orphans=1, timeless=1, html=False),
+    "commento.json": Whole({"/2024/first": (5, 0, 0), "/2024/second": (2, 0, 0)},
+        f"08{C0FFEE}08, 09{C0FFEE}09", orphans=1, timeless=1, html=False),
     "comentario.json": Whole(
         {"/2024/closed": (2, 0, 1), "/2024/first": (6, 321, 0), "/2024/nobody": (0, 12, 0)},
         "0000000c-0000-4000-8000-000000000008, 0000000c-0000-4000-8000-000000000012",
-        orphans=1,
-        timeless=1,
-        html=False,
-        host="blog.example",
-    ),
-    "cusdis.sql": Whole(
-        {"/2024/first": (4, 0, 0), "/2024/second": (3, 0, 0)},
-        "c07, c08, c12, c13, c14",
-        orphans=1,
-        timeless=1,
-        html=False,
-    ),
-    "valine.json": Whole(
-        {"/2021/hello": (5, 0, 0), "/about": (2, 0, 0)},
-        "6001a00000000000000000aa, 6001a00000000000000000ab",
-        orphans=1,
-    ),
+        orphans=1, timeless=1, html=False, host="blog.example"),
+    "cusdis.sql": Whole({"/2024/first": (4, 0, 0), "/2024/second": (3, 0, 0)},
+        "c07, c08, c12, c13, c14", orphans=1, timeless=1, html=False),
+    "valine.json": Whole({"/2021/hello": (5, 0, 0), "/about": (2, 0, 0)},
+        "6001a00000000000000000aa, 6001a00000000000000000ab", orphans=1),
     "valine.jsonl": Whole({"/posts/中文": (8, 0, 0)}, "line 6", orphans=2, timeless=1),
     "leancloud.jsonl": Whole({"/moved": (4, 0, 0)}),
-    "waline.json": Whole(
-        {"/w/one": (4, 42, 0), "/w/seen": (0, 11, 0), "/w/two": (3, 8, 0)},
-        "a row that is none",
-        timeless=1,
-    ),
+    "waline.json": Whole({"/w/one": (4, 42, 0), "/w/seen": (0, 11, 0), "/w/two": (3, 8, 0)},
+        "a row that is none", timeless=1),
     "twikoo.json": Whole({"/post/1": (4, 0, 0), "/post/2": (1, 0, 0)}),
     "twikoo.jsonl": Whole({"/cb": (4, 0, 0)}, "60a1b2c3d4e5f60718293a04, line 5", timeless=1),
-    "real_isso.sql": Whole(
-        {
-            "/2026/lines": (3, 0, 0),
-            "/notes?id=7": (3, 0, 0),
-            "/日志/第一天": (1, 0, 0),
-            "/": (2, 0, 0),
-        },
-        html=False,
-    ),
-    "real_waline.json": Whole(
-        {
-            "/2026/lines": (3, 12, 0),
-            "/notes?id=7": (3, 11, 0),
-            "/日志/第一天": (1, 8, 0),
-            "/": (3, 1, 0),
-            "/read-by-many": (0, 14, 0),
-        }
-    ),
+    "real_isso.sql": Whole({"/2026/lines": (3, 0, 0), "/notes?id=7": (3, 0, 0),
+        "/日志/第一天": (1, 0, 0), "/": (2, 0, 0)}, html=False),
+    "real_waline.json": Whole({"/2026/lines": (3, 12, 0), "/notes?id=7": (3, 11, 0),
+        "/日志/第一天": (1, 8, 0), "/": (3, 1, 0), "/read-by-many": (0, 14, 0)}),
     "artalk.json": Whole({"/artalk": (4, 0, 0), "/closed": (2, 0, 1)}, "", orphans=1, timeless=1),
-}
+}  # fmt: skip
 each_file = pytest.mark.parametrize("name", WHOLE)
 
 
@@ -486,11 +435,8 @@ def test_nothing_but_text_and_page_is_enough(desk: Desk) -> None:
             desk.use("commentd.db")
             desk.bring(file_of(product, [row]), "--format", product)
             kept = desk.only()
-            assert (kept["nickname"], kept["content"], kept["status"]) == (
-                "Anonymous",
-                "文",
-                "visible",
-            )
+            values = [kept[name] for name in ("nickname", "content", "status")]
+            assert values == ["Anonymous", "文", "visible"]
 
 
 def test_names_and_websites_of_valine_are_unescaped_once(desk: Desk) -> None:
@@ -679,11 +625,8 @@ def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> Non
         assert "Site A (2), Site B (1)" in result.failure
         assert "--host" in result.failure
     result = desk.bring(of_sites(*SITES), "--host", "Site A")
-    assert {row["nickname"]: row["page_key"] for row in desk.comments} == {
-        "nick 0": "/x",
-        "nick 1": "/y",
-        "nick 3": "/z",
-    }
+    found = {row["nickname"]: row["page_key"] for row in desk.comments}
+    assert found == {"nick 0": "/x", "nick 1": "/y", "nick 3": "/z"}
     assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in result.text
     assert {page["closed"] for page in desk.pages.values()} == {0}
     desk.use("only.db")

@@ -89,12 +89,8 @@ def export(reader: Visitor) -> Any:
 
 def followers(here: Here) -> set[tuple[str, str]]:
     """Who follows which page."""
-    return {
-        *here.sql(
-            """SELECT email, key FROM follow JOIN account ON account.id = user_id
-                 JOIN page ON page.id = page_id"""
-        )
-    }
+    joined = "follow JOIN account ON account.id = user_id JOIN page ON page.id = page_id"
+    return {*here.sql(f"SELECT email, key FROM {joined}")}
 
 
 def reported(owner: Reader) -> Any:
@@ -366,9 +362,8 @@ def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann:
     first = ann.said("mine")
     here.said("a reply", parent_id=first)
     here.later()
-    assert [message["Subject"] for message in here.arrived()] == [
-        "blog.example: new reply to your comment"
-    ]
+    (message,) = here.arrived()
+    assert message["Subject"] == "blog.example: new reply to your comment"
     change(ann, answers=False)  # then it is one new comment of the page
     here.forget()
     here.said("another reply", parent_id=first)
@@ -475,9 +470,8 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
     assert again.title == "You’ll get emails about new comments on this page."
     assert followers(here) == TWO
     one_click = {"params": {"List-Unsubscribe": "One-Click"}}
-    assert (
-        here.press(link, headers={"Origin": "https://mail.example"}, **one_click).told == done.told
-    )
+    ended = here.press(link, headers={"Origin": "https://mail.example"}, **one_click)
+    assert ended.told == done.told
     assert followers(here) == ONE_ENDED
 
 
@@ -892,14 +886,11 @@ def test_who_goes_while_they_write_is_gone(here: Here) -> None:
 # What is left in the file
 
 SECRETS = {
-    "address": "ann.secret-mailbox",
-    "name": "Annabella-Q7-Nickname",
-    "website": "annabella-website-z4",
-    "root": "canary text of the root 8841",
-    "leaf": "canary text of the leaf 5523",
-    "edited": "canary text that was edited away 1290",
+    "address": "ann.secret-mailbox", "name": "Annabella-Q7-Nickname",
+    "website": "annabella-website-z4", "root": "canary text of the root 8841",
+    "leaf": "canary text of the leaf 5523", "edited": "canary text that was edited away 1290",
     "draft": "canary text that waits 6617",
-}
+}  # fmt: skip
 WRITTEN = {"root", "leaf", "draft"}
 
 

@@ -325,15 +325,10 @@ def test_lists_have_the_new_url(app: App, visitor: Visitor, config: Config, tmp_
 
 
 WRONG = {
-    "nothing": [],
-    "one word": ["/a/"],
-    "three words": ["/a/", "/b/", "/c/"],
-    "an empty word": ["/a/", ""],
-    "many to one": ["/a/*", "/b/"],
-    "one to many": ["/a/", "/b/*"],
-    "controls": ["/a/", "/b\n/"],
-    "too long": ["/a/", "/" + "b" * 2048],
-}
+    "nothing": [], "one word": ["/a/"], "three words": ["/a/", "/b/", "/c/"],
+    "an empty word": ["/a/", ""], "many to one": ["/a/*", "/b/"], "one to many": ["/a/", "/b/*"],
+    "controls": ["/a/", "/b\n/"], "too long": ["/a/", "/" + "b" * 2048],
+}  # fmt: skip
 
 
 @pytest.mark.slow

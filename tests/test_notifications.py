@@ -28,11 +28,8 @@ from commentd import App, Config, load_config, make_app
 MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG, SERVICE = "https://blog.example", "https://comments.example"
 OWNER, CO_OWNER, ANN, LU = "owner@blog.example", "co@blog.example", "ann@example.com", "lu@e.cn"
-USUAL: dict[str, Any] = {
-    "server_public_url": SERVICE,
-    "site_origins": (BLOG,),
-    "limits_enabled": False,
-}
+USUAL: dict[str, Any] = {"server_public_url": SERVICE, "site_origins": (BLOG,)}
+USUAL["limits_enabled"] = False
 NAMED = {**USUAL, "notify_owner": (OWNER,)}
 HELD = {**NAMED, "moderation_hold": "all"}
 TO_NOBODY = {**USUAL, "notify_owner": ("nobody",)}
@@ -158,7 +155,8 @@ class Here(Reader):
         self.outside.emails.clear()
 
     def arrived(self, to: str | None = None) -> list[EmailMessage]:
-        return arrived(self.outside, to)
+        """The emails that went out, to someone."""
+        return [read(x.message) for x in self.outside.emails if to in (None, x.recipient)]
 
     def texts(self, to: str | None = None) -> list[str]:
         return [content(message) for message in self.arrived(to)]
@@ -271,11 +269,6 @@ def words_of(link: str) -> dict[str, str]:
 def link_to(do: str, text: str) -> str:
     """The first link of an email that does this."""
     return next(link for link in links_in(text) if words_of(link)["do"] == do)
-
-
-def arrived(outside: Outside, to: str | None = None) -> list[EmailMessage]:
-    """The emails that went out, to someone."""
-    return [read(x.message) for x in outside.emails if to in (None, x.recipient)]
 
 
 def content(message: EmailMessage) -> str:
@@ -735,16 +728,11 @@ def test_a_link_with_any_parameter_altered_is_refused(here: Here, links: dict[st
     for do, link in links.items():
         query, words = urlsplit(link).query, words_of(link)
         mac = words["mac"]
-        other = {
-            "do": [*{*KINDS, "undo", "pinned"} - {do}],
-            "id": ["2", "-1", "01", "1 ", "１", "9" * 30],
-            "was": ["visible", "stop"],
-            "who": ["0" * 32, ANN],
-            "lang": ["zh", "xx"],
-            "version": ["0" * 16],
-            "until": [str(START + 60 * DAY), "x", "9" * 30, "inf"],
-            "mac": ["0" * 32, mac.upper() + "=", mac[:-1], "é"],
-        }
+        other = {"who": ["0" * 32, ANN], "lang": ["zh", "xx"], "version": ["0" * 16]}
+        other |= {"do": [*{*KINDS, "undo", "pinned"} - {do}], "was": ["visible", "stop"]}
+        other |= {"id": ["2", "-1", "01", "1 ", "１", "9" * 30]}
+        other |= {"until": [str(START + 60 * DAY), "x", "9" * 30, "inf"]}
+        other |= {"mac": ["0" * 32, mac.upper() + "=", mac[:-1], "é"]}
         for name, value in words.items():
             wrong = {*other[name], "", value + value, "\u2028", "'"} - {value}
             assert_refused(
@@ -782,15 +770,11 @@ def test_no_other_seal_or_secret_of_ours_opens_a_link(here: Here, links: dict[st
 
 
 HOSTILE = [
-    "</pre><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "{{title}} {{body}} {{lang}} {{ {links} {0} {} %s",
-    "&lt;b&gt; &amp; &#x22; \" ' `",
-    "</title></main></html><!-- ",
-    "\u202eright to left\u202c \u2028 \u2029 \ufeff x\u0301",
-    "مرحبا <b> 你好",
+    "</pre><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "مرحبا <b> 你好",
+    "{{title}} {{body}} {{lang}} {{ {links} {0} {} %s", "&lt;b&gt; &amp; &#x22; \" ' `",
+    "</title></main></html><!-- ", "\u202eright to left\u202c \u2028 \u2029 \ufeff x\u0301",
     '"></form><form action=https://evil.example>',
-]
+]  # fmt: skip
 
 
 @named

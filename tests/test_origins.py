@@ -33,21 +33,16 @@ def test_a_page_of_another_site_may_not_write(config: Config, outside: Outside) 
 
 
 def test_the_blog_the_service_and_scripts_may_write(config: Config, outside: Outside) -> None:
-    public, other = "https://comments.example", "https://other.example/comments"
+    public, host = "https://comments.example", {"Host": "127.0.0.1:8080"}
+    at_path = {**TWO_BLOGS, "server_public_url": "https://other.example/comments"}
     for settings, headers in (
         ({}, {"Origin": FOREIGN}),
         ({}, {"Origin": "null"}),
         (TWO_BLOGS, {}),
         (TWO_BLOGS, {"Origin": BLOG}),
-        (TWO_BLOGS, {"Origin": "http://127.0.0.1:8080", "Host": "127.0.0.1:8080"}),
-        (
-            {**TWO_BLOGS, "server_public_url": public},
-            {"Origin": public, "Host": "comments.example"},
-        ),
-        (
-            {**TWO_BLOGS, "server_public_url": other},
-            {"Origin": "https://other.example", "Host": "127.0.0.1:8080"},
-        ),
+        (TWO_BLOGS, {"Origin": "http://127.0.0.1:8080", **host}),
+        ({**TWO_BLOGS, "server_public_url": public}, {"Origin": public, "Host": public[8:]}),
+        (at_path, {"Origin": "https://other.example", **host}),
     ):
         outside.time += 60  # five a minute
         with visiting(config, outside, **settings) as visitor:

@@ -327,15 +327,13 @@ POST, OLD = "POST {0}/comments HTTP/1.1", "POST {0}/comments HTTP/1.0"
 SIZE = f"{len(SEEN):x}".encode()
 TE, CL = "Transfer-Encoding: ", "Content-Length: "
 BOTH = CL + "4\r\n" + CHUNKED  # which RFC 9112 lets a server refuse, or read by the chunks
+NOT_CHUNKED = ("xchunked", "gzip, chunked", "\x0bchunked")
 # A request line, headers and a body. {0} is the prefix, {1} the length of the body, {2} that of its
 # first part.
 AMBIGUOUS: list[tuple[str, str, bytes]] = [
     *((POST, both, WHOLE) for both in (BOTH, CHUNKED + "\r\n" + CL + "4")),
     (POST, f"{CHUNKED}\r\n{CHUNKED}", ENDED),
-    *(
-        (POST, f"{TE}{odd}\r\n{CL}{{1}}", ENDED)
-        for odd in ("xchunked", "gzip, chunked", "\x0bchunked")
-    ),
+    *((POST, f"{TE}{odd}\r\n{CL}{{1}}", ENDED) for odd in NOT_CHUNKED),
     *((POST, f"{odd}\r\n{CL}4", WHOLE) for odd in (TE + " CHUNKED ", TE + "\r\n chunked")),
     (POST, f"Transfer-Encoding : chunked\r\n{CL}{{1}}", ENDED),
     *((POST, CL + odd, PLAIN) for odd in ("+{2}", "0x{2}", "{2} 0", "{2}, {1}")),

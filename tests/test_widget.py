@@ -286,17 +286,11 @@ def test_one_tag_puts_the_comments_of_the_page_behind_itself(view: View) -> None
 
 
 ATTRIBUTES = {
-    'page="/某页/?n=1"': {"url": "/某页/?n=1"},
-    'page=""': {},
-    'loading="sometimes"': {},
-    'sort="oldest"': {"sort": "oldest"},
-    'sort="likes"': {"sort": "likes"},
-    'sort="best&amp;limit=99"': {},
-    'limit="3"': {"limit": "3"},
-    'limit="1000"': {"limit": "100"},
-    'limit="-5"': {},
-    'limit="many"': {},
-}
+    'page="/某页/?n=1"': {"url": "/某页/?n=1"}, 'page=""': {}, 'loading="sometimes"': {},
+    'sort="oldest"': {"sort": "oldest"}, 'sort="likes"': {"sort": "likes"},
+    'sort="best&amp;limit=99"': {}, 'limit="3"': {"limit": "3"},
+    'limit="1000"': {"limit": "100"}, 'limit="-5"': {}, 'limit="many"': {},
+}  # fmt: skip
 
 
 def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(view: View) -> None:
@@ -306,13 +300,8 @@ def test_attributes_say_what_is_shown_and_bad_ones_are_as_none(view: View) -> No
     assert lists(view.asked) == [QUERY | wanted for wanted in ATTRIBUTES.values()]
 
 
-NONE = {
-    "en": "No comments yet.",
-    "zh-CN": "还没有评论",
-    "zh-TW": "還沒有",
-    "fr": "commentaire",
-    "de": "Kommentare",
-}
+NONE = {"en": "No comments yet.", "zh-CN": "还没有评论", "zh-TW": "還沒有"}
+NONE |= {"fr": "commentaire", "de": "Kommentare"}
 SPOKEN = [  # the language around an element, its attribute, and what it speaks
     *[("en", "", "en"), ("zh-CN", "", "zh-CN"), ("ZH", "", "zh-CN"), ("zh-Hant", "", "zh-TW")],
     *[("zh-Hans-HK", "", "zh-CN"), ("en", "lang=zh-TW", "zh-TW"), ("fr-CA", "", "fr")],
@@ -323,14 +312,9 @@ SPOKEN = [  # the language around an element, its attribute, and what it speaks
 
 @pytest.mark.parametrize("options", [{"locale": "de-DE"}], ids=["de"])
 def test_the_language_is_the_nearest_one_else_that_of_the_browser(view: View) -> None:
-    page = view(
-        "".join(
-            f"<main lang={lang}><div><commentd-thread {attribute}></commentd-thread></div></main>"
-            for lang, attribute, _ in SPOKEN
-        )
-        + TAG,
-        lang="",
-    )
+    markup = "<main lang={}><div><commentd-thread {}></commentd-thread></div></main>"
+    threads = [markup.format(lang, attribute) for lang, attribute, _ in SPOKEN]
+    page = view("".join(threads) + TAG, lang="")
     for number, (*_, wanted) in enumerate(SPOKEN):
         thread = page.locator("commentd-thread").nth(number)
         expect(thread.locator(".none")).to_contain_text(NONE[wanted])
@@ -745,11 +729,9 @@ def test_places_are_named_in_the_language_of_the_reader(view: View) -> None:
 
 AGO = {
     "zh-CN": ["现在", "30分钟前", "1小时前", "3小时前", "昨天", "前天", "3天前"],
-    "en": [
-        *("now", "30 minutes ago", "1 hour ago", "3 hours ago"),
-        *("yesterday", "2 days ago", "3 days ago"),
-    ],
-}
+    "en": ["now", "30 minutes ago", "1 hour ago", "3 hours ago", "yesterday", "2 days ago",
+        "3 days ago"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [{"timezone_id": "America/New_York"}], ids=[""])
