@@ -1263,7 +1263,7 @@ def contradictions(config: Config) -> Iterator[str]:
         for name in ("captcha_site_key", "captcha_secret", "site_origins"):
             if not getattr(config, name):
                 yield f"[captcha] provider = {config.captcha_provider} needs {in_brackets(name)}"
-    has_chat = re.match("[^#]*[?&]chat_id=[^&#]", config.webhook_url)
+    has_chat = re.match("[^?#]*[?]([^#]*&)?chat_id=[^&#]", config.webhook_url)
     if config.webhook_kind == "telegram" and config.webhook_url and not has_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
     proxies = {*config.server_trusted_proxy}
@@ -2140,7 +2140,6 @@ def assignments(names: Iterable[str]) -> str:
     return ", ".join(f"{name} = :{name}" for name in names)
 
 
-# The last statement is about replies to the erased comments.
 # Notifications that quote the comment above a reply, which is one of `:ids`.
 QUOTING = """
     SELECT notification.id FROM comment JOIN notification ON comment_id = comment.id
@@ -2408,9 +2407,14 @@ ADD_LIKES = {
     for what in ("comment", "page")
 }
 # Notifications that wait for no email, about comments that their recipients may read.
+# News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= ?
-       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))"""
+       AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))
+       AND EXISTS (SELECT 1 FROM page WHERE page.id = comment.page_id)
+       AND (kind <> 'author' OR EXISTS
+            (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
+              WHERE parent.id = comment.parent_id))"""
 LEARN = {
     kind: f"""
     UPDATE comment SET learnt = '{kind}' WHERE id = :comment_id;
@@ -5233,7 +5237,7 @@ def address_next(services: MailServices) -> bool:
         return False
     with store.writing():
         comment = store.full_comment(notification.comment_id)
-        recipients: list[str] = []  # a notification of a damaged comment is dropped
+        recipients: list[str] = []  # none if the comment was erased meanwhile
         if comment:
             recipients = KINDS[notification.kind].recipients(services, comment)
         emails = filter(EMAIL.fullmatch, recipients)

@@ -839,6 +839,29 @@ def test_replies_on_many_pages_are_few_emails_and_none_is_lost(here: Here, ann: 
 
 
 @to_nobody
+@pytest.mark.parametrize("damaged", ["the reply", "what it answers"])
+def test_news_of_what_is_damaged_waits_and_holds_up_no_other(
+    here: Here, ann: Reader, damaged: str
+) -> None:
+    mine = ann.said(nickname="Ann")
+    here.said("one", parent_id=mine)
+    here.deliver()
+    reply = here.said("two", parent_id=mine)
+    here.deliver()  # whom to tell is known, and the email has to wait
+    writer = inside.writer(here.served)
+    writer.execute("PRAGMA foreign_keys = OFF")
+    number = reply if damaged == "the reply" else mine
+    writer.execute("UPDATE comment SET page_id = page_id + 9 WHERE id = ?", [number])
+    other = ann.said(nickname="Ann", page_url="/other/")
+    here.said("three", parent_id=other, page_url="/other/")
+    here.later(times=2)
+    assert here.told(ANN) == [["one", "hi"], ["three", "hi"]]
+    writer.execute("UPDATE comment SET page_id = page_id - 9 WHERE id = ?", [number])
+    here.later()
+    assert here.told(ANN) == [["one", "hi"], ["three", "hi"], ["two", "hi"]]
+
+
+@to_nobody
 def test_a_guest_is_asked_once_and_not_before_there_is_a_reply(here: Here, owner: Reader) -> None:
     mine = here.said("question", email=LU)
     here.later()

@@ -737,7 +737,7 @@ def test_links_moderate_for_the_owner_and_end_with_the_hook(telling: Telling, ho
 
 def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
     telegram = {"KIND": "telegram", "URL": "https://api.telegram.org/botx/sendMessage"}
-    tails = ("", "?chat_id=", "#?chat_id=5")
+    tails = ("", "?chat_id=", "#?chat_id=5", "?x=?chat_id=5")
     wrong = [telegram | {"URL": telegram["URL"] + tail} for tail in tails]
     urls = ["ftp://hook.example/", "https://user:word@hook.example/", "https://hook.example/a b"]
     wrong += [{"KIND": "teams"}, *({"URL": url} for url in urls)]
