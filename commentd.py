@@ -1020,7 +1020,9 @@ class Config:
         "Characters a comment may have.", whole_number(1, 10_000), "2000"
     )
     comments_page_size: int = setting(
-        "Comments a page unless asked otherwise.", whole_number(1, 100), "6"
+        "Comments on a page of the API's lists, without `limit`. The widget has its own `limit`.",
+        whole_number(1, 100),
+        "6",
     )
     comments_login_required: bool = setting("Only accounts may comment.", yes_or_no, "no")
     comments_edit_minutes: int = setting(
@@ -9888,7 +9890,10 @@ def xml_elements(values: Json) -> str:
 
 # Each with what it cannot hold.
 EXPORTERS = {
-    "commentd": (as_commentd, "accounts, who liked what, settings (`commentd backup` has them)"),
+    "commentd": (
+        as_commentd,
+        "accounts, who liked what, settings, imported HTML as such (`commentd backup` has them)",
+    ),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
     "waline": (as_waline, "edits, closed pages, likes of pages"),
