@@ -735,8 +735,10 @@ def safe_html(content: str) -> str:
 
 
 def manual_html(text: str) -> str:
-    """A topic of the manual as HTML. It is ours, so it may have headings and tables."""
-    return str(mistune.create_markdown(plugins=["table"])(text))
+    """A topic of the manual as HTML. It is ours, so it may have headings and tables. Browsers would
+    show a space where a line of Chinese ends."""
+    unbroken = re.sub("(?<=[、-鿿！-～])\n *(?=[、-鿿！-～])", "", text)
+    return str(mistune.create_markdown(plugins=["table"])(unbroken))
 
 
 def plain_html(text: str) -> str:
@@ -1232,6 +1234,8 @@ def reading_error(error: Exception) -> str:
         return f"line {error.lineno}: a [section] must come first"
     if isinstance(error, configparser.ParsingError):
         return f"line {error.errors[0][0]}: write key = value"
+    if isinstance(error, configparser.DuplicateSectionError):
+        return f"line {error.lineno}: [{error.section}] is there already: write each section once"
     return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 

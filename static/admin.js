@@ -160,7 +160,7 @@ const select = (name, values, chosen, props) => h('select', {name, ...props},
 /** A field for a new or the current password. The account is for password managers. */
 const password = (autocomplete, account, word = 'password') => h('div', {},
   account ? h('input', {hidden: true, autocomplete: 'username', value: account}) : '',
-  field('password', word, {type: 'password', required: true, autocomplete, ...autocomplete === 'new-password' && {minLength: 8}}))
+  field('password', word, {type: 'password', required: true, autocomplete}))
 const ownPassword = () => password('current-password', me().email, 'own_password')
 
 const choice = (name, word, pairs) => h('fieldset', {}, h('legend', {}, say(word)), ...pairs.map(([value, shown], i) =>

@@ -209,7 +209,7 @@ def test_the_module_is_neither_dense_nor_long() -> None:
         if token.type not in layout and token.start[0] not in documented
     ]
     lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    assert len(tokens) <= 62_400
+    assert len(tokens) <= 62_700  # 61 937 without the manual and the languages; raise it knowingly
     assert len(tokens) / len(lines) <= 8
 
 
