@@ -1286,16 +1286,16 @@ def listens_on_file(config: Config) -> bool:
     return config.server_listen.startswith("unix:")
 
 
-def example_config() -> str:
+def example_config(language: str) -> str:
     """The text of `commentd.example.ini`: every setting with its help and its default."""
-    lines = ["# Settings of commentd. Copy to commentd.ini and take the # from what you change."]
-    for each in settings_in_effect(Config()):
+    title = "Settings of commentd. Copy to commentd.ini and take the # from what you change."
+    lines = [f"# {translated(title, language)}"]
+    for each in settings_in_effect(Config(), language):
         section = f"[{each['section']}]"
         if section not in lines:
             lines += ["", section]
-        for line in each["help"].splitlines():
-            lines.append(f"# {line}")
-        lines.append(f"#{each['key']} = {each['value']}".rstrip())
+        help = each["help"].replace("\n", "\n# ")
+        lines += [f"# {help}", f"#{each['key']} = {each['value']}".rstrip()]
     return "\n".join(lines) + "\n"
 
 
@@ -1305,7 +1305,7 @@ def ini_text(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
-def settings_in_effect(config: Config) -> Iterator[Json]:
+def settings_in_effect(config: Config, language: str = "en") -> Iterator[Json]:
     """Every setting as `{section, key, value, changed, help}`, with secrets hidden."""
     for name, setting_field in SETTINGS.items():
         section, _, key = name.partition("_")
@@ -1318,7 +1318,7 @@ def settings_in_effect(config: Config) -> Iterator[Json]:
             "key": key,
             "value": text,
             "changed": value != setting_field.default,
-            "help": setting_field.metadata["help"],
+            "help": translated(setting_field.metadata["help"], language),
         }
 
 
@@ -1333,6 +1333,19 @@ def manual(language: str) -> dict[str, str]:
     """The topics of the manual, as Markdown: in Chinese for `zh` and its kinds, else in English."""
     folder = static_folder() / "help" / ("zh" if language.startswith("zh") else "en")
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
+
+
+def translated(text: str, language: str) -> str:
+    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English. The file
+    has `{}` where a text has a value."""
+    if not language.startswith("zh"):
+        return text
+    file = static_folder() / "help/zh/terminal.json"
+    for english, chinese in json.loads(file.read_bytes()).items():
+        pattern = re.escape(english).replace(r"\{\}", "(.*)")
+        if match := re.fullmatch(pattern, text):
+            return str(chinese.format(*match.groups()))
+    return text
 
 
 def topic_title(topic: str) -> str:
@@ -8491,28 +8504,31 @@ def check_settings(config: Config) -> Iterator[Finding]:
     public_url = config.server_public_url
     warn = "warn" if public_url else "note"
     if not config.mail_host:
-        text = "no mail server: emails are printed to the terminal; set [mail] host"
-        yield Finding(warn, "mail", text)
+        yield Finding(
+            warn, "mail", "no mail server: emails are printed to the terminal; set [mail] host"
+        )
     if not config.site_origins:
-        text = "any site can use this service; set [site] origins to your blog"
-        yield Finding(warn, "origins", text)
+        yield Finding(
+            warn, "origins", "any site can use this service; set [site] origins to your blog"
+        )
     if not public_url:
         yield Finding("note", "public_url", "set [server] public_url before going live")
     elif not public_url.startswith("https:"):
-        text = "public_url is not https: passwords are sent unencrypted"
-        yield Finding("warn", "public_url", text)
+        yield Finding(
+            "warn", "public_url", "public_url is not https: passwords are sent unencrypted"
+        )
     local = ("127.", "localhost:", "[::1]:", "unix:")
     behind_proxy = public_url and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
         name = "unix" if listens_on_file(config) else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
-        text = f"set [server] trusted_proxy = {name}: {effect}"
-        yield Finding("warn", "unnamed_proxy", text)
+        yield Finding("warn", "unnamed_proxy", f"set [server] trusted_proxy = {name}: {effect}")
     yield from check_captcha_settings(config, warn)
     webhook = urllib.parse.urlsplit(config.webhook_url)
     if webhook.scheme == "http":
-        text = "[webhook] url is not https: comments are sent unencrypted"
-        yield Finding("warn", "webhook", text)
+        yield Finding(
+            "warn", "webhook", "[webhook] url is not https: comments are sent unencrypted"
+        )
     if is_private(webhook.hostname or ""):
         yield Finding("warn", "webhook", "[webhook] url is in a private network: is that meant?")
     if not config.limits_enabled:
@@ -8533,8 +8549,9 @@ def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
     elif config.captcha_secret in TEST_SECRETS:
         yield Finding("warn", "captcha", "[captcha] secret is a public test key")
     if config.captcha_verify_url.startswith("http:"):
-        text = "[captcha] verify_url is not https: secrets are sent unencrypted"
-        yield Finding("warn", "captcha", text)
+        yield Finding(
+            "warn", "captcha", "[captcha] verify_url is not https: secrets are sent unencrypted"
+        )
 
 
 def check_files(config: Config) -> Iterator[Finding]:
@@ -8551,11 +8568,11 @@ def check_files(config: Config) -> Iterator[Finding]:
     if reason := other_claim(path, folder):
         yield Finding("fail", "backup", reason)
     elif config.backup_every and not os.access(existing_folder, os.W_OK):
-        text = f"{folder} is not writable: create it or change its owner"
-        yield Finding("fail", "backup", text)
+        yield Finding("fail", "backup", f"{folder} is not writable: create it or change its owner")
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
-        text = f"can't read {config.geo_file}: the bundled tables are used"
-        yield Finding("warn", "rights", text)
+        yield Finding(
+            "warn", "rights", f"can't read {config.geo_file}: the bundled tables are used"
+        )
 
 
 def check_disk(path: Path) -> Iterator[Finding]:
@@ -8583,8 +8600,9 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
         text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
     if figures.failed or figures.late:
-        text = f"emails that failed: {figures.failed}, delayed: {figures.late}"
-        yield Finding("warn", "outbox", text)
+        yield Finding(
+            "warn", "outbox", f"emails that failed: {figures.failed}, delayed: {figures.late}"
+        )
     yield from check_backups(config, figures, now)
 
 
@@ -8632,8 +8650,7 @@ def check_database(config: Config, now: float) -> Iterator[Finding]:
         figures, wrong = figures_of(path, int(now))
         yield from check_figures(config, figures, now)
         if wrong:
-            text = f"{wrong} counters are wrong; run `commentd recount`"
-            yield Finding("fail", "counters", text)
+            yield Finding("fail", "counters", f"{wrong} counters are wrong; run `commentd recount`")
     except OperatorError as error:
         yield Finding("fail", "database", str(error))
 
@@ -8724,13 +8741,17 @@ def home(context: RequestContext) -> Response:
 
 @route("GET", "/admin/settings", Permission.ADMIN)
 def admin_settings(context: RequestContext) -> Json:
-    """The settings in effect, with secrets hidden, and what is wrong, the worst first."""
+    """`?lang=zh` to the settings in effect, with secrets hidden, and what is wrong, the worst
+    first."""
+    language = query_text(context, "lang")
     figures = context.store.figures(context.now)
-    findings = reversed(findings_inside(context, figures))
     return {
         "version": __version__,
-        "settings": [*settings_in_effect(context.config)],
-        "findings": [vars(finding) for finding in findings],
+        "settings": [*settings_in_effect(context.config, language)],
+        "findings": [
+            vars(finding) | {"text": translated(finding.text, language)}
+            for finding in reversed(findings_inside(context, figures))
+        ],
     }
 
 
@@ -10366,14 +10387,13 @@ def check(config: Config, arguments: Arguments) -> int:
     """Prints settings and findings; 1 if something does not work."""
     entries = [*file_entries(arguments.file), *environment_entries(os.environ)]
     sources = {name: source.partition(": ")[0] for name, _, source in entries}
-    print(f"commentd {__version__}. Settings in force:\n")
+    language = terminal_language()
+    print(f"commentd {__version__}. {translated('Settings in force:', language)}\n")
     for each in settings_in_effect(config):
-        section = each["section"]
-        key = each["key"]
-        name = f"[{section}] {key}"
-        source = sources.get(f"{section}_{key}", "default")
-        print(f"  {name:27} {each['value']:35} {source}")
-    print("\nChecks:\n")
+        name = f"{each['section']}_{each['key']}"
+        source = sources.get(name, "default")
+        print(f"  {in_brackets(name):27} {each['value']:35} {translated(source, language)}")
+    print(f"\n{translated('Checks:', language)}\n")
     world = World()
     findings = [
         *check_setup(config),
@@ -10381,9 +10401,10 @@ def check(config: Config, arguments: Arguments) -> int:
         *check_outside(config, world, arguments.mail),
     ]
     for finding in sorted(findings, key=severity):
-        print(f"  {finding.level:5} {finding.topic:14} {finding.text}")
+        print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
     counts = Counter(finding.level for finding in findings)
-    print(f"\nErrors: {counts['fail']}, warnings: {counts['warn']}.")
+    total = f"Errors: {counts['fail']}, warnings: {counts['warn']}."
+    print(f"\n{translated(total, language)}")
     return 1 if counts["fail"] else 0
 
 
@@ -10521,10 +10542,14 @@ def move(config: Config, arguments: Arguments) -> int:
     return 0
 
 
+def terminal_language() -> str:
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
+    return next(filter(None, map(os.environ.get, names)), "")
+
+
 def print_manual(config: Config, arguments: Arguments) -> int:
     """Prints a topic of the manual, or the list of topics, in the language of the terminal."""
-    names = ("LC_ALL", "LC_MESSAGES", "LANG")  # in the order that POSIX gives them
-    topics = manual(next(filter(None, map(os.environ.get, names)), ""))
+    topics = manual(terminal_language())
     listed = "".join(f"\n  {name:12}{topic_title(text)}" for name, text in topics.items())
     name = arguments.what
     if name and name not in topics:
@@ -10537,7 +10562,7 @@ def print_manual(config: Config, arguments: Arguments) -> int:
 def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
     if not kind:
-        text = example_config()
+        text = example_config(terminal_language())
     elif kind == "container":
         text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
@@ -10546,19 +10571,20 @@ def example(config: Config, arguments: Arguments) -> int:
         text = proxy_settings(config, kind)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
-    command = own_command()
-    if arguments.file:
-        command += ["--config", str(arguments.file.absolute())]
+    command = own_command(arguments.file)
     print(text.replace("{{program}}", shlex.join(command)), end="")
     return 0
 
 
-def own_command() -> list[str]:
-    """The command that starts this program again."""
+def own_command(file: Path | None) -> list[str]:
+    """The command that starts this program again, with these settings."""
     program = os.path.abspath(sys.argv[0])
-    if os.access(program, os.X_OK):
-        return [program]
-    return [sys.executable, program]
+    command = [program]
+    if not os.access(program, os.X_OK):
+        command = [sys.executable, program]
+    if file:
+        command += ["--config", str(file.absolute())]
+    return command
 
 
 def template(name: str, **values: str) -> str:
@@ -10593,7 +10619,7 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
     many = arguments.what == "systemd@"
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
-    command = own_command()
+    command = own_command(None if many else arguments.config)
     needed = [*command, sys.executable, sys.base_prefix]
     folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
     written = [folder]
@@ -10603,8 +10629,6 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
             # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
             if not Path(path).is_relative_to(folder):
                 written.append(f"-{path}")
-        if arguments.config:
-            command += ["--config", str(arguments.config.absolute())]
     in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
     values = {
         "folder": folder,

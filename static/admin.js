@@ -943,7 +943,7 @@ const VIEWS = {
   },
 
   settings() {
-    load(main, 'settings', response => main.append(...findings(response), ...tag(), ...backup(), ...inForce(response)))
+    load(main, 'settings?lang=' + lang, response => main.append(...findings(response), ...tag(), ...backup(), ...inForce(response)))
   },
 
   welcome() {
@@ -1076,12 +1076,15 @@ function figures(response) {
 
 // -- Settings -----------------------------------------------------------------
 
-/** The findings of `check`, which are in English. */
+// The service has these texts in English, and for both kinds of Chinese in simplified characters.
+const serviceLanguage = () => lang.startsWith('zh') ? 'zh-CN' : 'en'
+
+/** The findings of `check`. */
 function findings(response) {
   const open = listOf(response.findings).filter(({level}) => level !== 'ok')
   const items = open.map(({level, topic, text: finding}) => h('li', {class: 'line', dir: 'ltr'}, h('p', {},
     ['fail', 'warn'].includes(level) && h('span', {class: 'badge alarm'}, say('level_' + level)), ' ',
-    h('span', {lang: 'en'}, h('b', {}, text(topic)), ' ', text(finding)))))
+    h('span', {lang: serviceLanguage()}, h('b', {}, text(topic)), ' ', text(finding)))))
   const list = items.length ? h('ul', {class: 'list'}, ...items) : h('p', {}, say('no_findings'))
   return [h('h2', {}, say('findings')), list]
 }
@@ -1111,10 +1114,13 @@ function backup() {
   return [h('h2', {}, say('backup')), h('p', {}, say('backup_lead')), button(say('download'), ask, {class: 'main'})]
 }
 
+/** Chinese has no space beside its wide punctuation. */
+const inOneLine = lines => lines.replace(/(?<=[，。；：、）])\n|\n(?=（)/g, '').replaceAll('\n', ' ')
+
 function inForce({settings, version}) {
   const cells = ({section, key, value, changed, help}) => [
     span(bdi(`[${text(section)}] ${text(key)}`), changed && ' ', changed && badge('changed'),
-      h('div', {class: 'small', lang: 'en', dir: 'ltr'}, text(help).replaceAll('\n', ' '))), bdi(value)]
+      h('div', {class: 'small', lang: serviceLanguage(), dir: 'ltr'}, inOneLine(text(help)))), bdi(value)]
   return [table(say('in_force'), [say('setting'), say('value')], listOf(settings).map(cells)),
     h('p', {class: 'small'}, say('in_file'), ` commentd ${text(version)}`)]
 }

@@ -1202,6 +1202,13 @@ def test_settings_are_shown_and_secrets_are_not(owner: Visitor, settings: dict[s
     assert {*map("_".join, shown)} == {*SETTINGS}
     assert all(set(f) == {"level", "topic", "text"} for f in answer.json["findings"])
     assert {f["level"] for f in answer.json["findings"]} <= {"note", "warn", "fail"}
+    chinese = owner.get("/admin/settings?lang=zh-TW").json
+    for kind, key in (("settings", "help"), ("findings", "text")):
+        texts = [
+            (one[key].isascii(), two[key].isascii())
+            for one, two in zip(answer.json[kind], chinese[kind], strict=True)
+        ]
+        assert set(texts) == {(True, False)}, kind
 
 
 def test_the_copy_is_a_whole_database_and_asks_for_the_password(

@@ -1,6 +1,7 @@
 """`commentd check` beside real servers of mail and captchas, and the page at / that shows the same
 while there is no admin."""
 
+import ast
 import http.server
 import json
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from test_commands import ROOT, run_here
 from test_mail import PostOffice
 from test_server import services
 
-from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app
+from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
 
 # What Cloudflare, hCaptcha and Google give for tests.
 TRIAL_SECRETS = [f"{n}x{'0' * 31}AA" for n in (1, 2, 3)]
@@ -426,6 +428,86 @@ def test_check_neither_waits_nor_writes_beside_a_service(
     assert report.of("database") == ["ok"]
     assert dump(database_path(app)) == before
     visitor.say("goes on")
+
+
+# In Chinese
+
+TREE = ast.parse((ROOT / "commentd.py").read_text("utf-8"))
+TEMPLATES = json.loads((ROOT / "static/help/zh/terminal.json").read_text("utf-8"))
+# Whose errors become findings.
+CHECKED = {"read_only", "check_database_file", "figures_of", "other_claim"}
+
+
+def texts_of(node: ast.expr, assigned: list[ast.Assign]) -> list[str]:
+    """What an expression can be, with 7 for values. A name is what was last assigned to it."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.Name(id=name):
+            for each in reversed(assigned):
+                if each.lineno < node.lineno and ast.unparse(each.targets[0]) == name:
+                    return texts_of(each.value, assigned)
+        case ast.FormattedValue(value=value):
+            return texts_of(value, assigned)
+        case ast.JoinedStr(values=values):
+            parts = [texts_of(value, assigned) for value in values]
+            return ["".join(each) for each in product(*parts)]
+        case ast.BinOp(left=left, right=right):
+            pairs = product(texts_of(left, assigned), texts_of(right, assigned))
+            return ["".join(each) for each in pairs]
+        case ast.IfExp(body=body, orelse=orelse):
+            return texts_of(body, assigned) + texts_of(orelse, assigned)
+    return ["7"]
+
+
+def findings() -> Iterator[str]:
+    """The texts that findings can have, but for those that are a value as a whole."""
+    for function in ast.walk(TREE):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = sorted(ast.walk(function), key=lambda node: getattr(node, "lineno", 0))
+        assigned = [node for node in nodes if isinstance(node, ast.Assign)]
+        texts: list[ast.expr] = []
+        for node in nodes:
+            match node:
+                case ast.Call(func=ast.Name(id="Finding"), args=[_, _, text]):
+                    texts.append(text)
+                case ast.Call(func=ast.Name(id="run_check"), args=[_, text, _]):
+                    texts.append(text)
+                case ast.Call(func=ast.Name(id="SchemaError"), args=[text]):
+                    texts += [text] * (function.name in CHECKED)
+                case ast.Return(value=ast.JoinedStr() as text):
+                    texts += [text] * (function.name in CHECKED)
+        for text in texts:
+            yield from {*texts_of(text, assigned)} - {"7"}
+
+
+def test_each_finding_has_a_chinese_text_and_no_chinese_text_is_left_over() -> None:
+    texts = {*findings()}
+    assert len(texts) > 40
+    assert [text for text in texts if translated(text, "zh_CN.UTF-8").isascii()] == []
+    strings = [node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)]
+    said = "\n".join([*texts, *(text for text in strings if isinstance(text, str))])
+    for english, chinese in TEMPLATES.items():
+        assert translated(english, "zh") == chinese  # and no template stands before its own
+        assert english.count("{}") == chinese.count("{}")
+        for part in re.split("[{}():]+", english):
+            assert part.strip() in said, english
+
+
+def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
+    settings = {"mail_host": "127.0.0.1", "mail_port": closed_port(), "mail_sender": "a@b.c"}
+    language = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "zh_CN.UTF-8"}
+    variables = {f"COMMENTD_{name.upper()}": str(value) for name, value in settings.items()}
+    code, text, errors = run_here(kept, "check", **variables, **language)
+    assert (code, errors) == (1, "")
+    lines = [words for _, _, words in LINE.findall(text)]
+    assert len(lines) > 5
+    assert [line for line in lines if line.isascii()] == []
+    assert "commentd.db：评论 1 条，账号 0 个" in text
+    assert "当前设置：" in text
+    assert "检查结果：" in text
+    assert "错误：1，警告：" in text
 
 
 # Versions

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 # The topics of the manual, by language.
 MANUAL = {
-    folder.name: {path.stem: path.read_text("utf-8") for path in folder.iterdir()}
+    folder.name: {path.stem: path.read_text("utf-8") for path in folder.glob("*.md")}
     for folder in (ROOT / "static/help").iterdir()
 }
 DOCUMENTS = "\n".join([README, *(text for each in MANUAL.values() for text in each.values())])
@@ -44,6 +44,7 @@ def run(
     """Exit code, output and errors of the program, started in that folder."""
     command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    kept["LC_ALL"] = "C.UTF-8"
     done = subprocess.run(
         command, cwd=folder, env=kept | environ, capture_output=True, encoding="utf-8", timeout=60
     )
@@ -55,6 +56,7 @@ def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, s
     """The same in this process, which takes a tenth of the time."""
     output, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
     kept = {name: text for name, text in os.environ.items() if not name.startswith("COMMENTD_")}
+    kept["LC_ALL"] = "C.UTF-8"
     handler = log_handler(errors)
     logging.getLogger().addHandler(handler)
     try:
@@ -76,9 +78,9 @@ def run_here(folder: Path, *arguments: str, **environ: str) -> tuple[int, str, s
 
 @pytest.mark.slow
 def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> None:
-    assert run(tmp_path, "example") == (0, example_config(), "")
+    assert run(tmp_path, "example") == (0, example_config("en"), "")
     (tmp_path / "commentd.ini").write_text("[mail]\nhots = x\n")
-    assert run_here(tmp_path, "example") == (0, example_config(), "")
+    assert run_here(tmp_path, "example") == (0, example_config("en"), "")
     assert run_here(tmp_path, "--version") == (0, f"commentd {__version__}\n", "")
     code, text, errors = run_here(tmp_path, "--help")
     assert (code, errors) == (0, "")

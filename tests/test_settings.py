@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import CANARY
 
-from commentd import SETTINGS, Config, example_config, load_config
+from commentd import SETTINGS, Config, example_config, load_config, translated
 
 EXAMPLE = Path(__file__).parent.parent / "commentd.example.ini"
 KEY = "k" * 32
@@ -247,7 +247,7 @@ def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
 
 def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    path, text = Path("commentd.ini"), example_config()
+    path, text = Path("commentd.ini"), example_config("en")
     assert EXAMPLE.read_text("utf-8") == text
     assert load(path, text) == Config()
     lines = re.findall("^#([a-z_]+ =.*)", text, re.M)
@@ -257,3 +257,18 @@ def test_each_example_line_is_the_default(tmp_path: Path, monkeypatch: pytest.Mo
         assert load(path, text.replace(f"\n#{line}\n", f"\n{line}\n")) == Config()
     assert os.listdir() == ["commentd.ini"]
     assert all(re.search(r"\w{4}.*\.$", f.metadata["help"], re.S) for f in fields(Config))
+
+
+def test_the_chinese_example_has_the_defaults_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = example_config("zh_CN.UTF-8")
+    setting = "^#([a-z_]+ =.*)"
+    assert re.findall(setting, text, re.M) == re.findall(setting, example_config("en"), re.M)
+    assert load(Path("commentd.ini"), re.sub(setting, r"\1", text, flags=re.M)) == Config()
+    for each in fields(Config):
+        help_text = translated(each.metadata["help"], "zh")
+        assert not help_text.isascii(), each.name
+        assert help_text.count("\n") < 3
+        assert help_text.replace("\n", "\n# ") in text
