@@ -9603,6 +9603,8 @@ class Import:
             row["country"], row["location"] = self.place_of(ip)
         if row["language"] not in LANGUAGES:
             row["language"] = ""
+        if not re.fullmatch("[A-Z]{2}", row["country"]):  # the widget could not show the comment
+            row["country"] = ""
         row |= {
             "nickname": import_nickname(plain(values["nickname"])),
             "email": "" if email.endswith(".invalid") else email,  # exports make these up

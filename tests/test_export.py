@@ -326,6 +326,17 @@ def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emai
         assert dump(str(there.path)) == before
 
 
+@pytest.mark.slow
+def test_a_country_that_is_no_code_is_left_out() -> None:
+    kept = {"FR": "FR", "USA": "", "fr": "", "<b": ""}
+    rows = [SAID[0] | {"content": code, "country": code} for code in kept]
+    with homes("here", "there") as (here, there):
+        live(here, [("/a/", False, 0, 0, 0, rows)])
+        there.take(here.export())
+        brought = strict(there.export())["comments"]
+    assert {row["content"]: row["country"] for row in brought} == kept
+
+
 def pages_of(result: dict[str, int]) -> dict[str, int]:
     return {name: result[name] for name in result if name == "new pages"}
 
