@@ -10564,7 +10564,8 @@ def print_manual(config: Config, arguments: Arguments) -> int:
 def example(config: Config, arguments: Arguments) -> int:
     kind = arguments.what
     if not kind:
-        text = example_config(terminal_language())
+        is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
+        text = example_config(terminal_language() if is_utf8 else "en")
     elif kind == "container":
         text = template("Containerfile")
     elif kind in ("systemd", "systemd@"):
