@@ -4649,7 +4649,7 @@ class Recipient:
 
     def subject(self, name: str, comment: Comment, count: int = 1) -> str:
         """The subject of an email or webhook about `count` comments. `comment` is the first."""
-        page = comment.page_url[:80]
+        page = unquoted(comment.page_url)[:80]
         if is_foreign(comment.page_url, self.services.config.site_origins):
             page = self.texts["elsewhere"]
         suffix = "subject" if count == 1 else "many_subject"
@@ -4777,7 +4777,7 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
     origins = services.config.site_origins
-    page = comment.page_url[:120]
+    page = unquoted(comment.page_url)[:120]
     if is_foreign(comment.page_url, origins):
         page += owner.texts["foreign"]
     return owner.section(
@@ -7358,6 +7358,7 @@ def get_thread(context: RequestContext) -> Response:
         beijing_time=beijing_time,
         clean=clean,
         page=page,
+        readable_url=unquoted(page.page_url),
         back=link,
         comment_link=comment_link,
         links=thread_links(context, page, number, language, has_next=has_next),

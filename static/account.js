@@ -421,7 +421,7 @@ export function account(thread, kit, form, reason) {
 }
 
 /** A page's URL as a person would write it. */
-function readable(url) {
+export function readable(url) {
   try {
     return decodeURI(url)
   } catch {

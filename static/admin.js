@@ -2,7 +2,7 @@
 // In order: Words, Elements, Service, Forms, Sign-in, Frame, Lists, Moderation, Comments, Views, Figures,
 // Settings, Keys, Start.
 
-import {digest} from './account.js'
+import {digest, readable} from './account.js'
 
 const {h, button, formatted, hash, keep, languageOf, loadTexts, recall, solve} = customElements.get('commentd-thread').kit
 
@@ -670,7 +670,7 @@ const findable = what => text(what) && link('#comments?' + new URLSearchParams({
 const FACTS = {
   held: ({held: reason, status}) => text(reason) && status !== 'visible' && holdReason(reason),
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
-  page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, page_url),
+  page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, readable(text(page_url))),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
   known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
   place: ({location, country}) => lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
@@ -972,7 +972,7 @@ function pageLine(row) {
       }
     })
   }
-  const item = line(out(page_link, page_url), dots(
+  const item = line(out(page_link, readable(text(page_url))), dots(
     link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
     closed && say(closed_by_age ? 'byage' : 'closed')),
   workButton(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
@@ -1067,7 +1067,7 @@ function figures(response) {
   const words = ['comments', 'views', 'likes']
   const title = say('last_days', days.length)
   const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
-    listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, page_url), amount(views), amount(total)]))
+    listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, readable(text(page_url))), amount(views), amount(total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
       days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))]))),

@@ -564,6 +564,8 @@ def test_a_thread_speaks_each_language(visitor: Crawler, owner: Judge) -> None:
         assert words["thread_gone"] in page.texts["p"]
         assert words["thread_back"] in page.texts["a"]
         assert thread(visitor, "/none/", lang=language).texts["p"][-1] == words["thread_none"]
+    encoded = thread(visitor, quote("/你好/"), lang="en")
+    assert encoded.texts["title"] == [EMAIL_TEXTS["en"]["thread_title"].format(page="/你好/")]
 
 
 def test_without_a_wish_a_thread_speaks_as_its_comments_do(visitor: Crawler) -> None:

@@ -280,6 +280,15 @@ def content(message: EmailMessage) -> str:
 
 
 @held
+def test_an_email_shows_the_url_of_a_page_decoded(here: Here) -> None:
+    here.said("hi", nickname="Lu", page_url="/%E4%BD%A0%E5%A5%BD/")
+    here.deliver()
+    ((message,), (text,)) = here.arrived(OWNER), here.texts()
+    assert message["Subject"] == "blog.example: new comment on /你好/"
+    assert "New comment on “/你好/” by" in text
+
+
+@held
 def test_the_owner_moderates_by_the_links_of_an_email(here: Here) -> None:
     quote, who = "Two lines\n\n> of which\n> one is quoted", f"Lu · {PAGE}"
     here.said(quote, nickname="Lu")
