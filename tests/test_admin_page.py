@@ -1520,9 +1520,11 @@ def test_the_manual_opens_in_the_language_of_the_page(desk: Desk) -> None:
     expect(heading(page, "帮助")).to_be_visible()
     assert_axe_is_content(page, "list")
     page.get_by_role("link", name="English").click()
-    for topic, text in MANUAL["en"].items():
+    for topic in ("api", "import", "theme"):  # tables, lists and code
         page.get_by_role("navigation").get_by_role("link", name=topic, exact=True).click()
-        expect(heading(page, text.splitlines()[0].removeprefix("# "))).to_be_visible()
+        expect(
+            heading(page, MANUAL["en"][topic].splitlines()[0].removeprefix("# "))
+        ).to_be_visible()
         assert_axe_is_content(page, topic)
     page.get_by_role("link", name="commentd").click()
     expect(heading(page, "登录")).to_be_visible()
