@@ -1335,16 +1335,24 @@ def manual(language: str) -> dict[str, str]:
     return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.md"))}
 
 
-def translated(text: str, language: str) -> str:
-    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English. The file
-    has `{}` where a text has a value."""
-    if not language.startswith("zh"):
-        return text
-    file = static_folder() / "help/zh/terminal.json"
-    for english, chinese in json.loads(file.read_bytes()).items():
+@functools.cache
+def chinese_texts() -> dict[re.Pattern[str], str]:
+    """The texts of `check` and `example` as patterns, and each in Chinese. The file has `{}` where
+    a text has a value."""
+    texts = json.loads((static_folder() / "help/zh/terminal.json").read_bytes())
+    patterns = {}
+    for english, chinese in texts.items():
         pattern = re.escape(english).replace(r"\{\}", "(.*)")
-        if match := re.fullmatch(pattern, text):
-            return str(chinese.format(*match.groups()))
+        patterns[re.compile(pattern)] = chinese
+    return patterns
+
+
+def translated(text: str, language: str) -> str:
+    """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
+    if language.startswith("zh"):
+        for pattern, chinese in chinese_texts().items():
+            if match := pattern.fullmatch(text):
+                return chinese.format(*match.groups())
     return text
 
 
@@ -1720,8 +1728,8 @@ def is_database(path: Path) -> bool:
 
 
 def statements(script: str) -> Iterator[str]:
-    """The statements of a script, the last of which may be empty. A `;` in a string or a trigger
-    does not end one."""
+    """Splits a script into statements. The last one may be empty. A `;` within a string or a
+    trigger ends no statement."""
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
