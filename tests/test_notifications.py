@@ -856,7 +856,7 @@ def test_news_of_what_is_damaged_waits_and_holds_up_no_other(
     here.said("one", parent_id=mine)
     here.deliver()
     reply = here.said("two", parent_id=mine)
-    here.deliver()  # whom to tell is known, and the email has to wait
+    here.deliver()  # the recipient is looked up; the email waits
     writer = inside.writer(here.served)
     writer.execute("PRAGMA foreign_keys = OFF")
     number = reply if damaged == "the reply" else mine
