@@ -63,6 +63,8 @@ const dots = (...parts) => h('div', {class: 'small dots'}, ...parts.filter(part 
 const out = (href, shown) => /^https?:\/\//i.test(href)
   ? h('a', {href, target: '_blank', rel: 'noopener noreferrer nofollow'}, bdi(shown)) : bdi(shown)
 
+const linkToPage = ({page_link, page_url}) => out(page_link, readable(text(page_url)))
+
 /** A button with a key, see Keys. */
 const keyed = (key, word, act, props) => button(say(word), act, {'aria-keyshortcuts': key, ...props})
 
@@ -670,7 +672,7 @@ const findable = what => text(what) && link('#comments?' + new URLSearchParams({
 const FACTS = {
   held: ({held: reason, status}) => text(reason) && status !== 'visible' && holdReason(reason),
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
-  page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(out(page_link, readable(text(page_url))),
+  page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(linkToPage({page_link, page_url}),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
   known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
   place: ({location, country}) => lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
@@ -953,7 +955,7 @@ const VIEWS = {
 }
 
 function pageLine(row) {
-  const {id, page_url, page_link, total, views, page_likes, closed, closed_by_age} = row
+  const {id, page_url, total, views, page_likes, closed, closed_by_age} = row
   const put = async body => {
     const {page: fresh} = await call('PATCH', 'pages/' + id, body)
     return body.merge ? show() : replaceRow(item, pageLine(fresh)) // merging changes another row too
@@ -972,7 +974,7 @@ function pageLine(row) {
       }
     })
   }
-  const item = line(out(page_link, readable(text(page_url))), dots(
+  const item = line(linkToPage(row), dots(
     link('#comments?page=' + id, say('n_comments', total)), say('n_views', views), say('n_likes', page_likes),
     closed && say(closed_by_age ? 'byage' : 'closed')),
   workButton(closed ? 'reopen' : 'close', () => put({closed: !closed})), button(say('rename'), rename))
@@ -1067,7 +1069,7 @@ function figures(response) {
   const words = ['comments', 'views', 'likes']
   const title = say('last_days', days.length)
   const ranking = (word, pages) => table(say(word), [say('page'), say('views'), say('comments')],
-    listOf(pages).map(({page_link, page_url, views, total}) => [out(page_link, readable(text(page_url))), amount(views), amount(total)]))
+    listOf(pages).map(page => [linkToPage(page), amount(page.views), amount(page.total)]))
   main.append(h('p', {class: 'small'}, title), ...words.map(word => chart(word, days)),
     h('details', {}, h('summary', {}, say('as_table')), table(title, [say('day'), ...words.map(word => say(word))],
       days.map(day => [dayText(day.day), ...words.map(word => amount(day[word]))]))),
