@@ -75,7 +75,9 @@ function init(args)
   path, wait, body = args[1], args[3] + 0, args[4]
   math.randomseed(args[2] + 0)
   for each = 1, (body or path:find("{any}")) and 0 or 2000 do ready[each] = made() end
-  if wait > 0 then function delay() return math.floor(wait + math.random()) end end
+  -- Clients come by chance. With equal waits, all connections would send at the same moment.
+  local function by_chance() return math.floor(0.5 - wait * math.log(1 - math.random())) end
+  if wait > 0 then delay = by_chance end
 end
 function request()
   return #ready > 0 and ready[math.random(#ready)] or made()
@@ -304,6 +306,7 @@ LOADS: dict[str, tuple[int, int, Callable[[Peer], Any]]] = {
     "200 sign-ins at once": (3800, 200, sign_ins),
     "1 000 silent connections": (3800, 200, lambda peer: crowd(peer, 1000)),
     "500 silent and 400 dripping ones": (3800, 200, lambda peer: crowd(peer, 500, 400)),
+    "the same, with only 100 reads and 5 writes": (100, 5, lambda peer: crowd(peer, 500, 400)),
 }
 
 
