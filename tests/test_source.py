@@ -209,7 +209,8 @@ def test_the_module_is_neither_dense_nor_long() -> None:
         if token.type not in layout and token.start[0] not in documented
     ]
     lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
-    assert len(tokens) <= 62_700  # 61 937 without the manual and the languages; raise it knowingly
+    # 61 937 when the module was rebuilt. Features came since: raise the bound knowingly.
+    assert len(tokens) <= 65_500
     assert len(tokens) / len(lines) <= 8
 
 
