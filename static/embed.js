@@ -421,7 +421,6 @@ class Thread extends HTMLElement {
   decorators = {} // by name: what other scripts do to each item
   #shownKey
   #controller
-  #captcha
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
 
   get url() {
@@ -561,7 +560,7 @@ class Thread extends HTMLElement {
     setTimeout(() => status.textContent === text && status.replaceChildren(), 5000)
   }
 
-  #emit(name, detail) {
+  emit(name, detail) {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
@@ -597,7 +596,7 @@ class Thread extends HTMLElement {
       if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
       if (pressed) first?.firstChild.focus()
       if (around) this.use('more.js', 'seek', around, listing.page)
-      this.#emit('loaded', {page_url: this.url, total: listing.total})
+      this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
       const retry = again('retry', {page, around})
       // /health responds to every page. If it can be reached, CORS refused the list.
@@ -758,7 +757,7 @@ class Thread extends HTMLElement {
       event.preventDefault()
       if (form.ariaBusy === 'true') return
       form.ariaBusy = true
-      await this.#send(form, draft).catch(error => this.use('more.js', 'showError', form, error))
+      await this.use('more.js', 'send', form, draft)
       form.ariaBusy = false
     }
     const onfocusin = () => form.classList.add('open')
@@ -773,9 +772,10 @@ class Thread extends HTMLElement {
 
   /** Name, email and website of a guest. */
   #guestFields() {
+    const onchange = ({target}) => keep('me', {...me(), [target.name]: target.value})
     const field = (name, word, type) => h('label', {},
       h('span', {}, this.say(word)),
-      h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? ''}))
+      h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? '', onchange}))
     return h('div', {class: 'guest'},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
@@ -818,48 +818,17 @@ class Thread extends HTMLElement {
 
   /** A captcha token. It is asked for while the reader types, so that it is there when they post. */
   captchaToken(posting) {
-    const {at, failed} = this.#captcha ?? {}
+    const {at, failed} = this.captcha ?? {}
     if (!(Date.now() - at < 3e6) || (posting && failed)) {
-      const captcha = this.#captcha = {at: Date.now(), token: fetchCaptchaToken(this)}
+      const captcha = this.captcha = {at: Date.now(), token: fetchCaptchaToken(this)}
       captcha.token.then(() => captcha.at = Date.now(), () => captcha.failed = true)
     }
-    return this.#captcha.token.then(token => posting && token.call ? token() : token)
+    return this.captcha.token.then(token => posting && token.call ? token() : token)
   }
 
   dropCaptchaToken() {
-    this.#captcha = null
+    this.captcha = null
     this.querySelector('[slot=captcha]')?.remove()
-  }
-
-  async #send(form, draft) {
-    const {parent, change} = form.subject
-    const {content, ...author} = Object.fromEntries(new FormData(form))
-    if (!content.trim()) throw {code: 'content_missing'}
-    const left = this.totals.max_comment_length - [...content].length
-    if (left < 0) throw {code: 'content_over', retry: -left}
-    if (change) return change.send(form, content, draft)
-    if (!me().token) {
-      if (!author.nickname) throw {code: this.settings.login_required ? 'login_required' : 'nickname_missing'}
-      if (/^[^:]+$/.test(author.website)) author.website = 'https://' + author.website
-      keep('me', {...me(), ...author})
-    }
-    const captcha_token = await this.captchaToken(true)
-    // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
-    const early = this.#captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
-    if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
-    const {comment, edit_token} = await ask('comments', {
-      page_url: this.url, parent_id: parent?.id, content, captcha_token, lang: this.language, ...!me().token && author,
-    })
-    keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
-    keep(draft, undefined, 'sessionStorage')
-    this.dropCaptchaToken()
-    this.put(comment, true)
-    if (parent) form.remove()
-    this.$('form').replaceWith(this.makeForm({}))
-    this.totals.total += comment.status === 'visible'
-    this.head()
-    this.use('more.js', 'own', comment)
-    this.#emit('posted', {comment})
   }
 }
 

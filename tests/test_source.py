@@ -449,7 +449,7 @@ def test_every_language_of_a_script_has_the_same_words() -> None:
 
 
 def test_the_manual_names_what_a_page_may_style_and_say() -> None:
-    widget = (ROOT / "static" / "embed.js").read_text("utf-8")
+    widget, more = ((ROOT / "static" / name).read_text("utf-8") for name in ("embed.js", "more.js"))
     for folder in (ROOT / "static" / "help").iterdir():
         embed = (folder / "embed.md").read_text("utf-8")
         theme = (folder / "theme.md").read_text("utf-8")
@@ -458,7 +458,7 @@ def test_the_manual_names_what_a_page_may_style_and_say() -> None:
         attributes = {"lang", *re.findall(r"getAttribute\('(\w+)'\)", widget)}
         table = embed.partition("|---|---|---|\n")[2].partition("\n\n")[0]
         assert attributes == {*re.findall(r"^\| `(\w+)` \| ", table, re.M)}
-        events = set(re.findall(r"#emit\('(\w+)'", widget))
+        events = set(re.findall(r"emit\('(\w+)'", widget + more))
         assert {*re.findall(r"commentd:(\w+)", embed)} == events
 
 
