@@ -711,7 +711,9 @@ class CommentRenderer(mistune.HTMLRenderer):
         return self.link(text or html.escape(url), url)
 
     def block_code(self, code: str, info: str | None = None) -> str:
-        return super().block_code(code)  # mistune fails on a language that is one space
+        # The first word is the language. mistune fails on a space that was written as an entity.
+        language = re.match(r"(?a)\s*([\w+#-]+)(?!\S)", info or "")
+        return super().block_code(code, language and language[1])
 
 
 @functools.cache
@@ -745,10 +747,17 @@ def plain_html(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
 
 
-def only_absolute(tag: str, attribute: str, link: str) -> str | None:
+LANGUAGE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0,19})(?!\S)")
+
+
+def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
+    """An absolute link, or the language of code; other products write more classes beside it."""
+    if attribute == "class":
+        language = LANGUAGE.search(value)
+        return f"language-{language[1].lower()}" if language else None
     # `http:x` has a scheme and is relative all the same.
-    is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", link)
-    return link if is_absolute or attribute != "href" else None
+    is_absolute = re.match(r"(?i)https?://[^/\s]|mailto:", value)
+    return value if is_absolute or attribute != "href" else None
 
 
 TAGS = "p br em strong del code pre blockquote ul ol li a hr"
@@ -761,10 +770,10 @@ def clean(markup: str) -> str:
     return nh3.clean(
         markup,
         tags={*TAGS.split()},
-        attributes={"a": {"href"}, "*": set()},
+        attributes={"a": {"href"}, "code": {"class"}, "*": set()},
         url_schemes={"http", "https", "mailto"},
         url_relative="deny",
-        attribute_filter=only_absolute,
+        attribute_filter=safe_attribute,
         link_rel="nofollow ugc noopener noreferrer",
     )
 

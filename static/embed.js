@@ -1,6 +1,6 @@
 // commentd: this script shows the comments of a page after itself, or in <commentd-thread>.
 // In order: Texts, Style, Elements, Memory, Service, Captcha, Formatting, Thread, Start.
-// Loaded on first use: more.js, account.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
+// Loaded on first use: more.js, code.js, account.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
 'use strict'
 {
 
@@ -362,6 +362,11 @@ function formatted(html) {
       const href = decoded(/ href="([^"]*)"/.exec(attributes)?.[1] ?? '')
       if (tag === 'a' && /^(https?:\/\/|mailto:)/i.test(href)) Object.assign(node, {href, rel})
       if (tag === 'pre') node.tabIndex = 0
+      const language = tag === 'code' && /language-[\w#+-]+/.exec(attributes)
+      if (language) {
+        node.className = language
+        import(SERVICE + 'code.js').then(({paint}) => paint(node), () => 0)
+      }
       open.append(node)
       if (!/^[bh]r$/.test(tag)) open = node
     }

@@ -469,6 +469,8 @@ HTML = {
         f"<p>{LINK}cat</a> doge</p>",
     "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>":
         "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>",
+    '<pre class="x"><code class="hljs lang-JS x">b</code></pre><p class="language-js">c</p>':
+        '<pre><code class="language-js">b</code></pre><p>c</p>',
     "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>":
         "<ul><li>a<ul><li>b</li></ul></li></ul><ol><li>c</li></ol>",
     "<p>a<script>alert(1)</script><style>p{}</style><iframe src=x></iframe>b</p>": "<p>ab</p>",
@@ -478,13 +480,14 @@ MARKDOWN = {
     "a\nb": "<p>a<br>b</p>",
     "1 < 2 && 3 > 2 I <3 you": "<p>1 &lt; 2 &amp;&amp; 3 &gt; 2 I &lt;3 you</p>",
     "use `<p>` and `<br>`": "<p>use <code>&lt;p&gt;</code> and <code>&lt;br&gt;</code></p>",
-    "```html\n<p>a</p>\n```": "<pre><code>&lt;p&gt;a&lt;/p&gt;\n</code></pre>",
+    "```html\n<p>a</p>\n```":
+        '<pre><code class="language-html">&lt;p&gt;a&lt;/p&gt;\n</code></pre>',
     "<https://a.example/>": f"<p>{LINK}https://a.example/</a></p>",
     'a <img class="wl-emoji" src="https://b.example/x.png" alt="ok"> *b*': "<p>a ok <em>b</em></p>",
     'a <img src="https://b.example/x.png" atk-emoticon="ok"> *b*': "<p>a ok <em>b</em></p>",
     "![cat](https://a.example/)": f"<p>{LINK}cat</a></p>",
     "[@Ann](#5f01): hi": "<p>@Ann: hi</p>",
-}
+}  # fmt: skip
 
 
 def shown_as(desk: Desk, outside: Outside, product: str, texts: list[str]) -> list[str]:

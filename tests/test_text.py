@@ -397,6 +397,8 @@ class Judge(HTMLParser):
         assert len(attributes) == len(attrs)
         assert attributes.pop("rel", None) == (REL if tag == "a" else None)
         target = attributes.pop("href", "mailto:" if tag == "a" else None)
+        language = attributes.pop("class", None) if tag == "code" else None
+        assert re.fullmatch("(?a)language-[a-z0-9][a-z0-9+#-]{0,19}", language or "language-x")
         assert not attributes, attributes
         assert (
             target is None if tag != "a" else re.match(r"(?i)https?://[^/\\]|mailto:", target or "")
@@ -427,7 +429,7 @@ def test_the_judge_finds_what_it_is_there_to_find() -> None:
         "<script>x</script>", "<p onclick=x>a</p>", "<a href='javascript:x'>a</a>", "<!-- x -->",
         "<?x?>", f'<a href="//x" rel="{REL}">a</a>', '<a href="http://x">a</a>', "<p>", "</p>",
         "<img src=x>", "<!DOCTYPE x>", f'<a href="http://x" title="t" rel="{REL}">a</a>',
-        "<p style=x>a</p>",
+        "<p style=x>a</p>", '<p class="language-x">a</p>', '<code class="x">a</code>',
     ):  # fmt: skip
         with pytest.raises((AssertionError, IndexError)):
             judged(markup)
@@ -573,7 +575,8 @@ def test_markdown_reads_well() -> None:
         "# Title #\n\n## Two": "<p><strong>Title</strong></p>\n<p><strong>Two</strong></p>\n",
         "**b** _i_ ~~s~~ `<c>`": "<p><strong>b</strong> <em>i</em> <del>s</del> "
         "<code>&lt;c&gt;</code></p>\n",
-        "```python\nif a < b:\n    c\n```": "<pre><code>if a &lt; b:\n    c\n</code></pre>\n",
+        "```Python\nif a < b:\n    c\n```": '<pre><code class="language-python">if a &lt; b:\n'
+        "    c\n</code></pre>\n",
         "> a\n> b": "<blockquote>\n<p>a<br>\nb</p>\n</blockquote>\n",
         "* a\n* b": "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n",
         "a < b & c > d \"'": "<p>a &lt; b &amp; c &gt; d \"'</p>\n",
@@ -593,9 +596,13 @@ def test_markdown_reads_well() -> None:
 
 
 def test_the_language_of_code_may_be_anything(caplog: pytest.LogCaptureFixture) -> None:
-    for info in ("&nbsp;", " &#32;", "&Tab; ", "&#xa0;&#160;", "&emsp;x"):
+    named = {"c++": "c++", "C# x": "c#", " go": "go", "x" * 20: "x" * 20}
+    nothing = ["&nbsp;", " &#32;", "&Tab; ", "&#xa0;&#160;", "js{1}", "x" * 21, "+", "é", 'a"b']
+    for info, language in {**named, **dict.fromkeys(nothing, "")}.items():
+        name = f' class="language-{language}"' if language else ""
         for fence in ("```", "~~~"):
-            assert safe_html(f"{fence}{info}\nx\n{fence}") == "<pre><code>x\n</code></pre>\n"
+            shown = safe_html(f"{fence}{info}\nx\n{fence}")
+            assert shown == f"<pre><code{name}>x\n</code></pre>\n", info
     assert caplog.records == []
 
 

@@ -1137,7 +1137,7 @@ BLOCKED = """for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 
 
 
 def test_a_first_view_asks_for_two_things_and_leaves_nothing(view: View) -> None:
-    conversation(view.app)
+    fill(view.app, 7)  # without code, for whose colours another script is loaded
     page = view(
         "<script>names = [0, 'names', ...Object.getOwnPropertyNames(window)]</script>" + TAG
     )

@@ -739,6 +739,74 @@ def test_the_preview_shows_what_is_posted(ground: Ground) -> None:
     assert page.locator("article .body").inner_html() == seen
 
 
+CODE = """```python
+def f(x):  # why
+    return "a\\"b" + 0x1f
+```
+
+```
+for plain in words: 1
+```
+
+```rust
+fn f<'a>(x: &'a str) {} // why not
+```"""
+COLOURED = """() => Object.fromEntries([...CSS.highlights].map(([name, ranges]) => [name.slice(9),
+  [...ranges].map(({startContainer: {data}, startOffset, endOffset}) =>
+    data.slice(startOffset, endOffset)).sort()]))"""
+# The contrast of each colour with the block of code, by the painted bytes.
+CONTRASTS = """() => {
+  const code = document.querySelector('commentd-thread').shadowRoot.querySelector('pre code')
+  const context = document.createElement('canvas').getContext('2d', {willReadFrequently: true})
+  const luminance = (...colours) => {
+    for (const colour of colours) {
+      context.fillStyle = colour
+      context.fillRect(0, 0, 1, 1)
+    }
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map(n =>
+      n > 10 ? ((n / 255 + .055) / 1.055) ** 2.4 : n / 255 / 12.92)
+    return .2126 * r + .7152 * g + .0722 * b + .05
+  }
+  const of = (node, pseudo) => getComputedStyle(node, pseudo)
+  const ground = luminance(of(document.body).backgroundColor, of(code.parentNode).backgroundColor)
+  return [...CSS.highlights.keys()].map(name => {
+    const tone = luminance(of(code, `::highlight(${name})`).color)
+    return Math.max(tone, ground) / Math.min(tone, ground)
+  })
+}"""
+TINTED = ":root { --text: #443a33; --ground: #e4d8b4; --link: #06c; --line: #ccc }"
+
+
+def test_code_is_coloured_where_its_language_is_named(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(blog.LOOKS, "tinted", TINTED)
+    say(ground.app, CODE)
+    coloured = {
+        "comment": ["# why", "// why not"],
+        "string": ['"a\\"b"'],
+        "keyword": ["def", "fn", "return"],
+        "number": ["0x1f"],
+    }
+    for look, scheme in (
+        ("essay", "light"),
+        ("essay", "dark"),
+        ("photo", "light"),
+        ("tinted", "light"),
+    ):
+        page = ground.open(look=look, color_scheme=scheme)
+        page.wait_for_function(f"({COLOURED})().number")
+        page.wait_for_function("document.querySelector('commentd-thread').style.colorScheme")
+        assert page.evaluate(COLOURED) == coloured
+        assert min(page.evaluate(CONTRASTS)) >= 4.5, (look, scheme)
+    main(page).fill("```js\nlet me = /* be */ 2\n```")
+    for _ in range(2):  # what was in a preview that is closed is forgotten
+        keyboard(button(page, "Preview"))
+        page.wait_for_function(f"({COLOURED})().number.length === 2")
+        keyboard(button(page, "Preview"))
+        expect(page.locator("form .body")).to_have_count(0)
+
+
 @service_with(comments_max_length=300)
 def test_a_counter_appears_near_the_limit(ground: Ground) -> None:
     page = ground.open()
