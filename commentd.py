@@ -287,7 +287,8 @@ def is_blank(text: str) -> bool:
 
 def one_line(text: str) -> str:
     """A text for an email header: one line of at most 120 characters, without hidden characters
-    and without encoded words (RFC 2047), which some programs read as new headers."""
+    and without encoded words (RFC 2047), which some programs read as new headers. Bidi isolates go
+    too: the cut could part a pair, and the rest of a list of subjects would turn around."""
     shown = []
     for character in unicodedata.normalize("NFC", text):
         category = unicodedata.category(character)
@@ -445,7 +446,7 @@ def skeleton(nickname: str) -> str:
 # The badge of an admin in the languages of the widget, and other words that claim the same.
 TITLES = """author admin owner official autor auteur автор админ الإدارة
             作者 博主 站长 站長 管理员 管理員 管理人 운영자 글쓴이"""
-TITLE_SKELETONS = [skeleton(title) for title in TITLES.split()]
+TITLE_SKELETONS = {skeleton(title) for title in TITLES.split()}
 IN_BRACKETS = re.compile(r"[(<[{【〔〈《「『〖].*?(?:[])>}】〕〉》」』〗]|$)")
 
 
@@ -455,11 +456,17 @@ def looks_like(nickname: str, admin: str) -> bool:
     protected = skeletons(admin)
     for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
         protected |= {name + title, title + name}
-    for shapes in skeletons(nickname):
+    for shapes in skeletons(nickname) | skeletons(without_titles(nickname)):
         pattern = re.escape(shapes).replace(ANY_SHAPE, "[\0-\x7f]")
         if any(re.fullmatch(pattern, other) for other in protected):
             return True
     return False
+
+
+def without_titles(nickname: str) -> str:
+    """The other words of a nickname. A title may be of another script: `Boss Админ`."""
+    words = re.findall(r"\w+", nickname)
+    return " ".join(word for word in words if skeleton(word) not in TITLE_SKELETONS)
 
 
 def skeletons(name: str) -> set[str]:
@@ -4837,13 +4844,12 @@ def follower_email(services: MailServices, reader: Account, news: News) -> Json:
     by_page = operator.attrgetter("page_id")
     comments = sorted(news.values(), key=by_page)
     first = comments[0]
-    language = services.store.follow_language(reader.id, first.page_id)
-    follower = Recipient(services, reader.email, language or "en")
     params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
     stop = ""
     pages = itertools.groupby(comments[:MOST_QUOTED], by_page)
     for page_id, comments_of_page in pages:
+        follower = follower_recipient(services, reader, page_id)
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
             section = follower.section("follow_text", comment, page)
@@ -4851,12 +4857,19 @@ def follower_email(services: MailServices, reader: Account, news: News) -> Json:
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
+    follower = follower_recipient(services, reader, first.page_id)
     name = "follow"
     if first.page_id != comments[-1].page_id:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
         stop = follower.signed_link(**params, page=0, id=0)
     return follower.email(name, comments, sections, unsubscribe=stop)
+
+
+def follower_recipient(services: MailServices, reader: Account, page_id: int) -> Recipient:
+    """Each page in the language in which its reader follows it."""
+    language = services.store.follow_language(reader.id, page_id)
+    return Recipient(services, reader.email, language or "en")
 
 
 # Webhooks
@@ -8517,6 +8530,12 @@ def check_setup(config: Config) -> Iterator[Finding]:
     yield from check_versions()
 
 
+def check_settings_file(file: Path | None) -> Iterator[Finding]:
+    if not file:
+        text = f"no commentd.ini in {Path.cwd()}: defaults and the environment are used"
+        yield Finding("note", "settings", text)
+
+
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
@@ -9646,9 +9665,9 @@ class Import:
         self.choose_blog(host)
         self.db.execute(CLEAR_PARENTS)
         self.db.execute(REATTACH)
-        self.note_each("stand at the top, since what they reply to is not there", CUT_ORPHANS)
+        self.note_each("at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
-        self.note_each("stand at the top, since they reply to each other", CUT_CIRCLES)
+        self.note_each("at the top, since they reply to each other", CUT_CIRCLES)
         self.note_each("skipped: deleted, or no text", DROP_CHILDLESS)
         self.db.execute(SET_TIMES, (self.now,))
         self.db.execute(SET_PAGES)
@@ -9697,6 +9716,9 @@ class Import:
             closed = 0 if page.total else row["closed"]
             store.note_import(self.name, stamp, 0)
             store.raise_page(page.id, closed, row["views"], row["page_likes"])
+            self.counts["closed pages"] += closed
+            self.counts["views"] += row["views"]
+            self.counts["likes of pages"] += row["page_likes"]
 
     def page_of(self, store: Store, row: sqlite3.Row) -> Page:
         """The page of a row, which is added if it is new."""
@@ -9742,15 +9764,16 @@ class Import:
         counts = self.counts
         skipped = counts["read"] - counts["new"] - counts["there"]
         totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
-        lines = [f"{self.name}: {counts['read']} comments read, {totals}"]
+        lines = [f"{self.name}: {counts['read']} read, {totals}"]
         for event, names in self.names.items():
-            number = "  " if event.startswith("skipped") else f"{counts[event]} "
             more = " …" if counts[event] > len(names) else ""
-            lines.append(f"  {number}{event}: {', '.join(names)}{more}")
+            lines.append(f"  {event} ({counts[event]}): {', '.join(names)}{more}")
         statuses = [f"{counts[status]} {status}" for status in STATUSES if counts[status]]
         if statuses:
             lines.append(f"  new: {', '.join(statuses)}")
-        lines.append(f"  {counts['new pages']} new pages")
+        lines.append(f"  new pages: {counts['new pages']}")
+        totals_of_pages = ("closed pages", "views", "likes of pages")
+        lines += [f"  {each}: {counts[each]}" for each in totals_of_pages if counts[each]]
         if self.product.zone:
             lines.append(f"  times without a time zone are read as {self.zone} (--zone)")
         if self.product.lost:
@@ -10416,6 +10439,7 @@ def check(config: Config, arguments: Arguments) -> int:
     print(f"\n{translated('Checks:', language)}\n")
     world = World()
     findings = [
+        *check_settings_file(arguments.file),
         *check_setup(config),
         *check_database(config, world.now()),
         *check_outside(config, world, arguments.mail),
@@ -10503,13 +10527,22 @@ def import_command(config: Config, arguments: Arguments) -> int:
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
+        is_new = not size_of(Path(config.database_path))
         path = resources.enter_context(database_of(config, arguments.dry_run))
         store = resources.enter_context(command_store(path, is_new=not size_of(path)))
         importer.add_all(store, progress("imported"))
     print(importer.report())
+    if is_new:
+        print(new_database_text(config, arguments.file))
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
+
+
+def new_database_text(config: Config, settings: Path | None) -> str:
+    """For whoever imports in a wrong folder."""
+    reason = "" if settings else f" (there is no commentd.ini in {Path.cwd()})"
+    return f"the database is a new one: {Path(config.database_path).absolute()}{reason}"
 
 
 @contextlib.contextmanager
@@ -10538,13 +10571,8 @@ def export_command(config: Config, arguments: Arguments) -> int:
             export = Export(store, arguments.emails, config.blog_name, config.site_origins)
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
-        try:
-            shutil.copyfileobj(exported, sys.stdout.buffer)
-            sys.stdout.flush()
-        except BrokenPipeError:  # such as `| head`
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            return 1
+        shutil.copyfileobj(exported, sys.stdout.buffer)
+        sys.stdout.flush()
     if not arguments.emails:
         lost += ", email addresses (--emails)"
     print(f"Not exported: {lost}", file=sys.stderr)
@@ -10558,7 +10586,7 @@ def move(config: Config, arguments: Arguments) -> int:
         lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
-    print(f"{len(lines)} pages {'would move' if arguments.dry_run else 'moved'}")
+    print(f"pages that {'would move' if arguments.dry_run else 'moved'}: {len(lines)}")
     return 0
 
 
@@ -10817,11 +10845,33 @@ def set_up_output() -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
-    arguments = parse_arguments(argv)
-    set_up_output()
+    try:
+        try:
+            arguments = parse_arguments(argv)
+            set_up_output()
+            return report_errors(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # such as `| head`
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        return 1
+
+
+def report_errors(arguments: Arguments) -> int:
+    """Runs the command. What fails is said in plain words, without a traceback."""
     code = 1
     try:
         return run_command(arguments)
+    except BrokenPipeError:
+        raise
+    except PermissionError as error:
+        text = str(error)
+        if error.filename:
+            text = (
+                f"{error.filename}: this user may not use it. Run the command as the user of the "
+                "service, or let that user read and write the file (chmod, chown)"
+            )
     except (OperatorError, OSError, sqlite3.Error) as error:
         text = str(error)
         code = getattr(error, "exit_code", 1)

@@ -76,9 +76,11 @@ function relativeTime(date) {
   const seconds = (date - Date.now()) / 1000
   const distance = Math.abs(seconds)
   if (distance > 2592e3) return date.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const [unit, size] = UNITS.find(([, size]) => distance >= size) ?? UNITS[2]
-  const n = seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size)
-  return new Intl.RelativeTimeFormat(lang, {numeric: 'auto'}).format(n, unit)
+  const format = new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
+  const found = UNITS.find(([, size]) => distance >= size)
+  if (!found) return format.format(0, 'second') // “now”, as at the widget
+  const [unit, size] = found
+  return format.format(seconds > 0 ? Math.round(seconds / size) : Math.ceil(seconds / size), unit)
 }
 
 /** A time to wait, such as “7 seconds” or “57 minutes”. */
@@ -674,7 +676,7 @@ const FACTS = {
   score: comment => ['waiting', 'spam'].includes(comment.status) && score(comment),
   page: ({page_url, page_link, foreign, closed}) => text(page_url) && span(linkToPage({page_link, page_url}),
     closed && ` (${say('closed')})`, ' ', foreign && h('span', {class: 'alarm'}, say('foreign'))),
-  known: ({known, held, role}) => known > 0 ? say('n_comments', known) : held !== 'first' && role !== 'admin' && say('first'),
+  known: ({known, held, role}) => known > 0 ? say('n_others', known) : held !== 'first' && role !== 'admin' && say('first'),
   place: ({location, country}) => lang !== 'zh-CN' && /^[A-Z]{2}$/.test(country) ? regions(country) : text(location),
   ip: ({ip}) => findable(ip),
   email: ({email}) => findable(email),

@@ -345,7 +345,7 @@ class Result:
     @property
     def counts(self) -> tuple[int, ...]:
         """Comments read, new, already here, skipped. Each that was read is one of the others."""
-        found = re.search(r"(\d+) comments? read, (\d+) new, (\d+) already here, (\d+) ", self.text)
+        found = re.search(r"(\d+) read, (\d+) new, (\d+) already here, (\d+) ", self.text)
         assert found, self
         read, *parts = map(int, found.groups())
         assert read == sum(parts)
@@ -359,8 +359,8 @@ class Result:
 
     def number(self, word: str) -> int:
         """The number in the line with that word; 0 where there is no such line."""
-        found = re.search(rf"(\d+) .*{word}", self.text)
-        return int(found[1]) if found else 0
+        found = re.search(rf"{word}.*?(?: \((\d+)\):|: (\d+)$)", self.text, re.M)
+        return int(found[1] or found[2]) if found else 0
 
     @property
     def failure(self) -> str:

@@ -642,7 +642,11 @@ def test_beside_a_comment_stands_all_that_decides(desk: Desk) -> None:
     page = desk.open()
     facts = row(page, "A reply.").locator(".facts")
     shown = dict(zip(*(facts.locator(tag).all_inner_texts() for tag in ("dt", "dd")), strict=True))
-    expected = {"Held because": "Every comment waits", "Page": "/a/", "Commenter": "1 comment"}
+    expected = {
+        "Held because": "Every comment waits",
+        "Page": "/a/",
+        "Commenter": "1 other comment",
+    }
     expected |= {"Place": "China", "IP address": "223.5.5.5", "Email": "lu@blog.example"}
     assert shown == expected | {"Website": "lu.example"}
     links = [a.get_attribute("href") for a in facts.get_by_role("link").all()]
@@ -796,6 +800,10 @@ def test_pages_are_listed_with_their_totals_closed_and_reopened(desk: Desk) -> N
     page = desk.open("pages")
     a, closed = line(page, "/a/"), "SELECT page_url FROM page WHERE closed"
     expect(notes(page, "/a/")).to_have_text(["1 comment", "1,286 views", "0 likes"])
+    moderate(desk.app, "visible", say(desk.app, "5.", page="/%E4%BD%A0%E5%A5%BD/"))
+    page.reload()
+    decoded = page.get_by_role("link", name="/你好/", exact=True)
+    expect(decoded).to_have_attribute("href", f"{BLOG}/%E4%BD%A0%E5%A5%BD/")
     expect(line(page, "/b/").get_by_role("link").first).to_have_attribute("href", f"{BLOG}/b/")
     for name in ("Close", "Rename"):
         expect(button(a, name)).to_have_accessible_description(re.compile("^/a/"))
@@ -1006,8 +1014,8 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     expect(rows).to_have_count(6)
     assert rows.all_inner_texts() == [
         *("Ann newdeed 7", "On the server became admin 7"),
-        "Via email link deleted comment 7",
-        *("江屿 marked as spam: comment 1", "江屿 held comment 1", "江屿 approved comment 1"),
+        "Via email link deleted: comment 7",
+        *("江屿 marked as spam: comment 1", "江屿 held: comment 1", "江屿 approved: comment 1"),
     ]
 
 

@@ -101,6 +101,7 @@ def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
         check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12)
     )
     assert [*map("_".join, reported)] == [*SETTINGS]
+    assert f"no commentd.ini in {tmp_path}: " in check(tmp_path).words("settings")
     assert reported["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
     assert reported["site", "demo"] == ("yes", "own.ini")
     assert reported["site", "origins"] == ("https://a.example, https://b.example", "own.ini")

@@ -38,8 +38,11 @@ SHELL = [text.strip() for kind, text in BLOCKS if kind == "sh"]
 SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", DOCUMENTS, flags=re.M | re.S))
 
 
+Words = tuple[str, ...]
+
+
 def run(
-    folder: Path, *arguments: str, python: tuple[str, ...] = ("-W", "error"), **environ: str
+    folder: Path, *arguments: str, python: Words = ("-W", "error"), **environ: str
 ) -> tuple[int, str, str]:
     """Exit code, output and errors of the program, started in that folder."""
     command = [sys.executable, *python, str(ROOT / "commentd.py"), *arguments]
@@ -134,6 +137,28 @@ def test_help_prints_the_manual_in_the_language_of_the_terminal(tmp_path: Path) 
             "commentd: there is no topic dance; the topics are",
             listed.partition("\n\n")[2],
         )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("help", "api"), ("example",)])
+def test_a_pipe_that_is_closed_ends_it_without_a_word(tmp_path: Path, words: Words) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, str(ROOT / "commentd.py"), *words]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_an_import_names_a_new_database_and_missing_settings(tmp_path: Path) -> None:
+    record = {"_id": 1, "comment": "hi", "url": "/", "created": 1_790_000_000_000}
+    (tmp_path / "file").write_text(json.dumps(record))
+    new = f"the database is a new one: {tmp_path / 'commentd.db'}"
+    without = f"{new} (there is no commentd.ini in {tmp_path})\n"
+    assert without in run_here(tmp_path, "import", "file", "--dry-run")[1]
+    (tmp_path / "commentd.ini").touch()
+    assert f"{new}\n" in run_here(tmp_path, "import", "file")[1]
+    assert "new one" not in run_here(tmp_path, "import", "file")[1]
 
 
 def test_each_wrong_setting_is_one_line(tmp_path: Path) -> None:

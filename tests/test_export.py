@@ -89,8 +89,8 @@ class Home:
 def figures(report: str) -> dict[str, int]:
     """What a report of an import counts."""
     words = ("read", "new", "already here", "skipped", "new pages")
-    found = {word: re.search(rf"(\d+)(?: comments)? {word}", report) for word in words}
-    return {word: int(number[1]) for word, number in found.items() if number}
+    found = {word: re.search(rf"(\d+) {word}|{word}: (\d+)$", report, re.M) for word in words}
+    return {word: int(number[1] or number[2]) for word, number in found.items() if number}
 
 
 @contextlib.contextmanager

@@ -140,10 +140,10 @@ def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
     assert rows_of(desk, outside, whole.html) == rows
     new, left = len(rows), result.counts[3]
     assert result.counts == (new + left, new, 0, left)
-    skipped = re.findall(r"^ +skipped: .+?: (.*)$", result.text, re.M)
+    skipped = re.findall(r"^ +skipped: .+? \(\d+\): (.*)$", result.text, re.M)
     names = sorted(each[:36] for listed in skipped for each in listed.split(", "))
     assert names == [each[:36] for each in whole.skipped.split(", ")] or not left
-    orphans = re.findall(r"^  (\d+) stand at the top, since ", result.text, re.M)
+    orphans = re.findall(r"^  at the top, since .+ \((\d+)\):", result.text, re.M)
     assert sum(map(int, orphans)) == whole.orphans
     assert result.number("without a valid time") == whole.timeless
 
@@ -557,7 +557,7 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> 
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     result = desk.bring(archive.getvalue())
-    assert result.text.startswith("valine: 2 comments read, 2 new")
+    assert result.text.startswith("valine: 2 read, 2 new")
     assert desk.pages["/2021/hello"]["views"] == 123
     assert b"SECRET" not in desk.raw
     assert b"root:" not in desk.raw
@@ -630,7 +630,7 @@ def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> Non
     result = desk.bring(of_sites(*SITES), "--host", "Site A")
     found = {row["nickname"]: row["page_key"] for row in desk.comments}
     assert found == {"nick 0": "/x", "nick 1": "/y", "nick 3": "/z"}
-    assert "skipped: of Site B (--host 'Site B' takes those alone): a2" in result.text
+    assert "skipped: of Site B (--host 'Site B' takes those alone) (1): a2" in result.text
     assert {page["closed"] for page in desk.pages.values()} == {0}
     desk.use("only.db")
     desk.bring(of_sites(("Site A", "/x/")))

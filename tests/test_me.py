@@ -355,6 +355,12 @@ def test_a_followers_emails_and_links_are_in_the_language_chosen(here: Here, ann
         assert (shown.lang, shown.title) == (lang, texts["page_unfollow"]), chosen
         assert (done.lang, done.title) == (lang, texts["done_unfollow"])
     assert here.arrived(ANN)[-1]["Subject"] == "blog.example：/3/ 有新评论"
+    for page_url, lang in {"/0/": "de", "/1/": "en"}.items():
+        follow(ann, page_url, lang=lang)
+        here.said("Encore", page_url=page_url)
+    here.later(HOUR)
+    links = links_in(here.texts(ANN)[-1])
+    assert [here.open(link).lang for link in links] == ["de", "en"]  # in one email
 
 
 def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann: Reader) -> None:

@@ -251,6 +251,7 @@ ALIKE = {
     "Boss": [
         "Boss (Author)", "Boss ✓", "Boss 博主", "【博主】Boss", "[Admin] BOSS", "Boss (Berlin",
         "Bоss Αuthor", "Boss — Автор", "B(o)ss", "站长Boss", "Boss （官方）",
+        "Boss Админ", "Автор Boss", "Boss الإدارة",
     ],
 }  # fmt: skip
 
@@ -283,7 +284,8 @@ def test_a_title_or_brackets_make_no_other_name() -> None:
     badges |= {words["admin"] for words in widget if "admin" in words}
     assert len(badges) >= 6
     for badge in badges:
-        assert any(looks_like(f"{name} {badge}", name) for name in ("Boss", "محمد")), badge
+        for name in ("Boss", "小明", "Иван", "محمد"):
+            assert looks_like(f"{name} {badge}", name), (name, badge)
 
 
 HONEST = """
