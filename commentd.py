@@ -1150,6 +1150,13 @@ class Config:
         return urllib.parse.urlsplit(url).netloc or "commentd"
 
     @property
+    def service_url(self) -> str:
+        """Where readers reach the service; "" if only a proxy knows."""
+        if self.server_public_url or self.server_listen.startswith("unix:"):
+            return self.server_public_url
+        return f"http://{self.server_listen}"
+
+    @property
     def captcha_service(self) -> Json:
         """The named parameters of `CaptchaProvider`, but for `fetch`."""
         pages = (*self.site_origins, self.server_public_url)
@@ -1424,7 +1431,8 @@ MIGRATIONS = [
     CREATE INDEX registration_created ON registration (created_at);
     CREATE INDEX registration_expires ON registration (expires_at);
 
-    -- `opened_at`: the page's age counts from here.
+    -- `opened_at`: the page's age counts from here. `changed` counts the changes of its comments
+    -- that readers could see. `dropped`: the last one of a comment whose row is gone.
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -1435,7 +1443,9 @@ MIGRATIONS = [
         page_likes INTEGER NOT NULL DEFAULT 0,
         seen_at    INTEGER NOT NULL,
         closed     INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
-        opened_at  INTEGER NOT NULL DEFAULT 0
+        opened_at  INTEGER NOT NULL DEFAULT 0,
+        changed    INTEGER NOT NULL DEFAULT 0,
+        dropped    INTEGER NOT NULL DEFAULT 0
     ) STRICT;
     CREATE INDEX page_seen ON page (seen_at);
     CREATE INDEX page_by_total ON page (total);
@@ -1445,6 +1455,7 @@ MIGRATIONS = [
     -- or as a tombstone when `replies` is not zero.
     -- `masked`: the IP address was shortened. `held`: why the comment waits. `hidden_at`: when it
     -- became spam or was deleted. `learnt`: the kind under which the spam filter learnt it.
+    -- `changed`: what its page counted when readers last saw it change.
     CREATE TABLE comment (
         id         INTEGER PRIMARY KEY AUTOINCREMENT,
         page_id    INTEGER NOT NULL REFERENCES page (id),
@@ -1470,8 +1481,10 @@ MIGRATIONS = [
         held       TEXT NOT NULL DEFAULT '',
         language   TEXT NOT NULL DEFAULT '',
         hidden_at  INTEGER,
-        learnt     TEXT NOT NULL DEFAULT '' CHECK (learnt IN ('', 'ham', 'spam'))
+        learnt     TEXT NOT NULL DEFAULT '' CHECK (learnt IN ('', 'ham', 'spam')),
+        changed    INTEGER NOT NULL DEFAULT 0
     ) STRICT;
+    CREATE INDEX comment_changed ON comment (page_id, changed);
     CREATE INDEX comment_by_time ON comment (page_id, status, created_at, id);
     CREATE INDEX comment_by_likes ON comment (page_id, status, likes, created_at, id);
     CREATE INDEX comment_by_status ON comment (status, id);
@@ -1489,6 +1502,25 @@ MIGRATIONS = [
     CREATE INDEX comment_unmasked ON comment (created_at) WHERE masked = 0;
     CREATE INDEX comment_hidden ON comment (hidden_at) WHERE hidden_at IS NOT NULL;
     CREATE INDEX comment_unlearnt ON comment (id) WHERE learnt = '' AND status = 'visible';
+
+    CREATE TRIGGER count_change
+        AFTER UPDATE OF page_id, user_id, nickname, website, html, country, location, likes, shown,
+                        status, edited_at, pinned ON comment
+        WHEN OLD.shown OR NEW.shown
+    BEGIN
+        UPDATE page SET changed = changed + 1 WHERE id = NEW.page_id;
+        UPDATE comment SET changed = (SELECT changed FROM page WHERE id = NEW.page_id)
+         WHERE id = NEW.id;
+    END;
+    CREATE TRIGGER note_dropped AFTER DELETE ON comment WHEN OLD.changed > 0
+    BEGIN
+        UPDATE page SET dropped = max(dropped, OLD.changed) WHERE id = OLD.page_id;
+    END;
+    -- The badge of an author is the role of their account.
+    CREATE TRIGGER change_badge AFTER UPDATE OF role ON account WHEN OLD.role <> NEW.role
+    BEGIN
+        UPDATE comment SET user_id = user_id WHERE user_id = NEW.id;
+    END;
 
     -- `liked_at` is null for a like of an account, and for one that was anonymised.
     CREATE TABLE comment_liker (
@@ -1975,10 +2007,13 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
 
 def revoke_everything(db: sqlite3.Connection, now: int) -> None:
     """Makes every token and one-time link void that was ever given out, also after the backup."""
-    # Versions grow by one at a time, so none that was given out is above the time. A new account
+    # Versions grow by one at a time, so none that was given out is above the time. So do the counts
+    # of changes, which are the marks of fragments. A new account
     # must not get the id of one that was made after the backup, since tokens hold the id.
     sql = """
         UPDATE account SET version = max(version + 1, 1000 * :now);
+        UPDATE page SET changed = max(changed + 1, 1000 * :now),
+                        dropped = max(changed + 1, 1000 * :now);
         DELETE FROM sqlite_sequence WHERE name = 'account';
         INSERT INTO sqlite_sequence (name, seq)
         SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
@@ -2079,6 +2114,8 @@ class Page:
     seen_at: int = 0
     closed: int = 0
     opened_at: int = 0
+    changed: int = 0
+    dropped: int = 0
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
@@ -2130,6 +2167,7 @@ class Comment:
     held: str = comment_field("personal", "exported", erased="")
     language: str = comment_field("personal", "exported", erased="")
     learnt: str = comment_field("personal", erased="")
+    changed: int = comment_field(erased=KEPT)
 
     @property
     def texts(self) -> list[str]:
@@ -2176,6 +2214,7 @@ NEW_COMMENT = {
     "shown": 0,
     "status": "waiting",
     "created_at": 0,
+    "changed": 0,
 }
 
 
@@ -3121,6 +3160,14 @@ class Store:
         (`thread`) of that top-level comment."""
         sql = LIST_COMMENTS[view, sort]
         return self.all(Comment, sql, parent=parent, offset=offset, limit=limit)
+
+    def changed_comments(self, page_id: int, since: int, limit: int) -> list[Comment]:
+        """Those that readers saw change after the page had counted `since`, also those that are
+        not shown any more; the oldest comment first."""
+        sql = """
+             WHERE comment.page_id = ? AND comment.changed > ?
+             ORDER BY comment.created_at, comment.id LIMIT ?"""
+        return self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
         """How many comments of a list come before one of them."""
@@ -6518,12 +6565,12 @@ def page_counts(services: Services, page: Page) -> Json:
     return {"views": views, **attributes(page, "total page_likes")}
 
 
-def is_closed(context: RequestContext, page: Page) -> bool:
+def is_closed(services: Services, page: Page) -> bool:
     """Whether a page takes no more comments."""
-    days = context.config.comments_close_after_days
+    days = services.config.comments_close_after_days
     if page.closed or not days or not page.opened_at:
         return bool(page.closed)
-    return page.opened_at + days * DAY <= context.now
+    return page.opened_at + days * DAY <= services.timestamp()
 
 
 # -- Readers ------------------------------------------------------------------
@@ -6713,22 +6760,26 @@ def list_query(context: RequestContext) -> ListQuery:
     )
 
 
+MOST_CHANGES = 100  # since a fragment was made; of more, the list is read again
+
+
 @route("GET", "/comments", Permission.ANYONE, public=True)
 def get_comments(context: RequestContext) -> Json:
-    """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page."""
+    """`?url=&page=&limit=&sort=&view=&thread=&around=` to the comments and counts of a page; or
+    `?url=&since=` to what changed since a fragment was made."""
     store = context.store
     name = query_page(context)
     query = list_query(context)
     page = page_named(store, name)
+    if "since" in context.query:
+        return changes_since(context, name, page)
     if query.thread:
         check_thread(store, query.thread, page)
     number = query.page
     if query.around:
         number = page_around(store, query, page)
     elif number == 1 and not query.thread:
-        context.cache_entry.viewed = name
-        if is_real_view(context.environ):
-            count_view(context, context.client, name)
+        note_view(context, name)
 
     offset = (number - 1) * query.limit
     parent = query.thread or page.id
@@ -6745,6 +6796,36 @@ def get_comments(context: RequestContext) -> Json:
     return {
         "comments": threads,
         **response,
+        "threads": page.threads,
+        "settings": widget_settings(context, page),
+    }
+
+
+def note_view(context: RequestContext, name: PageName) -> None:
+    """Counts a view of the page, now and each time when the response is sent from the cache."""
+    context.cache_entry.viewed = name
+    if is_real_view(context.environ):
+        count_view(context, context.client, name)
+
+
+def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
+    """What readers could see change since a fragment was made that has this mark: comments that
+    were added or changed, and the ids of those that are gone. With `reload`, the whole list must be
+    read: too much has changed, or more than is known."""
+    since = query_number(context, "since", 0, NO_END, least=0)
+    changed = context.store.changed_comments(page.id, since, MOST_CHANGES + 1)
+    reload = not page.dropped <= since <= page.changed or len(changed) > MOST_CHANGES
+    if reload:
+        changed = []
+    else:  # else the request for the list will be the view
+        note_view(context, name)
+    return {
+        "comments": [comment_or_tombstone(context, each) for each in changed if each.shown],
+        "removed": [each.id for each in changed if not each.shown],
+        "mark": page.changed,
+        "reload": reload,
+        **page_counts(context, page),
+        "max_comment_length": context.config.comments_max_length,
         "threads": page.threads,
         "settings": widget_settings(context, page),
     }
@@ -6768,11 +6849,16 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
     return before // query.limit + 1
 
 
+def replies_shown(limit: int) -> int:
+    """How many replies each of so many threads has: a hundred, or fewer, so that a response has at
+    most a thousand."""
+    return min(100, 1000 // limit)
+
+
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
-    """A top-level comment with its replies in a flat list: the first hundred, or fewer, so that
-    the response has at most a thousand."""
+    """A top-level comment with its first replies in a flat list."""
     store = context.store
-    most = min(100, 1000 // limit)
+    most = replies_shown(limit)
     replies = store.comments("thread", "oldest", 0, most + 1, root.id)
     more = 0
     if len(replies) > most:
@@ -7446,6 +7532,196 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
             "comment": shown,
         }
     )
+
+
+# The fragment: a thread as the widget shows it, to stand in the HTML of the blog's page
+
+WIDGET_TAGS = {"zh": "zh-CN", "zh-tw": "zh-TW"}  # other languages have the same tag everywhere
+# Of replies, this level and those below it stand beside each other.
+DEEPEST = 3
+# With the five minutes while a proxy renews it, what was deleted is gone after ten. While the
+# service is down, nothing can be deleted.
+FRAGMENT_CACHING = (
+    "public, max-age=60, s-maxage=300, stale-while-revalidate=300, stale-if-error=604800"
+)
+
+
+@dataclass(frozen=True)
+class Locale:
+    """What the widget says in a language, and how browsers write dates, numbers and countries
+    there. `plural`: the numbers of each form, as patterns."""
+
+    tag: str
+    texts: Mapping[str, str]
+    regions: Mapping[str, str]
+    date: str
+    months: list[str]
+    group: str
+    plural: Mapping[str, str]
+
+    def count(self, n: int) -> str:
+        forms = (form for form, numbers in self.plural.items() if re.fullmatch(numbers, str(n)))
+        text = self.texts[f"count_{next(forms, 'other')}"]
+        return text.replace("{n}", f"{n:,}".replace(",", self.group))
+
+    def day(self, seconds: int) -> str:
+        at = time_of(seconds, BEIJING)
+        return self.date.format(day=at.day, month=self.months[at.month - 1], year=at.year)
+
+    def place(self, comment: Comment) -> str:
+        """The database has places in Chinese."""
+        if self.tag == "zh-CN" and comment.location:
+            return comment.location
+        return self.regions.get(comment.country, comment.location)
+
+
+@functools.cache
+def widget_source() -> str:
+    return (static_folder() / "embed.js").read_text("utf-8")
+
+
+@functools.cache
+def locales() -> dict[str, Locale]:
+    """By language, as emails have it."""
+    folder = static_folder()
+    known = json.loads((folder / "intl.json").read_bytes())
+    # English and Chinese stand in the script itself.
+    rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget_source())
+    locales = {}
+    for number, (language, forms) in enumerate(known["languages"].items()):
+        tag = WIDGET_TAGS.get(language, language)
+        texts = json.loads((folder / f"words/{tag}.json").read_bytes())
+        for key, english, chinese in rows:
+            texts.setdefault(key, (tag == "zh-CN" and chinese) or english)
+        regions = {code: names[number] for code, names in known["regions"].items()}
+        locales[language] = Locale(tag, texts, regions, **forms)
+    return locales
+
+
+@dataclass
+class Item:
+    """A comment in the list, as the widget nests it. `to`: whom a reply answers that stands beside
+    that comment. `has_more`: there are more replies."""
+
+    comment: Comment
+    level: int = 1
+    to: Comment | None = None
+    has_more: bool = False
+    replies: list["Item"] = field(default_factory=list)
+
+
+def nested(root: Comment, replies: list[Comment], most: int) -> list[Item]:
+    """The item of a top-level comment, and after it those of its replies."""
+    items = {root.id: Item(root, has_more=len(replies) > most)}
+    homes = {root.id: items[root.id]}  # by comment: among whose replies its own replies stand
+    for reply in replies[:most]:
+        parent_id = reply.parent_id if reply.parent_id in items else root.id
+        parent = items[parent_id]
+        home = homes[parent_id]
+        item = Item(reply, home.level + 1, None if parent is home else parent.comment)
+        home.replies.append(item)
+        items[reply.id] = item
+        homes[reply.id] = home if item.level == DEEPEST else item
+    return [*items.values()]
+
+
+def nested_threads(store: Store, page: Page, sort: str, limit: int) -> list[list[Item]]:
+    most = replies_shown(limit)
+    threads = []
+    for root in store.comments("threads", sort, 0, limit, page.id):
+        replies = store.comments("thread", "oldest", 0, most + 1, root.id)
+        threads.append(nested(root, replies, most))
+    return threads
+
+
+def face_of(name: str) -> int:
+    """The number that the widget takes the colour and the shape of an avatar from."""
+    face = 7
+    for character in name:
+        face = (face * 31 + ord(character)) % 9973
+    return face
+
+
+def fragment_style(services: Services, faces: Iterable[int]) -> str:
+    """The widget's own style, and what only a fragment needs."""
+    style = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
+    style += services.assets["fragment.css"].body.decode()
+    for face in faces:
+        face_style = f"--_face: oklch(.62 .1 {face}); --_at: {face % 101}% {face % 97}%"
+        style += f".avatar[data-face='{face}'] {{ {face_style} }}\n"
+    return re.sub("(?m)^ +", "", style)
+
+
+@route("GET", "/fragment.css", Permission.PUBLIC, public=True)
+def get_fragment_style(context: RequestContext) -> Response:
+    """`?faces=`, numbers with dots between them, to the style of a fragment."""
+    faces = query_text(context, "faces")
+    if not re.fullmatch(r"([0-9]{1,4}\.?){0,1000}", faces):
+        raise BadRequest("参数 faces 的格式不对", "faces_invalid")
+    style = fragment_style(context, map(int, filter(None, faces.split("."))))
+    return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
+
+
+@route("GET", "/fragment", Permission.PUBLIC, public=True)
+def get_fragment(context: RequestContext) -> Response:
+    """`?url=&lang=&sort=&limit=&style=` to the comments of a page as a part of its HTML."""
+    sort = query_text(context, "sort", "newest")
+    check_choice(sort, "sort", SORTS)
+    style = query_text(context, "style", "inline")
+    check_choice(style, "style", ("inline", "link"))
+    text = fragment(
+        context,
+        query_page(context),
+        query_text(context, "lang"),
+        sort=sort,
+        limit=query_number(context, "limit", 10, 100),
+        is_linked=style == "link",
+    )
+    headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
+    return Response(text.encode(), "text/html; charset=utf-8", headers)
+
+
+def fragment(
+    services: Services, name: PageName, requested: str, *, sort: str, limit: int, is_linked: bool
+) -> str:
+    """`is_linked`: the style is not in the fragment, for pages that allow none in them."""
+    config = services.config
+    # Read before its comments, so that the mark is not newer than they are.
+    page = page_named(services.store, name)
+    threads = nested_threads(services.store, page, sort, limit)
+    comments = [item.comment for items in threads for item in items]
+    language = language_of(requested, " ".join(comment.content for comment in comments))
+    locale = locales()[language]
+    names = {comment.nickname or locale.texts["nobody"] for comment in comments}
+    faces = sorted(map(face_of, names))
+    url = config.service_url
+    text: str = services.templates["fragment.html"].render(
+        **vars(locale),
+        locale=locale,
+        dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
+        page=page,
+        page_url=name.page_url,
+        sort=sort,
+        limit=limit,
+        items=[items[0] for items in threads],
+        is_closed=is_closed(services, page),
+        has_places=config.privacy_show_location,
+        thread=url and f"{url}/thread?{urllib.parse.urlencode({'url': name.page_url})}",
+        back=own_link(page.page_url, config.site_origins),
+        face_of=face_of,
+        rfc3339=rfc3339,
+        beijing_time=beijing_time,
+        comment_link=comment_link,
+        clean=clean,
+    )
+    # Engines such as Caddy's templates would run what stands in braces.
+    text = text.replace("{", "&#123;")
+    if is_linked:
+        style_url = f"{url}/fragment.css?faces={'.'.join(map(str, faces))}"
+        style = f'<link rel="stylesheet" href="{html.escape(style_url)}">'
+    else:
+        style = f"<style>{fragment_style(services, faces)}</style>"
+    return text.replace('open">', f'open">{style}', 1)
 
 
 # Other files
@@ -8467,7 +8743,7 @@ def assets_in(folder: Path) -> dict[str, Response]:
     assets = {}
     for path in folder.rglob("*"):
         content_type = MIME.get(path.suffix[1:])
-        if not content_type or path.name == "emails.json":
+        if not content_type or path.name in ("emails.json", "intl.json"):
             continue
         body = path.read_bytes()
         if content_type == "text/javascript":

@@ -87,7 +87,7 @@ TARGETS = [
     *(f"/comments?url={quote('/ünknown/')}&view=threads&page=3", "/comments/latest?limit=30"),
     *(f"/pages?url={PAGE}", f"/pages?url={PAGE}&url={OTHER}&url=/nothing/", "/comments/latest"),
     *("/feed.atom", f"/feed.atom?url={PAGE}", f"/thread?url={PAGE}", "/thread?url=/nothing/"),
-    f"/thread?url={PAGE}&page=2&lang=de",
+    *(f"/thread?url={PAGE}&page=2&lang=de", f"/fragment?url={PAGE}&lang=de", f"{LIST}&since=0"),
 ]
 FILES = ["/embed.js", "/words/de.json"]
 
@@ -174,7 +174,7 @@ def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Fr
         response = same(fast, stock, plain)
         assert fast.ask(sent) == personal
         assert fast.from_cache(plain) == [response]
-        by_token = not target.startswith(("/feed", "/thread"))
+        by_token = not target.startswith(("/feed", "/thread", "/fragment"))
         assert (b"\r\nContent-Encoding" in personal or b"\r\nEtag" in personal) != by_token
         assert (IP in personal) == (b'"comments":[{' in personal)
     assert fast.cached
@@ -185,6 +185,7 @@ def test_a_response_to_a_token_is_never_cached(app: App, fronts: tuple[Front, Fr
 
 WATCHED = [LIST, f"{LIST}&view=threads", f"/comments?url={OTHER}", "/comments?url=/new/&page=2"]
 WATCHED += ["/feed.atom", f"/pages?url={PAGE}&url={OTHER}&url=/new/", f"/thread?url={PAGE}"]
+WATCHED += [f"/fragment?url={PAGE}", f"{LIST}&since=1"]
 
 # Requests of these need one field of several.
 OPTIONAL = {"POST /admin/comments", "PATCH /admin/pages/{page_id}", "PATCH /admin/users/{user_id}"}

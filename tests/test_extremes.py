@@ -73,6 +73,7 @@ TEXTS: list[Any] = [
 ]  # fmt: skip
 READS = [
     "/comments?url=/p/", "/comments?url=/p/&view=threads&sort=likes", "/thread?url=/p/",
+    "/fragment?url=/p/", "/comments?url=/p/&since=0",
     "/feed.atom", "/feed.atom?url=/p/", "/comments/latest", "/pages?url=/p/", "/metrics",
     *(f"/admin/{path}" for path in ADMIN),
 ]  # fmt: skip

@@ -52,7 +52,8 @@ OTHER_SITES = [FOREIGN, f"{BLOG}.evil.example", BLOG.replace("https", "http"), f
 METHODS = [*("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS", "TRACE", "BREW")]
 STATUSES = (400, 401, 403, 404, 409, 413, 414, 415, 429, 500, 503)
 KEPT = {"/feed.atom": 300, "/thread": 300, "/openapi.json": 3600, "/embed.js": 3600}
-KEPT |= {"/admin.css": 3600, "/words/de.json": 3600}
+KEPT |= {"/admin.css": 3600, "/words/de.json": 3600, "/fragment": 60, "/fragment.css": 3600}
+AT_PROXIES = "s-maxage=300, stale-while-revalidate=300, stale-if-error=604800"
 ALIKE = {"/comments", "/comments/latest", "/pages"}  # public, unless the request has a token
 
 
@@ -60,7 +61,8 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
     """The headers that a response must have, and no others. (webtest decompresses bodies.)"""
     status, headers = response.status_int, response.headers
     own, kept = path.startswith("/admin"), path in KEPT and response.status_int in (200, 304)
-    html = headers.get("Content-Type") == "text/html; charset=utf-8"
+    is_part = path == "/fragment"  # of the blog's pages, and no page of its own
+    html = headers.get("Content-Type") == "text/html; charset=utf-8" and not is_part
     personal = own or path.startswith(("/auth/", "/me/")) or path == "/me"
     expected = {
         "X-Content-Type-Options": "nosniff",
@@ -74,6 +76,9 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
         expected["Cache-Control"] = "no-store"
     if kept:
         expected["Cache-Control"] = f"public, max-age={KEPT[path]}"
+    if kept and is_part:
+        expected["Cache-Control"] += ", " + AT_PROXIES
+        expected["X-Robots-Tag"] = "noindex"
     bearer = sent.get("Authorization", "").startswith("Bearer")
     if kept or (path in ALIKE and response.status_int == 200 and not bearer):
         expected["Etag"] = headers["ETag"]

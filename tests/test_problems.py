@@ -338,6 +338,7 @@ PERMISSIONS = {
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
     "public": {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
     | {"/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
+    | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}
     | {"/admin/help"},
 }

@@ -1,0 +1,230 @@
+"""Comments as a part of the page: the fragment, as HTML and in a real Chromium, and what the widget
+asks for when it finds one."""
+
+from html.parser import HTMLParser
+from typing import Any
+
+import inside
+import pytest
+import test_widget as widget
+from blog import POST, article, conversation, new_context, say
+from conftest import PAGE, Outside, Visitor
+from playwright.sync_api import Browser
+from test_widget import Site
+
+from commentd import App
+
+DAY = 86400
+LANGUAGES = ["en", "zh-CN", "zh-TW", "ja", "ko", "de", "fr", "es", "pt", "ru", "ar"]
+
+outside, settings, site = widget.outside, widget.settings, widget.site
+
+
+class Tree(HTMLParser):
+    """The elements of a fragment with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(html.partition("<style>")[0] + html.partition("</style>")[2])
+
+    def handle_starttag(self, tag: str, attributes: Any) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attributes}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str, name: str) -> list[str]:
+        """The values of an attribute."""
+        return [values[name] for each, values in self.elements if each == tag and name in values]
+
+
+def fragment(visitor: Visitor, **query: Any) -> Tree:
+    return Tree(visitor.get("/fragment", {"url": PAGE, **query}).text)
+
+
+# What stands in it
+
+
+def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visitor) -> None:
+    first = visitor.say("one")["comment"]["id"]
+    second = visitor.say("two")["comment"]["id"]
+    reply = visitor.say("two's", parent_id=second)["comment"]["id"]
+    third = visitor.say("three")["comment"]["id"]
+    visitor.post_json("/comment/like", {"id": first})
+    shown = {
+        sort: list(map(int, fragment(visitor, sort=sort).all("li", "data-id")))
+        for sort in ("newest", "oldest", "likes")
+    }
+    assert shown == {
+        "newest": [third, second, reply, first],
+        "oldest": [first, second, reply, third],
+        "likes": [first, third, second, reply],
+    }
+    few = fragment(visitor, limit=1)
+    assert few.all("li", "data-id") == [str(third)]
+    more, noscript = [link for link in few.all("a", "href") if "/thread?" in link]
+    assert more == noscript
+    assert more.endswith("/thread?url=%2F2026%2Fhello%2F")
+    visitor.get("/fragment", {"url": PAGE, "sort": "best"}, status=400)
+    visitor.get("/fragment", {"url": PAGE, "style": "none"}, status=400)
+    visitor.get("/fragment", {}, status=400)
+
+
+def test_proxies_keep_it_for_ten_minutes_and_while_the_service_is_down(visitor: Visitor) -> None:
+    visitor.say()
+    response = visitor.get("/fragment", {"url": PAGE})
+    kept = dict(part.partition("=")[::2] for part in response.headers["Cache-Control"].split(", "))
+    assert int(kept["s-maxage"]) + int(kept["stale-while-revalidate"]) <= 600
+    assert int(kept["stale-if-error"]) >= DAY
+    again = {"If-None-Match": response.headers["ETag"]}
+    visitor.get("/fragment", {"url": PAGE}, headers=again, status=304)
+    visitor.say("more")
+    visitor.get("/fragment", {"url": PAGE}, headers=again, status=200)
+
+
+# What changed since
+
+
+class Reader:
+    """Knows what a fragment showed, and afterwards what `since` says."""
+
+    def __init__(self, visitor: Visitor) -> None:
+        self.visitor = visitor
+        listing = self.whole()
+        (mark,) = fragment(visitor, limit=100).all("commentd-thread", "data-mark")
+        self.mark, self.known = int(mark), listing
+
+    def whole(self) -> dict[int, Any]:
+        listing = self.visitor.listing(view="threads", limit=100)["comments"]
+        comments = [*listing, *(reply for root in listing for reply in root["replies"])]
+        lists = ("replies", "more_replies")
+        return {c["id"]: {k: c[k] for k in c if k not in lists} for c in comments}
+
+    def catch_up(self) -> Any:
+        changes = self.visitor.listing(since=self.mark)
+        self.known |= {comment["id"]: comment for comment in changes["comments"]}
+        for number in changes["removed"]:
+            self.known.pop(number, None)
+        self.mark = changes["mark"]
+        return changes
+
+
+@pytest.mark.parametrize("settings", [{"limits_enabled": False}])
+def test_what_changed_since_a_fragment_makes_the_list_of_today(
+    app: App, visitor: Visitor, campaign: Any
+) -> None:
+    for chance in campaign.rounds(3):
+        known = [visitor.say(f"{n}")["comment"]["id"] for n in range(4)]
+        reader = Reader(visitor)
+        for _ in range(40):
+            number = chance.choice(known)
+            act = chance.randrange(6)
+            if act < 2:
+                body = {"page_url": PAGE, "nickname": "Ann", "content": "re", "captcha_token": "x"}
+                parent = {"parent_id": number} if act else {}
+                response = visitor.post_json("/comments", body | parent, status="*")
+                if response.status_int == 200:
+                    known.append(response.json["comment"]["id"])
+            elif act == 2:
+                visitor.post_json("/comment/like", {"id": number}, status="*")
+            else:
+                inside.moderate(app, number, chance.choice(["visible", "waiting", "deleted"]))
+            if chance.random() < 0.3:
+                assert not reader.catch_up()["reload"]
+                assert reader.known == reader.whole()
+        campaign.figures["changes"] += 40
+
+
+@pytest.mark.parametrize("settings", [{"moderation_hold": "all", "limits_enabled": False}])
+def test_a_mark_says_nothing_of_what_readers_never_saw(app: App, visitor: Visitor) -> None:
+    held = visitor.say("held")["comment"]["id"]
+    inside.moderate(app, held, "spam")
+    changes = visitor.listing(since=0)
+    assert (changes["comments"], changes["removed"], changes["mark"]) == ([], [], 0)
+    inside.moderate(app, held, "visible")
+    assert [each["id"] for each in visitor.listing(since=0)["comments"]] == [held]
+
+
+def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
+    app: App, visitor: Visitor, outside: Outside
+) -> None:
+    first = visitor.say("one")["comment"]["id"]
+    reader = Reader(visitor)
+    inside.moderate(app, first, "deleted")
+    assert reader.catch_up()["removed"] == [first]
+    reader.mark = 1
+    outside.time += 40 * DAY
+    app.tick()
+    assert inside.sql(app, "SELECT id FROM comment") == []
+    assert reader.catch_up()["reload"]  # the row is gone, and nobody knows of it
+    assert not reader.catch_up()["reload"]
+    for mark in (10**6, 2**63 - 1):
+        assert visitor.listing(since=mark)["reload"]
+    visitor.get("/comments", {"url": PAGE, "since": "-1"}, status=400)
+    assert visitor.get("/comments", {"url": "/other/", "since": "7"}).json["reload"]
+
+
+def test_a_badge_and_a_name_that_are_lost_are_lost_in_fragments_too(app: App, ann: Visitor) -> None:
+    reader = Reader(ann)
+    number = ann.say("hi")["comment"]["id"]
+    reader.catch_up()
+    inside.sql(app, "UPDATE account SET role = 'admin'")
+    (changed,) = reader.catch_up()["comments"]
+    assert (changed["id"], changed["role"]) == (number, "admin")
+    inside.sql(app, "UPDATE account SET role = 'user'")
+    ann.delete_json("/me", {"password": "canary", "comments": "keep"}, status=403)
+    assert reader.catch_up()["comments"][0]["role"] == "user"
+
+
+# In a browser
+
+PLACES = """() => {
+  const root = document.querySelector('commentd-thread').shadowRoot
+  return ['section', '.head', '.head b', 'li[data-id]', 'article', '.avatar', '.meta', '.meta > *',
+          '.body', '.actions', '.replies', '.line', '.more'].map(name =>
+    [name, ...[...root.querySelectorAll(name)].map(node => {
+      const {x, y, width, height} = node.getBoundingClientRect()
+      const text = /meta|body|b$/.test(name) ? node.textContent.trim() : ''
+      return [x, y, width, height].map(Math.round).join(' ') + ' ' + text
+    })])
+}"""
+
+
+def with_fragment(site: Site, visitor: Visitor, lang: str, **query: str) -> str:
+    html = visitor.get("/fragment", {"url": POST, "lang": lang, **query}).text
+    pages = article(site.service, lang=lang, tag=html)
+    site.pages.update(pages)
+    return site.address + POST
+
+
+@pytest.mark.slow
+@pytest.mark.every_case
+@pytest.mark.parametrize("lang", ["en", "ar"])
+@pytest.mark.parametrize("how", [{"width": 320}, {"width": 900}, {"width": 390, "touch": True}])
+def test_it_stands_where_the_widget_will_stand(
+    app: App, site: Site, browser: Browser, lang: str, how: Any
+) -> None:
+    ids = conversation(app)
+    inside.moderate(app, ids[-1], "deleted")  # the widget folds long texts
+    for number in range(8):
+        say(app, f"No. {number}", f"Guest {number}", website="https://guest.example", hours=99)
+    inside.moderate(app, ids[3], "deleted")
+    inside.sql(app, "UPDATE comment SET pinned = 1, edited_at = 1, country = 'BR' WHERE id = 1")
+    inside.sql(app, "UPDATE comment SET created_at = created_at - 60 * 86400")  # dates, not ages
+    found = []
+    viewport = {"width": how["width"], "height": 800}
+    for is_fragment in (True, False):
+        site.pages.update(article(site.service, lang=lang))
+        if is_fragment:
+            with_fragment(site, Visitor(app), lang)
+        touch = {"has_touch": "touch" in how, "timezone_id": "Asia/Shanghai"}
+        context = new_context(browser, viewport=viewport, **touch)
+        page = context.new_page()
+        page.goto(site.address + POST)
+        page.locator("commentd-thread article").nth(10).wait_for()
+        page.wait_for_load_state("networkidle")
+        found.append(page.evaluate(PLACES))
+        context.close()
+    assert found[0] == found[1]
