@@ -1,78 +1,218 @@
-"""What a browser shows that is older than the scripts need: WPE WebKit without a display, which
-Debian 12 has in the version of Safari 16.0."""
+"""The journey of a reader and of an admin in the three engines that browsers are made of, and what
+a browser shows that is older than the scripts need."""
 
 import json
-import os
-import re
-import shutil
-import socket
-import subprocess
-import urllib.request
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
-from blog import PATIENCE, service
-from test_server import until
+import test_widget
+from blog import POST, Pages, article, blog, owner_token, service
+from conftest import Outside
+from engines import ENGINES, Window, old_webkit
+from inside import moderate, token_of
+from test_widget import fill
 
-from commentd import App
+from commentd import App, Config, make_app
 
 pytestmark = pytest.mark.slow
 
-DRIVER, COG = shutil.which("WPEWebDriver"), shutil.which("cog")
-BROWSER = {"binary": COG, "args": ["--automation", "--platform=headless"]}
-WANTED = {"alwaysMatch": {"browserName": "cog", "wpe:browserOptions": BROWSER}}
-Ask = Callable[..., Any]  # a command of the W3C WebDriver: its path and what it is given
+# What the page itself hears of: errors of scripts, and what its policy refused.
+WATCH = """<script>
+faults = []
+addEventListener('error', ({message}) => faults.push(message))
+addEventListener('unhandledrejection', ({reason}) => faults.push(String(reason)))
+</script>"""
+POLICY = "default-src 'none'; script-src SERVICE; connect-src SERVICE; style-src BLOG"
+ARABIC = "تعليق قصير من القاهرة"
+THREAD = "const thread = document.querySelector('commentd-thread').shadowRoot\n"
+# On which side a text stands closer to the edge.
+GAPS = f"""{THREAD}
+const bodies = [...thread.querySelectorAll('.body')]
+const body = bodies.find(node => node.innerText.includes(arguments[0]))
+const range = document.createRange()
+range.selectNodeContents(body.querySelector('p'))
+const [line, box] = [range, body].map(each => each.getBoundingClientRect())
+return box.right - line.right < line.left - box.left ? 'right' : 'left'
+"""
+IS_DARK = f"""{THREAD}
+const colorOf = selector => getComputedStyle(thread.querySelector(selector)).color
+const isLight = color => color.match(/[\\d.]+/g).slice(0, 3).every(each => each > 128)
+const colors = ['.body', 'textarea', '.name'].map(colorOf)
+return getComputedStyle(thread.host).colorScheme === 'dark' && colors.every(isLight)
+"""
+WIDEST = f"""{THREAD}
+const widths = [...thread.querySelectorAll('*')].map(node => node.getBoundingClientRect().width)
+return Math.max(...widths)
+"""
+REMEMBER = "localStorage.setItem(...arguments)"
+OWNER_EMAIL = "owner@example.com"
 
 
-def ask(to: str, **body: Any) -> Any:
-    with urllib.request.urlopen(to, json.dumps(body).encode(), PATIENCE / 1000) as reply:
-        return json.load(reply)["value"]
+outside = test_widget.outside
 
 
-def listens(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
+@dataclass
+class Site:
+    """A blog and its service, under the names that every engine knows for this machine."""
 
+    app: App
+    pages: Pages
+    blog: str
+    service: str
 
-@pytest.fixture(scope="module")
-def safari(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    if not DRIVER or not COG:
-        pytest.skip("there is no old WebKit: install Debian's packages cog and wpewebkit-driver")
-    folder = str(tmp_path_factory.mktemp("safari"))
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    # As root, as CI may run, its sandbox does not start.
-    unsandboxed = {"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS": "1"}
-    environment = {**os.environ, **unsandboxed, "XDG_RUNTIME_DIR": folder, "HOME": folder}
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        [DRIVER, f"--port={port}"], env=environment, stdout=quiet, stderr=quiet
-    ) as process:
-        try:
-            until(lambda: listens(port))
-            session = f"http://127.0.0.1:{port}/session"
-            session += "/" + ask(session, capabilities=WANTED)["sessionId"]
-            yield lambda path, **body: ask(session + path, **body)
-            urllib.request.urlopen(urllib.request.Request(session, method="DELETE")).close()
-        finally:
-            process.terminate()
+    def write(self, path: str = POST, *, lang: str = "en", policy: str = "") -> str:
+        """Writes a page with comments; its URL."""
+        tag = f'<script src="{self.service}/embed.js" async></script>'
+        pages = article(self.service, path, lang=lang, tag=tag if policy else WATCH + tag)
+        header = policy.replace("SERVICE", self.service).replace("BLOG", self.blog)
+        if policy:
+            pages[path][0]["Content-Security-Policy"] = header
+        self.pages.update(pages)
+        return self.blog + path
 
 
 @pytest.fixture
-def settings() -> dict[str, Any]:
-    return {"server_listen": "127.0.0.1:0", "limits_enabled": False}
+def site(config: Config, outside: Outside) -> Iterator[Site]:
+    """With 23 comments, and from then on with a captcha."""
+    open_to_all = replace(config, server_listen="127.0.0.1:0", limits_enabled=False)
+    with closing(make_app(open_to_all, outside.world, rounds=1)) as app:
+        first, second, *_ = fill(app, 23)
+        moderate(app, first, "waiting")
+        moderate(app, second, "waiting")
+        owner_token(app)
+    guarded = replace(open_to_all, captcha_provider="altcha")
+    pages: Pages = {}
+    with (
+        closing(make_app(guarded, outside.world, rounds=1)) as app,
+        service(app) as address,
+        blog(pages) as home,
+    ):
+        home = home.replace("blog.test", "localhost")
+        address = address.replace("comments.test", "127.0.0.1")
+        yield Site(app, pages, home, address)
+
+
+# The journey
+
+
+def read_and_write(window: Window, site: Site) -> None:
+    window.go(site.write())
+    window.see("article .body", "No. 14.")
+    window.click("button", "Show more")
+    window.see("article .body", "No. 4.")
+
+    window.write("textarea", "Write a comment", "Some *stress* here")
+    window.write("[name=nickname]", "", "Wren")
+    window.click("button", "Preview")
+    window.see(".preview em", "stress")
+    window.click(".button", "Post")
+    window.see("article em", "stress")
+
+    window.click("button", "Reply to Guest 23", near="No. 23.")
+    window.write("article textarea", "Reply to Guest 23", "A reply", near="No. 23.")
+    window.click(".button", "Post", near="No. 23.")
+    window.see("article .body", "A reply")
+
+    window.click("button", "Like", near="No. 22.")
+    window.see(".like[aria-pressed=true]", "Like", near="No. 22.")
+
+    window.click("button", "Edit", near="A reply")
+    window.write("article textarea", "A reply", " that is longer", near="A reply")
+    window.click(".button", "Save", near="A reply")
+    window.see("article .body", "A reply that is longer")
+    window.click("button", "Delete", near="A reply")
+    window.click("button", "Delete it?", near="A reply")
+    window.see_gone("article .body", "A reply")
+
+    window.write("textarea", "Write a comment", "Half a thought\nin two lines")
+    window.go(site.blog + POST)
+    window.see("textarea", "Half a thought\nin two lines")
+    window.see("article em", "stress")
+    window.click(".button", "Post")
+    window.see("article .body", "Half a thought\nin two lines")
+    assert window.run("return faults") == []
+
+
+def look(window: Window, site: Site) -> None:
+    """Dark, narrow, and from right to left."""
+    say_arabic(window)
+    assert window.run(GAPS, ARABIC) == "right"
+    # The blog goes dark, but for its links.
+    window.run("document.body.style.cssText = 'color: #d6dad8; background: #15191a'")
+    window.wait(lambda: window.run(IS_DARK), "light letters on dark ground")
+    window.run("document.body.style.width = '320px'")
+    window.wait(lambda: window.run(WIDEST) <= 320, "a thread of 320 pixels")
+    window.go(site.write("/ar/", lang="ar"))
+    say_arabic(window)
+    assert window.run(GAPS, ARABIC) == "right"
+    assert window.run("return faults") == []
+
+
+def say_arabic(window: Window) -> None:
+    window.click("textarea")
+    window.browser.type(ARABIC)
+    window.click(".button")
+    window.see("article .body", ARABIC)
+
+
+def obey_policy(window: Window, site: Site) -> None:
+    """A comment under a strict policy, without a worker for the captcha."""
+    window.go(site.write("/strict/", policy=POLICY))
+    window.write("textarea", "Write a comment", "Under a strict policy")
+    window.click(".button", "Post")
+    window.see("article .body", "Under a strict policy")
+
+
+def administrate(window: Window, site: Site) -> None:
+    me = {"token": token_of(site.app, OWNER_EMAIL, "admin"), "email": OWNER_EMAIL}
+    window.go(f"{site.service}/admin")
+    window.run(REMEMBER, f"{site.service}/commentd admin", json.dumps(me))
+    window.go(f"{site.service}/admin")
+    window.click("button", "Approve", near="No. 1.")
+    window.see_gone("article .body", "No. 1.")
+    window.click("button", "Spam", near="No. 2.")
+    window.see_gone("article .body", "No. 2.")
+    window.click("header a", "Comments")
+    window.click("button", "Reply", near="No. 23.")
+    window.write("textarea", "", "From the owner", near="No. 23.")
+    window.click("form button", "Send", near="No. 23.")
+    window.see_gone("textarea", near="No. 23.")
+    window.click("button", "Pin", near="No. 23.")
+    window.see(".badge", "Pinned", near="No. 23.")
+    window.go(site.blog + POST)
+    window.see(".badge", "Pinned", near="No. 23.")
+    window.see("article .body", "From the owner")
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_journey_of_a_reader_and_of_an_admin(engine: str, site: Site, tmp_path: Path) -> None:
+    with ENGINES[engine](str(tmp_path)) as window:
+        window.resize(1100, 900)
+        read_and_write(window, site)
+        look(window, site)
+        obey_policy(window, site)
+        administrate(window, site)
+
+
+# Older browsers
 
 
 @pytest.fixture
-def address(app: App) -> Iterator[str]:
-    """Of the service. This browser knows no other name for this machine."""
-    with service(app) as named:
-        yield named.replace("comments.test", "127.0.0.1")
+def old(tmp_path: Path) -> Iterator[Window]:
+    with old_webkit(str(tmp_path)) as window:
+        yield window
 
 
-def test_a_browser_that_is_too_old_for_the_admin_page_says_so(safari: Ask, address: str) -> None:
-    safari("/url", url=f"{address}/admin")
-    seen = "return (document.querySelector('form') ?? document.querySelector('main')).innerText"
-    texts = "at least Safari 16.4|Password"
-    until(lambda: re.search(texts, safari("/execute/sync", script=seen, args=[])))
+def test_an_old_browser_shows_a_link_to_the_plain_page_of_comments(old: Window, site: Site) -> None:
+    old.go(site.write())
+    old.click("a", "评论")
+    old.see("main", "No. 22.")
+
+
+def test_an_old_browser_says_that_it_is_too_old_for_the_admin_page(old: Window, site: Site) -> None:
+    old.go(f"{site.service}/admin")
+    old.see("p", "at least Safari 16.4")
