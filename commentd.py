@@ -1359,21 +1359,24 @@ def manual(language: str) -> dict[str, str]:
 
 
 @functools.cache
-def chinese_texts() -> dict[re.Pattern[str], str]:
-    """The texts of `check` and `example` as patterns, and each in Chinese. The file has `{}` where
-    a text has a value."""
-    texts = json.loads((static_folder() / "help/zh/terminal.json").read_bytes())
-    patterns = {}
-    for english, chinese in texts.items():
-        pattern = re.escape(english).replace(r"\{\}", "(.*)")
-        patterns[re.compile(pattern)] = chinese
-    return patterns
+def chinese_texts() -> dict[str, dict[re.Pattern[str], str]]:
+    """The texts of `check` and `example` as patterns, and each in Chinese, by the file that has
+    them. It has `{}` where a text has a value."""
+    files = {}
+    for path in (static_folder() / "help/zh").glob("*.json"):
+        files[path.stem] = texts = dict[re.Pattern[str], str]()
+        for english, chinese in json.loads(path.read_bytes()).items():
+            pattern = re.escape(english).replace(r"\{\}", "(.*)")
+            texts[re.compile(pattern)] = chinese
+    return files
 
 
 def translated(text: str, language: str) -> str:
     """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
     if language.startswith("zh"):
-        for pattern, chinese in chinese_texts().items():
+        is_traditional = re.match("zh.(TW|HK|MO|Hant)", language, re.IGNORECASE)
+        texts = chinese_texts()["terminal-TW" if is_traditional else "terminal"]
+        for pattern, chinese in texts.items():
             if match := pattern.fullmatch(text):
                 return chinese.format(*match.groups())
     return text

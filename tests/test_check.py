@@ -434,7 +434,10 @@ def test_check_neither_waits_nor_writes_beside_a_service(
 # In Chinese
 
 TREE = ast.parse((ROOT / "commentd.py").read_text("utf-8"))
-TEMPLATES = json.loads((ROOT / "static/help/zh/terminal.json").read_text("utf-8"))
+TEMPLATES = {
+    language: json.loads((ROOT / f"static/help/zh/{name}.json").read_text("utf-8"))
+    for language, name in {"zh": "terminal", "zh-TW": "terminal-TW"}.items()
+}
 # Whose errors become findings.
 CHECKED = {"read_only", "check_database_file", "figures_of", "other_claim"}
 
@@ -489,11 +492,13 @@ def test_each_finding_has_a_chinese_text_and_no_chinese_text_is_left_over() -> N
     assert [text for text in texts if translated(text, "zh_CN.UTF-8").isascii()] == []
     strings = [node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)]
     said = "\n".join([*texts, *(text for text in strings if isinstance(text, str))])
-    for english, chinese in TEMPLATES.items():
-        assert translated(english, "zh") == chinese  # and no template stands before its own
-        assert english.count("{}") == chinese.count("{}")
-        for part in re.split("[{}():]+", english):
-            assert part.strip() in said, english
+    assert [*TEMPLATES["zh"]] == [*TEMPLATES["zh-TW"]]
+    for language, templates in TEMPLATES.items():
+        for english, chinese in templates.items():
+            assert translated(english, language) == chinese  # none stands before its own
+            assert english.count("{}") == chinese.count("{}")
+            for part in re.split("[{}():]+", english):
+                assert part.strip() in said, english
 
 
 def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
@@ -509,6 +514,9 @@ def test_check_is_chinese_where_the_terminal_is(kept: Path) -> None:
     assert "当前设置：" in text
     assert "检查结果：" in text
     assert "错误：1，警告：" in text
+    for taiwan in ("zh_TW.UTF-8", "zh_HK", "zh-Hant"):
+        text = run_here(kept, "check", **variables, **language | {"LANG": taiwan})[1]
+        assert "commentd.db：留言 1 則，帳號 0 個" in text
 
 
 # Versions
