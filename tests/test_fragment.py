@@ -1,6 +1,8 @@
 """Comments as a part of the page: the fragment, as HTML and in a real Chromium, and what the widget
 asks for when it finds one."""
 
+import json
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,12 +11,14 @@ import pytest
 import test_widget as widget
 from blog import POST, article, conversation, new_context, say
 from conftest import PAGE, Outside, Visitor
-from playwright.sync_api import Browser
-from test_widget import Site
+from playwright.sync_api import Browser, expect
+from test_hostile import MARKUP
+from test_widget import CLOBBERED, Site
 
 from commentd import App
 
 DAY = 86400
+WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
 LANGUAGES = ["en", "zh-CN", "zh-TW", "ja", "ko", "de", "fr", "es", "pt", "ru", "ar"]
 
 outside, settings, site = widget.outside, widget.settings, widget.site
@@ -228,3 +232,133 @@ def test_it_stands_where_the_widget_will_stand(
         found.append(page.evaluate(PLACES))
         context.close()
     assert found[0] == found[1]
+
+
+# What a fragment stands in: {} is its place.
+HOSTS = {
+    "names": CLOBBERED + "{}",
+    "style": MARKUP["style"] + "{}",
+    "base": "<base href='https://evil.example/'>{}",
+    "open elements": "<p><a href=/x><b><ul><li><button><h1>{}",
+    "a table": "<table><tr><td><i>{}",
+    "no cell": "<table>{}<tr>",
+}
+MADE_OF = {
+    *("style", "section", "div", "b", "span", "button", "select", "option", "ol", "li", "article"),
+    *(
+        "bdi",
+        "a",
+        "time",
+        "p",
+        "br",
+        "hr",
+        "em",
+        "strong",
+        "del",
+        "code",
+        "pre",
+        "blockquote",
+        "ul",
+    ),
+    "textarea",
+}
+# By element; None stands for all of them.
+ATTRIBUTES = {
+    None: {"class", "part", "aria-label", "aria-hidden", "role", "lang", "dir", "tabindex"},
+    "b": {"aria-level"},
+    "a": {"href", "rel", "title"},
+    "button": {"type", "disabled"},
+    "textarea": {"rows", "disabled", "placeholder"},
+    "select": {"disabled"},
+    "li": {"data-id"},
+    "span": {"data-face"},
+    "time": {"datetime"},
+}
+LOOK = """() => {
+  const thread = document.querySelector('commentd-thread')
+  const nodes = [...thread.shadowRoot.querySelectorAll('*')]
+  return {
+    light: [...thread.querySelectorAll('*')].map(node => node.localName),
+    made: nodes.map(node => [node.localName, node.getAttributeNames()]),
+    links: nodes.filter(node => node.href).map(node => node.href),
+    names: [...thread.shadowRoot.querySelectorAll('.meta .name')].map(node => node.textContent),
+    seen: thread.shadowRoot.querySelector('article').getClientRects().length,
+    hit: typeof hit,
+  }
+}"""
+
+
+@pytest.mark.slow
+@widget.service_with(site_origins=("https://blog.example",))
+def test_in_any_page_it_is_only_text_and_links(app: App, site: Site, browser: Browser) -> None:
+    for number, name in enumerate(widget.NAMES):
+        say(app, f"By name {number}.", name, hours=number)
+    inside.sql(app, "UPDATE comment SET website = ?", widget.WEBSITE)
+    for text in [*widget.TEXTS, "{{env `HOME`}} <!--#exec cmd='ls' -->"]:
+        say(app, text, hours=100)
+    html = Visitor(app).get("/fragment", {"url": POST, "limit": 100}).text
+    content = html.partition("</style>")[2]
+    assert not re.search("{|<!--", content)
+    context = new_context(browser)
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    for host in HOSTS.values():
+        site.write(host.replace("{}", html))
+        page.goto(site.address + POST)
+        look = page.evaluate(LOOK)
+        assert {tag for tag, _ in look["made"]} <= MADE_OF
+        for tag, attributes in look["made"]:
+            assert {*attributes} <= ATTRIBUTES[None] | ATTRIBUTES.get(tag, set()), tag
+        assert all(re.match(r"(https?://|mailto:)", link) for link in look["links"])
+        assert f"https://blog.example{POST}#comment-1" in look["links"]
+        assert look["names"][: len(widget.NAMES)] == widget.NAMES
+        assert look["light"] in ([], ["a"])  # none where the page has left a link open
+        assert (look["hit"], look["seen"]) == ("undefined", 1)
+    context.close()
+    assert [url for url in asked if not url.startswith((site.address, "data:"))] == []
+
+
+COUNTRIES = ["DE", "TW", "US", "FR", "CN", "ES", "BR", "RU", "EG", "KR", "JP", "GB"]
+SAYS = """() => [...document.querySelectorAll('commentd-thread')].map(({lang, shadowRoot}) => {
+  const texts = name => [...shadowRoot.querySelectorAll(name)].map(node => node.textContent)
+  return [lang, texts('.head b'), texts('.meta > :not(.own)'), texts('.small')]
+})"""
+FORMS = """language => {
+  const rules = new Intl.PluralRules(language)
+  return [...Array(1200).keys()].map(n => rules.select(n))
+}"""
+
+
+@pytest.mark.slow
+def test_it_says_what_the_widget_says_in_every_language(
+    app: App, site: Site, browser: Browser
+) -> None:
+    for number, country in enumerate(COUNTRIES):
+        made = say(app, f"No. {number}", hours=24 * (60 + 31 * number))
+        inside.sql(app, "UPDATE comment SET country = ? WHERE id = ?", country, made)
+    inside.sql(app, "UPDATE comment SET nickname = '', edited_at = 1, pinned = 1 WHERE id < 3")
+    say(app, "re", parent_id=3, hours=24 * 50)
+    inside.moderate(app, 3, "deleted")
+    inside.sql(app, "UPDATE page SET total = 1234567")
+    intl = json.loads((widget.STATIC / "intl.json").read_bytes())["languages"]
+    context = new_context(browser, timezone_id="Asia/Shanghai")
+    page = context.new_page()
+    visitor = Visitor(app)
+    query = {"url": POST, "limit": 100}
+    parts = [visitor.get("/fragment", {**query, "lang": tag}).text for tag in LANGUAGES]
+    tags = [f"<commentd-thread lang={tag} limit=100></commentd-thread>" for tag in LANGUAGES]
+    said = []
+    for body in ("".join(parts), "".join(tags) + widget.TAG):
+        site.write(body)
+        page.goto(site.address + POST)
+        expect(page.locator("article")).to_have_count(13 * len(LANGUAGES))
+        said.append(page.evaluate(SAYS))
+    assert said[0] == said[1]
+    for tag in LANGUAGES:
+        plural = intl[WIDGET_TAGS.get(tag, tag)]["plural"]
+        for n, form in enumerate(page.evaluate(FORMS, tag)):
+            matching = [each for each in plural if re.fullmatch(plural[each], str(n))]
+            assert [*matching, "other"][0] == form, (tag, n)
+    context.close()
+    inside.recount(app)
