@@ -346,7 +346,7 @@ LONG = """我在县里的印刷厂做过九年，后来厂子关了，才学着�
 CONVERSATION = [
     ("陆知微", None, 47.2, 5, FIRST),
     (OWNER, 0, 44.0, 3, FONTS),
-    ("陆知微", 1, 43.6, 0, "谢谢！原来还能按文章切，周末就去试试 👍"),
+    ("陆知微", 1, 43.6, 0, "谢谢！原来还能按文章切，周末就去试试。"),
     ("Mateo Silva", None, 21.3, 8, CODE),
     ("Noor Rahman", 3, 6.1, 1, WORDS),
     ("Noor Rahman", None, 3.2, 2, QUOTE),

@@ -115,17 +115,17 @@ WAITING = [
 def thread_picture(stage: wcag.Stage) -> bytes:
     """The upper part of the thread at 2x: in English and light beside in Chinese and dark."""
     images = ""
-    for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "newest")):
+    for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "oldest")):
         with shown(stage, "thread", Shot("thread", lang=lang), 560, scheme) as page:
             page.locator("commentd-thread").evaluate(
                 "(it, sort) => it.setAttribute('sort', sort)", sort
             )
             settle(page)
             clip = page.evaluate(COLUMN)
-            clip |= {"y": clip["y"] + 50, "height": 500}
+            clip |= {"y": clip["y"] + 116, "height": 620}  # below the heading, with a reply
             half = page.screenshot(full_page=True, clip=clip, animations="disabled")
         images += f'<img src="data:image/png;base64,{base64.b64encode(half).decode()}">'
-    page = stage.browser.new_page(viewport={"width": 2240, "height": 1000})
+    page = stage.browser.new_page(viewport={"width": 2240, "height": 1240})
     page.set_content(f"<body style='margin: 0; display: flex'>{images}")
     picture = page.screenshot()
     page.close()

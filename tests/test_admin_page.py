@@ -1012,6 +1012,7 @@ def test_the_log_tells_what_was_done_and_by_whom(desk: Desk) -> None:
     go(page, "log")
     rows = page.locator("li.line .what > :first-child")
     expect(rows).to_have_count(6)
+    assert {*page.locator("li.line time").all_inner_texts()} == {"now"}  # as at the widget
     assert rows.all_inner_texts() == [
         *("Ann newdeed 7", "On the server became admin 7"),
         "Via email link deleted: comment 7",
