@@ -2093,7 +2093,8 @@ class AccountSummary:
 
 @dataclass(frozen=True)
 class Registration:
-    """A new account, or new values for one, until the code is confirmed."""
+    """A new account, or new values for one, until the code is confirmed. Without a password: a code
+    to sign in with, and no nickname yet."""
 
     request_id: str
     email: str
@@ -2999,27 +3000,38 @@ class Store:
     def revise_registration(
         self, email: str, request_id: str, nickname: str, password: str
     ) -> bool:
-        """Changes what a waiting registration will make; its code stays. False if none waits."""
+        """Changes what a waiting registration will make; its code stays. False if none waits. A
+        code to sign in with never comes to set a password: its email does not say so."""
         sql = """
-            UPDATE registration SET nickname = ?, password = ?
-             WHERE email = ? AND request_id = ?"""
-        return self.run(sql, nickname, password, email, request_id).rowcount == 1
+            UPDATE registration SET nickname = :nickname, password = :password
+             WHERE email = :email AND request_id = :request_id
+               AND (password = '') = (:password = '')"""
+        values = {"nickname": nickname, "password": password}
+        return self.run(sql, email=email, request_id=request_id, **values).rowcount == 1
 
-    def use_up_try(self, email: str, request_id: str, now: int) -> list[Registration]:
+    def drop_registration(self, request_id: str) -> None:
+        self.run("DELETE FROM registration WHERE request_id = ?", request_id)
+
+    def use_up_try(
+        self, email: str, request_id: str, now: int, *, sign_in: bool = False
+    ) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
         registrations. Tries that name the request are counted apart: otherwise strangers could
-        use them up. One statement counts and reads, so that five tries are five."""
+        use them up. One statement counts and reads, so that five tries are five. `sign_in`: only of
+        codes to sign in with, which need the request; otherwise only of all others."""
         sql = """
             UPDATE registration SET tries = tries + 1
-             WHERE email = :email AND tries + named_tries < 5 AND expires_at > :now
+             WHERE email = :email AND (password = '') = :sign_in
+               AND tries + named_tries < 5 AND expires_at > :now
             RETURNING request_id, email, nickname, password, code, language"""
         if request_id:
             sql = """
                 UPDATE registration SET named_tries = named_tries + 1
-                 WHERE email = :email AND request_id = :request_id AND named_tries < 5
-                   AND expires_at > :now
+                 WHERE email = :email AND (password = '') = :sign_in
+                   AND request_id = :request_id AND named_tries < 5 AND expires_at > :now
                 RETURNING request_id, email, nickname, password, code, language"""
-        return self.all(Registration, sql, email=email, request_id=request_id, now=now)
+        values = {"email": email, "request_id": request_id, "now": now, "sign_in": sign_in}
+        return self.all(Registration, sql, **values)
 
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname, password and language and revokes its
@@ -4784,14 +4796,12 @@ def account_recipient(services: MailServices, to: str, language: str) -> Recipie
     return Recipient(services, to, language or "zh+en")
 
 
-def code_email(
-    services: MailServices, to: str, language: str, code: str, *, has_account: bool
-) -> Json:
-    """The email with the code of a registration. It holds nothing that a stranger typed."""
+def code_email(services: MailServices, to: str, language: str, code: str, warning: str) -> Json:
+    """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
+    says what the code does, or is ""."""
     reader = account_recipient(services, to, language)
-    warning = reader.texts["code_warning"] if has_account else ""
     subject = reader.text("code_subject", code=code)
-    text = reader.text("code_text", code=code, warning=warning)
+    text = reader.text("code_text", code=code, warning=reader.text(warning) if warning else "")
     return email_row(services, to, subject, text, life=CODE_LIFE)
 
 
@@ -6157,6 +6167,13 @@ def nickname_field(form: Json, *, optional: bool = False) -> str:
     return proper_field(form, "nickname", 256, proper_nickname, optional=optional)
 
 
+def code_field(form: Json, name: str) -> str:
+    code = text_field(form, name, 6)
+    if not re.fullmatch("[0-9]{6}", code):
+        raise BadRequest("验证码是 6 位数字", f"{name}_invalid")
+    return code
+
+
 def email_field(form: Json, *, optional: bool = False) -> str:
     return proper_field(form, "email", 254, proper_email, optional=optional)
 
@@ -6434,6 +6451,12 @@ def password_field(form: Json, name: str = "password") -> str:
     return text_field(form, name, 1024)
 
 
+def spend_captcha(context: RequestContext, captcha: Captcha | None) -> None:
+    """`Forbidden` if it was used before."""
+    if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
+        raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+
+
 def hash_within_limits(
     context: RequestContext, email: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
@@ -6444,8 +6467,7 @@ def hash_within_limits(
             for limit in limits:
                 limit_client(context, *limit)
             seat.enter_context(context.hasher.seat())
-            if captcha and not context.store.spend_captcha(captcha.signature, captcha.expires_at):
-                raise Forbidden("人机验证已用过，请重试", "captcha_failed")
+            spend_captcha(context, captcha)
         scheme = scheme_for(context, email)
         return context.hasher.hash(password, scheme)
 
@@ -6455,10 +6477,9 @@ def scheme_for(context: RequestContext, email: str) -> str:
     one hash for the account and all waiting registrations."""
     account = context.store.account_with_email(email)
     waiting = context.store.registrations(email)  # read in any case: the work is the same
-    if account:
-        return scheme_of(account.password)
-    if waiting:
-        return scheme_of(waiting[0].password)
+    for each in (account, *waiting):
+        if each and each.password:
+            return scheme_of(each.password)
     return password_scheme(context.rounds, context.key, email)
 
 
@@ -6600,48 +6621,90 @@ def get_captcha(context: RequestContext) -> Json:
 # Registering and logging in
 
 
+@dataclass(frozen=True)
+class CodeRequest:
+    """Where a code is sent, in which language, and the request whose code it replaces, or ""."""
+
+    email: str
+    language: str
+    replaced: str
+
+
+def code_request(form: Json) -> CodeRequest:
+    return CodeRequest(
+        email=email_field(form),
+        language=known_language(text_field(form, "lang", 64, optional=True)),
+        replaced=text_field(form, "request_id", 64, optional=True),
+    )
+
+
 @route("POST", "/auth/register", Permission.PUBLIC)
 def register(context: RequestContext) -> Json:
     """Emails a code, which makes the account or changes the existing one.
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    form = context.form
-    nickname = nickname_field(form)
-    replaced = text_field(form, "request_id", 64, optional=True)
-    email = email_field(form)
-    password = password_field(form)
-    language = known_language(text_field(form, "lang", 64, optional=True))
+    nickname = nickname_field(context.form)
+    request = code_request(context.form)
+    password = password_field(context.form)
     captcha = captcha_field(context)
+    limits = (("register",), ("code", request.email))
+    stored = hash_within_limits(context, request.email, password, captcha, *limits)
+    has_account = context.store.account_with_email(request.email) is not None
+    warning = "code_warning" if has_account else ""
+    return send_code(context, request, warning, nickname, stored)
+
+
+@route("POST", "/auth/code", Permission.PUBLIC)
+def request_code(context: RequestContext) -> Json:
+    """Emails a code to sign in with, to a known or a new email address.
+
+    `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
+    not depend on whether the email address has an account or is blocked."""
+    request = code_request(context.form)
+    captcha = captcha_field(context)
+    with context.writing():
+        limit_client(context, "register")
+        limit_client(context, "code", request.email)
+        spend_captcha(context, captcha)
+    return send_code(context, request, "code_signin")
+
+
+def send_code(
+    context: RequestContext,
+    request: CodeRequest,
+    warning: str,
+    nickname: str = "",
+    password: str = "",
+) -> Json:
+    """Keeps what the code will confirm, and emails it if the email address may get one."""
+    email = request.email
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
-
-    limits = (("register",), ("code", email))
-    stored = hash_within_limits(context, email, password, captcha, *limits)
     client = context.client.network or request_id
     blocked = is_blocked_email(context.store, email, context.now)
-    has_account = context.store.account_with_email(email) is not None
-    message = code_email(context, email, language, code, has_account=has_account)
+    message = code_email(context, email, request.language, code, warning)
     code_hash = keyed_hash(context.key, "code", request_id, code)
     registration = {
         "request_id": request_id,
         "email": email,
         "nickname": nickname,
-        "password": stored,
+        "password": password,
         # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", client),
-        "language": language,
+        "language": request.language,
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
+    store = context.store
     with context.writing_mail():
-        if take_code_email(context, registration, replaced):
-            registration_id = context.store.add_registration(replaced, **registration)
+        if take_code_email(context, registration, request.replaced):
+            registration_id = store.add_registration(request.replaced, **registration)
             if not blocked:
-                context.store.add_message(context.now, **message, registration_id=registration_id)
-        elif context.store.revise_registration(email, replaced, nickname, stored):
-            request_id = replaced  # no further email is sent, but the last code is still valid
+                store.add_message(context.now, **message, registration_id=registration_id)
+        elif store.revise_registration(email, request.replaced, nickname, password):
+            request_id = request.replaced  # no further email, but the last code is still valid
 
     return {"success": True, "request_id": request_id}
 
@@ -6665,13 +6728,10 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
 def verify(context: RequestContext) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
     email = email_field(context.form)
-    code = text_field(context.form, "token", 6)
+    code = code_field(context.form, "token")
     request_id = text_field(context.form, "request_id", 64, optional=True)
-    if not re.fullmatch("[0-9]{6}", code):
-        raise BadRequest("验证码是 6 位数字")
 
     with context.writing_mail():
-        limit_client(context, "verify")
         confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
             apply_registration(context, confirmed)
@@ -6682,16 +6742,17 @@ def verify(context: RequestContext) -> str:
 
 
 def registration_with_code(
-    context: RequestContext, email: str, request_id: str, code: str
+    context: RequestContext, email: str, request_id: str, code: str, *, sign_in: bool = False
 ) -> Registration | None:
-    """The registration that waits for this code. Each comparison uses up a try. A client that knows
-    the request id has five tries of its own. Without one, it shares the tries of the email address
-    with strangers."""
+    """What waits for this code, to sign in or otherwise. Each comparison uses up a try. A client
+    that knows the request id has five tries of its own. Without one, it shares the tries of the
+    email address with strangers."""
+    limit_client(context, "verify")
     guess = ("guess", keyed_hash(context.key, "guess", email), 1)
     if not request_id and use_limits(context, guess):
         return None
     confirmed = None
-    waiting = context.store.use_up_try(email, request_id, context.now)
+    waiting = context.store.use_up_try(email, request_id, context.now, sign_in=sign_in)
     for registration in waiting:
         code_hash = keyed_hash(context.key, "code", registration.request_id, code)
         if equal_in_constant_time(registration.code, code_hash):
@@ -6713,13 +6774,53 @@ def apply_registration(context: RequestContext, registration: Registration) -> N
 
 @route("POST", "/auth/login", Permission.PUBLIC)
 def login(context: RequestContext) -> Json:
-    """`{email, password, captcha_token}` to `{token, nickname, role}`."""
+    """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
+    nickname, role}`. The captcha of a code was solved when it was asked for. A nickname is needed
+    for a new account."""
     email = email_field(context.form)
-    password = password_field(context.form)
-    captcha = captcha_field(context)
-    account = authenticated(context, email, password, captcha)
+    if "code" in context.form:
+        account = authenticated_by_code(context, email)
+    else:
+        password = password_field(context.form)
+        captcha = captcha_field(context)
+        account = authenticated(context, email, password, captcha)
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, "nickname": account.nickname, "role": account.role}
+
+
+def authenticated_by_code(context: RequestContext, email: str) -> Account:
+    """The account of this email address, which may be a new one. `Unauthorized` if the form does
+    not hold the code that was sent there."""
+    code = code_field(context.form, "code")
+    request_id = text_field(context.form, "request_id", 64)
+    account = None
+    with context.writing():
+        confirmed = registration_with_code(context, email, request_id, code, sign_in=True)
+        # The email address may have been blocked since the code was sent.
+        if confirmed and not is_blocked_email(context.store, email, context.now):
+            account = account_of_code(context, confirmed)
+    if account is None:
+        raise Unauthorized("验证码错误或已过期", "code_wrong")
+    return account
+
+
+def account_of_code(context: RequestContext, registration: Registration) -> Account:
+    """The account as it is, or a new one without a password. The code is used up, unless a problem
+    is raised: a new account without a nickname, or an admin's.
+
+    An admin needs the password. Otherwise whoever reads the mailbox for a moment could act as the
+    admin unnoticed; a new password, at least, ends the admin's own tokens and is told by email."""
+    store = context.store
+    account = store.account_with_email(registration.email)
+    if account is None:
+        nickname = nickname_field(context.form)
+        check_nickname(context, nickname)
+        account = store.confirm(replace(registration, nickname=nickname), context.now)
+        store.claim_comments(account)
+    elif account.role == "admin":
+        raise Forbidden("管理员请用密码登录", "password_required")
+    store.drop_registration(registration.request_id)
+    return account
 
 
 @route("POST", "/auth/logout", Permission.USER)
@@ -7284,9 +7385,9 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
 
 @route("GET", "/me", Permission.USER)
 def get_me(context: RequestContext) -> Json:
-    """`?url=` to `{email, nickname, role, language, created_at, comments, answers, follows,
-    following?}`. `answers`: emails about replies are sent. `following`: emails about that page
-    are sent."""
+    """`?url=` to `{email, nickname, role, language, created_at, has_password, comments, answers,
+    follows, following?}`. `answers`: emails about replies are sent. `following`: emails about that
+    page are sent."""
     followed = context.store.followed(context.me.id)
     response = {
         **account_fields(context),
@@ -7302,7 +7403,8 @@ def get_me(context: RequestContext) -> Json:
 def account_fields(context: RequestContext) -> Json:
     subscriptions = context.store.subscriptions(context.subscriber)
     shown = attributes(context.me, "email nickname role language created_at")
-    return with_times(shown, answers=subscriptions.get(0) != "no")
+    has_password = bool(context.me.password)
+    return with_times(shown, has_password=has_password, answers=subscriptions.get(0) != "no")
 
 
 def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
@@ -7317,7 +7419,8 @@ def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
 @route("PATCH", "/me", Permission.USER)
 def change_me(context: RequestContext) -> Json:
     """`{nickname?, answers?}` or `{new_password, password}` to `{success, nickname, token?}`. A
-    nickname is used for new comments. A new password revokes all older tokens."""
+    nickname is used for new comments. A new password revokes all older tokens. `code` and
+    `request_id` can stand for the password."""
     me = context.me
     store = context.store
     form = context.form
@@ -7325,7 +7428,7 @@ def change_me(context: RequestContext) -> Json:
     stored = ""
     if "new_password" in form:
         password = password_field(form, "new_password")
-        confirm_password(context)
+        confirm_holder(context)
         stored = hash_again(context, me, password)
     with context.writing_mail():
         if nickname not in ("", me.nickname):
@@ -7342,14 +7445,26 @@ def change_me(context: RequestContext) -> Json:
     return response
 
 
+def confirm_holder(context: RequestContext) -> None:
+    """`Forbidden` if the form holds neither the caller's password nor a code that was emailed to
+    them: a token alone, which scripts of the blog can read, is not enough."""
+    if "code" not in context.form:
+        return confirm_password(context)
+    try:
+        authenticated_by_code(context, context.me.email)
+    except Unauthorized:
+        raise Forbidden("验证码错误或已过期", "code_wrong") from None
+
+
 @route("DELETE", "/me", Permission.USER)
 def delete_me(context: RequestContext) -> Json:
-    """`{password, comments}` to `{success}`. `comments` is `keep` (without a name) or `delete`."""
+    """`{password, comments}` to `{success}`; `code` and `request_id` can stand for the password.
+    `comments` is `keep` (without a name) or `delete`."""
     store = context.store
     me = context.me
     comments = text_field(context.form, "comments", 8)
     check_choice(comments, "comments", ("keep", "delete"))
-    confirm_password(context)
+    confirm_holder(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
             raise Problem("至少要有一位管理员", "last_admin", status=409)

@@ -204,6 +204,12 @@ class Visitor(webtest.TestApp):  # type: ignore[misc]
         body = {"email": email, "password": CANARY, "captcha_token": "x"}
         return self.post_json("/auth/login", body | fields, status=status).json
 
+    def ask_for_code(self, email: str = "ann@example.com", **fields: Any) -> str:
+        """A code to sign in with; the request."""
+        body = {"email": email, "captcha_token": "x"}
+        request_id: str = self.post_json("/auth/code", body | fields).json["request_id"]
+        return request_id
+
     def verify(
         self, token: str, email: str = "ann@example.com", status: int = 200, **f: Any
     ) -> str:

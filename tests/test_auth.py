@@ -189,6 +189,161 @@ def test_verifying_fails_alike_slips_are_free(app: App, visitor: Visitor, outsid
     assert visitor.verify(code) == SUCCESS
 
 
+# Signing in by a code
+
+
+def sign_in_code(visitor: Visitor, outside: Outside, email: str = ANN, **fields: Any) -> Json:
+    """Asks for a code; the form that signs in with it."""
+    visitor.served.deliver()  # what is sent before
+    request_id = visitor.ask_for_code(email, **fields)
+    visitor.served.deliver()
+    return {"email": email, "code": outside.code(), "request_id": request_id}
+
+
+def refused_code(visitor: Visitor, form: Json, status: int = 401, **fields: Any) -> str:
+    response = visitor.post_json("/auth/login", form | fields, status=status)
+    return str(response.json["code"])
+
+
+def test_a_code_signs_in_and_changes_nothing(app: App, ann: Visitor, outside: Outside) -> None:
+    outside.time += HOUR
+    before = sql(app, "SELECT * FROM account")
+    phone = stranger(app, 1)
+    form = sign_in_code(phone, outside, "ANN@example.com", lang="de")
+    assert "Der Code meldet dich an. Gib ihn nicht weiter." in outside.text()
+    assert "Das warst nicht du?" in outside.text()
+    assert refused_code(phone, form, code=not_the(form["code"])) == "code_wrong"
+    logged_in = phone.post_json("/auth/login", form | {"nickname": "Eve"}).json
+    assert logged_in == {"token": logged_in["token"], "nickname": "Ann", "role": "user"}
+    phone.authorization = ("Bearer", logged_in["token"])
+    for visitor in (phone, ann):
+        assert visitor.say(visitor.authorization[1][-9:])["comment"]["user_id"] == 1
+    assert sql(app, "SELECT * FROM account") == before
+    assert sql(app, "SELECT * FROM registration") == []
+    assert refused_code(phone, form) == "code_wrong", "a code works once"
+    app.deliver()
+    assert len(outside.emails) == 2, "nobody is told of a change"
+
+
+def test_a_code_makes_an_account_without_a_password(
+    app: App, visitor: Visitor, outside: Outside, hashes: list[int]
+) -> None:
+    inside.add_account(app, BOB, "Bob", CANARY, "admin")
+    visitor.say("as a guest", email=ANN)
+    hashes.clear()
+    form = sign_in_code(visitor, outside)
+    for number in range(6):  # the right code is no wrong try
+        assert refused_code(visitor, form, 400) == "nickname_missing", number
+    assert refused_code(visitor, form, 409, nickname="Bob") == "nickname_taken"
+    logged_in = visitor.post_json("/auth/login", form | {"nickname": " Ann "}).json
+    visitor.authorization = ("Bearer", logged_in["token"])
+    assert logged_in["nickname"] == "Ann"
+    assert {comment["user_id"] for comment in visitor.listing()["comments"]} == {2}
+    assert visitor.get("/me").json["has_password"] is False
+    assert hashes == []
+    for email in (ANN, "nobody@example.com"):
+        assert visitor.login(email, 401) == WRONG
+    assert hashes == [1, 1]
+
+    outside.time += HOUR
+    form = sign_in_code(visitor, outside) | {"new_password": CANARY}
+    for wrong in ({"code": not_the(form["code"])}, {"request_id": "0" * 32}):
+        assert visitor.patch_json("/me", form | wrong, status=403).json["code"] == "code_wrong"
+    token = visitor.patch_json("/me", form).json["token"]
+    refused(visitor)
+    visitor.authorization = ("Bearer", token)
+    assert visitor.get("/me").json["has_password"] is True
+    assert visitor.login()["nickname"] == "Ann"
+
+    outside.time += HOUR
+    form = sign_in_code(visitor, outside) | {"comments": "keep"}
+    assert visitor.delete_json("/me", form).json == {"success": True}
+    assert visitor.login(status=401) == WRONG
+
+
+@unlimited
+def test_a_code_is_for_one_request_and_purpose(app: App, ann: Visitor, outside: Outside) -> None:
+    outside.time += HOUR
+    form = sign_in_code(ann, outside)
+    code, request_id = code_for(stranger(app, 1), outside, password="evil")
+    other = sign_in_code(stranger(app, 2), outside, BOB)
+    for wrong in (
+        {"request_id": request_id},
+        {"request_id": other["request_id"]},
+        {"code": code, "request_id": request_id},
+        {"email": BOB},
+        {"email": "nobody@example.com"},
+    ):
+        assert refused_code(ann, form, **wrong) == "code_wrong", wrong
+    assert refused_code(ann, form, 400, code="12345") == "code_invalid"
+    assert refused_code(ann, form, 400, request_id=None) == "request_id_missing"
+    for named in ({}, {"request_id": form["request_id"]}):
+        assert ann.verify(form["code"], status=400, **named) == FAILURE
+    assert ann.post_json("/auth/login", form).json["role"] == "user"
+
+    for wait, tries, status in ((599, 4, 200), (600, 0, 401), (0, 5, 401)):
+        form = sign_in_code(ann, outside)
+        for step in range(1, tries + 1):
+            assert refused_code(ann, form, code=not_the(form["code"], step)) == "code_wrong"
+        outside.time += wait
+        ann.post_json("/auth/login", form, status=status)
+
+
+def test_no_code_to_sign_in_comes_to_set_a_password(
+    app: App, ann: Visitor, outside: Outside
+) -> None:
+    outside.time += HOUR
+    form = sign_in_code(ann, outside)
+    again = {"request_id": form["request_id"]}  # no second email is sent within a minute
+    assert stranger(app, 1).register(password="evil", **again) != {"success": True, **again}
+    assert stranger(app, 2).ask_for_code(**again) == form["request_id"]
+    app.deliver()
+    assert len(outside.emails) == 2
+    assert ann.verify(form["code"], status=400, **again) == FAILURE
+    assert ann.post_json("/auth/login", form).json["nickname"] == "Ann"
+
+
+def test_an_admin_needs_the_password(app: App, ann: Visitor, outside: Outside) -> None:
+    outside.time += HOUR
+    form = sign_in_code(ann, outside)
+    sql(app, "UPDATE account SET role = 'admin'")
+    assert refused_code(ann, form, code=not_the(form["code"])) == "code_wrong"
+    assert refused_code(ann, form, 403) == "password_required"
+    for method, more in (("PATCH", {"new_password": "new"}), ("DELETE", {"comments": "keep"})):
+        response = ann.request(
+            "/me", method=method, body=json.dumps(form | more).encode(), status=403,
+            headers={"Content-Type": "application/json"},
+        )  # fmt: skip
+        assert response.json["code"] == "password_required"
+    sql(app, "UPDATE account SET role = 'user', blocked = 1")
+    assert refused_code(stranger(app, 1), form) == "code_wrong", "blocked since it was sent"
+
+
+def test_a_code_is_asked_for_alike_by_every_address(
+    app: App, ann: Visitor, outside: Outside, hashes: list[int]
+) -> None:
+    outside.time += HOUR
+    stranger(app, 0).register(BOB)
+    stranger(app, 1).ask_for_code(CAROL)
+    inside.add_account(app, "dan@example.com", "Dan", CANARY)
+    sql(app, "UPDATE account SET blocked = 1 WHERE nickname = 'Dan'")
+    outside.time += HOUR
+    app.deliver()
+    before = len(outside.emails)
+    hashes.clear()
+    responses = []
+    for number, name in enumerate(("ann", "bob", "carol", "dan", "new"), 10):
+        fields = {"email": f"{name}@example.com", "captcha_token": "x"}
+        response = stranger(app, number).post_json("/auth/code", fields)
+        text = response.text.replace(response.json["request_id"], "")
+        responses.append((*seen(response)[:2], text, len(response.body)))
+    assert responses == [responses[0]] * 5
+    assert hashes == []
+    app.deliver()
+    sent = [email.recipient for email in outside.emails[before:]]
+    assert sorted(sent) == [f"{name}@example.com" for name in ("ann", "bob", "carol", "new")]
+
+
 # Registering again
 
 
@@ -830,8 +985,9 @@ def test_nobody_is_locked_out_by_a_clock_that_went_wrong(app: App, outside: Outs
 def test_a_second_code_waits_for_a_minute(app: App, visitor: Visitor, outside: Outside) -> None:
     visitor.register()
     outside.time += 20
-    late = visitor.post_json("/auth/register", body(email="ANN@example.com"), status=429)
-    assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "40")
+    for path in ("/auth/register", "/auth/code"):
+        late = visitor.post_json(path, body(email="ANN@example.com"), status=429)
+        assert (late.json, late.headers["Retry-After"]) == (TOO_MANY, "40")
     stranger(app, 1).register()
     outside.time += 40
     visitor.register()

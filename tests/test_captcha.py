@@ -48,6 +48,7 @@ USER = {"email": "ann@example.com", "password": CANARY}
 BODIES: dict[str, dict[str, Any]] = {
     "/comments": {"page_url": PAGE, "nickname": "Ann", "content": "hi"},
     "/auth/register": {**USER, "nickname": "Ann"},
+    "/auth/code": {"email": "bob@example.com"},
     "/auth/login": USER,
 }
 certificates = test_mail.certificates
@@ -550,6 +551,7 @@ def test_four_ask_at_a_time_and_others_wait_shortly(app: App, siteverify: Siteve
 MALFORMED: dict[str, list[dict[str, Any]]] = {
     "/comments": [{"page_url": ""}, {"nickname": "x" * 65}, {"content": 1}, {"parent_id": "1"}],
     "/auth/register": [{"email": "a"}, {"nickname": "\u202e"}, {"password": ""}, {"request_id": 1}],
+    "/auth/code": [{"email": "a"}, {"request_id": 1}],
     "/auth/login": [{"email": "a"}, {"password": "密" * 1025}],
 }
 BAD_TOKENS = [{"captcha_token": token} for token in ("", 1, "x" * 4097, "\0")]

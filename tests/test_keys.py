@@ -30,6 +30,7 @@ CAPTCHA_FAILED = {"error": "人机验证失败，请重试", "code": "captcha_fa
 ALTCHA = {"captcha_provider": "altcha"}
 REQUESTS: dict[str, dict[str, Any]] = {
     "/auth/register": {"email": ANN, "nickname": "Ann", "password": "pw"},
+    "/auth/code": {"email": "bob@example.com"},
     "/auth/login": {"email": ANN, "password": "pw"},
     "/comments": {"page_url": PAGE, "nickname": "Ann", "content": "hi"},
 }

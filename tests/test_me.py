@@ -102,7 +102,7 @@ def reported(owner: Reader) -> Any:
 
 def test_an_account_reads_what_is_its_own(ann: Reader) -> None:
     shown = {"email": ANN, "nickname": "Ann", "role": "user", "language": "", "created_at": AT}
-    shown |= {"comments": 0, "answers": True, "follows": []}
+    shown |= {"comments": 0, "answers": True, "follows": [], "has_password": True}
     assert me(ann) == shown
     assert me(ann, url=PAGE) == {**shown, "following": False}
     follow(ann)
@@ -720,7 +720,7 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     everything = export(lived)
     kept = {"comments", "follows", "muted", "likes", "page_likes", "reports"}
     assert everything.keys() == {"account", *kept}
-    names = ("email", "nickname", "role", "language", "created_at", "answers")
+    names = ("email", "nickname", "role", "language", "created_at", "has_password", "answers")
     assert everything["account"] == {name: me(lived)[name] for name in names}
     contents = ["a root of Ann", "a leaf of Ann", "on another page", "it waits"]
     assert [c["content"] for c in everything["comments"]] == contents

@@ -336,7 +336,8 @@ PERMISSIONS = {
     "anyone": {"/comments", "/comment/like", "/page/like", "/pages"}
     | {"/comments/{comment_id}/report"}
     | {"/comments/preview", "/comments/{comment_id}", "/comments/latest"},
-    "public": {"/auth/register", "/auth/verify", "/auth/login", "/captcha", "/health", "/"}
+    "public": {"/auth/register", "/auth/verify", "/auth/code", "/auth/login", "/captcha"}
+    | {"/health", "/"}
     | {"/{name}", "/words/{name}", "/mail", "/feed.atom", "/thread", *OFF}
     | {"/fragment", "/fragment.css"}
     | {"/admin", "/admin/captcha", "/admin/login", "/admin/link", "/admin/claim"}
