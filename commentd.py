@@ -6539,13 +6539,18 @@ PUBLIC_FIELDS = " ".join(comment_fields("public"))
 
 def serialize(context: RequestContext, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
+    return {**public_fields(context.config, comment), "ip": shown_ip(context, comment.ip)}
+
+
+def public_fields(config: Config, comment: Comment) -> Json:
+    """The public fields of a comment but for the IP address, the same for everybody."""
     values = attributes(comment, PUBLIC_FIELDS)
+    del values["ip"]
     edited_at = values.pop("edited_at")
-    if not context.config.privacy_show_location:
+    if not config.privacy_show_location:
         values |= {"country": "", "location": ""}
     return {
         **values,
-        "ip": shown_ip(context, comment.ip),
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(edited_at),
         **{flag: bool(values[flag]) for flag in FLAGS},
@@ -6561,11 +6566,14 @@ def shown_ip(context: RequestContext, ip: str) -> str:
 
 
 def tombstone(context: RequestContext, comment: Comment) -> Json:
-    """What keeps the place of a hidden or deleted comment for the replies: `serialize` of an
-    erased comment."""
-    erased = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
-    shown = serialize(context, replace(comment, **erased))
-    return {**shown, "deleted": True}
+    """What keeps the place of a hidden or deleted comment for the replies."""
+    return {**serialize(context, erased(comment)), "deleted": True}
+
+
+def erased(comment: Comment) -> Comment:
+    """A comment without what was public in it."""
+    values = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
+    return replace(comment, **values)
 
 
 def with_times(row: Any, **more: Any) -> Json:
@@ -6953,23 +6961,22 @@ def page_around(store: Store, query: ListQuery, page: Page) -> int:
     return before // query.limit + 1
 
 
-def replies_shown(limit: int) -> int:
-    """How many replies each of so many threads has: a hundred, or fewer, so that a response has at
-    most a thousand."""
-    return min(100, 1000 // limit)
+def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
+    """The first replies of a thread, and how many more there are. A hundred, or fewer, so
+    that a response has at most a thousand."""
+    most = min(100, 1000 // limit)
+    replies = store.comments("thread", "oldest", 0, most + 1, root.id)
+    if len(replies) <= most:
+        return replies, 0
+    return replies[:most], store.count_replies(root.id) - most
 
 
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     """A top-level comment with its first replies in a flat list."""
-    store = context.store
-    most = replies_shown(limit)
-    replies = store.comments("thread", "oldest", 0, most + 1, root.id)
-    more = 0
-    if len(replies) > most:
-        more = store.count_replies(root.id) - most
+    replies, more_replies = first_replies(context.store, root, limit)
     thread = comment_or_tombstone(context, root)
-    shown = [comment_or_tombstone(context, reply) for reply in replies[:most]]
-    return {**thread, "replies": shown, "more_replies": more}
+    shown = [comment_or_tombstone(context, reply) for reply in replies]
+    return {**thread, "replies": shown, "more_replies": more_replies}
 
 
 def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
@@ -7719,20 +7726,20 @@ def locales() -> dict[str, Locale]:
 @dataclass
 class Item:
     """A comment in the list, as the widget nests it. `to`: whom a reply answers that stands beside
-    that comment. `has_more`: there are more replies."""
+    that comment. `more_replies`: how many are not in the list."""
 
     comment: Comment
     level: int = 1
     to: Comment | None = None
-    has_more: bool = False
+    more_replies: int = 0
     replies: list["Item"] = field(default_factory=list)
 
 
-def nested(root: Comment, replies: list[Comment], most: int) -> list[Item]:
+def nested(root: Comment, replies: list[Comment], more_replies: int) -> list[Item]:
     """The item of a top-level comment, and after it those of its replies."""
-    items = {root.id: Item(root, has_more=len(replies) > most)}
+    items = {root.id: Item(root, more_replies=more_replies)}
     homes = {root.id: items[root.id]}  # by comment: among whose replies its own replies stand
-    for reply in replies[:most]:
+    for reply in replies:
         parent_id = reply.parent_id if reply.parent_id in items else root.id
         parent = items[parent_id]
         home = homes[parent_id]
@@ -7744,12 +7751,19 @@ def nested(root: Comment, replies: list[Comment], most: int) -> list[Item]:
 
 
 def nested_threads(store: Store, page: Page, sort: str, limit: int) -> list[list[Item]]:
-    most = replies_shown(limit)
     threads = []
     for root in store.comments("threads", sort, 0, limit, page.id):
-        replies = store.comments("thread", "oldest", 0, most + 1, root.id)
-        threads.append(nested(root, replies, most))
+        replies, more_replies = first_replies(store, root, limit)
+        threads.append(nested(root, replies, more_replies))
     return threads
+
+
+def data_of(config: Config, comment: Comment) -> str:
+    """JSON of what the widget must know of a comment beside its HTML."""
+    is_gone = comment.status != "visible"
+    values = public_fields(config, erased(comment) if is_gone else comment)
+    values = {name: value for name, value in values.items() if name not in ("content", "html")}
+    return json.dumps({**values, "deleted": is_gone}, ensure_ascii=False)
 
 
 def face_of(name: str) -> int:
@@ -7826,6 +7840,7 @@ def fragment(
         has_places=config.privacy_show_location,
         thread=url and f"{url}/thread?{urllib.parse.urlencode({'url': name.page_url})}",
         back=own_link(page.page_url, config.site_origins),
+        data_of=functools.partial(data_of, config),
         face_of=face_of,
         rfc3339=rfc3339,
         beijing_time=beijing_time,

@@ -76,6 +76,23 @@ def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visito
     visitor.get("/fragment", {}, status=400)
 
 
+def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
+    root = visitor.say("one", website="https://ann.example")["comment"]["id"]
+    visitor.say("reply", parent_id=root)
+    gone = visitor.say("gone")["comment"]["id"]
+    visitor.say("reply", parent_id=gone)
+    inside.moderate(app, gone, "deleted")
+    shown = {}
+    for data in map(json.loads, fragment(visitor).all("li", "data-comment")):
+        shown[data["id"]] = data
+    listed = Reader(visitor).whole()
+    for comment in listed.values():
+        comment.setdefault("deleted", False)
+        for name in ("content", "html", "ip"):
+            del comment[name]
+    assert shown == listed
+
+
 def test_proxies_keep_it_for_ten_minutes_and_while_the_service_is_down(visitor: Visitor) -> None:
     visitor.say()
     response = visitor.get("/fragment", {"url": PAGE})
