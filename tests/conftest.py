@@ -358,6 +358,9 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     # Started in the background, a shell's child ignores Ctrl-C, and so would services under test.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    memory = Path("/dev/shm")
+    if config.getoption("fast") and memory.is_dir() and shutil.disk_usage(memory).free > 1e9:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))  # no test waits for a disk
     if sys.dont_write_bytecode:
         # To rewrite the asserts of all files takes a process 15 seconds of CPU.
         sys.dont_write_bytecode = False
@@ -392,22 +395,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
-def most_cases(item: pytest.Item, *, fast: bool) -> int:
+def most_cases(item: pytest.Item) -> int:
     """How many cases of a test run outside of the long tier, by what one case costs."""
-    if "tmp_path" not in item.fixturenames and not is_slow(item):
-        return 60
-    return 1 if fast or "browser" in item.fixturenames else 2
+    return 1 if "tmp_path" in item.fixturenames or is_slow(item) else 60
 
 
-def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> None:
+def leave_cases_to_the_long_tier(items: list[pytest.Item]) -> None:
     """The choice is by chance, and the same at each run. `every_case` keeps a test whole."""
     tests: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
         if not is_long(item) and not item.get_closest_marker("every_case"):
             tests.setdefault((item.path, item.originalname), []).append(item)
     for (_, name), cases in tests.items():
-        most = most_cases(cases[0], fast=fast)
-        kept = random.Random(name).sample(cases, min(len(cases), most))
+        kept = random.Random(name).sample(cases, min(len(cases), most_cases(cases[0])))
         for item in cases:
             if item not in kept:
                 item.add_marker("long")
@@ -416,7 +416,7 @@ def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> Non
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if any("::" in argument for argument in config.args):
         return  # what is named runs, all of it
-    leave_cases_to_the_long_tier(items, fast=config.getoption("fast"))
+    leave_cases_to_the_long_tier(items)
     if config.getoption("seconds"):
         wanted = [item for item in items if is_long(item) or goes_on(item)]
     elif config.getoption("fast"):

@@ -522,7 +522,6 @@ def assert_open_to_all(page: Page, where: str) -> None:
     assert missed == []
 
 
-@pytest.mark.every_case
 @pytest.mark.parametrize(("lang", "how"), [("en", DESK), ("ar", PHONE)], ids=["desk", "phone"])
 def test_no_state_of_the_account_shuts_anybody_out(ground: Ground, lang: str, how: Any) -> None:
     say(ground.app, "Buy this.")
