@@ -287,7 +287,7 @@ ATTRIBUTES = {
     "button": {"type", "disabled"},
     "textarea": {"rows", "disabled", "placeholder"},
     "select": {"disabled"},
-    "li": {"data-id"},
+    "li": {"data-id", "data-comment", "data-more"},
     "span": {"data-face"},
     "time": {"datetime"},
 }
