@@ -343,6 +343,8 @@ LANGUAGES = {
 def known_language(requested: str) -> str:
     """The language that was requested (`pt-BR` gives `pt`); "" for an unknown one."""
     requested = requested.lower()
+    if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
+        return "zh-tw"
     for language in (requested, requested[:2]):
         if language in LANGUAGES:
             return language
@@ -3738,7 +3740,8 @@ class Store:
                 SELECT comment.parent_id FROM held JOIN comment ON comment.id = held.id
                  WHERE comment.parent_id IS NOT NULL)
             SELECT comment.*, page.key AS page_key, page.page_url, page.closed, page.opened_at,
-                   coalesce(account.email, comment.email) AS known_email
+                   coalesce(account.email, comment.email) AS known_email,
+                   coalesce(account.role, '') AS role
               FROM comment JOIN page ON page.id = comment.page_id
               LEFT JOIN account ON account.id = comment.user_id
              WHERE comment.status <> 'deleted' OR comment.id IN (SELECT id FROM held)
@@ -4137,11 +4140,15 @@ SMTP_SECONDS = 10  # for each step
 
 
 def fetch(
-    url: str, form: Json | None = None, message: bytes | None = None, **headers: str
+    url: str,
+    form: Json | None = None,
+    message: bytes | None = None,
+    most: int = RESPONSE_LIMIT,
+    **headers: str,
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and the
-    start of the body; `OSError` for everything else. No redirect and no proxy of the environment is
-    followed; TLS is verified. The header `a_b` is sent as a-b."""
+    first `most` bytes of the body; `OSError` for everything else. No redirect and no proxy of the
+    environment is followed; TLS is verified. The header `a_b` is sent as a-b."""
     parts = urllib.parse.urlsplit(url)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
@@ -4157,7 +4164,7 @@ def fetch(
     method = "GET" if body is None else "POST"
     is_https = parts.scheme == "https"
     connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-    response_body = bytearray(RESPONSE_LIMIT)
+    response_body = bytearray(most)
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request(method, target, body, sent)
@@ -7615,8 +7622,8 @@ def get_thread(context: RequestContext) -> Response:
 def thread_links(
     context: RequestContext, page: Page, number: int, language: str, *, has_next: bool
 ) -> Json:
-    """URLs by relation. The canonical one is the thread page itself, since the HTML of the blog's
-    page does not hold the comments."""
+    """URLs by relation. The canonical one is the blog's page, where search engines find the same
+    comments; the thread page itself where the owner has named no blog."""
 
     def thread_url(number: int, **more: str) -> str:
         query = {"url": page.page_url, "page": number, **more}
@@ -7627,8 +7634,11 @@ def thread_links(
         links["prev"] = thread_url(number - 1, lang=language)
     if has_next:
         links["next"] = thread_url(number + 1, lang=language)
-    if context.config.server_public_url:
-        links["canonical"] = f"{context.config.server_public_url}/{thread_url(number)}"
+    canonical = own_link(page.page_url, context.config.site_origins)
+    if context.config.server_public_url and not canonical:
+        canonical = f"{context.config.server_public_url}/{thread_url(number)}"
+    if canonical:
+        links["canonical"] = canonical
     return links
 
 
@@ -7822,7 +7832,9 @@ def fragment(
     page = page_named(services.store, name)
     threads = nested_threads(services.store, page, sort, limit)
     comments = [item.comment for items in threads for item in items]
-    language = language_of(requested, " ".join(comment.content for comment in comments))
+    language = known_language(requested) or "en"  # as in the widget
+    if not requested:
+        language = language_of("", " ".join(comment.content for comment in comments))
     locale = locales()[language]
     names = {comment.nickname or locale.texts["nobody"] for comment in comments}
     faces = sorted(map(face_of, names))
@@ -8826,6 +8838,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     folder = Path(config.backup_folder)
     store = Store(path, lambda label: back_up(path, folder, world.now(), label))
     try:
+        store.delete_leftovers()
         return app_on(store, config, world, options)
     except BaseException as error:
         store.close()  # else its lock would refuse the next start
@@ -8836,7 +8849,6 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
 
 def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
-    store.delete_leftovers()
     key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
     static = static_folder()
     places = places_of(config)
@@ -10223,6 +10235,7 @@ class Export:
     emails: bool
     blog_name: str
     origins: Strings
+    has_places: bool
 
     def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
         """All comments, with times in that form. A comment that was deleted while others below it
@@ -10249,6 +10262,29 @@ def as_commentd(export: Export) -> Iterator[str]:
     yield '\n], "comments": [\n'
     yield from list_items(renamed_fields(row, COMMENTD) for row in export.comments(ISO))
     yield "\n]}\n"
+
+
+def as_data(export: Export) -> Iterator[str]:
+    """What readers see of the comments, by page key: for the templates of a site's generator."""
+    shown = (row for row in export.comments(ISO) if row["shown"])
+    start = "{"
+    for key, rows in itertools.groupby(shown, operator.itemgetter("page_key")):
+        comments = []
+        for row in rows:
+            is_visible = row["status"] == "visible"
+            if not is_visible:
+                row |= ERASED
+            if not export.has_places:
+                row |= {"country": "", "location": ""}
+            row["html"] = clean(row["html"])
+            table = """id parent_id nickname website role html likes pinned country location
+                created_at edited_at"""
+            comments.append({**renamed_fields(row, table), "deleted": not is_visible})
+        yield f"{start}\n{json.dumps(key)}: [\n"
+        yield from list_items(comments)
+        yield "\n]"
+        start = ","
+    yield "\n}\n" if start == "," else "{}\n"
 
 
 def as_waline(export: Export) -> Iterator[str]:
@@ -10371,10 +10407,102 @@ EXPORTERS = {
         as_commentd,
         "accounts, who liked what, settings, imported HTML as such (`commentd backup` has them)",
     ),
+    "data": (as_data, "what readers do not see, views (it is for the templates of a site)"),
     "wordpress": (as_wordpress, "likes, views, edits, pins"),
     "artalk": (as_artalk, "spam, edits, views, likes of pages"),
     "waline": (as_waline, "edits, closed pages, likes of pages"),
 }
+
+
+# Comments in the HTML of a built site
+
+ATTRIBUTES = rb"""(?:"[^"]*"|'[^']*'|[^'">])*+"""
+# Elements whose content is text, or is not shown.
+RAW = rb"(?:script|style|textarea|title|noscript|template)(?=[\s/>])"
+WANTED = rb"(?:html|link|commentd-thread)(?=[\s/>])"
+# The next comment, raw element or wanted tag, after tags that mean nothing here.
+PIECES = re.compile(
+    rb"(?is)(?:[^<]++|<(?!!--|" + RAW + rb"|" + WANTED + rb")(?:/?[a-z]" + ATTRIBUTES + rb">)?)*+"
+    rb"(<!--.*?(?:-->|\Z)|<(" + RAW + rb")(" + ATTRIBUTES + rb")>.*?</\2\s*>"
+    rb"|<(" + WANTED + rb")(" + ATTRIBUTES + rb")>)"
+)
+ONE_ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
+OLD_MARK = re.compile(rb"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+THREAD_END = b"</commentd-thread>"
+
+
+def attributes_in(tag: bytes) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in ONE_ATTRIBUTE.findall(tag.decode(errors="replace")):
+        bare = value[1:-1] if value[:1] in ("'", '"') else value
+        values.setdefault(name.lower(), html.unescape(bare))
+    return values
+
+
+@dataclass
+class BuiltPage:
+    """A page of a built site. `threads`: of each `<commentd-thread>`, or of the place for one, its
+    start, its opening tag, and its end."""
+
+    content: bytes
+    language: str = ""
+    canonical: str = ""
+    threads: list[tuple[int, bytes, int]] = field(default_factory=list)
+
+
+def read_built_page(content: bytes, script_url: str) -> BuiltPage:
+    """`ValueError` where comments belong in the page, and it does not say where."""
+    page = BuiltPage(content)
+    script_end = 0
+    for piece in PIECES.finditer(content):
+        tag = (piece[2] or piece[4] or b"").lower()
+        values = attributes_in(piece[3] or piece[5] or b"")
+        if tag == b"html":
+            page.language = values.get("lang", "")
+        elif tag == b"link" and values.get("rel", "").lower() == "canonical":
+            page.canonical = values.get("href", "")
+        elif tag == b"commentd-thread":
+            end = content.find(THREAD_END, piece.end())
+            if end < 0:
+                raise ValueError("<commentd-thread> is not closed")
+            page.threads.append((piece.start(1), piece[1], end + len(THREAD_END)))
+        elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_url):
+            script_end = script_end or piece.end()
+    if script_end and not page.threads:
+        if re.search(rb"(?i)</head>|<body", content[script_end:]):
+            raise ValueError("the script is in <head>: write <commentd-thread></commentd-thread>")
+        page.threads.append((script_end, b"", script_end))
+    return page
+
+
+def render_page(
+    page: BuiltPage, path: str, fragment_of: Callable[[dict[str, str]], bytes]
+) -> bytes:
+    """The page with its comments. `path`: where readers find it, if it does not say so itself.
+    `fragment_of` has the parameters of `GET /fragment`. What the page has set for an element
+    stays."""
+    url = urllib.parse.urlsplit(urllib.parse.urljoin(f"http://page{path}", page.canonical))
+    route = f"#{url.fragment}" if url.fragment.startswith(("/", "!")) else ""
+    usual_url = url._replace(scheme="", netloc="", fragment="").geturl() + route
+    pieces = []
+    written = 0
+    for start, tag, end in page.threads:
+        values = attributes_in(tag)
+        query = {"url": values.get("page") or usual_url}
+        query["lang"] = values.get("lang", page.language)
+        if values.get("sort") in SORTS:
+            query["sort"] = values["sort"]
+        if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):
+            query["limit"] = values["limit"]
+        fragment = fragment_of(query).rstrip()
+        if not fragment.endswith(THREAD_END):
+            raise ValueError(f"the service gives no fragment for {query['url']}")
+        if tag:
+            mark_on = fragment[fragment.index(b" data-mark=") :]
+            fragment = OLD_MARK.sub(b"", tag)[:-1] + mark_on
+        pieces += [page.content[written:start], fragment]
+        written = end
+    return b"".join([*pieces, page.content[written:]])
 
 
 # Moving pages
@@ -10977,7 +11105,13 @@ def export_command(config: Config, arguments: Arguments) -> int:
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config.database_path) as store:
-            export = Export(store, arguments.emails, config.blog_name, config.site_origins)
+            export = Export(
+                store,
+                emails=arguments.emails,
+                blog_name=config.blog_name,
+                origins=config.site_origins,
+                has_places=config.privacy_show_location,
+            )
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
@@ -10986,6 +11120,83 @@ def export_command(config: Config, arguments: Arguments) -> int:
         lost += ", email addresses (--emails)"
     print(f"Not exported: {lost}", file=sys.stderr)
     return 0
+
+
+def render_command(config: Config, arguments: Arguments) -> int:
+    folder = Path(arguments.what)
+    if not folder.is_dir():
+        raise OperatorError(f"{folder}: there is no such folder")
+    service = (arguments.source or config.service_url).rstrip("/")
+    script_url = re.sub("^https?:", "", f"{service}/embed.js") if service else "/embed.js"
+    counts: Counter[str] = Counter()
+    with contextlib.ExitStack() as resources:
+        fragment_of = functools.partial(fetched_fragment, service)
+        if not arguments.source:
+            store = resources.enter_context(command_store(config.database_path))
+            app = app_on(store, config, World(), {})
+            resources.callback(app.places.close)
+            fragment_of = functools.partial(own_fragment, app)
+        for path in sorted(folder.rglob("*.html")):
+            try:
+                result = render_file(folder, path, script_url, fragment_of, arguments)
+            except ValueError as error:
+                print(f"{path}: {error}", file=sys.stderr)
+                result = "skipped"
+            counts[result] += 1
+    for result in ("rendered", "unchanged", "without a thread", "skipped"):
+        print(f"{counts[result]} pages {result}")
+    if arguments.dry_run:
+        print("this was a dry run: nothing is written")
+    return 1 if counts["skipped"] else 0
+
+
+def render_file(
+    folder: Path,
+    path: Path,
+    script_url: str,
+    fragment_of: Callable[[dict[str, str]], bytes],
+    arguments: Arguments,
+) -> str:
+    """What became of the page. `ValueError` where that cannot be done."""
+    content = path.read_bytes()
+    page = read_built_page(content, script_url)
+    if not page.threads:
+        return "without a thread"
+    content.decode()  # what is put in is UTF-8
+    name = path.relative_to(folder).as_posix()
+    site_path = quoted_url("/" + name.removesuffix("index.html"))
+
+    def styled(query: dict[str, str]) -> bytes:
+        return fragment_of({**query, "style": arguments.style})
+
+    rendered = render_page(page, site_path, styled)
+    if rendered == content:
+        return "unchanged"
+    if not arguments.dry_run:
+        part = path.with_name(f".{path.name}.part")
+        part.write_bytes(rendered)
+        shutil.copymode(path, part)
+        part.replace(path)
+    return "rendered"
+
+
+def own_fragment(app: App, query: dict[str, str]) -> bytes:
+    """The response of this program to `GET /fragment`."""
+    environ = {
+        "REQUEST_METHOD": "GET",
+        "PATH_INFO": "/fragment",
+        "QUERY_STRING": urllib.parse.urlencode(query),
+        "wsgi.input": io.BytesIO(),
+    }
+    return b"".join(app(environ, lambda *head: None))
+
+
+def fetched_fragment(service: str, query: dict[str, str]) -> bytes:
+    url = f"{service}/fragment?{urllib.parse.urlencode(query)}"
+    status, body = World().fetch(url, most=MEGA)
+    if status != 200:
+        raise OperatorError(f"{url} has the status {status}")
+    return body
 
 
 def move(config: Config, arguments: Arguments) -> int:
@@ -11116,6 +11327,7 @@ COMMANDS = {
     "admin": (admin, "EMAIL", "print a one-time link to become admin or set a new password"),
     "import": (import_command, "FILE", "import comments from another product or a commentd export"),
     "export": (export_command, "[FORMAT]", f"export all comments; FORMAT: {', '.join(EXPORTERS)}"),
+    "render": (render_command, "FOLDER", "put the comments into the HTML of a built site"),
     "move": (move, "OLD NEW", "give pages a new URL; * at the end of both stands for the rest"),
     "recount": (recount, "", "recalculate the counts of comments, replies and likes"),
     "example": (
@@ -11176,7 +11388,7 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     help_text = "send a test email there"
     parsers["check"].add_argument("--mail", type=email_address, metavar="EMAIL", help=help_text)
-    for name in ("import", "move"):
+    for name in ("import", "render", "move"):
         help_text = "show what would happen, change nothing"
         parsers[name].add_argument("--dry-run", action="store_true", help=help_text)
     command = parsers["import"]
@@ -11185,6 +11397,11 @@ def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
     command.add_argument("--host", metavar="NAME", help="import only the pages of this site")
     help_text = "time zone of times that have none"
     command.add_argument("--zone", type=time_zone, metavar="+08:00", help=help_text)
+    command = parsers["render"]
+    help_text = "ask the service at this URL instead of reading the database"
+    command.add_argument("--from", dest="source", metavar="URL", help=help_text)
+    help_text = "inline, or link where the pages' policy allows no style in them"
+    command.add_argument("--style", choices=("inline", "link"), default="inline", help=help_text)
     help_text = "include the email addresses of authors"
     parsers["export"].add_argument("--emails", action="store_true", help=help_text)
 

@@ -182,8 +182,7 @@ def test_all_spellings_of_a_page_have_its_feed_and_one_canonical_thread(visitor:
         (entry,) = feed(visitor, url=url).entries
         assert entry["link"] == f"{link}#comment-{number}"
         page = thread(visitor, url, lang="de")
-        query = urlencode({"url": "/日记/x/", "page": 1})
-        assert page.links["canonical"] == f"{SERVICE}/thread?{query}"
+        assert page.links["canonical"] == link
         assert page.hrefs == [link]
         assert page.data["@id"] == link
 
@@ -419,7 +418,7 @@ def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: O
     assert page.hrefs == [BLOG + PAGE]
     links = {"icon": "data:,", "stylesheet": "thread.css"}
     links["alternate"] = f"feed.atom?{urlencode({'url': PAGE})}"
-    links["canonical"] = f"{SERVICE}/thread?{urlencode({'url': PAGE, 'page': 1})}"
+    links["canonical"] = BLOG + PAGE
     assert page.links == links
     data = {"@context": "https://schema.org", "@type": "WebPage", "commentCount": 4}
     comments = [
@@ -498,7 +497,7 @@ def test_no_address_of_a_page_leads_elsewhere(visitor: Crawler) -> None:
             assert parse_qs(urlsplit(alternate).query) == {"url": [url]}
             assert urljoin(f"{SERVICE}/thread", alternate).startswith(f"{SERVICE}/feed.atom?")
             canonical = page.links.get("canonical", "")
-            assert canonical.startswith(f"{SERVICE}/thread?") or not known
+            assert canonical in page.hrefs or canonical.startswith(f"{SERVICE}/thread?")
             assert page.data["commentCount"] == len(page.data["comment"]) == int(known)
             assert len(feed(visitor, url=url).entries) == int(known)
 
@@ -535,7 +534,7 @@ def test_a_long_thread_has_pages_that_lead_to_one_another(visitor: Crawler, owne
     while query:
         page = Shown(visitor.get(f"/thread{query}"))
         pages.append(page)
-        assert page.links["canonical"].endswith(f"&page={len(pages)}")
+        assert page.links["canonical"] == BLOG + PAGE
         query = page.links.get("next", "").removeprefix("thread")
         ways = [href for href in page.hrefs if href.startswith("thread?")]
         assert ways == [page.links[rel] for rel in ("prev", "next") if rel in page.links]

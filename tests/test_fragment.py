@@ -3,15 +3,18 @@ asks for when it finds one."""
 
 import json
 import re
+import time
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import inside
 import pytest
 import test_widget as widget
-from blog import POST, article, conversation, new_context, say
+from blog import POST, article, conversation, new_context, say, service
 from conftest import PAGE, Outside, Visitor
 from playwright.sync_api import Browser, expect
+from test_commands import run_here
 from test_hostile import MARKUP
 from test_widget import CLOBBERED, Site
 
@@ -379,3 +382,173 @@ def test_it_says_what_the_widget_says_in_every_language(
             assert [*matching, "other"][0] == form, (tag, n)
     context.close()
     inside.recount(app)
+
+
+# In the files of a built site
+
+SERVICE = "https://comments.example"
+SCRIPT = f'<script src="{SERVICE}/embed.js" async></script>'
+NO_TAG = f"""<!-- {SCRIPT} <commentd-thread></commentd-thread> --><title>{SCRIPT}</title>
+<textarea>{SCRIPT}</textarea><script>"<commentd-thread></commentd-thread>"</script>
+<pre>&lt;script src="{SERVICE}/embed.js"&gt;</pre><p title='{SCRIPT.replace("'", "")}'>
+<script src="https://blog.disqus.com/embed.js"></script>"""
+# By path: the page around its comments, before and after them, and the URL that they have.
+BUILT = {
+    "post/index.html": (
+        f"<!doctype html>\r\n<html lang=de><body>\r\n{SCRIPT}",
+        "\r\n</html>",
+        "/post/",
+    ),
+    "ü.html": (f"{NO_TAG}{SCRIPT}", "<p>End", "/%C3%BC.html"),
+    "a/b.html": (
+        f"<HTML><HEAD><LINK HREF='https://blog.example/c/?p=1&amp;q=2#top' REL=canonical></HEAD>"
+        f"<script async src={SERVICE}/embed.js?2></script>",
+        "",
+        "/c/?p=1&q=2",
+    ),
+    "app/index.html": (f"<link rel=canonical href='#/route'>{SCRIPT}", "<footer>", "/app/#/route"),
+}
+UNTOUCHED = {
+    "none.html": NO_TAG,
+    "head.html": f"<head>{SCRIPT}</head><body>",
+    "open.html": f"<commentd-thread>{SCRIPT}",
+    "latin.html": f"<p>caf\xe9{SCRIPT}",
+    "notes.txt": SCRIPT,
+}
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """A site that a generator has made."""
+    folder = tmp_path / "public"
+    pages = {path: before + after for path, (before, after, _) in BUILT.items()}
+    for path, text in (pages | UNTOUCHED).items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode("latin-1" if "latin" in path else "utf-8"))
+    (folder / "ü.html").chmod(0o604)
+    return folder
+
+
+def render(app: App, built: Path, *options: str) -> tuple[int, str, str]:
+    settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
+    settings |= {"COMMENTD_SERVER_PUBLIC_URL": SERVICE}
+    return run_here(built.parent, "render", built.name, *options, **settings)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
+    app: App, visitor: Visitor, built: Path
+) -> None:
+    ids = {
+        path: visitor.say(f"On {path}.", page_url=url)["comment"]["id"]
+        for path, (_, _, url) in BUILT.items()
+    }
+    before = files(built)
+    code, told, faults = render(app, built, "--dry-run")
+    assert (code, files(built) == before) == (1, True)
+    assert told.startswith("4 pages rendered\n")
+    assert [line.split(": ")[0] for line in faults.splitlines()] == [
+        f"public/{name}.html" for name in ("head", "latin", "open")
+    ]
+
+    render(app, built)
+    after = files(built)
+    assert {path for path in after if after[path] != before[path]} == {*BUILT}
+    for path, (start, end, url) in BUILT.items():
+        text = after[path].decode()
+        assert text.startswith(start)
+        assert text.endswith(f"</commentd-thread>{end}")
+        tree = Tree(text[len(start) : len(text) - len(end)])
+        (page,) = tree.all("commentd-thread", "page")
+        assert (page, tree.all("li", "data-id")) == (url, [str(ids[path])])
+        assert f"On {path}." in tree.text
+    assert (built / "ü.html").stat().st_mode & 0o777 == 0o604
+    assert Tree(after["post/index.html"].decode()).all("section", "lang") == ["de"]
+
+    assert render(app, built)[1].startswith("0 pages rendered\n4 pages unchanged\n")
+    assert files(built) == after
+    inside.moderate(app, ids["ü.html"], "deleted")
+    assert render(app, built)[1].startswith("1 pages rendered\n3 pages unchanged\n")
+    assert b"On \xc3\xbc" not in files(built)["ü.html"]
+
+
+def test_rendering_keeps_what_the_page_says_of_its_element(
+    app: App, visitor: Visitor, built: Path
+) -> None:
+    for number in range(3):
+        visitor.say(f"No. {number}", page_url="/own/")
+    for path in UNTOUCHED:
+        (built / path).unlink()
+    tag = "<commentd-thread class=x page='/own/' sort=oldest limit=2 lang=\"zh-HK\" theme=dark"
+    (built / "own.html").write_text(f"<i>{tag}>old</commentd-thread>{SCRIPT}</i>", "utf-8")
+    assert render(app, built, "--style", "link")[0] == 0
+    text = (built / "own.html").read_text("utf-8")
+    assert text.startswith(f'<i>{tag} data-mark="')
+    assert text.endswith(f"</commentd-thread>{SCRIPT}</i>")
+    tree = Tree(text)
+    assert tree.all("li", "data-id") == ["1", "2"]
+    assert tree.all("section", "lang") == ["zh-TW"]
+    assert tree.all("link", "href")[0].startswith(f"{SERVICE}/fragment.css?faces=")
+    assert "<style>" not in text
+
+
+def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, built: Path) -> None:
+    visitor.say("hi", page_url="/post/")
+    with service(app) as url:
+        url = url.replace("comments.test", "127.0.0.1")
+        for path in built.rglob("*.html"):
+            text = path.read_bytes()
+            path.write_bytes(text.replace(SERVICE.encode(), url.encode()))
+        assert render(app, built, "--from", url)[1].startswith("4 pages rendered\n")
+        thread = Tree((built / "post/index.html").read_text("utf-8"))
+        assert thread.all("li", "data-id") == ["1"]
+    before = files(built)
+    code, _, faults = render(app, built, "--from", url)
+    assert (code, files(built) == before) == (1, True)
+    assert faults
+    assert render(app, built / "missing")[0] == 1
+
+
+def test_a_thousand_pages_are_rendered_in_ten_seconds(
+    app: App, visitor: Visitor, tmp_path: Path
+) -> None:
+    text = "".join(f"<p class=a>Line {n} <a href='/{n}/'>of</a> a post.</p>\n" for n in range(200))
+    for number in range(1000):
+        folder = tmp_path / "public" / f"{number}"
+        folder.mkdir(parents=True)
+        (folder / "index.html").write_text(f"<title>A post</title>{text}{SCRIPT}", "utf-8")
+    visitor.say("hi", page_url="/7/")
+    began_at = time.process_time()
+    assert render(app, tmp_path / "public")[1].startswith("1000 pages rendered\n")
+    assert time.process_time() - began_at < 10
+
+
+def test_data_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
+    root = visitor.say("*root*", email="canary@lu.example")["comment"]["id"]
+    reply = visitor.say("reply", parent_id=root, website="https://ann.example")["comment"]["id"]
+    spam = visitor.say("spam", page_url="/other/index.html?utm_source=x")["comment"]["id"]
+    visitor.say("other", page_url="/日记/")
+    inside.moderate(app, spam, "spam")
+    inside.moderate(app, root, "spam")
+    settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
+    folder = Path(inside.database_path(app)).parent
+    code, text, _ = run_here(folder, "export", "data", **settings)
+    data = json.loads(text)
+    assert (code, [*data]) == (0, [PAGE.rstrip("/"), "/日记"])
+    gone, shown = data[PAGE.rstrip("/")]
+    assert (gone["id"], gone["deleted"], gone["html"], gone["nickname"]) == (root, True, "", "")
+    assert (shown["id"], shown["parent_id"], shown["deleted"]) == (reply, root, False)
+    assert shown["html"] == "<p>reply</p>\n"
+    assert shown["website"] == "https://ann.example"
+    assert not re.search("203.0.113|canary|spam|waiting", text)
+    for language in ("en", "zh"):
+        named = (widget.STATIC / f"help/{language}/export.md").read_text("utf-8")
+        assert {*shown} <= {*re.findall(r"`(\w+)`", named)}
