@@ -382,6 +382,7 @@ YES = {
 }
 
 
+@pytest.mark.slow
 def test_without_a_verdict_comments_wait(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
     with asking() as (visitor, siteverify):
         for name, verdict in NO_VERDICT.items():
@@ -514,6 +515,7 @@ def test_bad_tokens_bring_nobody_down(visitor: Visitor, siteverify: Siteverify) 
     visitor.login(captcha_token=siteverify.issue(), status=401)
 
 
+@pytest.mark.slow
 def test_whoever_has_twenty_tokens_checked_in_a_minute_waits(
     app: App, visitor: Visitor, outside: Outside, siteverify: Siteverify
 ) -> None:

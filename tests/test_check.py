@@ -136,6 +136,7 @@ def closed_port() -> int:
         return int(server.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_unsafe_settings_of_a_public_service_are_warned_about(tmp_path: Path) -> None:
     nobody = f"127.0.0.1:{closed_port()}"
     public = {"server_public_url": "https://comments.example", "server_trusted_proxy": "127.0.0.1"}

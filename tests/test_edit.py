@@ -298,6 +298,7 @@ MARKDOWN = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @NO_LIMITS
 @how(suppress_health_check=list(HealthCheck))
 @given(

@@ -359,6 +359,7 @@ def test_an_owner_who_only_marks_spam_is_helped_too(owner: Judge, visitor: Visit
     assert "deleted" not in {each["status"] for each in queue(owner, limit=100)["comments"]}
 
 
+@pytest.mark.slow
 @pytest.mark.every_case
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])
 def test_it_starts_at_twenty_comments(owner: Judge, visitor: Visitor, good: int, bad: int) -> None:
@@ -527,6 +528,7 @@ OVERTAKEN: dict[str, tuple[int, str, Act]] = {
 }
 
 
+@pytest.mark.slow
 @WITH_CAPTCHA
 @pytest.mark.parametrize("what", OVERTAKEN)
 @pytest.mark.every_case

@@ -367,6 +367,7 @@ def test_likes_and_views_never_fall(desk: Desk, app: App, visitor: Visitor) -> N
 # Who answers whom
 
 
+@pytest.mark.slow
 def test_replies_may_come_before_what_they_answer(desk: Desk) -> None:
     for product in MAKERS:
         desk.use(f"{product}.db")
@@ -678,6 +679,7 @@ def test_no_name_and_no_address_loses_a_comment(desk: Desk, product: str) -> Non
     assert found[website]["website"] == ("" if without else website)
 
 
+@pytest.mark.slow
 def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
     def long(size: int, sign: str = "x") -> str:
         return "**a** b_c\nlines " + sign * (size - 16)
@@ -706,6 +708,7 @@ def test_a_long_comment_is_kept_whole(desk: Desk, outside: Outside) -> None:
             assert text == kept[number]
 
 
+@pytest.mark.slow
 def test_without_a_text_nothing_comes_in_but_what_holds_a_reply(desk: Desk) -> None:
     for product in MAKERS:
         desk.use(f"{product}.db")

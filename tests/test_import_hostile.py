@@ -112,6 +112,7 @@ def test_bytes_that_are_no_text_lose_no_other_comment(desk: Desk) -> None:
 MARKS = {"utf-8-sig": "", "utf-16": "", "utf-16-le": "\ufeff", "utf-16-be": "\ufeff"}
 
 
+@pytest.mark.slow
 def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
     comments = [Said("1", text="Ä 中 😀"), Said("2", NOON + 1, text="Second")]
     for product in TEXTS:

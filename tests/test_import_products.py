@@ -178,6 +178,7 @@ def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
     assert found + [address for address in addresses if address in desk.raw] == []
 
 
+@pytest.mark.slow
 def test_authors_are_guests_whatever_they_were(desk: Desk, outside: Outside) -> None:
     tables = ("account", "registration", "subscription", "outbox", "notification", "block")
     for name in WHOLE:

@@ -51,6 +51,7 @@ def is_refused(visitor: Visitor, token: str) -> bool:
     return bool(visitor.get("/me", headers=headers, expect_errors=True).status_int == 401)
 
 
+@pytest.mark.slow
 @one_app
 @given(st.integers(0, 1), st.data())
 def test_a_token_with_one_change_is_refused(ann: Visitor, part: int, data: st.DataObject) -> None:
@@ -118,6 +119,7 @@ def test_a_challenge_is_in_the_wire_format_and_for_one_reader(visitor: Visitor) 
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @unlimited
 def test_without_the_work_there_is_no_solution(visitor: Visitor) -> None:
     payload = solved(visitor)
@@ -190,6 +192,7 @@ def test_a_client_gets_120_challenges_a_minute(
     assert inside.sql(app, "SELECT count(*) FROM spent_captcha") == [(0,)]
 
 
+@pytest.mark.slow
 @with_altcha
 @pytest.mark.parametrize("path", REQUESTS)
 def test_each_request_needs_its_own_captcha(

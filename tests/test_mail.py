@@ -337,6 +337,7 @@ def said_at(step: str, reply: str) -> dict[str, Any]:
     return {step: reply, **({"HELO": reply} if step == "EHLO" else {})}
 
 
+@pytest.mark.slow
 def test_an_email_is_sent_again_after_a_fault(serve: Serve, outside: Outside, clerk: Clerk) -> None:
     for number, (step, reply) in enumerate(product(STEPS, ("", "421 busy", "451 later"))):
         app = serve(clerk.port, limits_enabled=False)
@@ -408,6 +409,7 @@ def test_a_late_hang_up_doubles_no_email(serve: Serve, outside: Outside, clerk: 
     assert len(clerk.emails) == 1
 
 
+@pytest.mark.slow
 def test_a_code_is_the_next_email_whatever_waits(serve: Serve, clerk: Clerk) -> None:
     owners = tuple(f"owner{number}@example.com" for number in range(25))
     app = serve(clerk.port, notify_owner=owners)
@@ -604,6 +606,7 @@ def emails_about(app: App, text: str, line: str) -> None:
     app.deliver()
 
 
+@pytest.mark.slow
 def test_no_text_adds_an_email(tmp_path: Path, empty_database: Path, outside: Outside) -> None:
     # Whoever chose them: a reader, or the owner in the settings.
     frames = []

@@ -243,6 +243,7 @@ def test_a_new_password_ends_all_older_logins_but_this(here: Here, owner: Reader
     assert here.post_json("/admin/login", body).json["nickname"] == "Owner"
 
 
+@pytest.mark.slow
 def test_emails_about_an_account_are_in_its_readers_language(here: Here) -> None:
     chosen: list[tuple[Any, Any]] = [(None, ""), ("xx", ""), ("zh-CN", "zh"), ("pt-BR", "pt")]
     for number, (lang, language) in enumerate(chosen + [(each, each) for each in EMAIL_TEXTS]):

@@ -146,6 +146,7 @@ PACE = [(19, 0, ""), (20, 0, "fast"), (20, 1, ""), (40, 1, "fast"), (40, 2, ""),
 PACE += [(60, 2, "fast"), (60, 3, ""), (2000, 2, "fast"), (2000, 3, ""), (2000, -1, "")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"captcha_provider": "altcha", "limits_enabled": False}])
 def test_what_is_typed_too_fast_waits(visitor: Visitor, owner: Visitor, outside: Outside) -> None:
     for number, (length, seconds, why) in enumerate(PACE):

@@ -106,6 +106,7 @@ def test_it_is_served(app: App) -> None:
     assert reply.headers["Access-Control-Allow-Origin"] == "*"
 
 
+@pytest.mark.slow
 def test_every_code_of_the_program_is_in_it() -> None:
     """What a response can hold as its `code`, but for those made of a parameter's name."""
     described, pattern = set[str](), ""

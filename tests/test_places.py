@@ -48,6 +48,7 @@ def test_a_comment_tells_where_it_comes_from(app: App) -> None:
         assert (comment["country"], comment["location"]) == place, peer
 
 
+@pytest.mark.slow
 def test_every_address_is_in_the_range_that_holds_it() -> None:
     chance, known = random.Random(1), dict[str, tuple[str, str]]()
     for version, bits in ((4, 32), (6, 128)):

@@ -590,6 +590,7 @@ PAGES += ["/x)[Approve](https://evil.example/a", "/\\)[x](y)", "javascript:alert
 PAGES += ["https://evil.example/?x=<b>", "/x]*y*", "/&lt;"]
 
 
+@pytest.mark.slow
 def test_a_chat_shows_what_was_written_as_it_was_written(telling: Telling, hook: Hook) -> None:
     for kind in CHATS:
         with telling(kind) as here:
