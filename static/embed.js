@@ -113,6 +113,8 @@ blockquote { color: var(--_muted) }
 .name, .row .button { font-weight: 600 }
 [role=list] > li { position: relative; text-align: start; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
+.list { overflow-anchor: none }
+[role=status] { min-height: 1px }
 .list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)) }
 article > * { grid-column: 2 }
@@ -126,7 +128,7 @@ b a { color: inherit }
 .body { margin-top: .2em; max-width: 68ch }
 .body * + * { margin-top: .6em }
 .body li { margin-top: 0 }
-pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 8%, #0000) }
+pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 6%, #0000) }
 pre { padding: .75em 1em; overflow: auto; overflow-wrap: normal; line-height: 1.5 }
 code { padding: .1em .3em }
 pre code { all: unset }
