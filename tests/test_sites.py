@@ -1,0 +1,141 @@
+"""The guides for generators and themes, each followed on a real blog: see sites.py."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import blog
+import pytest
+import shots
+import sites
+from playwright.sync_api import Browser, Page, Route
+from sites import PATH, QUIET, SITES
+
+SCHEMES: tuple[Any, ...] = ("light", "dark")
+OF_THEMES = r"DIV\.back-to-top|NAV\."  # what they show or hide while one scrolls
+PLACE = """([slot, after]) => {
+  const host = document.querySelector('commentd-thread')
+  const last = [...document.querySelectorAll(after)].at(-1)
+  return {
+    matches: host.matches(slot),
+    follows: Boolean(last?.compareDocumentPosition(host) & Node.DOCUMENT_POSITION_FOLLOWING),
+    fits: document.documentElement.scrollWidth <= innerWidth,
+  }
+}"""
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with blog.own_app() as app, blog.service(app) as url:
+        blog.conversation(app, PATH)
+        yield url
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with blog.chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def folder(pytestconfig: pytest.Config) -> Path:
+    """Keeps what generators and themes need from one run to the next."""
+    kept = os.environ.get("COMMENTD_TEST_SITES")
+    return Path(kept) if kept else pytestconfig.cache.mkdir("sites")
+
+
+def shifts_at_the_end(page: Page, url: str) -> list[str]:
+    """What moves for a reader who went to the end before the script and the list were there."""
+    held: list[Route] = []
+    for part in ("**/embed.js", "**/comments?*"):
+        page.route(part, lambda route: held.append(route))
+    page.goto(url, wait_until="domcontentloaded")
+    page.evaluate("document.fonts.ready")
+    shots.settle(page)
+    page.evaluate("scrollTo({top: 1e6, behavior: 'instant'})")
+    shots.settle(page)
+    before = page.evaluate("bench.shifts.length")
+    for number in (0, 1):
+        while len(held) <= number:
+            page.wait_for_timeout(20)
+        held[number].fallback()
+    page.locator("commentd-thread article").first.wait_for(state="attached")
+    shots.settle(page)
+    return moved(page, before)
+
+
+def moved(page: Page, before: int = 0) -> list[str]:
+    """What moved in the page. Bars and buttons that a theme shows while one scrolls are its own."""
+    shifts = page.evaluate("before => bench.shifts.slice(before)", before)
+    parts = [part for _, _, sources in shifts for part in sources.split(" | ")]
+    return [part for part in parts if not re.match(OF_THEMES, part)]
+
+
+def look(page: Page, site: sites.Site, url: str) -> dict[str, Any]:
+    """Opened at the top: where the comments are, what moved, which texts are faint."""
+    page.goto(url)
+    shots.settle(page)
+    threads = page.locator("commentd-thread")
+    found = {
+        "comments": (threads.count(), threads.locator("article").count()),
+        "place": page.evaluate(PLACE, [site.slot, site.after]),
+        "moved": moved(page),
+    }
+    threads.first.locator("textarea").focus()
+    for scheme in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        shots.settle(page)
+        texts = page.evaluate("bench.texts()")
+        assert len(texts) > 50
+        found[f"faint in {scheme}"] = [each for each in texts if each[1] < 4.5]
+    return found
+
+
+def follow_a_link(page: Page) -> tuple[int, int]:
+    """The threads and comments after a link to the other post."""
+    page.locator(f'a[href="{QUIET}"]').first.evaluate("link => link.click()")
+    page.wait_for_url(f"**{QUIET}")
+    shots.settle(page)
+    threads = page.locator("commentd-thread")
+    return threads.count(), threads.locator("article").count()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SITES)
+def test_a_theme_has_the_comments_in_its_own_place(
+    browser: Browser, service: str, folder: Path, name: str
+) -> None:
+    site = SITES[name]
+    try:
+        built = sites.make(folder, name, service)
+    except sites.NotHere as error:
+        pytest.skip(f"{name} can't be had: {error}")
+    packages = folder / "packages" / site.generator
+    whole = {"matches": True, "follows": True, "fits": True}
+    fine = {"comments": (1, len(blog.CONVERSATION)), "place": whole, "moved": []}
+    fine |= {f"faint in {scheme}": [] for scheme in SCHEMES}
+    with sites.served(built) as url:
+        for width in (390, 1280):
+            page = sites.opened(browser, packages, width)
+            assert (width, look(page, site, url + PATH)) == (width, fine)
+            if site.swaps:
+                assert (width, follow_a_link(page)) == (width, (1, 0))
+            page.context.close()
+            if not site.held:
+                continue
+            page = sites.opened(browser, packages, width)
+            assert (width, shifts_at_the_end(page, url + PATH)) == (width, [])
+            page.context.close()
+
+
+@pytest.mark.parametrize("topic", ["astro", "hexo", "hugo", "jekyll"])
+def test_the_guides_say_the_same_in_both_languages(topic: str) -> None:
+    code = []
+    for language in ("en", "zh"):
+        text = (sites.ROOT / f"static/help/{language}/{topic}.md").read_text("utf-8")
+        blocks = re.findall(r"```.*?```", text, re.DOTALL)
+        spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+        code.append((blocks, sorted(spans)))
+    assert code[0] == code[1]
