@@ -1,6 +1,6 @@
-// The account of a reader, beside the form: sign in, register, enter the code, set a new password, sign out;
-// then name, emails, followed pages, download and deletion. `embed.js` loads this on demand, and for readers
-// who are signed in. Drafts are kept elsewhere, so they stay.
+// The account of a reader, in the form: sign in with a code by email or with a password, sign out; then name,
+// emails, followed pages, password, download and deletion. The panel stands in place of the name and the buttons
+// of the form; the text stays. `embed.js` loads this on demand, and for readers who are signed in.
 // In order: Style, Account, Steps, Signing in, Profile.
 
 // -- Style --------------------------------------------------------------------
@@ -10,6 +10,9 @@ sheet.replaceSync(`
 .guest .row { grid-column: 1 / -1 }
 .signed { display: flex; gap: inherit }
 .signed button { padding-inline-start: 0 }
+.form:has(+ .panel) > div { display: none }
+.panel { margin-top: var(--_space) }
+.panel > label { max-width: 24em }
 .panel [open] { grid-column: auto }
 .panel .row > button:not(.button):first-child { padding-inline-start: 0 }
 fieldset { min-width: 0; padding: 0; border: 0 }
@@ -110,53 +113,61 @@ export function account(thread, kit, form, reason) {
   // What is typed in a step stands in the fields of the next one.
   const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
   let secret = ''
+  let byCode // whether a code confirms a grave step, instead of the password
 
   const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
     name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
   }))
+  const nickname = () => field('nickname', 'name', {autocomplete: 'nickname', dir: 'auto'})
   const email = () => field('email', 'address', {type: 'email', autocomplete: 'username', inputMode: 'email'})
   const password = (autocomplete, word = 'password', name = 'password') =>
     field(name, word, {type: 'password', autocomplete, value: ''})
   const small = (text, props) => h('p', {class: 'small', ...props}, text)
-  const newAccount = () => [field('nickname', 'name', {autocomplete: 'nickname'}), email(), password('new-password'), small(say('advice'))]
-  const currentPassword = () => [username(), password('current-password', 'current')]
   const goTo = (word, step) => button(say(word), () => go(step))
   const cancel = () => button(say('cancel'), close)
-  const back = step => button(say('back'), () => go('me', step))
+  const back = step => [
+    !byCode && button(say('usecode'), () => prepare(step, true)), button(say('back'), () => go('me', step)),
+  ]
 
   const STEPS = {
     in: () => ({
+      title: 'signin', fields: [email()],
+      submit: 'send', act: () => sendCode(), others: [goTo('usepassword', 'password'), cancel()],
+    }),
+    code: () => ({
+      title: 'code', fields: code(typed.email),
+      submit: 'confirm', act: typed.registering ? confirmRegistration : signInByCode,
+      others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
+    }),
+    name: () => ({title: 'register', fields: [nickname()], submit: 'signin', act: signInByCode, others: [cancel()]}),
+    password: () => ({
       title: 'signin', fields: [email(), password('current-password')],
-      submit: 'signin', act: signIn, others: [goTo('register', 'up'), goTo('forgot', 'renew'), cancel()],
+      submit: 'signin', act: signIn, others: canMail ? [goTo('usecode', 'in'), goTo('register', 'up'), cancel()] : [cancel()],
     }),
     up: () => ({
-      title: 'register', fields: newAccount(),
-      submit: 'send', act: register, others: [goTo('back', 'in'), cancel()],
-    }),
-    renew: () => ({...STEPS.up(), title: 'renew', fields: [small(say('renewing')), ...newAccount()]}),
-    code: () => ({
-      title: 'code', fields: [small(say('sent', typed.email), {id: 'sent'}), code()],
-      submit: 'confirm', act: verify, others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
+      title: 'register', fields: [nickname(), email(), password('new-password'), small(say('advice'))],
+      submit: 'send', act: register, others: [goTo('back', 'password'), cancel()],
     }),
     me: () => ({title: 'account', fields: [small('…')], act: rename, others: [button(say('close'), close)]}), // see `showProfile`
     change: () => ({
-      title: 'change', fields: [...currentPassword(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
-      submit: 'save', act: changePassword, others: [back('change')],
+      title: 'change', fields: [username(), ...proof(), password('new-password', 'newone', 'fresh'), small(say('advice'))],
+      submit: 'save', act: changePassword, others: back('change'),
     }),
     erase: () => ({
-      title: 'erase', fields: [commentsChoice(), ...currentPassword()],
-      submit: 'erase', act: erase, others: [back('erase')],
+      title: 'erase', fields: [commentsChoice(), username(), ...proof()],
+      submit: 'erase', act: erase, others: back('erase'),
     }),
   }
 
-  /** Takes six digits however they are pasted, and sends them when they are complete. */
-  const code = () => field('token', 'code', {
+  /** The field for a code takes six digits however they are pasted, and sends them when the step is complete. */
+  const code = address => [small(say('sent', address), {id: 'sent'}), field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
       target.value = target.value.replace(/\D/g, '').slice(0, 6)
-      if (target.value.length === 6) panel.requestSubmit()
+      if (target.value.length === 6 && panel.checkValidity()) panel.requestSubmit()
     },
-  })
+  })]
+  const proof = () => byCode ? code(accountEmail) : [password('current-password', 'current')]
 
   /** Says to password managers whose password it is. */
   const username = () => h('input', {type: 'email', autocomplete: 'username', value: accountEmail, hidden: true})
@@ -165,7 +176,7 @@ export function account(thread, kit, form, reason) {
   const commentsChoice = () => h('fieldset', {},
     h('legend', {class: 'small'}, say('erasing')), choice('keep', 'stay', true), choice('delete', 'go'))
 
-  const panel = h('form', {noValidate: true, class: 'aside panel open', tabIndex: -1})
+  const panel = h('form', {noValidate: true, class: 'panel open', tabIndex: -1})
 
   /** Shows a step. The focus goes to the first empty field or, in the profile, to the button of the step before. */
   function go(step, from) {
@@ -186,7 +197,9 @@ export function account(thread, kit, form, reason) {
       })
     }
     const inputs = [...panel.querySelectorAll('label input')]
-    inputs.find((input, i) => step === 'erase' || !input.value || i === inputs.length - 1).focus()
+    const first = inputs.find((input, i) => step === 'erase' || !input.value || i === inputs.length - 1)
+    first.ariaDescription = say(title)
+    first.focus()
   }
 
   function close() {
@@ -216,50 +229,74 @@ export function account(thread, kit, form, reason) {
 
   // -- Signing in -------------------------------------------------------------
 
-  /** Throws unless these fields are filled in. Hashes the password. */
+  /** Throws unless these fields, where the step has them, are filled in. Hashes the password. */
   function checkFields(...names) {
     for (const name of names) {
-      if (!panel[name].value.trim()) throw {code: name + '_missing'}
+      if (panel[name]?.value.trim() === '') throw {code: name + '_missing'}
     }
     if (panel.password) secret = digest(panel.password.value, hash)
   }
 
-  async function register() {
-    if (panel.password) checkFields('nickname', 'email', 'password')
-    const {nickname, email, request_id} = typed
+  /** Asks for a code: to register with what is in `more`, otherwise to sign in or to confirm a grave step. */
+  async function requestCode(address, more) {
     const captcha_token = await takeCaptchaToken()
-    const response = await ask('auth/register', {nickname, email, request_id, password: secret, captcha_token, lang: thread.language})
-    typed.request_id = response.request_id
-    keep('account', {nickname, email, request_id: response.request_id}, 'sessionStorage')
+    const body = {email: address, request_id: typed.request_id, captcha_token, lang: thread.language, ...more}
+    typed.request_id = (await ask(more ? 'auth/register' : 'auth/code', body)).request_id
+  }
+
+  async function sendCode(registration) {
+    checkFields('email')
+    await requestCode(typed.email, registration)
+    typed.registering = !!registration
+    const {email, nickname, request_id, registering} = typed
+    keep('account', {email, nickname, request_id, registering}, 'sessionStorage')
     go('code')
   }
 
-  function sendAgain() {
-    if (secret) act(register)
-    else go('renew')
+  async function register() {
+    checkFields('nickname', 'email', 'password')
+    await sendCode({nickname: typed.nickname, password: secret})
   }
 
-  async function verify() {
+  function sendAgain() {
+    if (!typed.registering) act(() => sendCode())
+    else if (secret) act(register)
+    else go('up')
+  }
+
+  async function confirmRegistration() {
     const {email, request_id} = typed
-    await ask('auth/verify', {email, request_id, token: panel.token.value}).catch(error => {
-      const code = {400: 'token_wrong', 429: 'too_many'}[error.status] ?? error.code
+    await ask('auth/verify', {email, request_id, token: panel.code.value}).catch(error => {
+      const code = {400: 'code_wrong', 429: 'too_many'}[error.status] ?? error.code
       throw {...error, code}
     })
     keep('account', undefined, 'sessionStorage')
-    if (secret) return logIn()
-    go('in')
+    if (secret) return signIn()
+    go('password')
     thread.announce(say('verified'))
+  }
+
+  /** Signs in with the code. A new account is asked for a name, unless the form has one. */
+  async function signInByCode() {
+    if (panel.code) typed.code = panel.code.value
+    checkFields('nickname')
+    const {code, nickname, request_id} = typed
+    await logIn({code, nickname, request_id}).catch(error => {
+      const [first] = (error.code ?? '').split('_')
+      const step = {nickname: 'name', password: 'password'}[first]
+      if (step) go(step)
+      if (error.code !== 'nickname_missing') throw error
+    })
   }
 
   async function signIn() {
     checkFields('email', 'password')
-    await logIn()
+    await logIn({password: secret, captcha_token: await takeCaptchaToken()})
   }
 
-  async function logIn() {
-    const {email} = typed
-    const captcha_token = await takeCaptchaToken()
-    const {token, nickname, role} = await ask('auth/login', {email, password: secret, captcha_token})
+  async function logIn(proof) {
+    const {token, nickname, role} = await ask('auth/login', {email: typed.email, ...proof})
+    keep('account', undefined, 'sessionStorage')
     setReader({token, nickname, role, id: claims(token).id})
     thread.announce(say('here'))
     currentForm().content.focus()
@@ -276,6 +313,7 @@ export function account(thread, kit, form, reason) {
     const row = panel.querySelector('.row')
     const profile = await loadProfile()
     const {box, list} = followedPages(profile)
+    const {has_password} = profile
     accountEmail = profile.email
     if (profile.nickname !== me().nickname) setNickname(profile.nickname) // changed elsewhere
     const word = (key, onclick) => button(say(key), onclick, {name: key})
@@ -284,8 +322,18 @@ export function account(thread, kit, form, reason) {
       h('p', {class: 'small'}, h('bdi', {}, accountEmail), ' · ' + say('count', profile.comments)),
       h('div', {class: 'rename'}, nickname, h('button', {class: 'more'}, say('save'))),
       toggle('answers', profile.answers, on => ask('me', {answers: on}, 'PATCH')), box, list)
-    row.prepend(word('change', () => go('change')), word('export', () => act(download)), word('erase', () => go('erase')))
+    row.prepend(word('change', () => prepare('change', !has_password)), word('export', () => act(download)),
+      word('erase', () => prepare('erase', !has_password)))
     if (from) panel[from].focus()
+  }
+
+  /** Shows a grave step. Before, a code is sent if that is to confirm it. */
+  function prepare(step, withCode) {
+    byCode = withCode
+    act(async () => {
+      if (byCode) await requestCode(accountEmail)
+      go(step)
+    })
   }
 
   /** A switch. Pressed again while it is sent, the last state is sent too. */
@@ -409,15 +457,27 @@ export function account(thread, kit, form, reason) {
     currentForm().content.focus()
   }
 
-  /** Sends a request that needs the password. */
-  const confirmed = (method, body) => ask('me', {...body, password: secret}, method).catch(error => {
-    throw {...error, code: error.code === 'wrong_password' ? 'password_wrong' : error.code}
-  })
+  /** Sends a request that needs the password or a code. */
+  const confirmed = (method, body) => {
+    const proof = byCode ? {code: panel.code.value, request_id: typed.request_id} : {password: secret}
+    return ask('me', {...body, ...proof}, method).catch(error => {
+      throw {...error, code: error.code === 'wrong_password' ? 'password_wrong' : error.code}
+    })
+  }
 
+  const canMail = thread.settings.registration
+
+  // Ctrl+Enter in the text posts nothing under a name that nobody sees.
+  form.addEventListener('submit', event => {
+    if (me().token || form.nextSibling !== panel) return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    panel.requestSubmit()
+  }, true)
   thread.$('.panel')?.remove()
   form.after(panel)
   if (me().token) go('me')
-  else go(recall('account', {}, 'sessionStorage').request_id ? 'code' : 'in')
+  else go(typed.request_id ? 'code' : canMail ? 'in' : 'password')
 }
 
 /** A page's URL as a person would write it. */

@@ -63,7 +63,7 @@ export async function captcha(thread, kit, {provider, site_key, action}) {
     thread.$('slot[name=captcha]')?.remove()
     thread.append(box)
     // The box moves to the form in which the reader writes.
-    const place = form => form?.querySelector('.button').parentNode.before(slot)
+    const place = form => form?.querySelector('.button')?.parentNode.before(slot)
     place(thread.$('form:focus-within') ?? thread.$('form.open'))
     const controller = new AbortController()
     thread.shadowRoot.addEventListener('focusin', ({target}) => {

@@ -256,8 +256,15 @@ def open_account(page: Page, use: Use = mouse) -> Locator:
     return panel
 
 
+def open_password(page: Page, use: Use = mouse) -> Locator:
+    panel = open_account(page, use)
+    use(button(panel, "Use a password instead"))
+    expect(panel.get_by_label("Password")).to_be_visible()
+    return panel
+
+
 def open_registration(page: Page, use: Use = mouse) -> Locator:
-    use(button(open_account(page, use), "Create an account"))
+    use(button(open_password(page, use), "Create an account"))
     panel = page.get_by_role("form", name="Create an account")
     expect(panel).to_be_visible()
     return panel
@@ -287,8 +294,10 @@ def expect_signed_in(page: Page, name: str = "Ann") -> None:
 
 
 def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
-    """By the panel that is open."""
+    """By the panel that is open, with a password."""
     panel = page.get_by_role("form", name="Sign in")
+    if instead := button(panel, "Use a password instead").all():
+        use(instead[0])
     use(textbox(panel, "Email"), MAIL)
     use(panel.get_by_label("Password"), password)
     use(button(panel, "Sign in"))
@@ -446,6 +455,62 @@ def test_an_author_edits_a_comment_and_deletes_it_by_two_presses(ground: Ground,
 # The account
 
 
+def test_a_reader_signs_in_with_the_code_from_an_email(
+    ground: Ground, outside: Outdoors, use: Use
+) -> None:
+    page = ground.open(faults=REFUSED)
+    use(main(page), "Wait for me.")
+    panel = open_account(page, use)
+    expect(textbox(panel, "Email")).to_be_focused()
+    for hidden in (button(page, "Post"), textbox(page, "Name")):
+        expect(hidden).to_have_count(0)
+    use(textbox(panel, "Email"), MAIL)
+    use(button(panel, "Send the code"))
+    expect(code_field(page)).to_be_focused()
+    expect(code_field(page)).to_have_accessible_description(re.compile(MAIL))
+    page.reload()  # which leaves the panel that waits for the code
+    use(main(page), "Wait for me.")
+    use(button(page, "Sign in"))
+    right = ground.code(page)
+    use(code_field(page), f"{(int(right) + 1) % 10**6:06}")
+    expect(page.locator(".error")).to_contain_text("The code is wrong or has expired.")
+    expect(code_field(page)).to_be_focused()
+    use(code_field(page), right)
+    panel = page.get_by_role("form", name="Create an account")  # it is a new one
+    expect(textbox(panel, "Name")).to_be_focused()
+    expect(page.locator(".error")).to_have_count(0)
+    use(button(panel, "Sign in"))
+    assert_told(page, textbox(panel, "Name"), "Please enter a name.")
+    use(textbox(panel, "Name"), "Ann")
+    use(button(panel, "Sign in"))
+    expect_signed_in(page)
+    expect(main(page)).to_be_focused()
+    use(button(page, "Post"))
+    expect(article(page, "Wait for me.")).to_be_focused()
+    assert sql(ground.app, "SELECT nickname, user_id FROM comment") == [("Ann", 1)]
+
+    main(page).focus()
+    button(page, "Sign out").click()
+    outside.ahead += 601
+    textbox(open_account(page), "Email").fill(MAIL)
+    page.keyboard.press("Enter")
+    code_field(page).fill(ground.code(page))
+    expect_signed_in(page)
+    assert sql(ground.app, "SELECT id, nickname, password FROM account") == [(1, "Ann", "")]
+
+
+def test_an_admin_is_asked_for_the_password(ground: Ground, account: int) -> None:
+    page = ground.open(faults=REFUSED)
+    textbox(open_account(page), "Email").fill(MAIL)
+    page.keyboard.press("Enter")
+    sql(ground.app, "UPDATE account SET role = 'admin'")
+    code_field(page).fill(ground.code(page))
+    panel = page.get_by_role("form", name="Sign in")
+    assert_told(page, panel.get_by_label("Password"), "Admins sign in with their password.")
+    sign_in(page)
+    expect_signed_in(page)
+
+
 def test_a_reader_registers_with_the_code_from_an_email(ground: Ground, use: Use) -> None:
     page = ground.open(faults=REFUSED)
     sent = requests_of(page, "")
@@ -490,21 +555,42 @@ def test_a_reader_signs_out_and_in_again(ground: Ground, account: int) -> None:
     expect_signed_in(page)
 
 
+def fill_grave_code(ground: Ground, panel: Locator) -> None:
+    """What confirms a step instead of the password."""
+    expect(textbox(panel, "Code")).to_be_visible()
+    ground.app.deliver()
+    textbox(panel, "Code").fill(code_in(ground.office.emails[-1].content))
+
+
 def test_a_forgotten_password_is_set_anew(ground: Ground, account: int) -> None:
-    page = ground.open(faults=REFUSED)
-    button(open_account(page), "Forgot your password?").click()
-    panel = page.get_by_role("form", name="Set a new password")
-    expect(panel.get_by_text("your comments stay yours")).to_be_visible()
-    fill_registration(panel, password="another one")
-    code_field(page).fill(ground.code(page))
-    expect_signed_in(page)
+    page = signed_in(ground, faults=REFUSED)
+    main(page).focus()
+    button(page, "Account").click()
+    button(page, "Change password").click()
+    panel = page.get_by_role("form", name="Change password")
+    button(panel, "Get a code instead").click()
+    expect(textbox(panel, "Code")).to_be_visible()
+    panel.get_by_label("New password").fill("another one")
+    fill_grave_code(ground, panel)
+    expect(button(page, "Change password")).to_be_focused()
     assert sql(ground.app, "SELECT id FROM account") == [(account,)]
+    button(page, "Close").click()
     button(page, "Sign out").click()
     open_account(page)
     sign_in(page)
     expect(page.locator(".error")).to_have_text("Wrong email or password.")
     sign_in(page, password="another one")
     expect_signed_in(page)
+
+    sql(ground.app, "UPDATE account SET password = ''")  # as if it was made by a code
+    ground.app.deliver()  # the email about the new password
+    button(page, "Account").click()
+    button(page, "Delete account").click()
+    fill_grave_code(ground, page.get_by_role("form", name="Delete account"))
+    expect(button(page, "Delete it?")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").first).to_have_text("Your account is deleted.")
+    assert sql(ground.app, "SELECT id FROM account") == []
 
 
 def test_an_expired_code_is_sent_again_and_pasted_freely(ground: Ground, outside: Outdoors) -> None:
@@ -537,6 +623,8 @@ def test_back_cancel_and_a_reload_keep_what_was_typed(ground: Ground) -> None:
     keyboard(button(panel, "Create an account"))
     fill_registration(page.get_by_role("form", name="Create an account"))
     expect(code_field(page)).to_be_focused()
+    main(page).press("Control+Enter")  # posts nothing: the name is hidden
+    assert_told(page, code_field(page), "The code is wrong or has expired.")
     keyboard(button(page, "Back"))
     expect(textbox(panel, "Email")).to_have_value(MAIL)
     sign_in(page)
@@ -582,6 +670,7 @@ def test_an_expired_login_is_renewed_or_left(
             expect_signed_in(page)
             expect(main(page)).to_have_value(text)
         else:
+            keyboard(button(page, "Cancel"))
             expect(textbox(page.locator("form.form"), "Name")).to_have_value("Ann")
         keyboard(button(page, "Post"))
         expect(article(page, text)).to_be_focused()
@@ -615,7 +704,7 @@ def test_where_a_login_is_required_the_panel_opens_by_itself(ground: Ground, acc
 
 def test_passwords_leave_as_their_sha256_only(ground: Ground) -> None:
     page = ground.open()
-    open_account(page)
+    open_password(page)
     texts = ["a" * n for n in (1, *range(53, 67), *range(117, 131), 200)]  # blocks have 64 bytes
     texts += ["abcXYZ 0189,.-_é中文密码🔑", *("密" * n for n in (*range(17, 23), 200))]
     sent = page.evaluate(
@@ -887,7 +976,11 @@ def test_each_refusal_is_told_in_words_beside_its_field(ground: Ground) -> None:
 def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) -> None:
     page = ground.open(faults=REFUSED)
     panel = open_account(page)
-    textbox(panel, "Email").fill("ann@")
+    for typed, words in (("", "Please enter your email address."), ("ann@", "ann@example.com")):
+        textbox(panel, "Email").fill(typed)
+        keyboard(button(panel, "Send the code"))
+        assert_told(page, textbox(panel, "Email"), words)
+    keyboard(button(panel, "Use a password instead"))
     keyboard(button(panel, "Sign in"))
     assert_told(page, panel.get_by_label("Password"), "Please enter a password.")
     panel.get_by_label("Password").fill(PASSWORD)
