@@ -24,6 +24,7 @@ for (const [key, en, zh] of [
   ['cancel', 'Cancel', '取消'],
   ['privacy', 'Privacy', '隐私政策'],
   ['signin', 'Sign in', '登录'],
+  ['login', 'Please sign in to comment.', '请先登录再评论。'],
   ['count_one', '{n} comment'],
   ['count_other', '{n} comments', '{n} 条评论'],
   ['views', 'Views: {n}', '{n} 次阅读'],
@@ -96,12 +97,14 @@ button:hover, summary:hover { color: var(--_accent) }
 .small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
 textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
-textarea { min-height: 3em; resize: none }
+textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
 :placeholder-shown { direction: inherit }
 summary { width: fit-content; padding: .3em 0 }
+details label { display: block }
+details label + label { margin-top: var(--_space) }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
 .row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); background: var(--_accent); border-color: #0000 }
 [aria-busy=true] .button::after { content: "…" }
@@ -450,11 +453,9 @@ class Thread extends HTMLElement {
 
   connectedCallback() {
     const {signal} = this.#controller = new AbortController()
-    const attend = event => {
-      if (!event?.target.closest('form')) this.use('more.js', 'attend', signal)
-    }
+    const attend = ({target}) => this.#attend(target)
     for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
-    setTimeout(attend, 6e4)
+    setTimeout(() => this.#attend(), 6e4)
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
       if (this.totals?.page && this.#target) this.use('more.js', 'follow', this.#target)
@@ -469,6 +470,11 @@ class Thread extends HTMLElement {
       const show = ([entry]) => entry.isIntersecting && this.#start()
       new IntersectionObserver(show, {rootMargin: '600px'}).observe(this)
     }
+  }
+
+  /** Loads what helps those who write, quote or use keys, when they first touch the thread or after a minute. */
+  #attend(touched) {
+    this.use('more.js', 'attend', this.#controller.signal, touched?.closest('.form'))
   }
 
   /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3, 1.4.11).
@@ -745,17 +751,9 @@ class Thread extends HTMLElement {
     const text = h('textarea', {
       class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label, value,
     })
-    const counter = h('span')
-    const update = () => {
-      // The field grows with its text, where CSS does not see to it.
-      if (!CSS.supports('field-sizing: content')) text.style.height = text.scrollHeight + 2 + 'px'
-      if (text.value && !change) this.captchaToken().catch(() => 0)
-      const left = this.totals.max_comment_length - [...text.value].length
-      counter.textContent = left < 200 ? left : ''
-    }
     const oninput = () => {
       keep(draft, text.value, 'sessionStorage')
-      update()
+      if (text.value && !change) this.captchaToken().catch(() => 0)
     }
     const onkeydown = event => {
       if (event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey)) form.requestSubmit()
@@ -768,12 +766,12 @@ class Thread extends HTMLElement {
       form.ariaBusy = false
     }
     const onfocusin = () => form.classList.add('open')
-    const form = h('form', {noValidate: true, class: value ? 'form open' : 'form', onfocusin, oninput, onkeydown, onsubmit},
-      text,
-      h('div', {}, this.#guestFields(), this.#formButtons(subject, counter)))
+    const form = h('form', {
+      noValidate: true, 'aria-label': this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin, oninput, onkeydown, onsubmit,
+    }, text, h('div', {}, this.#guestFields(), this.#formButtons(subject)))
     form.subject = subject
     this.#applySettings(form)
-    setTimeout(update)
+    if (value) setTimeout(() => this.#attend(form))
     return form
   }
 
@@ -782,13 +780,13 @@ class Thread extends HTMLElement {
     const onchange = ({target}) => keep('me', {...me(), [target.name]: target.value})
     const field = (name, word, type) => h('label', {},
       h('span', {}, this.say(word)),
-      h('input', {class: 'field', name, type, autocomplete: type, value: me()[name] ?? '', onchange}))
+      h('input', {class: 'field', name, type, autocomplete: type, required: type === 'name', value: me()[name] ?? '', onchange}))
     return h('div', {class: 'guest'},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
   }
 
-  #formButtons({parent, change}, counter) {
+  #formButtons({parent, change}) {
     const preview = ({target}) => this.use('more.js', 'preview', target.form, target)
     const cancel = ({target}) => {
       target.closest('article').focus()
@@ -798,16 +796,19 @@ class Thread extends HTMLElement {
       h('button', {class: 'button'}, this.say('post')),
       button(this.say('preview'), preview, {ariaExpanded: false}),
       (parent || change) && button(this.say('cancel'), cancel),
-      counter,
       h('span', {class: 'push links'}))
   }
 
   #applySettings(form) {
     const {closed, hold, policy_url, registration, login_required} = this.settings
     form.hidden = closed
+    const signIn = () => this.use('account.js', 'account', form)
+    const barred = login_required && !me().token && !form.subject.change
+    form.querySelector('.barred')?.remove()
+    for (const each of form.children) each.hidden = barred
+    if (barred) form.prepend(h('p', {class: 'row barred'}, this.say('login'), button(this.say('signin'), signIn, {class: 'button'})))
     form.querySelector('.guest').hidden = login_required || me().token
     if (hold === 'all') form.querySelector('.button').textContent = this.say('approve')
-    const signIn = () => this.use('account.js', 'account', form)
     form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
       registration && !me().token && button(this.say('signin'), signIn),
       policy_url && h('a', {href: policy_url}, this.say('privacy'))))
@@ -820,7 +821,7 @@ class Thread extends HTMLElement {
     article.querySelector('form')?.remove()
     const form = this.makeForm(subject)
     article.append(form)
-    form.content.focus()
+    form.querySelector('.barred button, textarea').focus()
   }
 
   /** A captcha token. It is asked for while the reader types, so that it is there when they post. */

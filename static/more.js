@@ -1,12 +1,26 @@
 // What only some pages and readers need, loaded on first use. `embed.js` calls these functions by name, with the
 // thread and a kit of its own functions, when the texts of the language are loaded.
-// In order: Style, Errors, Sending, Likes, Replies, Links, Reports, Own comments, New comments, Quotes, Keys.
+// In order: Style, Errors, Writing, Sending, Likes, Replies, Links, Reports, Own comments, New comments, Quotes, Keys.
 
 // -- Style --------------------------------------------------------------------
 
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
-[aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent); color: var(--_accent) }
+[aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent) }
+.error, .row > .over { color: var(--_error) }
+.tools { display: none }
+form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: flex }
+.tools button { padding: 0; width: 2.25em; line-height: 1; white-space: nowrap }
+.tools button::before { content: attr(data-sign) }
+.tools :nth-child(1) { font-weight: 700 }
+.tools :nth-child(2) { font: 700 2em/0 Georgia, serif; width: 1em; padding-top: .35em }
+.tools :nth-child(3) { font: .875em ui-monospace, monospace; letter-spacing: -.05em }
+.tools :nth-child(4)::before, .tools :nth-child(4)::after { content: ""; display: inline-block; width: .75em; height: .45em; margin: 0 -.1em; border: 1.5px solid; border-radius: 1em; rotate: -45deg }
+.tools :nth-child(4)::before { translate: 0 .1em }
+.tools :nth-child(4)::after { translate: 0 -.2em }
+@container (max-width: 34em) {
+  .tools { order: 1; margin-inline-start: -.75em }
+}
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
 [data-target] { border-radius: var(--_radius); background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }
 .guest .error { grid-column: 1 / -1 }
@@ -114,6 +128,131 @@ export async function preview(thread, kit, form, press) {
   } catch (error) {
     showError(thread, kit, form, error)
   }
+}
+
+// -- Writing ------------------------------------------------------------------
+
+const isMac = /^Mac|^iP/.test(navigator.platform)
+const equipped = new WeakSet()
+
+/** Replaces a part of a field and selects a part of what is there then, so that the browser can undo it. */
+function replace(field, from, to, text, selectFrom, selectTo) {
+  field.focus()
+  field.setSelectionRange(from, to)
+  const done = text ? document.execCommand('insertText', false, text) : document.execCommand('delete')
+  if (!done) {
+    field.setRangeText(text)
+    field.dispatchEvent(new Event('input', {bubbles: true}))
+  }
+  field.setSelectionRange(selectFrom, selectTo)
+}
+
+/** What is selected in a field, without spaces at its end. */
+function selected({value, selectionStart: from, selectionEnd}) {
+  const text = value.slice(from, selectionEnd).trimEnd()
+  return {from, to: from + text.length, text}
+}
+
+/** Puts marks around what is selected, or takes them away. */
+function surround(field, mark) {
+  const {from, to, text} = selected(field)
+  const start = from - mark.length
+  const end = to + mark.length
+  const marked = start >= 0 && field.value.slice(start, end) === mark + text + mark
+  if (marked) replace(field, start, end, text, start, start + text.length)
+  else replace(field, from, to, mark + text + mark, from + mark.length, end)
+}
+
+/** Changes the lines that the selection touches. */
+function changeLines(field, change) {
+  const {value, selectionStart, selectionEnd} = field
+  const from = value.lastIndexOf('\n', selectionStart - 1) + 1
+  const next = value.indexOf('\n', selectionEnd)
+  const to = next < 0 ? value.length : next
+  const text = change(value.slice(from, to))
+  const end = from + text.length
+  replace(field, from, to, text, selectionStart < selectionEnd ? from : end, end)
+}
+
+function quoteLines(text) {
+  if (/^(> ?.*\n?)+$/.test(text)) return text.replace(/^> ?/gm, '')
+  return text.replace(/^/gm, '> ')
+}
+
+function markCode(field) {
+  if (selected(field).text.includes('\n')) changeLines(field, text => '```\n' + text + '\n```')
+  else surround(field, '`')
+}
+
+/** Makes a link of what is selected. What is still missing is selected then: its text, or its URL. */
+function makeLink(field) {
+  const {from, to, text} = selected(field)
+  if (/^(https?:\/\/|mailto:)\S+$/.test(text)) return replace(field, from, to, `[](${text})`, from + 1, from + 1)
+  const start = from + 1 + (text && text.length + 2)
+  replace(field, from, to, `[${text}](https://)`, start, start + (text && 'https://'.length))
+}
+
+// By the word that names it: its sign (that of a link is drawn), its key with Control or Command, and what it does to a
+// field.
+const FORMATS = {
+  bold: ['B', 'B', field => surround(field, '**')],
+  quote: ['”', '⇧ .', field => changeLines(field, quoteLines)],
+  snippet: ['</>', 'E', markCode],
+  hyperlink: ['', 'K', makeLink],
+}
+
+/** Formats the text by a key, where that is one for it. */
+function formatByKey(event) {
+  const {key, code, shiftKey, ctrlKey, metaKey, altKey, target} = event
+  const pressed = shiftKey && code === 'Period' ? '⇧ .' : !shiftKey && key.toUpperCase()
+  const format = Object.values(FORMATS).find(each => each[1] === pressed)
+  if (!format || altKey || event.isComposing || !(isMac ? metaKey : ctrlKey)) return
+  event.preventDefault()
+  format[2](target)
+}
+
+/** Adds to a form what helps those who write: keys and buttons for Markdown, a counter, and what happens then. */
+function equip(thread, {button, h, me}, form) {
+  if (equipped.has(form)) return
+  equipped.add(form)
+  const {content} = form
+  const counter = h('span')
+  const held = h('p', {class: 'small'}, thread.say('held'))
+  const tools = Object.entries(FORMATS).map(([word, [sign, key, act]]) => button('', () => act(content), {
+    'data-sign': sign, 'aria-label': thread.say(word), title: `${thread.say(word)} (${isMac ? '⌘' : 'Ctrl'} ${key})`,
+  }))
+  // A press leaves the focus in the field, and with it the keyboard of a phone.
+  const onmousedown = event => event.preventDefault()
+  const links = form.querySelector('.links')
+  const group = {class: 'tools', role: 'group', 'aria-label': thread.say('format'), onmousedown}
+  links.before(counter, h('span', group, ...tools))
+  links.parentNode.after(held)
+  let timer
+
+  function update() {
+    // The field grows with its text, where CSS does not see to it.
+    if (!CSS.supports('field-sizing: content')) {
+      content.style.height = ''
+      content.style.height = content.scrollHeight + 2 + 'px'
+    }
+    const left = thread.totals.max_comment_length - [...content.value].length
+    counter.textContent = left < 200 ? left.toLocaleString(thread.language) : ''
+    counter.classList.toggle('over', left < 0)
+    held.hidden = thread.settings.hold !== 'all' || me().role === 'admin'
+    clearTimeout(timer)
+    if (left < 200) timer = setTimeout(sayLeft, 1000, left)
+  }
+
+  /** Screen readers hear what is left when the reader pauses. */
+  function sayLeft(left) {
+    if (thread.shadowRoot.activeElement !== content) return
+    thread.announce(left < 0 ? thread.say('content_over', -left) : thread.say('left', left), false)
+  }
+
+  content.addEventListener('keydown', formatByKey)
+  form.addEventListener('input', update)
+  update()
+  if (content.value && !form.subject.change) thread.captchaToken().catch(() => 0)
 }
 
 // -- Sending ------------------------------------------------------------------
@@ -431,7 +570,7 @@ export function own(thread, kit, posted) {
     const {id} = old
     function setUp(form) {
       form.content.value ||= old.content
-      form.content.placeholder = form.content.ariaLabel = thread.say('edit')
+      form.content.placeholder = form.content.ariaLabel = form.ariaLabel = thread.say('edit')
       form.querySelector('.guest').hidden = true
       form.querySelector('.button').textContent = thread.say('save')
       form.querySelector('.links button')?.remove()
@@ -464,8 +603,10 @@ const attended = new WeakSet()
 
 const loadTexts = (thread, kit) => kit.loadTexts(thread.language).catch(() => 0)
 
-/** Starts keys, quotes and the watch for new comments, when a reader first does something here or after a minute. */
-export function attend(thread, kit, signal) {
+/** Starts keys, quotes and the watch for new comments, when a reader first does something here or after a minute.
+    Equips the form that they touch. */
+export function attend(thread, kit, signal, form) {
+  if (form) equip(thread, kit, form)
   if (signal.aborted || attended.has(signal)) return
   attended.add(signal)
   const root = thread.shadowRoot
@@ -635,7 +776,7 @@ function press(thread, kit, event) {
     k: () => articles[articles.indexOf(current) - 1]?.focus(),
     r: () => current?.querySelector('.reply')?.click(),
     l: () => (current ?? thread.$('.head')).querySelector('.like')?.click(),
-    c: () => thread.$('textarea').focus(),
+    c: () => thread.$('.barred button, textarea').focus(),
     '?': () => showKeys(thread, kit),
   }
   if (!Object.hasOwn(actions, key)) return
@@ -646,8 +787,11 @@ function press(thread, kit, event) {
 async function showKeys(thread, kit) {
   const {button, h} = kit
   await loadTexts(thread, kit)
-  const send = /^Mac|^iP/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵'
-  const keys = {j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write', [send]: 'post', '?': 'keys'}
+  const control = isMac ? '⌘ ' : 'Ctrl '
+  const formats = Object.entries(FORMATS).map(([word, [, key]]) => [control + key, word])
+  const keys = {
+    j: 'next', k: 'previous', r: 'reply', l: 'like', c: 'write', ...Object.fromEntries(formats), [control + '↵']: 'post', '?': 'keys',
+  }
   const rows = Object.entries(keys).flatMap(([key, word]) =>
     [h('dt', {}, h('kbd', {}, key)), h('dd', {}, thread.say(word).replace('…', ''))])
   const dialog = h('dialog', {ariaLabel: thread.say('keys'), onclose: () => dialog.remove()},

@@ -101,6 +101,8 @@ window.bench = {shifts: [], drawn: 0, told: []}
     if (e.matches('.button')) return mine(edge(e))
     if (e.matches('button') && text) return edge(e) > 1.1 ? mine(edge(e)) : []
     if (!e.matches('button')) return []
+    const {content, color} = getComputedStyle(e, '::before')
+    if (/^(attr|".)/.test(content) && content !== '""') return mine(on(e, color)) // a sign, such as B
     return mine(max(edge(e), edge(e, '::before'), edge(e, '::after')))
   })
 

@@ -284,7 +284,7 @@ def touch(page: Page, view: View) -> View:
 
 
 def quote(page: Page) -> Locator:
-    return page.get_by_role("button", name="引用")
+    return page.get_by_role("button", name="引用").and_(page.locator(".quote"))
 
 
 def reply_to(page: Page, name: str = "") -> Locator:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -680,22 +681,27 @@ def test_an_expired_login_is_renewed_or_left(
 
 
 @service_with(comments_login_required=True)
-def test_where_a_login_is_required_the_panel_opens_by_itself(ground: Ground, account: int) -> None:
+def test_where_a_login_is_required_it_is_said_in_place_of_the_field(
+    ground: Ground, account: int
+) -> None:
     page = signed_in(ground, faults=REFUSED)
     main(page).fill("A question?")
     button(page, "Post").click()
     question = article(page, "A question?")
     expect(question).to_be_focused()
-    main(page).focus()
-    button(page, "Sign out").click()
     question.locator(".reply").click()
-    page.keyboard.insert_text("An answer!")
-    expect(textbox(question, "Name")).to_be_hidden()
-    keyboard(button(question, "Post"))
-    expect(page.locator(".error")).to_have_text("Please sign in to comment.")
+    box = textbox(page, "Reply to Ann")
+    box.fill("An answer!")
+    button(page, "Sign out").first.click()
+    for form in (page.locator("section > .form"), question.locator(".form")):
+        expect(form.get_by_role("textbox")).to_have_count(0)
+        expect(form.get_by_text("Please sign in to comment.")).to_be_visible()
+        expect(button(form, "Sign in")).to_have_count(1)
+    question.locator(".reply").click()
+    expect(button(question, "Sign in")).to_be_focused()
+    page.keyboard.press("Enter")
     sign_in(page, keyboard)
     expect_signed_in(page)
-    box = textbox(page, "Reply to Ann")
     expect(box).to_have_value("An answer!")
     expect(box).to_be_focused()
     keyboard(button(question, "Post"))
@@ -896,6 +902,85 @@ def test_code_is_coloured_where_its_language_is_named(
         expect(page.locator("form .body")).to_have_count(0)
 
 
+# What keys or a button make of what is selected, and what is selected then.
+FORMATS = [
+  ("Bold", "Control+b", "one word ", "**one word** ", "one word"),
+  ("Bold", "Control+b", "", "****", ""),
+  ("Quote", "Control+Shift+Period", "one\ntwo", "> one\n> two", "> one\n> two"),
+  ("Code", "Control+e", "x = 1", "`x = 1`", "x = 1"),
+  ("Code", "Control+e", "x\ny", "```\nx\ny\n```", "```\nx\ny\n```"),
+  ("Link", "Control+k", "a blog", "[a blog](https://)", "https://"),
+  ("Link", "Control+k", "https://a.example", "[](https://a.example)", ""),
+]  # fmt: skip
+SELECTED = "field => field.value.slice(field.selectionStart, field.selectionEnd)"
+
+
+def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(ground: Ground) -> None:
+    page = ground.open()
+    box = main(page)
+    box.click()
+    expect(page.locator(".tools")).to_have_count(1)
+    expect(page.get_by_role("group", name="Formatting")).to_have_count(0)  # nothing is written yet
+    for name, keys, text, formatted, selected in FORMATS:
+        by_button = button(page.get_by_role("group", name="Formatting"), name)
+        for act in (partial(page.keyboard.press, keys), by_button.click):
+            if act == by_button.click and not text:
+                continue
+            box.fill(text)
+            page.keyboard.press("Control+a")
+            act()
+            expect(box).to_have_value(formatted)
+            expect(box).to_be_focused()
+            assert box.evaluate(SELECTED) == selected
+            page.keyboard.press("Control+z")
+            expect(box).to_have_value(text)
+    for keys, text in (("Control+b", "word"), ("Control+Shift+Period", "one\n\ntwo")):
+        box.fill(text)
+        page.keyboard.press("Control+a")
+        page.keyboard.press(keys)
+        page.keyboard.press(keys)
+        expect(box).to_have_value(text)
+
+
+def height_of(box: Locator) -> float:
+    return box.bounding_box()["height"]
+
+
+# As a browser that does not know `field-sizing`.
+WITHOUT_SIZING = """{
+  const {replaceSync} = CSSStyleSheet.prototype
+  CSSStyleSheet.prototype.replaceSync = function (css) {
+    replaceSync.call(this, css.replace('field-sizing: content', ''))
+  }
+  CSS.supports = () => false
+}"""
+
+
+def test_a_field_grows_to_half_of_the_window_and_shrinks(ground: Ground) -> None:
+    for script in ("", WITHOUT_SIZING):
+        page = ground.reader()
+        page.add_init_script(script)
+        ground.go(page)
+        expect(page.locator(".head > *").first).to_be_visible()
+        half = page.viewport_size["height"] / 2
+        box = main(page)
+        box.click()
+        expect(page.locator(".tools")).to_have_count(1)
+        empty = height_of(box)
+        box.fill("line\n" * 8)
+        some = height_of(box)
+        assert empty < some < half
+        page.reload()
+        page.wait_for_function(
+            "([box, height]) => Math.abs(box.offsetHeight - height) < 1",
+            arg=[box.element_handle(), some],
+        )
+        box.fill("line\n" * 80)
+        assert height_of(box) == half
+        box.fill("")
+        assert height_of(box) == empty
+
+
 @service_with(comments_max_length=300)
 def test_a_counter_appears_near_the_limit(ground: Ground) -> None:
     page = ground.open()
@@ -903,8 +988,10 @@ def test_a_counter_appears_near_the_limit(ground: Ground) -> None:
     expect(page.get_by_text("250", exact=True)).to_have_count(0)
     main(page).fill("🔑" * 290)
     expect(page.get_by_text("10", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").first).to_have_text("Characters left: 10")
     main(page).fill("字" * 310)
-    expect(page.get_by_text("-10", exact=True)).to_be_visible()
+    expect(page.get_by_text("-10", exact=True)).to_have_class("over")
+    expect(page.get_by_role("status").first).to_have_text("Too long by 10.")
     sent = requests_of(page, "/comments")
     button(page, "Post").click()
     assert_told(page, main(page), "Too long by 10.")
@@ -1093,6 +1180,7 @@ def test_a_comment_that_waits_says_so_and_only_its_author_sees_it(ground: Ground
     write(page, "Patience.")
     link = page.get_by_role("link", name="Privacy")
     expect(link).to_have_attribute("href", "https://blog.example/privacy")
+    expect(page.get_by_text("Comments appear here once they are approved.")).to_be_visible()
     keyboard(button(page, "Post for approval"))
     mine = article(page, "Patience.")
     expect(mine).to_be_focused()
