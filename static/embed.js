@@ -59,10 +59,13 @@ for (const [key, en, zh] of [
 
 // -- Style --------------------------------------------------------------------
 
-// Safari below 16.4 gets a link to the plain thread page. The script then stops at the next line.
-if (!document.adoptedStyleSheets) {
+// Browsers below Safari 16.4, Firefox 119 and Chrome 111 get a link to the plain thread page.
+if (!''.isWellFormed) {
   const url = location.pathname + location.search
-  script.after(h('a', {href: SERVICE + 'thread?' + new URLSearchParams({url})}, 'Comments · 评论'))
+  const href = SERVICE + 'thread?' + new URLSearchParams({url})
+  const link = h('a', {href}, 'This browser is too old. Read the comments here. 浏览器版本过低，请点此阅读评论。')
+  ;(document.querySelector('commentd-thread') ?? script).after(link)
+  throw Error('too old')
 }
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
@@ -106,7 +109,10 @@ summary { width: fit-content; padding: .3em 0 }
 details label { display: block }
 details label + label { margin-top: var(--_space) }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-.row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0); background: var(--_accent); border-color: #0000 }
+.row .button { color: Canvas; background: var(--_accent); border-color: #0000 }
+@supports (color: lch(from red l c h)) {
+  .row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
+}
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }

@@ -14,13 +14,14 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pytest
 from blog import PATIENCE, chromium, new_context
 from playwright.sync_api import Page
 from serving import until
 
+T = TypeVar("T")
 Send = Callable[..., Any]  # a command and what it is given → its value
 SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 # As root, as CI may run, WebKit's sandbox does not start.
@@ -45,15 +46,13 @@ const find = (selector, text, near) => every(document).find(node => node.matches
   && (!near || node.closest('article')?.querySelector('.body')?.innerText.includes(near)))
 """
 TEXT = f"{FIND} return find(...arguments[0])?.innerText ?? null"
-# Its middle, once it stands still in the window.
+# The middle of it, or of its first line, after it was brought into the window.
 MIDDLE = f"""{FIND}
 const node = find(...arguments[0])
 if (!node) return null
-const before = node.getBoundingClientRect()
 node.scrollIntoView({{block: 'center', behavior: 'instant'}})
-const {{x, y, width, height}} = node.getBoundingClientRect()
-const stands = x === before.x && y === before.y
-return stands ? [Math.round(x + width / 2), Math.round(y + height / 2)] : null
+const [{{x, y, width, height}}] = node.getClientRects()
+return [Math.round(x + width / 2), Math.round(y + height / 2)]
 """
 
 
@@ -141,18 +140,21 @@ class Window:
     def see_gone(self, selector: str, text: str = "", *, near: str = "") -> None:
         self.wait(lambda: self.text(selector, text, near=near) is None, f"no {selector} {text}")
 
-    def wait(self, ready: Callable[[], object], what: str) -> None:
+    def wait(self, ready: Callable[[], T], what: str) -> T:
+        """The value of a condition as soon as it is true."""
         try:
-            until(ready, PATIENCE / 1000)
+            return until(ready, PATIENCE / 1000)
         except AssertionError:
             pytest.fail(f"waited in vain for {what}, in {self.text('body')}")
 
     def click(self, selector: str, text: str = "", *, near: str = "") -> None:
-        def middle() -> Any:
-            return self.run(MIDDLE, [selector, text, near])
+        """Presses an element as soon as it stands still."""
 
-        self.wait(middle, f"{selector} {text}")
-        self.browser.press(*middle())
+        def middle() -> Any:
+            place = self.run(MIDDLE, [selector, text, near])
+            return place if place == self.run(MIDDLE, [selector, text, near]) else None
+
+        self.browser.press(*self.wait(middle, f"{selector} {text}"))
 
     def write(self, selector: str, label: str, text: str, *, near: str = "") -> None:
         """Types into a field."""
