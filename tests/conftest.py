@@ -351,8 +351,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests wait for browsers, processes and the disk."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are cores: tests wait for browsers, processes and the disk."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -495,6 +495,7 @@ def test_several_are_selected_and_moderated_at_once_and_taken_back(desk: Desk) -
     expect(bar).to_be_empty()
 
 
+@pytest.mark.long
 def test_more_than_a_hundred_are_moderated_at_once_and_the_next_are_loaded(desk: Desk) -> None:
     given(desk.app, *[f"No. {n}." for n in range(105)])
     page = desk.open()
@@ -1266,6 +1267,7 @@ ODD: list[Any] = [
 ]
 
 
+@pytest.mark.long
 def test_absurd_answers_of_the_service_break_no_view(desk: Desk) -> None:
     lists = ("comments", "pages", "users", "blocks", "emails", "audit", "settings", "findings")
     figures = ("days", "by_views", "by_comments")
@@ -1395,6 +1397,7 @@ def test_no_view_and_nothing_that_opens_shuts_anybody_out(
             assert (len(heights), len({*heights})) == (5, 1)
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_at_the_doors(desk: Desk) -> None:
     desk.expected.append(REFUSED)
     page = desk.new_page(signed=False)

@@ -26,6 +26,7 @@ from test_backup import live
 from test_commands import ROOT, run_here
 from test_mail import PostOffice
 from test_server import services
+from test_source import whole_tree
 
 from commentd import MIGRATIONS, SETTINGS, App, Config, __version__, make_app, translated
 
@@ -434,7 +435,6 @@ def test_check_neither_waits_nor_writes_beside_a_service(
 
 # In Chinese
 
-TREE = ast.parse((ROOT / "commentd.py").read_text("utf-8"))
 TEMPLATES = {
     language: json.loads((ROOT / f"static/help/zh/{name}.json").read_text("utf-8"))
     for language, name in {"zh": "terminal", "zh-TW": "terminal-TW"}.items()
@@ -467,7 +467,7 @@ def texts_of(node: ast.expr, assigned: list[ast.Assign]) -> list[str]:
 
 def findings() -> Iterator[str]:
     """The texts that findings can have, but for those that are a value as a whole."""
-    for function in ast.walk(TREE):
+    for function in ast.walk(whole_tree()):
         if not isinstance(function, ast.FunctionDef):
             continue
         nodes = sorted(ast.walk(function), key=lambda node: getattr(node, "lineno", 0))
@@ -491,7 +491,7 @@ def test_each_finding_has_a_chinese_text_and_no_chinese_text_is_left_over() -> N
     texts = {*findings()}
     assert len(texts) > 40
     assert [text for text in texts if translated(text, "zh_CN.UTF-8").isascii()] == []
-    strings = [node.value for node in ast.walk(TREE) if isinstance(node, ast.Constant)]
+    strings = [node.value for node in ast.walk(whole_tree()) if isinstance(node, ast.Constant)]
     said = "\n".join([*texts, *(text for text in strings if isinstance(text, str))])
     assert [*TEMPLATES["zh"]] == [*TEMPLATES["zh-TW"]]
     for language, templates in TEMPLATES.items():

@@ -150,6 +150,7 @@ def test_the_wheel_serves_where_it_is_installed(installed: Path, tmp_path: Path)
 OFFLINE = r"No matching distribution|Could not find a version|ConnectionError|Max retries"
 
 
+@pytest.mark.long
 def test_one_file_serves_where_no_package_is_installed(tmp_path: Path) -> None:
     pytest.importorskip("shiv")
     file = tmp_path / "commentd.pyz"

@@ -365,6 +365,7 @@ QUOTED = [  # what is said, from where to where it is selected, and the quote
 ]
 
 
+@pytest.mark.long
 def test_each_line_that_is_quoted_begins_with_its_mark(app: App, touch: View) -> None:
     for number, (content, *_) in enumerate(QUOTED):
         say(app, content, f"Guest {number}")
@@ -555,6 +556,7 @@ def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, p
     widget.expect_target(page, "No. 9.")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["plain", "refused"])
 def test_where_copying_fails_the_address_has_it(app: App, site: Site, page: Page, how: str) -> None:
     ids = fill(app, 3)

@@ -30,9 +30,7 @@ def without_docstrings(tree: ast.Module) -> ast.Module:
 
 ROOT = Path(__file__).parent.parent
 SOURCE = (ROOT / "commentd.py").read_text("utf-8")
-TREE = ast.parse(SOURCE)
 PARTS = dict(re.findall(r"^# -- (\w+) -+\n(.*?)(?=^# -- |\Z)", SOURCE, re.M | re.S))
-TREES = {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
 STATIC = [p for p in (ROOT / "static").rglob("*") if p.suffix in (".js", ".html", ".css")]
 TOP = "commentd.py commentd.example.ini pyproject.toml README.md LICENSE .gitignore".split()  # noqa: SIM905
 FILES = [ROOT / name for name in TOP] + [
@@ -43,20 +41,32 @@ FILES = [ROOT / name for name in TOP] + [
 ]
 
 
+# Not parsed by each worker while it collects.
+@functools.cache
+def whole_tree() -> ast.Module:
+    return ast.parse(SOURCE)
+
+
+@functools.cache
+def part_trees() -> dict[str, ast.Module]:
+    return {name: without_docstrings(ast.parse(text)) for name, text in PARTS.items()}
+
+
 def functions(tree: ast.AST) -> list[Function]:
     return [node for node in ast.walk(tree) if isinstance(node, Function)]
 
 
 def parts_with(pattern: str) -> set[str]:
     """The parts whose code matches, comments and docstrings aside."""
-    return {name for name, tree in TREES.items() if re.search(pattern, ast.unparse(tree))}
+    return {name for name, tree in part_trees().items() if re.search(pattern, ast.unparse(tree))}
 
 
 # Order and walls
 
 
 def test_the_contents_are_the_banners_in_order() -> None:
-    contents = re.findall(r"^    (\w+) {2,}\S", ast.get_docstring(TREE, clean=False) or "", re.M)
+    about = ast.get_docstring(whole_tree(), clean=False) or ""
+    contents = re.findall(r"^    (\w+) {2,}\S", about, re.M)
     assert contents == list(PARTS)
     banners = re.findall("^# --.*", SOURCE, re.M)
     assert len(banners) == len(PARTS)
@@ -88,8 +98,9 @@ def defined(node: ast.AST) -> Iterator[str]:
 @functools.cache
 def uses() -> dict[str, set[str]]:
     """The parts that each part uses."""
-    homes = {n: part for part, tree in TREES.items() for node in tree.body for n in defined(node)}
-    return {part: {homes[n] for n in used_by(tree) if n in homes} for part, tree in TREES.items()}
+    trees = part_trees()
+    homes = {n: part for part, tree in trees.items() for node in tree.body for n in defined(node)}
+    return {part: {homes[n] for n in used_by(tree) if n in homes} for part, tree in trees.items()}
 
 
 def test_each_part_uses_only_what_stands_above_it() -> None:
@@ -112,7 +123,7 @@ def test_sql_is_only_in_schema_and_store() -> None:
     assert parts_with(r"self\.(run|one|all|value|values)\(") == {"Store"}
     texts = {
         name
-        for name, tree in TREES.items()
+        for name, tree in part_trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and re.match(r"\s*" + SQL[4:], str(node.value), re.S)
     }
@@ -150,7 +161,7 @@ def callers_of(pattern: str) -> set[str]:
     """The functions that call what is named so."""
     return {
         function.name
-        for function in functions(TREE)
+        for function in functions(whole_tree())
         for node in ast.walk(function)
         if isinstance(node, ast.Call) and re.fullmatch(pattern, ast.unparse(node.func))
     }
@@ -168,7 +179,7 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
 
 def test_no_function_goes_down_a_thread_by_calling_itself() -> None:
     """Nor by others: answers may stand as deep as readers like. Only bare names are followed."""
-    known = {f.name: f for f in functions(TREE)}
+    known = {f.name: f for f in functions(whole_tree())}
     called = {
         name: {
             node.func.id
@@ -199,7 +210,7 @@ def test_the_module_is_neither_dense_nor_long() -> None:
     layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     layout |= {tokenize.ENDMARKER, tokenize.ENCODING}
     documented: set[int] = set()
-    for node in ast.walk(TREE):
+    for node in ast.walk(whole_tree()):
         if isinstance(node, Function | ast.ClassDef | ast.Module) and ast.get_docstring(node):
             doc = node.body[0]
             documented.update(range(doc.lineno, (doc.end_lineno or 0) + 1))
@@ -216,7 +227,7 @@ def test_the_module_is_neither_dense_nor_long() -> None:
 
 def test_functions_are_short() -> None:
     lengths = {}
-    for node in functions(TREE):
+    for node in functions(whole_tree()):
         doc = node.body[0] if ast.get_docstring(node) else None
         lines = (node.end_lineno or 0) - node.lineno + 1
         lengths[node.name, node.lineno] = lines - (doc.end_lineno - doc.lineno + 1 if doc else 0)
@@ -233,25 +244,27 @@ def test_serving_is_no_longer_than_a_person_can_keep_in_mind() -> None:
 
 
 def test_nothing_at_module_level_changes_but_routes_while_it_loads() -> None:
-    names = {name for node in TREE.body for name in defined(node)}
+    names = {name for node in whole_tree().body for name in defined(node)}
     mutable = {n for n in names if n.isupper() or n in ("log", "__version__")}
     types = {"Json", "Handler", "Row", "Rows", "Use", "Params", "FileRecord", "LookUp"}
     types |= {"News", "Progress", "Records", "Texts", "Location", "Buttons", "FieldKind", "Strings"}
     types |= {"Arguments", "Entry", "Fetch", "Parser", "RandomBytes", "recipients"}
     functions_and_classes = {
-        node.name for node in TREE.body if isinstance(node, Function | ast.ClassDef)
+        node.name for node in whole_tree().body if isinstance(node, Function | ast.ClassDef)
     }
     assert names - functions_and_classes - types == mutable
-    assert not [node for node in ast.walk(TREE) if isinstance(node, ast.Global)]
+    assert not [node for node in ast.walk(whole_tree()) if isinstance(node, ast.Global)]
     changes = "append|extend|insert|add|update|setdefault|pop|clear|remove|discard"
     held = "|".join(sorted(n for n in mutable if n.isupper()))
     changed = re.findall(rf"\b({held})(?:\.(?:{changes})\(|\[[^\]]*\] (?:[-+|]?=)(?!=))", SOURCE)
     assert changed == ["ROUTES"]
     # What is kept between calls is a constant that is made late, never an answer to someone.
     cached = [
-        f for f in functions(TREE) if "cache" in str([ast.unparse(d) for d in f.decorator_list])
+        function
+        for function in functions(whole_tree())
+        if "cache" in str([ast.unparse(each) for each in function.decorator_list])
     ]
-    assert [f.name for f in cached if ast.unparse(f.args)] == []
+    assert [each.name for each in cached if ast.unparse(each.args)] == []
 
 
 # Safety
@@ -291,14 +304,14 @@ def is_constant(sql: ast.expr) -> bool:
 
 
 def test_sql_is_constants_with_placeholders() -> None:
-    found = [(f, sql) for f in functions(TREE) for sql in statements_of(f)]
+    found = [(f, sql) for f in functions(whole_tree()) for sql in statements_of(f)]
     assert len(found) > 50
     for function, sql in found:
         if function.name in ("run", "value", "values", "one", "all"):  # they pass it on
             assert ast.unparse(sql) == "sql"
         else:
             assert is_constant(sql), f"{function.name}: {ast.unparse(sql)}"
-    for node in ast.walk(TREE):
+    for node in ast.walk(whole_tree()):
         if isinstance(node, ast.For) and ast.unparse(node.target) in ("sql", "statement"):
             if isinstance(node.iter, ast.Tuple):
                 assert all(map(is_constant, node.iter.elts))
@@ -321,7 +334,7 @@ def test_sql_is_constants_with_placeholders() -> None:
     ],
 )
 def test_dangerous_words_are_absent(pattern: str) -> None:
-    assert re.findall(pattern, ast.unparse(TREE)) == []
+    assert re.findall(pattern, ast.unparse(whole_tree())) == []
 
 
 SECRET = re.compile(r"(?i)password|passphrase|secret|token|signature|code\b|\bmac\b|\bkey\b|stored")
@@ -331,7 +344,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
     compared = [
         ast.unparse(node)
         for name in PARTS.keys() - {"Settings", "Schema"}  # whose keys are names of settings
-        for node in ast.walk(TREES[name])
+        for node in ast.walk(part_trees()[name])
         if isinstance(node, ast.Compare)
         and any(isinstance(op, ast.Eq | ast.NotEq) for op in node.ops)
     ]
@@ -347,7 +360,7 @@ def test_secrets_are_compared_in_constant_time() -> None:
 def test_logs_hold_no_secret_and_no_text_of_readers() -> None:
     logged = [
         ast.unparse(node)
-        for node in ast.walk(TREE)
+        for node in ast.walk(whole_tree())
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log.")
     ]
     assert len(logged) >= 8

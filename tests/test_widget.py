@@ -496,6 +496,7 @@ def counted(asked: list[str]) -> list[list[str]]:
     return [parse_qs(urlsplit(line).query, keep_blank_values=True)["url"] for line in lines]
 
 
+@pytest.mark.long
 def test_many_counts_and_long_paths_come_in_requests_that_every_proxy_passes(view: View) -> None:
     last = "/last/" + "字" * 300
     say(view.app, "Hello.", page=last)
@@ -654,6 +655,7 @@ def test_a_link_to_a_comment_shows_its_page_and_on_the_page_adds_it(view: View) 
     assert len(lists(view.asked)) == 5
 
 
+@pytest.mark.long
 def test_a_link_to_no_comment_does_nothing_bad(view: View) -> None:
     replies(view.app, 101)
     elsewhere = say(view.app, "Elsewhere.", page="/other/")
@@ -942,6 +944,7 @@ REPLACED = """<script>
 </script>"""
 
 
+@pytest.mark.long
 def test_names_and_prototypes_of_the_page_disturb_nothing(view: View) -> None:
     ids = nested(view.app, 3)
     fill(view.app, 10)
