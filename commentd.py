@@ -1104,6 +1104,17 @@ class Config:
         webhook_secret,
         secret=True,
     )
+    webhook_rebuild_url: str = setting(
+        "The URL that has your site built again, such as a build hook of Netlify or Cloudflare\n"
+        "Pages: for sites that have the comments in their files. It is called after changes.",
+        web_page,
+        secret=True,
+    )
+    webhook_rebuild_minutes: int = setting(
+        "How many minutes pass from a change to that call, and between two calls at least.",
+        whole_number(1, 1440),
+        "10",
+    )
     privacy_show_ip: str = setting(
         "How readers see an author's IP address: masked, full or none. Admins see all of it.",
         one_of("masked", "full", "none"),
@@ -1437,7 +1448,8 @@ MIGRATIONS = [
     CREATE INDEX registration_expires ON registration (expires_at);
 
     -- `opened_at`: the page's age counts from here. `changed` counts the changes of its comments
-    -- that readers could see. `dropped`: the last one of a comment whose row is gone.
+    -- that readers could see. `dropped`: the last one of a comment whose row is gone. `stale`: the
+    -- site must be built again for some of them (not for likes).
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
         key        TEXT NOT NULL UNIQUE,
@@ -1450,8 +1462,10 @@ MIGRATIONS = [
         closed     INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)),
         opened_at  INTEGER NOT NULL DEFAULT 0,
         changed    INTEGER NOT NULL DEFAULT 0,
-        dropped    INTEGER NOT NULL DEFAULT 0
+        dropped    INTEGER NOT NULL DEFAULT 0,
+        stale      INTEGER NOT NULL DEFAULT 0 CHECK (stale IN (0, 1))
     ) STRICT;
+    CREATE INDEX page_stale ON page (stale) WHERE stale = 1;
     CREATE INDEX page_seen ON page (seen_at);
     CREATE INDEX page_by_total ON page (total);
     CREATE INDEX page_by_views ON page (views);
@@ -1513,7 +1527,8 @@ MIGRATIONS = [
                         status, edited_at, pinned ON comment
         WHEN OLD.shown OR NEW.shown
     BEGIN
-        UPDATE page SET changed = changed + 1 WHERE id = NEW.page_id;
+        UPDATE page SET changed = changed + 1, stale = stale OR OLD.likes = NEW.likes
+         WHERE id = NEW.page_id;
         UPDATE comment SET changed = (SELECT changed FROM page WHERE id = NEW.page_id)
          WHERE id = NEW.id;
     END;
@@ -1561,15 +1576,16 @@ MIGRATIONS = [
     CREATE INDEX spent_captcha_expires ON spent_captcha (expires_at);
     CREATE INDEX spent_captcha_comment ON spent_captcha (comment_id) WHERE comment_id IS NOT NULL;
 
-    -- A row is an email or a webhook. A webhook has an event and a comment; its `message` is the
-    -- reason of a report. `subscriber` is set for an email that asks a guest whether they want
-    -- emails. An email that cannot be delivered stays for a while, so that the owner sees it. An id
-    -- is never used again: whoever deletes one row must not delete another.
+    -- A row is an email or a webhook. A webhook has an event and, except for a rebuild, a comment;
+    -- its `message` is the reason of a report. `subscriber` is set for an email that asks a guest
+    -- whether they want emails. An email that cannot be delivered stays for a while, so that the
+    -- owner sees it. An id is never used again: whoever deletes one row must not delete another.
     CREATE TABLE outbox (
         id              INTEGER PRIMARY KEY AUTOINCREMENT,
         registration_id INTEGER REFERENCES registration (id) ON DELETE CASCADE,
         comment_id      INTEGER REFERENCES comment (id) ON DELETE CASCADE,
-        event           TEXT NOT NULL DEFAULT '' CHECK (event IN ('', 'created', 'reported')),
+        event           TEXT NOT NULL DEFAULT ''
+                        CHECK (event IN ('', 'created', 'reported', 'rebuild')),
         subscriber      TEXT NOT NULL DEFAULT '',
         recipient       TEXT NOT NULL,
         message         TEXT NOT NULL,
@@ -2122,6 +2138,7 @@ class Page:
     opened_at: int = 0
     changed: int = 0
     dropped: int = 0
+    stale: int = 0
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
@@ -3370,6 +3387,21 @@ class Store:
             RETURNING id"""
         absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
         return int(self.value(sql, **(absent | values), now=now))
+
+    def add_rebuild(self, now: int, wait: int, recipient: str) -> None:
+        """If readers could see changes, adds the webhook that has the site built again, unless
+        one waits."""
+        sql = """
+            INSERT INTO outbox (event, recipient, message, created_at, due_at, expires_at)
+            SELECT 'rebuild', :recipient, '', :now, :now + :wait, :now + :wait + 86400
+             WHERE EXISTS (SELECT 1 FROM page WHERE stale = 1)
+               AND NOT EXISTS (SELECT 1 FROM outbox
+                                WHERE due_at IS NOT NULL AND event = 'rebuild')"""
+        self.run(sql, now=now, wait=wait, recipient=recipient)
+
+    def end_stale(self) -> None:
+        """The site is being built from what is here now."""
+        self.run("UPDATE page SET stale = 0 WHERE stale = 1")
 
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
@@ -5142,6 +5174,27 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
         raise ConnectionError(0, f"{status} {code}".strip())
 
 
+def send_rebuild(services: MailServices, webhook: Message) -> None:
+    config = services.config
+    body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
+    message = json.dumps(body).encode()
+    headers = {}
+    if config.webhook_kind == "json":
+        headers = webhook_headers(services, webhook, message, str(services.timestamp()))
+    status, _ = services.fetch(config.webhook_rebuild_url, message=message, **headers)
+    if not 200 <= status < 300:
+        raise ConnectionError(0, str(status))
+
+
+def add_rebuild(services: MailServices) -> None:
+    """Has the site built again in some minutes, if readers could see changes since the last
+    time."""
+    config = services.config
+    if config.webhook_rebuild_url:
+        wait = config.webhook_rebuild_minutes * MINUTE
+        services.store.add_rebuild(services.timestamp(), wait, WEBHOOK)
+
+
 # Notifications
 
 
@@ -5410,6 +5463,8 @@ def deliver(services: MailServices, message: Message) -> None:
     with store.writing():
         if not store.begin_try(message, next_try, tries):
             return  # a comment in it was hidden or changed since the message was looked up
+        if message.event == "rebuild":
+            store.end_stale()
         carried = store.carried(message.id)
     failure, is_over = try_to_send(services, message)
     if failure:
@@ -5430,7 +5485,9 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
     if services.timestamp() >= message.expires_at:
         return "expired", True
     try:
-        if message.event:
+        if message.event == "rebuild":
+            send_rebuild(services, message)
+        elif message.event:
             comment = services.store.full_comment(message.comment_id)
             if comment and comment.status in ("visible", "waiting"):
                 send_webhook(services, message, comment)
@@ -7794,6 +7851,13 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
     return re.sub("(?m)^ +", "", style)
 
 
+def style_element(services: Services, faces: list[int], *, is_linked: bool) -> str:
+    if not is_linked:
+        return f"<style>{fragment_style(services, faces)}</style>"
+    url = f"{services.config.service_url}/fragment.css?faces={'.'.join(map(str, faces))}"
+    return f'<link rel="stylesheet" href="{html.escape(url)}">'
+
+
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True)
 def get_fragment_style(context: RequestContext) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
@@ -7836,8 +7900,8 @@ def fragment(
     if not requested:
         language = language_of("", " ".join(comment.content for comment in comments))
     locale = locales()[language]
-    names = {comment.nickname or locale.texts["nobody"] for comment in comments}
-    faces = sorted(map(face_of, names))
+    visible = [comment for comment in comments if comment.status == "visible"]
+    faces = {face_of(comment.nickname or locale.texts["nobody"]) for comment in visible}
     url = config.service_url
     text: str = services.templates["fragment.html"].render(
         **vars(locale),
@@ -7861,11 +7925,7 @@ def fragment(
     )
     # Engines such as Caddy's templates would run what stands in braces.
     text = text.replace("{", "&#123;")
-    if is_linked:
-        style_url = f"{url}/fragment.css?faces={'.'.join(map(str, faces))}"
-        style = f'<link rel="stylesheet" href="{html.escape(style_url)}">'
-    else:
-        style = f"<style>{fragment_style(services, faces)}</style>"
+    style = style_element(services, sorted(faces), is_linked=is_linked)
     return text.replace('open">', f'open">{style}', 1)
 
 
@@ -8718,6 +8778,7 @@ class App:
             minute_passed = not store.use_limit("purge", "", now)
             if minute_passed:
                 store.purge(now)
+                add_rebuild(services)
             if minute_passed or self.has_more_to_forget:
                 self.forget(now)
             if services.clients.unnamed_proxy:

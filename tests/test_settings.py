@@ -241,7 +241,7 @@ def test_a_readable_secret_is_warned_about(path: Path, caplog: pytest.LogCapture
 
 def test_what_is_a_password_or_a_key_is_marked_as_a_secret() -> None:
     marked = {f.name for f in fields(Config) if f.metadata["secret"]}
-    pattern = "password|secret|token_key|webhook_url"
+    pattern = "password|secret|token_key|webhook_(rebuild_)?url"
     assert marked == {f.name for f in fields(Config) if re.search(pattern, f.name)}
 
 

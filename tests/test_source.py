@@ -173,8 +173,11 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
     web = r"http\.client\.\w+|urllib\.request\..*|(.*\.)?urlopen|client\.request"
     assert callers_of(web) == {"fetch"}
     assert callers_of(r"smtplib\.SMTP(_SSL)?") == {"send_email"}
-    # Each of a URL of the settings: of a captcha provider, of a webhook, of the service.
-    assert callers_of(r"(.*\.)?fetch") == {"accepts", "send_webhook", "check_health_url"}
+    # Each of a URL of the settings: of a captcha provider, of a webhook, of a build, of the
+    # service; or of the command line.
+    hooks = {"send_webhook", "send_rebuild"}
+    others = {"accepts", "check_health_url", "fetched_fragment"}
+    assert callers_of(r"(.*\.)?fetch") == hooks | others
 
 
 def test_no_function_goes_down_a_thread_by_calling_itself() -> None:
@@ -221,7 +224,7 @@ def test_the_module_is_neither_dense_nor_long() -> None:
     ]
     lines = {line for token in tokens for line in range(token.start[0], token.end[0] + 1)}
     # 61 937 when the module was rebuilt. Features came since: raise the bound knowingly.
-    assert len(tokens) <= 67_000
+    assert len(tokens) <= 68_000
     assert len(tokens) / len(lines) <= 8
 
 

@@ -339,6 +339,45 @@ def test_what_is_spam_is_hidden_or_is_the_owners_is_not_told(here: Here, hook: H
     assert here.outbox() == []
 
 
+# Building the site again
+
+
+def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
+    telling: Telling, hook: Hook
+) -> None:
+    url = f"{hook.url}/build"
+    settings = {"webhook_url": "", "webhook_rebuild_url": url, "webhook_secret": EXAMPLE_SECRET}
+    with telling(**settings) as here:
+
+        def calls_after(minutes: int) -> int:
+            for _ in range(minutes):
+                here.outside.time += 60
+                here.served.tick()
+                here.deliver()
+            return len(hook.calls)
+
+        assert calls_after(20) == 0
+        number = here.said("hi")
+        assert calls_after(6) == 0
+        here.said("more")
+        assert calls_after(6) == 1
+        assert calls_after(30) == 1  # it had both
+        here.post_json("/comment/like", {"id": number})
+        assert calls_after(30) == 1
+        hook.script = [BUSY, BUSY]
+        inside.moderate(here.served, number, "deleted")
+        assert calls_after(9) == 1
+        assert calls_after(20) == 4  # two tries failed
+        assert here.outbox() == []
+        for call in hook.calls:
+            assert (call.path, call.json["type"]) == ("/build", "comments.changed")
+            assert verified(call, EXAMPLE_SECRET, call.at)
+    assert len({call.id for call in hook.calls}) == 2
+    for minutes in ("0", "1441", "x"):
+        with pytest.raises(ValueError, match="number from 1 to 1440"):
+            load_config(None, {"COMMENTD_WEBHOOK_REBUILD_MINUTES": minutes})
+
+
 # Faults of the other side
 
 
