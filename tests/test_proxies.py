@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from conftest import PAGE
-from test_commands import run
+from test_commands import MANUAL, run
 from test_server import (
     AS_JSON,
     BLOG,
@@ -424,3 +424,57 @@ def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Pat
     assert (response.status, response.json["comment"]["ip"]) == (200, "127.0.0.9")
     assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
     assert_single(response)
+
+
+# Comments in the pages of the blog
+
+BLOCK = re.compile(r"```(nginx|caddy|html)\n(.*?)```", re.S)
+TAG = '<script src="https://comments.example/embed.js" async></script>'
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+def test_pages_get_their_comments_as_the_manual_says_and_keep_them(
+    tmp_path: Path, kind: str
+) -> None:
+    """With the service down, nginx shows the last comments, and Caddy a page without them."""
+    manual = dict(BLOCK.findall(MANUAL["en"]["fragment"]))
+    public = tmp_path / "public"
+    (public / "日记").mkdir(parents=True)
+    include = manual["html"] if kind == "caddy" else ""
+    page = f"<!doctype html><html lang=en><body>{include}{TAG}<p>{{{{now}}}} The end."
+    (public / "日记/index.html").write_text(page, "utf-8")
+    with contextlib.ExitStack() as stack:
+        here = stack.enter_context(site(tmp_path, kind, "tcp"))
+        start = stack.enter_context(services(tmp_path))
+        spare = stack.enter_context(free_port())
+        text = manual[kind].replace("127.0.0.1:8080", here.listen).replace("8096", str(spare))
+        if kind == "nginx":
+            cache, server = text.replace("/var/cache/nginx", str(tmp_path)).split("# In", 2)[1:]
+            text = f"#{cache}server {{ listen {here.port}; root {public}; #{server} }}"
+            text = f"types {{ text/html html; }}\n{text}"
+        else:
+            block, mark, rest = text.partition("# A block of its own")
+            text = f"http://{HOST}:{here.port} {{\nroot * {public}\n{block}}}\n{mark}{rest}"
+        service = start(**here.settings("https://comments.example"))
+        front = stack.enter_context(here.proxy(service, edit=lambda _: text))
+
+        def shown() -> str:
+            answer = front.ask("GET", "/%E6%97%A5%E8%AE%B0/", "Accept-Encoding: gzip")
+            assert answer.status == 200
+            body = answer.body
+            if answer.headers["Content-Encoding"] == "gzip":
+                body = gzip.decompress(body)
+            return body.decode()
+
+        body = {**COMMENT, "page_url": "/日记/", "content": "A {{env `HOME`}} <!--# x --> word."}
+        service.ask("POST", "/comments", body=body)
+        for _ in range(2):
+            text = shown()
+            thread, tag, end = text.partition(TAG)
+            assert thread.count("<commentd-thread ") == thread.count("</commentd-thread>") == 1
+            assert "A &#123;&#123;env" in thread
+            assert (tag, end) == (TAG, "<p>{{now}} The end.")
+        service.stop()
+        text = shown()
+        assert ("A &#123;&#123;env" in text) == (kind == "nginx")
+        assert text.endswith(f"{TAG}<p>{{{{now}}}} The end.")
