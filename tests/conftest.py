@@ -400,11 +400,12 @@ def most_cases(item: pytest.Item) -> int:
     return 1 if "tmp_path" in item.fixturenames or is_slow(item) else 60
 
 
-def leave_cases_to_the_long_tier(items: list[pytest.Item]) -> None:
-    """The choice is by chance, and the same at each run. `every_case` keeps a test whole."""
+def leave_cases_to_the_long_tier(items: list[pytest.Item], *, fast: bool) -> None:
+    """The choice is by chance, and the same at each run. `every_case` keeps a test whole, but for
+    the fast tier."""
     tests: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
-        if not is_long(item) and not item.get_closest_marker("every_case"):
+        if not is_long(item) and (fast or not item.get_closest_marker("every_case")):
             tests.setdefault((item.path, item.originalname), []).append(item)
     for (_, name), cases in tests.items():
         kept = random.Random(name).sample(cases, min(len(cases), most_cases(cases[0])))
@@ -416,7 +417,7 @@ def leave_cases_to_the_long_tier(items: list[pytest.Item]) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if any("::" in argument for argument in config.args):
         return  # what is named runs, all of it
-    leave_cases_to_the_long_tier(items)
+    leave_cases_to_the_long_tier(items, fast=config.getoption("fast"))
     if config.getoption("seconds"):
         wanted = [item for item in items if is_long(item) or goes_on(item)]
     elif config.getoption("fast"):

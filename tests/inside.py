@@ -109,12 +109,6 @@ def greet(app: App, port: int) -> None:
     commentd.greet(app, SimpleNamespace(effective_port=port))
 
 
-def stop_link(app: App, email: str, page_id: int) -> str:
-    """The path of a link of an email that ends the emails about a page."""
-    link = commentd.Recipient(app.services, email, "en").signed_link(do="stop", id=page_id)
-    return "/mail?" + link.partition("?")[2]
-
-
 def routes() -> set[str]:
     """What the service answers, such as `GET /comments/{comment_id}`."""
     return {f"{r.method} {r.path}".replace("<", "{").replace(">", "}") for r in ROUTES}

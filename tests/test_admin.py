@@ -555,15 +555,6 @@ def test_a_search_looks_into_all_fields(ann: Visitor, owner: Visitor, app: App) 
     assert ids(queue(owner, q="a", status="waiting")) == []
 
 
-def many_comments(db: sqlite3.Connection) -> None:
-    sql = """
-        INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-                             location, status, created_at)
-        WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 2000)
-        SELECT 1, 'Ann', '', '', 'number ' || n, '', '', '', '', 'spam', 1 FROM number"""
-    db.execute(sql)
-
-
 @NO_LIMITS
 def test_in_a_search_each_sign_means_itself(visitor: Visitor, owner: Visitor, app: App) -> None:
     texts = ["100% sure", "snake_case", "snakeXcase", "wow!", r"back\slash", "!%_", "plain [a-z]*"]
