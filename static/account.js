@@ -10,11 +10,12 @@ sheet.replaceSync(`
 .guest .row { grid-column: 1 / -1 }
 .signed { display: flex; gap: inherit }
 .signed button { padding-inline-start: 0 }
-.form:has(+ .panel) > div { display: none }
+.form:has(+ .panel) > :is(div, .barred) { display: none }
 .panel { margin-top: var(--_space) }
 .panel > label { max-width: 24em }
 .panel [open] { grid-column: auto }
-.panel .row > button:not(.button):first-child { padding-inline-start: 0 }
+.panel .row { column-gap: calc(3 * var(--_space)) }
+.panel .row > :not(.button) { padding-inline: 0 }
 fieldset { min-width: 0; padding: 0; border: 0 }
 legend { padding: 0; margin-bottom: .5em }
 .rename { display: flex; flex-wrap: wrap; align-items: end; gap: var(--_space) }
@@ -70,6 +71,12 @@ export function account(thread, kit, form, reason) {
   /** The form in which this began, or its replacement; otherwise the main form. */
   const currentForm = () => forms().find(({subject}) => subject === form.subject) ?? thread.$('form')
 
+  /** Focuses where one signs in, where that is asked for first, otherwise an element of the form. */
+  const focusForm = (wanted = 'textarea') => {
+    const target = currentForm().querySelector('.barred button, ' + wanted) ?? currentForm().content
+    target.focus()
+  }
+
   const read = path => ask(path, undefined, 'GET', me().token)
 
   const takeCaptchaToken = async () => {
@@ -90,7 +97,7 @@ export function account(thread, kit, form, reason) {
     ask('auth/logout', {}).catch(() => {})
     setReader({})
     thread.announce(say('out'))
-    currentForm().content.focus()
+    focusForm()
   }
 
   /** Shows who is signed in, where a guest would write a name. */
@@ -205,8 +212,7 @@ export function account(thread, kit, form, reason) {
   function close() {
     panel.remove()
     keep('account', undefined, 'sessionStorage')
-    const target = currentForm().querySelector('.account') ?? currentForm().content
-    target.focus()
+    focusForm('.account')
   }
 
   /** Does the work of a step or switch, once at a time. */
@@ -299,7 +305,7 @@ export function account(thread, kit, form, reason) {
     keep('account', undefined, 'sessionStorage')
     setReader({token, nickname, role, id: claims(token).id})
     thread.announce(say('here'))
-    currentForm().content.focus()
+    focusForm()
   }
 
   // -- Profile ----------------------------------------------------------------
@@ -454,7 +460,7 @@ export function account(thread, kit, form, reason) {
     setReader({})
     thread.load({})
     thread.announce(say('erased'))
-    currentForm().content.focus()
+    focusForm()
   }
 
   /** Sends a request that needs the password or a code. */

@@ -812,9 +812,9 @@ class Thread extends HTMLElement {
     const barred = login_required && !me().token && !form.subject.change
     form.querySelector('.barred')?.remove()
     for (const each of form.children) each.hidden = barred
+    if (hold === 'all') form.querySelector('.button').textContent = this.say('approve')
     if (barred) form.prepend(h('p', {class: 'row barred'}, this.say('login'), button(this.say('signin'), signIn, {class: 'button'})))
     form.querySelector('.guest').hidden = login_required || me().token
-    if (hold === 'all') form.querySelector('.button').textContent = this.say('approve')
     form.querySelector('.links').replaceWith(h('span', {class: 'push links'},
       registration && !me().token && button(this.say('signin'), signIn),
       policy_url && h('a', {href: policy_url}, this.say('privacy'))))
