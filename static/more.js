@@ -8,7 +8,7 @@ const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
 [aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent) }
 .error, .row > .over { color: var(--_error) }
-.tools { display: none }
+.tools { display: none; flex-wrap: wrap }
 form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: flex }
 .tools button { padding: 0; width: 2.25em; line-height: 1; white-space: nowrap }
 .tools button::before { content: attr(data-sign) }
@@ -19,7 +19,7 @@ form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: fle
 .tools :nth-child(4)::before { translate: 0 .1em }
 .tools :nth-child(4)::after { translate: 0 -.2em }
 @container (max-width: 34em) {
-  .tools { order: 1; margin-inline-start: -.75em }
+  .tools { order: 1; margin-inline-start: -12px }
 }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
 [data-target] { border-radius: var(--_radius); background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }

@@ -297,6 +297,7 @@ def expect_signed_in(page: Page, name: str = "Ann") -> None:
 def sign_in(page: Page, use: Use = mouse, password: str = PASSWORD) -> None:
     """By the panel that is open, with a password."""
     panel = page.get_by_role("form", name="Sign in")
+    expect(panel).to_be_visible()
     if instead := button(panel, "Use a password instead").all():
         use(instead[0])
     use(textbox(panel, "Email"), MAIL)
@@ -693,6 +694,7 @@ def test_where_a_login_is_required_it_is_said_in_place_of_the_field(
     box = textbox(page, "Reply to Ann")
     box.fill("An answer!")
     button(page, "Sign out").first.click()
+    expect(button(question, "Sign in")).to_be_focused()
     for form in (page.locator("section > .form"), question.locator(".form")):
         expect(form.get_by_role("textbox")).to_have_count(0)
         expect(form.get_by_text("Please sign in to comment.")).to_be_visible()
