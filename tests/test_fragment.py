@@ -4,6 +4,8 @@ asks for when it finds one."""
 import json
 import re
 import time
+from contextlib import closing
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from test_commands import run_here
 from test_hostile import MARKUP
 from test_widget import CLOBBERED, Site
 
-from commentd import App
+from commentd import App, make_app
 
 DAY = 86400
 WIDGET_TAGS = {"zh-CN": "zh", "zh-TW": "zh-tw"}
@@ -188,6 +190,36 @@ def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
         assert visitor.listing(since=mark)["reload"]
     visitor.get("/comments", {"url": PAGE, "since": "-1"}, status=400)
     assert visitor.get("/comments", {"url": "/other/", "since": "7"}).json["reload"]
+
+
+def test_a_fragment_tells_nothing_of_hidden_comments(app: App, visitor: Visitor) -> None:
+    hidden = visitor.say("canary", nickname="Canary", website="https://canary.example")
+    number = hidden["comment"]["id"]
+    visitor.say("reply", parent_id=number)
+    inside.moderate(app, number, "spam")
+    html = visitor.get("/fragment", {"url": PAGE}).text
+    assert "canary" not in html.lower()
+    assert re.findall(r"data-face='(\d+)'", html) == Tree(html).all("span", "data-face")
+
+
+def test_marks_from_before_a_restore_are_void(app: App, visitor: Visitor, tmp_path: Path) -> None:
+    visitor.say("one")
+    folder = Path(inside.database_path(app)).parent
+    settings = {"COMMENTD_DATABASE_PATH": inside.database_path(app)}
+    assert run_here(folder, "backup", "saved.db", **settings)[0] == 0
+    visitor.say("two")
+    reader = Reader(visitor)
+    settings = {"COMMENTD_DATABASE_PATH": str(tmp_path / "restored.db")}
+    assert run_here(folder, "restore", "saved.db", **settings)[0] == 0
+    config = replace(app.services.config, database_path=str(tmp_path / "restored.db"))
+    with closing(make_app(config, rounds=1)) as restored:
+        reader.visitor = Visitor(restored)
+        assert reader.catch_up()["reload"]
+        reader.known = reader.whole()
+        for number in range(3):
+            reader.visitor.say(f"{number}")
+        assert not reader.catch_up()["reload"]
+        assert reader.known == reader.whole()
 
 
 def test_a_badge_and_a_name_that_are_lost_are_lost_in_fragments_too(app: App, ann: Visitor) -> None:

@@ -23,7 +23,7 @@ TOML = tomllib.loads((ROOT / "tests" / "rules.toml").read_text("utf-8"))
 RULES: list[dict[str, Any]] = [{"number": n, **rule} for n, rule in TOML["rule"].items()]
 BREAKS = [(rule, edit) for rule in RULES for edit in rule["breaks"]]
 # How many rules each section has, from who one is (5.1) to what comes in and goes out (5.13).
-SECTIONS = [20, 8, 13, 5, 3, 7, 7, 7, 5, 4, 2, 3, 3]
+SECTIONS = [20, 8, 14, 5, 3, 7, 8, 7, 5, 4, 2, 3, 3]
 
 
 def test_every_rule_is_there_once_and_has_a_test() -> None:
