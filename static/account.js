@@ -119,6 +119,7 @@ export function account(thread, kit, form, reason) {
 
   // What is typed in a step stands in the fields of the next one.
   const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
+  const canMail = thread.settings.registration
   let secret = ''
   let byCode // whether a code confirms a grave step, instead of the password
 
@@ -133,7 +134,7 @@ export function account(thread, kit, form, reason) {
   const goTo = (word, step) => button(say(word), () => go(step))
   const cancel = () => button(say('cancel'), close)
   const back = step => [
-    !byCode && button(say('usecode'), () => prepare(step, true)), button(say('back'), () => go('me', step)),
+    canMail && !byCode && button(say('usecode'), () => prepare(step, true)), button(say('back'), () => go('me', step)),
   ]
 
   const STEPS = {
@@ -470,8 +471,6 @@ export function account(thread, kit, form, reason) {
       throw {...error, code: error.code === 'wrong_password' ? 'password_wrong' : error.code}
     })
   }
-
-  const canMail = thread.settings.registration
 
   // Ctrl+Enter in the text posts nothing under a name that nobody sees.
   form.addEventListener('submit', event => {

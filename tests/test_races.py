@@ -144,6 +144,17 @@ def of_right_codes_one_is_taken(site: Site, chance: Random) -> None:
 
 
 @race
+def of_right_codes_to_sign_in_one_is_taken(site: Site, chance: Random) -> None:
+    request_id = site.visitor.ask_for_code(ANN)
+    site.app.deliver()
+    form = {"email": ANN, "code": site.outside.code(), "request_id": request_id}
+    results = site.all("/auth/login", **form, nickname="Ann")
+    assert statuses(results) == {200: 1, 401: site.many - 1}
+    assert site.rows("SELECT email, version FROM account") == [(ANN, 1)]
+    assert site.rows("SELECT * FROM registration") == []
+
+
+@race
 def of_wrong_codes_five_are_looked_at(site: Site, chance: Random) -> None:
     """Then the right one is refused too, but for the one who asked for it."""
     code, named = site.registered()
