@@ -15,6 +15,7 @@ from sites import PATH, QUIET, SITES
 
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 OF_THEMES = r"DIV\.back-to-top|NAV\."  # what they show or hide while one scrolls
+FRAMES = "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))"
 PLACE = """([slot, after]) => {
   const host = document.querySelector('commentd-thread')
   const last = [...document.querySelectorAll(after)].at(-1)
@@ -57,10 +58,12 @@ def shifts_at_the_end(page: Page, url: str) -> list[str]:
     page.evaluate("scrollTo({top: 1e6, behavior: 'instant'})")
     shots.settle(page)
     before = page.evaluate("bench.shifts.length")
-    for number in (0, 1):
-        while len(held) <= number:
-            page.wait_for_timeout(20)
-        held[number].fallback()
+    held[0].fallback()
+    page.locator("commentd-thread .wait").wait_for(state="attached")
+    while len(held) < 2:
+        page.evaluate(FRAMES)
+    page.evaluate(FRAMES)
+    held[1].fallback()
     page.locator("commentd-thread article").first.wait_for(state="attached")
     shots.settle(page)
     return moved(page, before)
