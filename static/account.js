@@ -80,8 +80,8 @@ export function account(thread, kit, form, reason) {
   const read = path => ask(path, undefined, 'GET', me().token)
 
   const takeCaptchaToken = async () => {
-    const token = await thread.captchaToken(true)
-    thread.dropCaptchaToken()
+    const token = await thread.use('more.js', 'captchaToken', true)
+    thread.use('more.js', 'dropCaptchaToken')
     return token
   }
 

@@ -3,8 +3,10 @@
 // Settings, Keys, Start.
 
 import {digest, readable} from './account.js'
+import {solve} from './more.js'
 
-const {h, button, formatted, hash, keep, languageOf, loadTexts, recall, solve} = customElements.get('commentd-thread').kit
+const {kit} = customElements.get('commentd-thread')
+const {h, button, formatted, hash, keep, languageOf, loadTexts, recall} = kit
 
 // -- Words --------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ function errorText(failure) {
 /** Admins prove with our own proof of work that they are no robot, whatever readers use. */
 async function captchaToken() {
   const challenge = await ask('GET', 'captcha')
-  return challenge.parameters ? solve(challenge) : 'none'
+  return challenge.parameters ? solve(kit, challenge) : 'none'
 }
 
 // -- Forms --------------------------------------------------------------------

@@ -70,7 +70,7 @@ export async function captcha(thread, kit, {provider, site_key, action}) {
       if (box.isConnected) place(target.closest('form'))
       else controller.abort()
     }, controller)
-    const drop = () => thread.dropCaptchaToken()
+    const drop = () => thread.use('more.js', 'dropCaptchaToken')
     const fail = () => {
       drop()
       reject({code: 'captcha_failed'})

@@ -1,5 +1,5 @@
 // commentd: this script shows the comments of a page after itself, or in <commentd-thread>.
-// In order: Texts, Style, Elements, Memory, Service, Captcha, Formatting, Thread, Start.
+// In order: Texts, Style, Elements, Memory, Service, Proof of work, Formatting, Thread, Start.
 // Loaded on first use: more.js, code.js, account.js, captcha.js, moderate.js, counts.js, words/LANGUAGE.json.
 'use strict'
 {
@@ -33,12 +33,12 @@ for (const [key, en, zh] of [
   ['newest', 'Newest', '最新'],
   ['oldest', 'Oldest', '最早'],
   ['likes', 'Most liked', '最热'],
-  ['more', 'Show more', '显示更多'],
+  ['more', 'Show more ({n})', '显示更多（{n}）'],
   ['like', 'Like', '赞'],
   ['likepage', 'Like this page', '喜欢这篇文章'],
   ['reply', 'Reply', '回复'],
+  ['menu', 'More: {n}', '更多：{n}'],
   ['replyto', 'Reply to {n}', '回复 {n}'],
-  ['link', 'Copy link', '复制链接'],
   ['fold', 'Read more', '展开全文'],
   ['hide', 'Hide replies', '收起回复'],
   ['admin', 'Admin', '博主'],
@@ -51,7 +51,6 @@ for (const [key, en, zh] of [
   ['page', 'Comments are closed.', '评论已关闭。'],
   ['comment', 'This comment was removed.', '评论已删除。'],
   ['nobody', 'Anonymous', '匿名'],
-  ['report', 'Report', '举报'],
 ]) {
   TEXTS.en[key] = en
   TEXTS['zh-CN'][key] = zh
@@ -84,7 +83,9 @@ sheet.replaceSync(`
 * { box-sizing: border-box; margin: 0 }
 [hidden], ol:empty { display: none !important }
 :host, ::slotted(a) { transition: 1ms !important }
-.thread { color: var(--_text) }
+.thread { max-width: calc(68ch + 3em); color: var(--_text) }
+.apart { margin-top: 4em; padding-top: 2em; border-top: 1px solid var(--_line) }
+h2 { margin-bottom: 1em }
 ul { list-style: disc }
 ul, ol { padding-inline-start: 1.5em }
 [role=list] { list-style: none; padding: 0 }
@@ -97,9 +98,9 @@ button:hover, summary:hover { color: var(--_accent) }
 .sr { position: absolute; clip-path: inset(50%) }
 .row { display: flex; align-items: center; flex-wrap: wrap; gap: 0 calc(1.6 * var(--_space)) }
 .push { margin-inline-start: auto }
-.small, .row > :not(b), label span, summary { font-size: .875em; color: var(--_muted) }
+.small, .row > :not(b), label span, summary { font-size: max(13px, .875em); color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
-textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge); font-size: max(16px, 1em) }
+textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge) }
 textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
@@ -109,9 +110,9 @@ summary { width: fit-content; padding: .3em 0 }
 details label { display: block }
 details label + label { margin-top: var(--_space) }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
-.row .button { color: Canvas; background: var(--_accent); border-color: #0000 }
+.row .button, .row .admin { color: Canvas; background: var(--_accent); border-color: #0000 }
 @supports (color: lch(from red l c h)) {
-  .row .button { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
+  .row .button, .row .admin { color: lch(from var(--_accent) calc((49.44 - l) * infinity) 0 0) }
 }
 [aria-busy=true] .button::after { content: "…" }
 .aside, article > form { margin-top: var(--_space) }
@@ -125,16 +126,19 @@ blockquote { color: var(--_muted) }
 .list { overflow-anchor: none }
 [role=status] { min-height: 1px }
 .list > li + li { border-top: 1px solid var(--_line) }
-article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)) }
+article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)); contain-intrinsic-size: auto 6em }
+article:not(:focus-within) { content-visibility: auto }
 article > * { grid-column: 2 }
-article > button { justify-self: start; font-size: .875em; color: var(--_accent) }
-.avatar { grid-area: 1 / 1 / 9; background: radial-gradient(circle at var(--_at), var(--_face) 50%, color-mix(in srgb, var(--_face) 30%, #0000) 51%); width: 100%; height: var(--_avatar); border-radius: 50%; forced-color-adjust: none }
+article > button { justify-self: start; margin-top: var(--_space); color: var(--_accent) }
+.avatar { grid-area: 1 / 1 / 9; display: grid; place-items: center; width: 100%; height: var(--_avatar); border-radius: 50%; color: #fff; font-weight: 600; line-height: 1; forced-color-adjust: none }
+.avatar::before { content: attr(data-initial); font-size: calc(var(--_avatar) * .45) }
+.owner .avatar { border: 2px solid var(--_accent); padding: 2px; background-clip: content-box }
 .meta { align-items: baseline }
 .meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
-.row .badge { border: 1px solid; border-radius: var(--_radius); padding: 0 .5em; color: var(--_accent) }
-.body { margin-top: .2em; max-width: 68ch }
+.badge { border: 1px solid var(--_edge); border-radius: var(--_radius); padding: 0 .5em }
+.body { margin-top: .2em }
 .body * + * { margin-top: .6em }
 .body li { margin-top: 0 }
 pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 6%, #0000) }
@@ -143,21 +147,21 @@ code { padding: .1em .3em }
 pre code { all: unset }
 @media screen { .folded:not(:focus-within) { max-height: 300px; overflow: hidden; mask: linear-gradient(#000 50%, #0000) } }
 .actions { margin-top: .2em }
-.like, .actions > button, article > button, .line { padding-inline-start: 0 }
-.like { display: flex; align-items: center; gap: .3em }
+.like, .actions > button, .line { padding-inline-start: 0 }
+.like, .quiet { display: flex; align-items: center; gap: .3em }
+.quiet::before { content: ""; width: 20px; border-top: 4px dotted }
 .like::before { content: ""; border: 9px solid; clip-path: path(evenodd, "M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10zM9 14C4 11 3 9 3 6a3 3 0 0 1 6 0a3 3 0 0 1 6 0c0 3-2 5-6 8z") }
-.like[aria-pressed=true] { color: var(--_accent) }
+.like[aria-pressed=true] { color: var(--_error) }
 .like[aria-pressed=true]::before { clip-path: path("M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10z") }
 .replies { padding-inline-start: max(1.25em, var(--_avatar) + .75em) }
 .line:empty { inset-block: calc(2 * var(--_space) + var(--_avatar)) 1em; position: absolute; inset-inline-start: min(var(--_avatar) / 2 - 12px, var(--_avatar) * 1.5 - 20px) }
 .line:empty::after { content: ""; position: absolute; inset-block: .4em 0; inset-inline-start: 11px; border-inline-start: 1px solid var(--_edge) }
 .wait { height: 100vh; background: repeating-linear-gradient(#0000 0 1em, currentColor 0 2em); opacity: .08 }
 @container (max-width: 34em) {
-  .thread { --_avatar: var(--commentd-avatar, 1.75em) }
+  .thread { --_avatar: var(--commentd-avatar, 1.6em) }
   article > * { grid-column: 1 / 3 }
   .avatar { grid-area: 1 / 1 }
-  .meta { grid-area: 1 / 2 }
-  .body { margin-top: .4em }
+  .meta { grid-area: 1 / 2; align-self: center }
   pre { font-size: .8em }
   .replies { padding-inline-start: 1.25em; position: relative }
   .line:empty { inset-block: 0; inset-inline-start: -8px }
@@ -170,6 +174,9 @@ pre code { all: unset }
 }
 @media (pointer: coarse) {
   button:not(.line:empty), select, summary { min-height: 44px; min-width: 44px }
+  textarea, input { font-size: max(16px, 1em) }
+  .actions { margin-top: -.4em }
+  article { margin-bottom: -.5em }
 }
 @media (hover) {
   article:not(:hover, :focus-within) .quiet { opacity: 0 }
@@ -200,11 +207,12 @@ function h(tag, props = {}, ...children) {
 
 const button = (text, onclick, props) => h('button', {type: 'button', onclick, ...props}, text)
 
-/** A round mark whose colour and shape follow from the name. */
+/** A round mark: the first letter of the name, if it has one, on a colour that follows from the name. */
 function avatar(name) {
   let hash = 7
   for (const c of name) hash = (hash * 31 + c.codePointAt()) % 9973
-  return h('span', {class: 'avatar', style: `--_face: oklch(.62 .1 ${hash}); --_at: ${hash % 101}% ${hash % 97}%`})
+  const initial = /[\p{L}\p{N}]\p{M}*/u.exec(name)?.[0].toUpperCase() ?? ''
+  return h('span', {class: 'avatar', 'data-initial': initial, style: `background-color: oklch(.52 .08 ${hash})`})
 }
 
 // -- Memory -------------------------------------------------------------------
@@ -267,7 +275,7 @@ const loadTexts = language => loading[language] ??= ask('words/' + language + '.
   throw error
 })
 
-// -- Captcha ------------------------------------------------------------------
+// -- Proof of work ------------------------------------------------------------
 
 /** SHA-256 (FIPS 180-4), which browsers lack on plain http, and the search. A worker gets this function as text. */
 function makeHash() {
@@ -315,44 +323,6 @@ function makeHash() {
 
 const hash = makeHash()
 
-/** Searches in a worker. */
-const searchInWorker = parameters => new Promise((resolve, reject) => {
-  const text = `onmessage = ({data}) => postMessage((${makeHash})().search(data, 0, 1e6))`
-  const url = URL.createObjectURL(new Blob([text]))
-  const worker = new Worker(url)
-  worker.onerror = reject
-  worker.onmessage = ({data}) => {
-    resolve(data)
-    worker.terminate()
-  }
-  worker.postMessage(parameters)
-})
-
-/** Searches in slices, so that the page stays alive. */
-async function searchInSlices(parameters) {
-  for (let from = 0; ; from += 2000) {
-    const solution = hash.search(parameters, from, from + 2000)
-    if (solution) return solution
-    await new Promise(resolve => setTimeout(resolve))
-  }
-}
-
-/** The captcha token for a challenge. */
-async function solve({parameters, signature}) {
-  // A page may forbid workers by its Content-Security-Policy.
-  const solution = await searchInWorker(parameters).catch(() => searchInSlices(parameters))
-  return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
-}
-
-async function fetchCaptchaToken(thread) {
-  const challenge = await ask('captcha')
-  if (challenge.parameters) return solve(challenge)
-  if (challenge.provider === 'none') return 'none'
-  const token = await thread.use('captcha.js', 'captcha', challenge)
-  if (token) return token
-  throw {code: 'offline'}
-}
-
 // -- Formatting ---------------------------------------------------------------
 
 const TAGS = /^(p|[bh]r|em|strong|del|code|pre|blockquote|[uo]l|li|a)$/
@@ -393,24 +363,25 @@ function languageOf(node) {
   return base.toLowerCase().replace('zh', 'zh-CN')
 }
 
-const relativeFormats = {} // each takes 10 ms to make on a phone
+const formats = {}
+
+/** A formatter of `Intl`, made once: each takes up to 10 ms on a phone. */
+const formatOf = (kind, lang, options) => formats[kind + lang] ??= new Intl[kind](lang, options)
 
 const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:00')
 
 function relativeTime(then, lang) {
   const minutes = Math.max(0, Date.now() - then) / 60000
   if (minutes > 43200) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  relativeFormats[lang] ??= new Intl.RelativeTimeFormat(lang, {numeric: 'auto'})
-  const format = (unit, size) => relativeFormats[lang].format(-Math.floor(minutes / size), unit)
-  if (minutes >= 1440) return format('day', 1440)
-  if (minutes >= 60) return format('hour', 60)
-  return format(minutes < 1 ? 'second' : 'minute', 1)
+  const units = [['day', 1440], ['hour', 60], ['minute', 1]]
+  const [unit, size] = units.find(([, size]) => minutes >= size) ?? ['second', 1]
+  return formatOf('RelativeTimeFormat', lang, {numeric: 'auto'}).format(-Math.floor(minutes / size), unit)
 }
 
 /** The service names places in Chinese; in other languages the browser names the country. */
 function placeName({location, country}, lang) {
   if ((lang === 'zh-CN' && location) || !country) return location
-  return new Intl.DisplayNames(lang, {type: 'region'}).of(country)
+  return formatOf('DisplayNames', lang, {type: 'region'}).of(country)
 }
 
 /** The color behind an element, or the picture. */
@@ -424,17 +395,24 @@ function backgroundOf(node) {
 
 // -- Thread -------------------------------------------------------------------
 
+const parsed = new Promise(resolve => {
+  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
+  else resolve()
+})
+
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
 const pageUrls = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
 let importSuffix = ''
 let firstUrls
 
 class Thread extends HTMLElement {
-  static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme']
+  static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme', 'heading']
 
   #root = this.attachShadow({mode: 'open'})
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
+  menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
+  #folding = new ResizeObserver(entries => entries.forEach(({target}) => this.#fold(target)))
   #shownKey
   #controller
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
@@ -471,9 +449,16 @@ class Thread extends HTMLElement {
     window.navigation?.addEventListener('currententrychange', () => this.#shownKey && start(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
+    parsed.then(() => {
+      if (!document.getElementById('comments')) this.id ||= 'comments'
+    })
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else {
-      const show = ([entry]) => entry.isIntersecting && this.#start()
+      const show = ([entry], observer) => {
+        if (!entry.isIntersecting) return
+        observer.disconnect()
+        this.#start()
+      }
       new IntersectionObserver(show, {rootMargin: '600px'}).observe(this)
     }
   }
@@ -531,7 +516,7 @@ class Thread extends HTMLElement {
   /** Shows the page, in the language and order that it wants now, unless that is already shown. */
   async #start() {
     const language = languageOf(this)
-    const key = [this.url, language, this.#sort, this.#limit].join()
+    const key = [this.url, language, this.#sort, this.#limit, this.getAttribute('heading')].join()
     if (!this.isConnected || this.#shownKey === key) return
     this.#shownKey = key
     this.language = language
@@ -547,12 +532,20 @@ class Thread extends HTMLElement {
   #draw() {
     if (!TEXTS[this.language]) this.language = 'en'
     const dir = this.language === 'ar' ? 'rtl' : 'ltr'
-    this.#root.append(h('section', {class: 'thread', ariaLabel: this.say('comments'), lang: this.language, dir},
+    const heading = this.getAttribute('heading')
+    let before = this
+    do before = before.previousElementSibling
+    while (before?.matches('script'))
+    const apart = before?.matches(':not(h1, h2, h3, h4, hr)')
+    const section = h('section', {class: apart ? 'thread apart' : 'thread', ariaLabel: this.say('comments'), lang: this.language, dir},
+      heading !== null && h('h2', {class: 'heading'}, heading || this.say('comments')),
       this.makeForm({}),
       h('div', {class: 'head row'}),
       h('ol', {class: 'list', role: 'list'}),
       h('p', {role: 'status'}),
-      h('p', {class: 'sr'}, h('slot', {name: 'link'}))))
+      h('p', {class: 'sr'}, h('slot', {name: 'link'})))
+    this.#root.append(section)
+    if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
     requestAnimationFrame(() => this.#tint())
   }
 
@@ -567,7 +560,7 @@ class Thread extends HTMLElement {
   /** The text of a key in the language of the thread, with a name or number. */
   say(key, n) {
     const texts = TEXTS[this.language]
-    const text = texts[key] ?? texts[key + '_' + new Intl.PluralRules(this.language).select(n)]
+    const text = texts[key] ?? texts[key + '_' + formatOf('PluralRules', this.language).select(n)]
     return text?.replace('{n}', () => n?.toLocaleString(this.language))
   }
 
@@ -588,9 +581,9 @@ class Thread extends HTMLElement {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
     const list = this.$('.list')
     const pressed = more
-    const again = (word, options) => {
+    const again = (word, options, left) => {
       const onclick = ({target}) => this.load({sort, more: target.parentNode, ...options})
-      return h('li', {}, button(this.say(word), onclick, {class: 'more'}))
+      return h('li', {}, button(this.say(word, left), onclick, {class: 'more'}))
     }
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
@@ -603,15 +596,22 @@ class Thread extends HTMLElement {
         for (const form of this.#root.querySelectorAll('.form')) this.#applySettings(form)
         this.head()
       }
-      for (const comment of listing.comments) {
+      more.hidden = true
+      let pause = Date.now() + 50
+      for (const [index, comment] of listing.comments.entries()) {
+        if (index > 9 && Date.now() > pause) { // a long list, on a slow phone
+          await new Promise(resolve => setTimeout(resolve))
+          if (!this.#root.contains(more)) return
+          pause = Date.now() + 50
+        }
         try {
           this.putThread(comment)
         } catch {} // a broken comment leaves the others
       }
       const first = more.nextSibling
       more.remove()
-      this.#fold()
-      if (listing.page * this.#limit < listing.threads) list.append(again('more', {page: listing.page + 1}))
+      const left = listing.threads - listing.page * this.#limit
+      if (left > 0) list.append(again('more', {page: listing.page + 1}, left))
       if (me().token || Object.keys(recall('own', {})).length) this.use('more.js', 'own')
       if (pressed) first?.firstChild.focus()
       if (around) this.use('more.js', 'seek', around, listing.page)
@@ -645,7 +645,7 @@ class Thread extends HTMLElement {
     const orders = ['newest', 'oldest', 'likes'].map(value =>
       h('option', {value, selected: value === this.totals.sort}, this.say(value)))
     this.$('.head').replaceWith(h('div', {class: 'head row'},
-      total && h('b', {role: 'heading', ariaLevel: 2}, this.say('count', total)),
+      total && h('b', {role: 'heading', ariaLevel: this.$('h2') ? 3 : 2}, this.say('count', total)),
       note && h('span', {class: note}, this.say(note)),
       total && h('span', {class: 'views'}, this.say('views', views)),
       this.#likeButton(page_likes),
@@ -657,7 +657,7 @@ class Thread extends HTMLElement {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
     const onclick = ({target}) => this.use('more.js', 'rest', item, target)
-    if (comment.more_replies) item.append(button(this.say('more'), onclick, {class: 'more rest'}))
+    if (comment.more_replies) item.append(button(this.say('more', comment.more_replies), onclick, {class: 'more rest'}))
     return item
   }
 
@@ -691,18 +691,18 @@ class Thread extends HTMLElement {
     return list
   }
 
-  /** Folds long texts. All are measured before any is changed, so the layout is computed once. */
-  #fold() {
-    const long = [...this.#root.querySelectorAll('.body:not(.folded, .whole)')].filter(body => body.scrollHeight > 440)
-    for (const body of long) {
-      body.classList.add('folded')
-      const more = button(this.say('fold'), () => {
-        body.classList.replace('folded', 'whole')
-        more.remove()
-        body.parentNode.focus()
-      })
-      body.after(more)
+  /** Folds a long text, when it comes near the window and its height is known. */
+  #fold(body) {
+    this.#folding.unobserve(body)
+    if (body.scrollHeight <= 440 || body.matches('.whole')) return
+    body.classList.add('folded')
+    const unfold = () => {
+      body.classList.replace('folded', 'whole')
+      more.remove()
+      body.parentNode.focus()
     }
+    const more = button(this.say('fold'), unfold, {class: 'more'})
+    body.after(more)
   }
 
   #article(comment, to) {
@@ -710,16 +710,20 @@ class Thread extends HTMLElement {
     if (comment.deleted) return h('article', {tabIndex: -1}, h('p', {class: 'small'}, this.say('comment')))
     const body = formatted(comment.html)
     const name = h('bdi', {}, nickname)
-    const badge = word => h('span', {class: 'badge'}, this.say(word))
+    const badge = word => h('span', {class: 'badge ' + word}, this.say(word))
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
     const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
     const open = () => this.open(body.parentNode, {parent: comment})
-    const later = word => button(this.say(word), () => this.use('more.js', word, id), {class: 'quiet'})
-    return h('article', {tabIndex: -1, class: 'comment', ariaLabel: nickname}, avatar(nickname),
+    const admin = comment.role === 'admin'
+    const menu = button('', () => this.use('more.js', 'menu', menu), {
+      class: 'quiet', 'aria-haspopup': 'dialog', 'aria-expanded': false, 'aria-label': this.say('menu', nickname),
+    })
+    this.#folding.observe(body)
+    return h('article', {tabIndex: -1, class: admin ? 'comment owner' : 'comment', ariaLabel: nickname}, avatar(nickname),
       h('div', {class: 'meta row'},
         h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
-        comment.role === 'admin' && badge('admin'), comment.pinned && badge('pinned'),
+        admin && badge('admin'), comment.pinned && badge('pinned'),
         to && h('span', {}, '› ', h('bdi', {}, to)),
         note(placeName(comment, this.language)),
         h('a', {href: new URL('#comment-' + id, location), title: then.toLocaleString(this.language)}, time),
@@ -727,9 +731,7 @@ class Thread extends HTMLElement {
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#likeButton(comment.likes, id),
-        this.settings.closed || button(this.say('reply'), open, {class: 'reply', ariaLabel: this.say('replyto', nickname)}),
-        later('link'),
-        later('report')]))
+        this.settings.closed || button(this.say('reply'), open, {class: 'reply', ariaLabel: this.say('replyto', nickname)})], menu))
   }
 
   #likeButton(count, id) {
@@ -757,10 +759,7 @@ class Thread extends HTMLElement {
     const text = h('textarea', {
       class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label, value,
     })
-    const oninput = () => {
-      keep(draft, text.value, 'sessionStorage')
-      if (text.value && !change) this.captchaToken().catch(() => 0)
-    }
+    const oninput = () => keep(draft, text.value, 'sessionStorage')
     const onkeydown = event => {
       if (event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey)) form.requestSubmit()
     }
@@ -829,25 +828,10 @@ class Thread extends HTMLElement {
     article.append(form)
     form.querySelector('.barred button, textarea').focus()
   }
-
-  /** A captcha token. It is asked for while the reader types, so that it is there when they post. */
-  captchaToken(posting) {
-    const {at, failed} = this.captcha ?? {}
-    if (!(Date.now() - at < 3e6) || (posting && failed)) {
-      const captcha = this.captcha = {at: Date.now(), token: fetchCaptchaToken(this)}
-      captcha.token.then(() => captcha.at = Date.now(), () => captcha.failed = true)
-    }
-    return this.captcha.token.then(token => posting && token.call ? token() : token)
-  }
-
-  dropCaptchaToken() {
-    this.captcha = null
-    this.querySelector('[slot=captcha]')?.remove()
-  }
 }
 
 // What the other scripts use of this one.
-Thread.kit = {ask, button, formatted, h, hash, keep, languageOf, loadTexts, me, recall, relativeTime, solve, timeOf}
+Thread.kit = {ask, button, formatted, h, hash, keep, languageOf, loadTexts, makeHash, me, recall, relativeTime, timeOf}
 
 // -- Start --------------------------------------------------------------------
 
@@ -868,6 +852,5 @@ if (!customElements.get('commentd-thread')) {
   customElements.define('commentd-thread', Thread)
   new MutationObserver(count).observe(document, {childList: true, subtree: true})
 }
-if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
-else start()
+parsed.then(start)
 }

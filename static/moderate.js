@@ -1,4 +1,4 @@
-// The menu of an admin at each comment on the blog: approve, spam, delete, pin. `more.js` loads this for admins
+// What an admin finds in the menu of each comment on the blog: approve, spam, delete, pin. `more.js` loads this for admins
 // who are signed in there. The service checks the role at each request. Scripts of the blog could do the same with
 // the stored token; users, blocks, settings and backups need a sign-in at /admin.
 
@@ -7,9 +7,10 @@ const loadWaiting = (thread, {ask, me}) =>
   ask('comments/waiting?' + new URLSearchParams({url: thread.url}), undefined, 'GET', me().token)
     .then(({comments}) => comments, ({status}) => [401, 403].includes(status) ? undefined : [])
 
-/** Adds the menu to each comment, and shows the comments that wait. */
+/** Adds to the menu of each comment, and shows the comments that wait. */
 export async function moderate(thread, kit) {
   const {ask, button, h, me} = kit
+  const isAdmin = () => me().role === 'admin'
 
   async function change(item, body) {
     try {
@@ -17,7 +18,7 @@ export async function moderate(thread, kit) {
       const shown = comment.status === 'visible' || comment.status === 'waiting'
       thread.totals.total += (comment.status === 'visible') - (was === 'visible' || typeof was === 'boolean')
       thread.head()
-      if (shown) return thread.put({...item.comment, ...comment}).querySelector('.moderate').focus()
+      if (shown) return thread.put({...item.comment, ...comment}).querySelector('.quiet').focus()
       const undo = button(thread.say('undo'), () => change(item, {status: was}))
       const note = h('p', {class: 'row'}, h('span', {}, thread.say('was' + comment.status)), undo)
       item.firstChild.replaceWith(h('article', {tabIndex: -1}, note))
@@ -27,32 +28,31 @@ export async function moderate(thread, kit) {
     }
   }
 
-  function addMenu(item) {
+  function markWaiting(item) {
+    const note = item.querySelector(':scope > article > .actions > span')
+    if (note && isAdmin()) note.textContent = thread.say('waits')
+  }
+
+  function choices(item) {
     const {comment} = item
-    const actions = item.querySelector(':scope > article > .actions')
-    if (!actions || actions.querySelector('.moderate') || me().role !== 'admin') return
+    if (!isAdmin()) return []
     const waits = comment.status === 'waiting'
-    if (waits) actions.firstChild.textContent = thread.say('waits')
-    const choices = []
-    const add = (word, body) => choices.push(button(thread.say(word), () => change(item, body), {hidden: true}))
+    const found = []
+    const add = (word, body) => found.push({word, act: () => change(item, body)})
     if (comment.user_id !== me().id) {
       if (waits) add('visible', {status: 'visible', version: comment.version})
       for (const status of ['spam', 'deleted']) add(status, {status})
     }
     if (!waits && !comment.parent_id) add(comment.pinned ? 'unpin' : 'pin', {pinned: !comment.pinned})
-    if (!choices.length) return
-    const open = button(thread.say('moderate'), () => {
-      for (const choice of choices) choice.hidden = !choice.hidden
-      open.setAttribute('aria-expanded', !choices[0].hidden)
-    }, {class: 'moderate', 'aria-expanded': false, 'aria-description': comment.nickname})
-    actions.append(open, ...choices)
+    return found
   }
 
   const waiting = await loadWaiting(thread, kit)
   if (!waiting) return
-  thread.decorators.menu = addMenu
+  thread.decorators.waits = markWaiting
+  thread.menus.moderate = choices
   for (const comment of waiting) {
     if (!thread.$(`li[data-id="${comment.id}"]`)) thread.put(comment, true)
   }
-  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(addMenu)
+  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(markWaiting)
 }

@@ -1,6 +1,7 @@
 // What only some pages and readers need, loaded on first use. `embed.js` calls these functions by name, with the
 // thread and a kit of its own functions, when the texts of the language are loaded.
-// In order: Style, Errors, Writing, Sending, Likes, Replies, Links, Reports, Own comments, New comments, Quotes, Keys.
+// In order: Style, Errors, Writing, Captcha, Sending, Likes, Replies, Menu, Links, Reports, Own comments,
+// New comments, Quotes, Keys.
 
 // -- Style --------------------------------------------------------------------
 
@@ -22,14 +23,31 @@ form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: fle
   .tools { order: 1; margin-inline-start: -12px }
 }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
-[data-target] { border-radius: var(--_radius); background: color-mix(in srgb, var(--_accent) 5%, #0000); box-shadow: 0 0 0 .35em color-mix(in srgb, var(--_accent) 5%, #0000) }
+[data-target] { --_wash: color-mix(in srgb, var(--_accent) 5%, #0000); border-radius: var(--_radius); background: var(--_wash); box-shadow: 0 0 0 .6em var(--_wash) }
+[data-target]:focus { outline: 2px solid var(--_accent); outline-offset: .6em }
+@media not (prefers-reduced-motion) {
+  [data-target], [data-target]:focus { animation: settle 1s 4s forwards }
+  @keyframes settle { to { outline-color: #0000; background: none; box-shadow: none } }
+}
 .guest .error { grid-column: 1 / -1 }
 .comment { position: relative }
+.comment:has(> .quote), article[data-target] { content-visibility: visible }
 .quote { position: absolute; z-index: 1; user-select: none; -webkit-user-select: none }
 .quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
 .quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }
 .fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
 dialog { margin: auto; max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
+.menu { padding: 0; overflow: hidden; border-color: color-mix(in srgb, CanvasText 30%, #0000); box-shadow: 0 .3em 1em #0003 }
+.menu[open] { display: grid; margin: 0; inset: var(--_top) auto auto var(--_left); max-width: calc(100vw - var(--_left) - 8px) }
+.menu button { padding: .3em 2em .3em 1.2em; min-height: 2.5em; border-radius: 0; text-align: start }
+.menu button:hover { background: color-mix(in srgb, CanvasText 10%, #0000) }
+.menu button:focus { outline: 2px solid; outline-offset: -4px }
+.menu button:disabled { color: GrayText; cursor: default }
+.menu::backdrop { background: none }
+@media (pointer: coarse) {
+  .menu[open] { inset: auto 0 0; width: 100%; max-width: none; border-width: 1px 0 0; border-radius: 1em 1em 0 0; padding-block: .5em max(.5em, env(safe-area-inset-bottom)) }
+  .menu::backdrop { background: #0006 }
+}
 dl { display: grid; grid-template-columns: auto 1fr; gap: .3em 1em; margin: 1em 0 }
 kbd { padding: .1em .4em; border: 1px solid; border-radius: .25em; font: .875em ui-monospace, monospace }
 `)
@@ -95,7 +113,7 @@ export function showError(thread, {h}, form, error, near) {
     field.focus()
   }
   if (code === 'too_many') countDown(thread, note, error, clear)
-  if (code.startsWith('captcha')) thread.dropCaptchaToken()
+  if (code.startsWith('captcha')) dropCaptchaToken(thread)
   if (code === 'login_required' || code === 'token_invalid') thread.use('account.js', 'account', form, error)
 }
 
@@ -212,7 +230,8 @@ function formatByKey(event) {
 }
 
 /** Adds to a form what helps those who write: keys and buttons for Markdown, a counter, and what happens then. */
-function equip(thread, {button, h, me}, form) {
+function equip(thread, kit, form) {
+  const {button, h, me} = kit
   if (equipped.has(form)) return
   equipped.add(form)
   const {content} = form
@@ -239,6 +258,7 @@ function equip(thread, {button, h, me}, form) {
     counter.textContent = left < 200 ? left.toLocaleString(thread.language) : ''
     counter.classList.toggle('over', left < 0)
     held.hidden = thread.settings.hold !== 'all' || me().role === 'admin'
+    if (content.value && !form.subject.change) prepare(thread, kit)
     clearTimeout(timer)
     if (left < 200) timer = setTimeout(sayLeft, 1000, left)
   }
@@ -252,7 +272,65 @@ function equip(thread, {button, h, me}, form) {
   content.addEventListener('keydown', formatByKey)
   form.addEventListener('input', update)
   update()
-  if (content.value && !form.subject.change) thread.captchaToken().catch(() => 0)
+}
+
+// -- Captcha ------------------------------------------------------------------
+
+/** Searches in a worker, which gets the hash as text. */
+const searchInWorker = (makeHash, parameters) => new Promise((resolve, reject) => {
+  const text = `onmessage = ({data}) => postMessage((${makeHash})().search(data, 0, 1e6))`
+  const url = URL.createObjectURL(new Blob([text]))
+  const worker = new Worker(url)
+  worker.onerror = reject
+  worker.onmessage = ({data}) => {
+    resolve(data)
+    worker.terminate()
+    URL.revokeObjectURL(url)
+  }
+  worker.postMessage(parameters)
+})
+
+/** Searches in slices, so that the page stays alive. */
+async function searchInSlices(hash, parameters) {
+  for (let from = 0; ; from += 2000) {
+    const solution = hash.search(parameters, from, from + 2000)
+    if (solution) return solution
+    await new Promise(resolve => setTimeout(resolve))
+  }
+}
+
+/** The captcha token for a challenge. */
+export async function solve({hash, makeHash}, {parameters, signature}) {
+  // A page may forbid workers by its Content-Security-Policy.
+  const solution = await searchInWorker(makeHash, parameters).catch(() => searchInSlices(hash, parameters))
+  return btoa(JSON.stringify({challenge: {parameters, signature}, solution}))
+}
+
+async function fetchCaptchaToken(thread, kit) {
+  const challenge = await kit.ask('captcha')
+  if (challenge.parameters) return solve(kit, challenge)
+  if (challenge.provider === 'none') return 'none'
+  const token = await thread.use('captcha.js', 'captcha', challenge)
+  if (token) return token
+  throw {code: 'offline'}
+}
+
+/** A captcha token, kept for fifty minutes. With `posting`, one that failed is asked for again. */
+export function captchaToken(thread, kit, posting) {
+  const {at, failed} = thread.captcha ?? {}
+  if (!(Date.now() - at < 3e6) || (posting && failed)) {
+    const captcha = thread.captcha = {at: Date.now(), token: fetchCaptchaToken(thread, kit)}
+    captcha.token.then(() => captcha.at = Date.now(), () => captcha.failed = true)
+  }
+  return thread.captcha.token.then(token => posting && token.call ? token() : token)
+}
+
+/** Asks for a captcha token while the reader types, so that it is there when they post. */
+export const prepare = (thread, kit) => captchaToken(thread, kit).catch(() => 0)
+
+export function dropCaptchaToken(thread) {
+  thread.captcha = null
+  thread.querySelector('[slot=captcha]')?.remove()
 }
 
 // -- Sending ------------------------------------------------------------------
@@ -288,7 +366,7 @@ function rememberAuthor(thread, {keep, me}, author) {
 async function post(thread, kit, form, draft, {content, author}) {
   const {ask, keep, me, recall} = kit
   const {parent} = form.subject
-  const captcha_token = await thread.captchaToken(true)
+  const captcha_token = await captchaToken(thread, kit, true)
   // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
   const early = thread.captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
   if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
@@ -297,7 +375,7 @@ async function post(thread, kit, form, draft, {content, author}) {
   })
   keep('own', {...recall('own', {}), [comment.id]: {edit_token, comment}})
   keep(draft, undefined, 'sessionStorage')
-  thread.dropCaptchaToken()
+  dropCaptchaToken(thread)
   thread.put(comment, true)
   if (parent) form.remove()
   thread.$('form').replaceWith(thread.makeForm({}))
@@ -352,6 +430,7 @@ export function hide(thread, kit, line, list) {
 export async function rest(thread, kit, item, button) {
   const count = item.querySelectorAll('li[data-id]').length // a list of many threads has fewer than a hundred
   const page = Number(button.dataset.page ?? (count < 100 ? 1 : 2))
+  button.dataset.total ??= count + item.comment.more_replies
   try {
     const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
     const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
@@ -359,12 +438,79 @@ export async function rest(thread, kit, item, button) {
     const items = comments.map(comment => thread.put(comment))
     items[0]?.firstChild.focus()
     button.dataset.page = page + 1
+    button.textContent = thread.say('more', button.dataset.total - 100 * page)
     if (comments.length < 100) button.remove()
     return true
   } catch (error) {
     showError(thread, kit, item.firstChild, error)
     return false
   }
+}
+
+// -- Menu ---------------------------------------------------------------------
+
+/** Opens the menu of a comment: what a reader may do with it, and its author, and an admin. */
+export function menu(thread, kit, press) {
+  const {h} = kit
+  const item = press.closest('li')
+  addStyle(thread)
+
+  function close() {
+    dialog.remove()
+    press.setAttribute('aria-expanded', false)
+  }
+
+  function move({key}) {
+    const step = {ArrowDown: 1, ArrowUp: -1}[key]
+    const buttons = [...dialog.children]
+    const next = buttons.indexOf(thread.shadowRoot.activeElement) + step
+    if (step) buttons.at(next % buttons.length).focus()
+  }
+
+  const buttons = choicesOf(thread, kit, item).map(choice => menuButton(thread, kit, choice))
+  const dialog = h('dialog', {
+    class: 'menu', 'aria-label': press.getAttribute('aria-label'), onclose: close, onkeydown: move,
+    onclick: ({target}) => target === dialog && dialog.close(), // beside the menu
+  }, ...buttons)
+  press.focus() // Safari does not focus a clicked button, and the focus returns there
+  press.setAttribute('aria-expanded', true)
+  thread.$('section').append(dialog)
+  dialog.showModal()
+  placeMenu(dialog, press)
+}
+
+function choicesOf(thread, kit, item) {
+  const {me, recall} = kit
+  const {comment} = item
+  const choices = [{word: 'link', act: () => link(thread, kit, comment.id)}]
+  if (recall('reports', []).includes(comment.id)) choices.push({word: 'reported'})
+  else if (!isMine(kit, comment) && me().role !== 'admin') {
+    choices.push({word: 'report', act: () => report(thread, kit, comment.id)})
+  }
+  return [...choices, ...Object.values(thread.menus).flatMap(more => more(item))]
+}
+
+/** A button that closes the menu and acts; with `sure`, at the second press. */
+function menuButton(thread, {button}, {word, act, sure}) {
+  function onclick({target}) {
+    if (sure && !target.dataset.sure) {
+      target.dataset.sure = target.textContent = thread.say('sure')
+      return
+    }
+    target.closest('dialog').close()
+    act()
+  }
+  return button(thread.say(word), onclick, {disabled: !act})
+}
+
+/** Puts a menu below its button, or above it, and inside the window. */
+function placeMenu(dialog, press) {
+  const {left, right, top, bottom} = press.getBoundingClientRect()
+  const {width, height} = dialog.getBoundingClientRect()
+  const start = press.matches(':dir(rtl)') ? right - width : left
+  const isAbove = innerHeight - bottom < height && top > height
+  dialog.style.setProperty('--_left', `max(8px, min(${start}px, 100vw - ${width + 8}px))`) // inside, however narrow it becomes
+  dialog.style.setProperty('--_top', `${isAbove ? top - height : bottom}px`)
 }
 
 // -- Links --------------------------------------------------------------------
@@ -377,8 +523,11 @@ function goTo(thread, id) {
   for (const {dataset} of thread.shadowRoot.querySelectorAll('[data-target]')) delete dataset.target
   article.dataset.target = ''
   article.querySelector('.folded + button')?.click()
+  article.querySelector('.body')?.classList.add('whole') // nor is it folded later
   article.focus({preventScroll: true})
-  article.scrollIntoView({block: 'center'})
+  const show = () => article.scrollIntoView({block: 'center'})
+  show()
+  requestAnimationFrame(show) // now the heights of what stands above are known
 }
 
 /** Goes to the comment around which the list was loaded, or looks for it among the replies that are not loaded. */
@@ -413,7 +562,7 @@ export async function follow(thread, kit, id) {
 }
 
 /** Copies the URL of a comment. Where there is no clipboard (plain http), it goes into the address bar. */
-export async function link(thread, kit, id) {
+async function link(thread, kit, id) {
   const url = new URL('#comment-' + id, location)
   try {
     await navigator.clipboard.writeText(url)
@@ -426,22 +575,10 @@ export async function link(thread, kit, id) {
 
 // -- Reports ------------------------------------------------------------------
 
-/** Describes the buttons of a comment by its author, and shows whether this browser has reported it.
-    Readers cannot report their own comments. */
-function markReported(thread, {h, recall}, {comment, firstChild: article}, hidden = false) {
-  for (const each of article.querySelectorAll('.quiet')) each.setAttribute('aria-description', comment.nickname)
-  const press = article.querySelector('.quiet + .quiet')
-  const word = thread.say('reported')
-  if (!press) return
-  press.hidden = hidden
-  if (word && recall('reports', []).includes(comment.id)) press.replaceWith(h('span', {class: 'quiet', hidden}, word))
-}
-
 /** Opens the form that asks what is wrong with a comment. */
-export function report(thread, kit, id) {
+function report(thread, kit, id) {
   const {ask, button, h, keep, me, recall} = kit
   const article = itemOf(thread, id).firstChild
-  const press = article.querySelector('.quiet + .quiet')
   article.querySelector('form')?.remove()
 
   async function send() {
@@ -454,7 +591,6 @@ export function report(thread, kit, id) {
     }
     keep('reports', [id, ...recall('reports', [])].slice(0, 500))
     form.remove()
-    markReported(thread, kit, article.parentNode)
     article.focus()
     thread.announce(thread.say('thanks'))
   }
@@ -469,7 +605,7 @@ export function report(thread, kit, id) {
 
   function cancel() {
     form.remove()
-    press.focus()
+    article.querySelector('.quiet').focus()
   }
 
   const reason = h('input', {class: 'field', name: 'reason', dir: 'auto', maxLength: 500, autocomplete: 'off'})
@@ -492,15 +628,16 @@ function pageKey(url) {
   return [path.replace(/(index\.html)?\/?$/, ''), ...kept].join('&')
 }
 
-const expiries = new WeakMap() // by item: the timer that removes the author's buttons
+const editToken = ({recall}, id) => recall('own', {})[id]?.edit_token
 
-/** Adds the author's buttons to the comments of this reader, and shows those that wait for approval. */
+/** Whether the reader wrote a comment, in this browser or with their account. */
+const isMine = (kit, {id, user_id}) => editToken(kit, id) || (user_id && user_id === kit.me().id)
+
+/** Marks the comments of this reader, adds to their menus, and shows those that wait for approval. */
 export function own(thread, kit, posted) {
-  const {ask, button, h, keep, me, recall, timeOf} = kit
+  const {ask, h, keep, me, recall, timeOf} = kit
   const age = comment => Date.now() - timeOf(comment)
   const mine = () => recall('own', {})
-  const edit_token = comment => mine()[comment.id]?.edit_token
-  const isMine = ({id, user_id}) => edit_token({id}) || (user_id && user_id === me().id)
 
   function remember(changed) {
     const recent = Object.entries({...mine(), ...changed}).filter(([, {comment}]) => comment && age(comment) < MONTH)
@@ -510,7 +647,7 @@ export function own(thread, kit, posted) {
   async function remove(comment, article) {
     const item = article.parentNode
     try {
-      const response = await ask('comments/' + comment.id, {edit_token: edit_token(comment)}, 'DELETE')
+      const response = await ask('comments/' + comment.id, {edit_token: editToken(kit, comment.id)}, 'DELETE')
       remember({[comment.id]: {}})
       if (comment.status !== 'waiting') thread.totals.total--
       let next = item.previousElementSibling ?? item.parentNode.closest('li') ?? item.nextElementSibling
@@ -529,40 +666,19 @@ export function own(thread, kit, posted) {
     }
   }
 
-  /** Adds the buttons of an author while they may still change the comment. */
-  function addButtons(item) {
-    const {comment} = item
-    const article = item.firstChild
-    const actions = article.querySelector('.actions')
-    const yours = !!isMine(comment)
-    markReported(thread, kit, item, yours || me().role === 'admin')
-    article.querySelectorAll('.own').forEach(node => node.remove())
-    if (!actions || !yours) return
-    article.querySelector('.meta b').after(h('span', {class: 'badge own'}, thread.say('you')))
-    const left = thread.settings.edit_minutes * 60e3 - age(comment)
-    if (left > 0) {
-      clearTimeout(expiries.get(item))
-      expiries.set(item, setTimeout(expire, Math.min(left, LONGEST_TIMEOUT), item))
-    }
-    const quiet = actions.querySelector('.quiet')
-    const add = (word, onclick) => actions.insertBefore(button(thread.say(word), onclick, {class: 'own'}), quiet)
-    if (left > 0) add('edit', () => thread.open(article, {change: changeOf(comment)}))
-    if (left > 0 || comment.user_id) add('delete', ({target}) => {
-      if (target.dataset.sure) return remove(comment, article)
-      target.focus() // Safari does not focus a clicked button
-      target.dataset.sure = target.textContent = thread.say('sure')
-      target.addEventListener('blur', () => {
-        target.dataset.sure = ''
-        target.textContent = thread.say('delete')
-      }, {once: true})
-    })
+  function mark(item) {
+    item.querySelector(':scope > article .own')?.remove()
+    if (!isMine(kit, item.comment)) return
+    item.querySelector('.meta b')?.after(h('span', {class: 'badge own'}, thread.say('you')))
   }
 
-  /** Removes the buttons when the time to change the comment has passed. */
-  function expire(item) {
-    const focused = item.firstChild.querySelector('.own:focus')
-    addButtons(item)
-    if (focused) item.firstChild.focus()
+  /** What its author may do with a comment, and for how long. */
+  function choices({comment, firstChild: article}) {
+    if (!isMine(kit, comment)) return []
+    const intime = age(comment) < thread.settings.edit_minutes * 60e3
+    const edit = {word: 'edit', act: () => thread.open(article, {change: changeOf(comment)})}
+    const erase = {word: 'delete', act: () => remove(comment, article), sure: true}
+    return [...intime ? [edit] : [], ...intime || comment.user_id ? [erase] : []]
   }
 
   /** What makes a form one that changes a comment. */
@@ -576,7 +692,7 @@ export function own(thread, kit, posted) {
       form.querySelector('.links button')?.remove()
     }
     async function send(form, content, draft) {
-      const {comment} = await ask('comments/' + id, {content, edit_token: edit_token(old)}, 'PATCH')
+      const {comment} = await ask('comments/' + id, {content, edit_token: editToken(kit, id)}, 'PATCH')
       if (mine()[id]) remember({[id]: {...mine()[id], comment}})
       keep(draft, undefined, 'sessionStorage')
       thread.put(comment).firstChild.focus()
@@ -584,13 +700,14 @@ export function own(thread, kit, posted) {
     return {id, setUp, send}
   }
 
-  thread.decorators.own = addButtons
+  thread.decorators.own = mark
+  thread.menus.own = choices
   // The service lists no comments that wait for approval.
   for (const {comment} of Object.values(mine())) {
     const here = comment.status === 'waiting' && pageKey(comment.page_url) === pageKey(thread.url)
-    if (here && isMine(comment) && age(comment) < MONTH && !itemOf(thread, comment.id)) thread.put(comment, true)
+    if (here && isMine(kit, comment) && age(comment) < MONTH && !itemOf(thread, comment.id)) thread.put(comment, true)
   }
-  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(addButtons)
+  thread.shadowRoot.querySelectorAll('li[data-id]').forEach(mark)
   if (posted) {
     goTo(thread, posted.id)
     thread.announce(thread.say(posted.status === 'waiting' ? 'waiting' : 'posted'), false) // for screen readers; others see it
@@ -611,10 +728,6 @@ export function attend(thread, kit, signal, form) {
   attended.add(signal)
   const root = thread.shadowRoot
   addStyle(thread)
-  if (!thread.decorators.own) {
-    thread.decorators.own = item => markReported(thread, kit, item)
-    root.querySelectorAll('li[data-id]').forEach(thread.decorators.own)
-  }
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   let timer
   document.addEventListener('selectionchange', () => {

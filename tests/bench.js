@@ -18,6 +18,8 @@ window.bench = {shifts: [], drawn: 0, told: []}
     }
     return true
   }
+  // What is far from the window has no layout of its own.
+  const rendered = e => seen(e) && e.checkVisibility({contentVisibilityAuto: true})
   const name = e => e.localName + [...e.classList].map(c => '.' + c).join('')
     + (e.name ? `[name=${e.name}]` : '')
   const spot = e => {
@@ -94,7 +96,7 @@ window.bench = {shifts: [], drawn: 0, told: []}
   /** In forced colours, what has lost its border. */
   bench.bare = () => inside().filter(e =>
     e.matches('.button, .more, input, textarea, .badge') && seen(e) && edge(e) < 3).map(spot)
-  bench.edges = () => inside().filter(seen).flatMap(e => {
+  bench.edges = () => inside().filter(rendered).flatMap(e => {
     const text = e.innerText?.trim(), mine = ratio => [[spot(e), ratio]]
     if (e.matches('.like')) return mine(edge(e, '::before'))
     if (e.matches('input, textarea')) return mine(edge(e))
@@ -194,7 +196,7 @@ window.bench = {shifts: [], drawn: 0, told: []}
     .concat(document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : [])
   /** Texts that a box cuts, or that lie on each other, where nothing is meant to come up. */
   bench.cut = () => {
-    const texts = inside().filter(e => seen(e)
+    const texts = inside().filter(e => rendered(e)
       && !e.closest('.sr, pre, .folded, [role=status], .quote, dialog')).flatMap(e =>
       [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => {
         const range = document.createRange()
@@ -217,7 +219,9 @@ window.bench = {shifts: [], drawn: 0, told: []}
   }
   bench.media = () => inside().filter(e =>
     e.matches('img, picture, canvas, audio, video, object, embed, iframe, marquee')).map(spot)
-  bench.moving = () => widget().shadowRoot.getAnimations().length
+  /** What moves for longer than five seconds (SC 2.2.2). */
+  bench.moving = () => widget().shadowRoot.getAnimations()
+    .filter(each => each.effect.getComputedTiming().endTime > 5000).length
   bench.listen = () => new MutationObserver(() => {
     for (const e of inside().filter(e => e.matches('[role=status], [role=alert], [aria-live]'))) {
       if (e.textContent.trim() && e.textContent !== e.told) bench.told.push(e.textContent)

@@ -65,7 +65,8 @@ SHOWN += ["quoting", "new comments", "keyboard help", "latest comments", "closed
 SHOWN += ["offline, posting", "sign in, refused", "register", "code", "admin's menu"]
 DRESSES = cycle([("essay", "light"), ("code", "dark"), ("photo", "light"), ("essay", "forced")])
 ONCE = [*zip(SHOWN, cycle(["en", "zh-CN", "ar"]), DRESSES, strict=False)]
-PATHS = ["to like", "to fold and unfold", "to order", "to show more", "to use single keys"]
+PATHS = ["to like", "to fold and unfold", "to leave a menu", "to order", "to show more"]
+PATHS += ["to use single keys"]
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +129,9 @@ def test_tab_goes_through_a_thread_as_one_reads_and_is_seen_everywhere(ground: G
     assert names[0] == "Write a comment…"
     assert names[names.index("Like this page 0") :] == [
         *("Like this page 0", "Sort by"),
-        *("T", "Newer", "Like 0", "Reply to Cy", "Copy link", "Report"),
-        *("Hide replies", "T", "Like 0", "Reply to Di", "Copy link", "Report"),
-        *("Bo", "T", "Like 1", "Reply to Bo", "Copy link", "Report"),
+        *("T", "Newer", "Like 0", "Reply to Cy", "More: Cy"),
+        *("Hide replies", "T", "Like 0", "Reply to Di", "More: Di"),
+        *("Bo", "T", "Like 1", "Reply to Bo", "More: Bo"),
     ]
     assert [stop for stop in found if not stop[2]] == []
 
@@ -154,8 +155,8 @@ def test_changes_are_announced_and_the_same_one_twice_too(ground: Ground, accoun
     page.evaluate("bench.listen()")
     mine = post(page, "Second.")
     assert "Posted." in page.evaluate("bench.told")
-    for name in ("Delete", "Delete it?"):
-        button(mine, name).click()
+    writing.choose(mine, "Delete")
+    button(page, "Delete it?").click()
     expect(status).to_have_text("This comment was removed.")
     open_account(page)
     writing.sign_in(page)
@@ -186,8 +187,12 @@ def test_the_parts_of_a_thread_say_what_they_are_and_whose(ground: Ground) -> No
     expect(link).to_have_attribute("title", re.compile(r"\d"))
     expect(page.locator(".fresh")).to_have_count(0)
     page.locator(".head").click(position={"x": 1, "y": 1})
-    for name in ("Copy link", "Report"):
-        expect(button(page, name)).to_have_accessible_description("Noor Rahman")
+    menu = writing.choices(article(page, "Hers."))
+    expect(menu).to_have_accessible_name("More: Noor Rahman")
+    expect(button(menu, "Copy link")).to_be_focused()
+    page.mouse.click(5, 5)  # beside it
+    expect(menu).to_have_count(0)
+    expect(button(page, "More: Noor Rahman")).to_be_focused()
     # News of others has its place before there is any.
     expect(page.locator(".fresh")).to_have_role("status")
     expect(page.locator(".fresh")).to_be_empty()

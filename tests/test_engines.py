@@ -119,12 +119,14 @@ def read_and_write(window: Window, site: Site) -> None:
     window.click("button", "Like", near="No. 22.")
     window.see(".like[aria-pressed=true]", "Like", near="No. 22.")
 
-    window.click("button", "Edit", near="A reply")
+    window.click(".quiet", near="A reply")
+    window.click(".menu button", "Edit")
     window.write("article textarea", "A reply", " that is longer", near="A reply")
     window.click(".button", "Save", near="A reply")
     window.see("article .body", "A reply that is longer")
-    window.click("button", "Delete", near="A reply")
-    window.click("button", "Delete it?", near="A reply")
+    window.click(".quiet", near="A reply")
+    window.click(".menu button", "Delete")
+    window.click(".menu button", "Delete it?")
     window.see_gone("article .body", "A reply")
 
     window.write("textarea", "Write a comment", "Half a thought\nin two lines")

@@ -535,8 +535,9 @@ def localhost(site: Site) -> str:
     return site.address.replace("blog.test", "localhost")
 
 
-def copy_of(page: Page, text: str) -> Locator:
-    return comment(page, text).get_by_role("button", name="复制链接")
+def copy_link(page: Page, text: str) -> None:
+    comment(page, text).locator(".quiet").click()
+    page.get_by_role("button", name="复制链接").click()
 
 
 def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, page: Page) -> None:
@@ -546,7 +547,7 @@ def test_the_link_of_a_comment_is_copied_and_leads_to_it(app: App, site: Site, p
     home = localhost(site) + POST
     page.goto(home)
     page.get_by_role("button", name="显示更多").click()
-    copy_of(page, "No. 9.").click()
+    copy_link(page, "No. 9.")
     expect(page.get_by_role("status").filter(has_text="链接已复制。")).to_be_visible()
     assert page.url == home
     link = page.evaluate("navigator.clipboard.readText()")
@@ -564,7 +565,7 @@ def test_where_copying_fails_the_address_has_it(app: App, site: Site, page: Page
     if how == "refused":
         page.add_init_script("navigator.clipboard.writeText = async () => { throw Error('no') }")
     page.goto((localhost(site) if how == "refused" else site.address) + POST)
-    copy_of(page, "No. 2.").click()
+    copy_link(page, "No. 2.")
     expect(page.get_by_role("status").filter(has_text="链接已显示在地址栏。")).to_be_visible()
     assert page.url.endswith(POST + f"#comment-{ids[1]}")
     expect(page.locator("[data-target]")).to_contain_text("No. 2.")
@@ -576,7 +577,7 @@ def test_print_has_the_words_and_nothing_to_press(app: App, touch: View) -> None
     page = touch()
     folded = page.locator(".folded")
     comment(page, "Depth 0.").first.get_by_role("button", name="回复").click()
-    copy_of(page, "Depth 1.").click()
+    copy_link(page, "Depth 1.")
     expect(page.locator("[role=status]:not(:empty)")).to_be_visible()
     assert folded.evaluate("it => it.clientHeight < it.scrollHeight")
     page.emulate_media(media="print")
