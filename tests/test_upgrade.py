@@ -220,7 +220,7 @@ def test_the_older_program_refuses_a_newer_database_and_restores_the_backup(
         assert service.stop() == 0
     newest = rows_of(old)
     (tmp_path / "all.json").write_text(json.dumps(EXPORT))
-    takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "OLD NEW": "/a/ /b/"}
+    takes = {"EMAIL": "ann@example.com", "FILE": "all.json", "FOLDER": ".", "OLD NEW": "/a/ /b/"}
     whole = files(tmp_path)
     for name, (_, word, _) in COMMANDS.items():
         if name not in ("example", "help", "restore"):
