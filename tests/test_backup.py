@@ -690,7 +690,15 @@ def test_counters_are_fixed(
         form = {"edit_token": posted[number]["edit_token"]}
         visitor.delete_json(f"/comments/{posted[number]['comment']['id']}", form)
     assert run_here(tmp_path, "recount") == (0, "all counters were correct\n", "")
-    right = dump(database_path(app))
+
+    def counted() -> Any:
+        """All rows, without the counts of changes, which never fall."""
+        rows = dump(database_path(app))
+        rows["comment"] = db.execute("SELECT id, shown, likes, replies FROM comment").fetchall()
+        rows["page"] = db.execute("SELECT id, total, threads, page_likes FROM page").fetchall()
+        return rows
+
+    right = counted()
     comment = {"shown": "1 - shown", "likes": "likes + 1 + id % 3", "replies": "replies + id % 3"}
     page = {"total": "0", "threads": "threads - 7", "page_likes": "99"}
     spoils = [f"UPDATE comment SET {name} = {value}" for name, value in comment.items()]
@@ -700,7 +708,7 @@ def test_counters_are_fixed(
         code, text, errors = run_here(tmp_path, "recount")
         assert (code, errors) == (0, ""), script
         assert re.fullmatch(r"\d+ counters corrected\n", text), script
-        assert dump(database_path(app)) == right, script
+        assert counted() == right, script
     assert visitor.listing()["total"] == 6
 
 
