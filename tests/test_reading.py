@@ -983,3 +983,36 @@ def test_only_what_is_much_higher_than_a_fold_is_folded(app: App, view: View) ->
     view(head=head, at=f"#comment-{ids[1]}")
     expect(page.locator("[data-target]")).to_have_count(1)
     assert_unfolded(1)
+
+
+# The place and the faces
+
+
+def test_the_thread_begins_as_a_section_and_answers_to_comments(app: App, view: View) -> None:
+    say(app, "Hello.", "ёлка")
+    say(app, "By me.", widget.OWNER)
+    element = "<commentd-thread heading='What readers say'></commentd-thread>"
+    page = view(f"<p style='height: 2000px'>An essay.</p>{element}{TAG}", at="#comments", lang="en")
+    expect(page.get_by_role("heading", name="What readers say")).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="2 comments")).to_have_attribute("aria-level", "3")
+    expect(page.locator("section")).to_have_css("border-top-width", "1px")
+    faces = page.locator(".avatar")
+    initials = "all => all.map(it => it.dataset.initial)"
+    assert sorted(faces.evaluate_all(initials)) == sorted(["Ё", widget.OWNER[0]])
+    expect(page.locator(".owner")).to_contain_text("By me.")
+    view(f"<p id=comments>Theirs.</p><h2>Talk</h2>{TAG}", lang="en")
+    expect(page.locator(".body").first).to_be_visible()
+    expect(page.locator("section")).to_have_css("border-top-width", "0px")
+    expect(page.locator("#comments")).to_have_text("Theirs.")
+
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+@pytest.mark.parametrize("options", [PHONE], ids=[""])
+def test_a_comment_of_one_line_is_as_low_as_elsewhere_on_a_phone(app: App, view: View) -> None:
+    say(app, "One line.")
+    page = view(head="<style>body { font-size: 18px }</style>")
+    height = box_of(page.locator(".list > li"))["height"]
+    assert height - 2 * 18 <= 90  # that of giscus, without the space around
+    expect(page.locator("article button")).to_have_count(3)
