@@ -1,6 +1,5 @@
 """The guides for generators and themes, each followed on a real blog: see sites.py."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,8 +42,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def folder(pytestconfig: pytest.Config) -> Path:
     """Keeps what generators and themes need from one run to the next."""
-    kept = os.environ.get("COMMENTD_TEST_SITES")
-    return Path(kept) if kept else pytestconfig.cache.mkdir("sites")
+    return pytestconfig.cache.mkdir("sites")
 
 
 def shifts_at_the_end(page: Page, url: str) -> list[str]:
