@@ -87,13 +87,14 @@ def take(stage: wcag.Stage, name: str, width: int, scheme: str) -> bytes:
     with shown(stage, name, shot, width, scheme) as page:
         if shot.window:
             return page.screenshot(animations="disabled")
-        phone = width < 600
-        if phone:  # beyond the window a picture shows what a mouse finds
-            tall = page.evaluate("document.documentElement.scrollHeight")
-            page.set_viewport_size({"width": width, "height": tall})
+        # What is far from the window is not drawn, and what stands in it shows what a mouse finds.
+        page.set_viewport_size({"width": width, "height": 6000})
+        settle(page)
+        tall = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": width, "height": tall})
         clip = page.evaluate(COLUMN)
         clip["height"] = min(clip["height"], 3000)
-        return page.screenshot(full_page=not phone, clip=clip, animations="disabled")
+        return page.screenshot(clip=clip, animations="disabled")
 
 
 def settle(page: Page) -> None:
@@ -120,6 +121,7 @@ def thread_picture(stage: wcag.Stage) -> bytes:
             page.locator("commentd-thread").evaluate(
                 "(it, sort) => it.setAttribute('sort', sort)", sort
             )
+            page.set_viewport_size({"width": 560, "height": 6000})
             settle(page)
             clip = page.evaluate(COLUMN)
             clip |= {"y": clip["y"] + 116, "height": 620}  # below the heading, with a reply
