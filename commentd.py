@@ -7754,7 +7754,10 @@ class Locale:
     def count(self, n: int) -> str:
         forms = (form for form, numbers in self.plural.items() if re.fullmatch(numbers, str(n)))
         text = self.texts[f"count_{next(forms, 'other')}"]
-        return text.replace("{n}", f"{n:,}".replace(",", self.group))
+        return text.replace("{n}", self.number(n))
+
+    def number(self, n: int) -> str:
+        return f"{n:,}".replace(",", self.group)
 
     def day(self, seconds: int) -> str:
         at = time_of(seconds, BEIJING)
@@ -7834,11 +7837,18 @@ def data_of(config: Config, comment: Comment) -> str:
 
 
 def face_of(name: str) -> int:
-    """The number that the widget takes the colour and the shape of an avatar from."""
+    """The number that the widget takes the colour of an avatar from."""
     face = 7
     for character in name:
         face = (face * 31 + ord(character)) % 9973
     return face
+
+
+def initial_of(name: str) -> str:
+    """The first letter or digit of a name, with its marks, as an avatar has it."""
+    kinds = "".join(unicodedata.category(character)[0] for character in name)
+    found = re.search("[LN]M*", kinds)
+    return name[found.start() : found.end()].upper() if found else ""
 
 
 def fragment_style(services: Services, faces: Iterable[int]) -> str:
@@ -7846,8 +7856,7 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
     style = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
     style += services.assets["fragment.css"].body.decode()
     for face in faces:
-        face_style = f"--_face: oklch(.62 .1 {face}); --_at: {face % 101}% {face % 97}%"
-        style += f".avatar[data-face='{face}'] {{ {face_style} }}\n"
+        style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return re.sub("(?m)^ +", "", style)
 
 
@@ -7918,6 +7927,7 @@ def fragment(
         back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),
         face_of=face_of,
+        initial_of=initial_of,
         rfc3339=rfc3339,
         beijing_time=beijing_time,
         comment_link=comment_link,
