@@ -62,9 +62,9 @@ for (const [key, en, zh] of [
 if (!''.isWellFormed) {
   const url = location.pathname + location.search
   const href = SERVICE + 'thread?' + new URLSearchParams({url})
-  const link = h('a', {href}, 'This browser is too old. Read the comments here. 浏览器版本过低，请点此阅读评论。')
+  const link = h('a', {href}, 'This browser is too old. Read the comments here. 浏览器太旧，请在此阅读评论。')
   ;(document.querySelector('commentd-thread') ?? script).after(link)
-  throw Error('too old')
+  throw 'too old'
 }
 const sheet = new CSSStyleSheet()
 sheet.replaceSync(`
@@ -105,7 +105,7 @@ textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
-:placeholder-shown { direction: inherit }
+:placeholder-shown { direction: inherit; unicode-bidi: normal }
 summary { width: fit-content; padding: .3em 0 }
 details label { display: block }
 details label + label { margin-top: var(--_space) }

@@ -5,6 +5,7 @@ A test names an element by a selector and its text, wherever it is, also in a sh
 keyboard are the browser's own, so what is covered or out of reach can't be used."""
 
 import base64
+import io
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 from blog import PATIENCE, chromium, new_context
+from PIL import Image
 from playwright.sync_api import Page
 from serving import until
 
@@ -39,11 +41,12 @@ FIND = """
 const every = root => [...root.querySelectorAll('*')].flatMap(
   node => node.shadowRoot ? [node, ...every(node.shadowRoot)] : [node])
 const names = node => [
-  node.ariaLabel, node.getAttribute('aria-label'), node.placeholder, node.value, node.innerText]
+  node.ariaLabel, node.getAttribute('aria-label'), node.placeholder, node.value, node.innerText,
+  node.textContent]
 const find = (selector, text, near) => every(document).find(node => node.matches(selector)
   && node.getClientRects().length
   && names(node).some(name => String(name ?? '').includes(text))
-  && (!near || node.closest('article')?.querySelector('.body')?.innerText.includes(near)))
+  && (!near || node.closest('article')?.querySelector('.body')?.textContent.includes(near)))
 """
 TEXT = f"{FIND} return find(...arguments[0])?.innerText ?? null"
 # The middle of it, or of its first line, after it was brought into the window.
@@ -53,6 +56,13 @@ if (!node) return null
 node.scrollIntoView({{block: 'center', behavior: 'instant'}})
 const [{{x, y, width, height}}] = node.getClientRects()
 return [Math.round(x + width / 2), Math.round(y + height / 2)]
+"""
+# Without the border and the handle at the bottom.
+INSIDE = f"""{FIND}
+const node = find(...arguments[0])
+node.scrollIntoView({{block: 'center', behavior: 'instant'}})
+const {{left, top, right, bottom}} = node.getBoundingClientRect()
+return [left + 4, top + 4, right - 4, bottom - 20].map(Math.round)
 """
 
 
@@ -146,6 +156,12 @@ class Window:
             return until(ready, PATIENCE / 1000)
         except AssertionError:
             pytest.fail(f"waited in vain for {what}, in {self.text('body')}")
+
+    def colors(self, selector: str) -> int:
+        """How many colours an element has inside its border."""
+        box = self.run(INSIDE, [selector, "", ""])
+        with Image.open(io.BytesIO(self.browser.picture())) as picture:
+            return len(picture.convert("RGB").crop(tuple(box)).getcolors(1 << 24) or [])
 
     def click(self, selector: str, text: str = "", *, near: str = "") -> None:
         """Presses an element as soon as it stands still."""
@@ -272,7 +288,8 @@ class Marionette:
     [1, id, error, value]."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE / 1000)
+        # A session begins when Firefox has started, on a busy machine after half a minute.
+        self.socket = socket.create_connection(("127.0.0.1", port), 3 * PATIENCE / 1000)
         self.stream = self.socket.makefile("rwb")
         self.receive()  # its greeting
 

@@ -1,5 +1,5 @@
-"""The journey of a reader and of an admin in the three engines that browsers are made of, and what
-a browser shows that is older than the scripts need."""
+"""The journey of a reader, with and without an account, and of an admin in the three engines that
+browsers are made of, and what a browser shows that is older than the scripts need."""
 
 import json
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from blog import POST, Pages, article, blog, owner_token, service
 from conftest import Outside
 from engines import ENGINES, Window, old_webkit
 from inside import moderate, token_of
+from test_mail import code_in
 from test_widget import fill
 
 from commentd import App, Config, make_app
@@ -48,6 +49,7 @@ const widths = [...thread.querySelectorAll('*')].map(node => node.getBoundingCli
 return Math.max(...widths)
 """
 REMEMBER = "localStorage.setItem(...arguments)"
+READER_EMAIL = "wren@example.com"
 OWNER_EMAIL = "owner@example.com"
 
 
@@ -59,6 +61,7 @@ class Site:
     """A blog and its service, under the names that every engine knows for this machine."""
 
     app: App
+    outside: Outside
     pages: Pages
     blog: str
     service: str
@@ -83,7 +86,7 @@ def site(config: Config, outside: Outside) -> Iterator[Site]:
         moderate(app, first, "waiting")
         moderate(app, second, "waiting")
         owner_token(app)
-    guarded = replace(open_to_all, captcha_provider="altcha")
+    guarded = replace(open_to_all, captcha_provider="altcha", mail_host="mail.example")
     pages: Pages = {}
     with (
         closing(make_app(guarded, outside.world, rounds=1)) as app,
@@ -92,7 +95,7 @@ def site(config: Config, outside: Outside) -> Iterator[Site]:
     ):
         home = home.replace("blog.test", "localhost")
         address = address.replace("comments.test", "127.0.0.1")
-        yield Site(app, pages, home, address)
+        yield Site(app, outside, pages, home, address)
 
 
 # The journey
@@ -148,6 +151,8 @@ def look(window: Window, site: Site) -> None:
     window.run("document.body.style.width = '320px'")
     window.wait(lambda: window.run(WIDEST) <= 320, "a thread of 320 pixels")
     window.go(site.write("/ar/", lang="ar"))
+    window.see(".none")
+    assert window.colors("textarea") > 1  # its placeholder is seen
     say_arabic(window)
     assert window.run(GAPS, ARABIC) == "right"
     assert window.run("return faults") == []
@@ -166,6 +171,29 @@ def obey_policy(window: Window, site: Site) -> None:
     window.write("textarea", "Write a comment", "Under a strict policy")
     window.click(".button", "Post")
     window.see("article .body", "Under a strict policy")
+
+
+def sign_in(window: Window, site: Site) -> None:
+    window.click("textarea")
+    window.click("button", "Sign in")
+    window.write(".panel [type=email]", "", READER_EMAIL)
+    window.click(".panel button", "Send the code")
+    window.see(".panel [name=code]")
+    site.app.deliver()
+    sent = [mail.message for mail in site.outside.emails if mail.recipient == READER_EMAIL]
+    window.write(".panel [name=code]", "", code_in(sent[-1]))
+
+
+def have_an_account(window: Window, site: Site) -> None:
+    window.go(site.write())
+    sign_in(window, site)
+    window.see("form", "Signed in as Wren")  # the name that they had as a guest
+    window.click("button", "Sign out")
+    sign_in(window, site)
+    window.see("form", "Signed in as Wren")
+    assert window.run("return faults") == []
+    window.click("button", "Sign out")
+    window.see("button", "Sign in")
 
 
 def administrate(window: Window, site: Site) -> None:
@@ -191,12 +219,13 @@ def administrate(window: Window, site: Site) -> None:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_journey_of_a_reader_and_of_an_admin(engine: str, site: Site, tmp_path: Path) -> None:
+def test_a_reader_and_an_admin_find_all_they_need(engine: str, site: Site, tmp_path: Path) -> None:
     with ENGINES[engine](str(tmp_path)) as window:
         window.resize(1100, 900)
         read_and_write(window, site)
         look(window, site)
         obey_policy(window, site)
+        have_an_account(window, site)
         administrate(window, site)
 
 

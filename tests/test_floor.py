@@ -133,6 +133,7 @@ LOST = {
     r":has\(": "an empty tab of /admin is shown, and two hints of the layout are gone",
     r"::highlight\(": "code has one colour",
     r"\bfield-sizing\b": "fields of /admin do not grow with their text; the widget's do by script",
+    r"\bcontent-visibility\b": "long threads take longer to lay out",
     r"\btext-autospace\b": "the small gaps between Chinese and Latin letters",
     r"\btext-spacing-trim\b": "tighter Chinese punctuation",
     r"\bhanging-punctuation\b": "punctuation in the margin",
