@@ -236,6 +236,8 @@ def test_a_badge_and_a_name_that_are_lost_are_lost_in_fragments_too(app: App, an
 
 # In a browser
 
+BADGE = """const {color, backgroundColor} = getComputedStyle(node)
+  return [color, backgroundColor] }"""
 PLACES = """() => {
   const root = document.querySelector('commentd-thread').shadowRoot
   return ['section', '.head', '.head b', 'li[data-id]', 'article', '.avatar', '.meta', '.meta > *',
@@ -282,6 +284,8 @@ def test_it_stands_where_the_widget_will_stand(
         page.locator("commentd-thread article").nth(10).wait_for()
         page.wait_for_load_state("networkidle")
         found.append(page.evaluate(PLACES))
+        badge = page.locator(".admin").evaluate("node => {" + BADGE)
+        assert badge[0] != badge[1], "it can be read"
         context.close()
     assert found[0] == found[1]
 
