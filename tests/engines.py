@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+from urllib.error import HTTPError
 
 import pytest
 from blog import PATIENCE, chromium, new_context
@@ -166,11 +167,17 @@ class Window:
     def click(self, selector: str, text: str = "", *, near: str = "") -> None:
         """Presses an element as soon as it stands still."""
 
-        def middle() -> Any:
+        def pressed() -> bool:
             place = self.run(MIDDLE, [selector, text, near])
-            return place if place == self.run(MIDDLE, [selector, text, near]) else None
+            if not place or place != self.run(MIDDLE, [selector, text, near]):
+                return False
+            try:
+                self.browser.press(*place)
+            except HTTPError:  # it has left the window meanwhile
+                return False
+            return True
 
-        self.browser.press(*self.wait(middle, f"{selector} {text}"))
+        self.wait(pressed, f"{selector} {text}")
 
     def write(self, selector: str, label: str, text: str, *, near: str = "") -> None:
         """Types into a field."""
