@@ -138,7 +138,7 @@ def test_no_window_listens_to_messages() -> None:
             r"""addEventListener\(['"`]message|.(?<!worker\.)\bonmessage\s*=""", text
         )
     ]
-    assert heard == [("embed.js", "`onmessage =")]
+    assert heard == [("more.js", "`onmessage =")]
 
 
 def test_no_page_goes_elsewhere_by_itself() -> None:
