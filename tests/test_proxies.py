@@ -3,6 +3,8 @@ over TCP and through a socket file, at / and under a prefix."""
 
 import contextlib
 import gzip
+import html
+import itertools
 import json
 import os
 import re
@@ -10,10 +12,14 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -428,53 +434,126 @@ def test_https_works_too(tmp_path: Path, kind: str, certificate: tuple[Path, Pat
 
 # Comments in the pages of the blog
 
-BLOCK = re.compile(r"```(nginx|caddy|html)\n(.*?)```", re.S)
+GUIDE = re.compile(r"```html\n(.*?)```.*?```(nginx|caddy)\n(.*?)```", re.S)
+GUIDES = {
+    language: {kind: (line, settings) for line, kind, settings in GUIDE.findall(topics["include"])}
+    for language, topics in MANUAL.items()
+}
 TAG = '<script src="https://comments.example/embed.js" async></script>'
+END = TAG + "<p>{{now}} The end."
+HOSTILE = '{{env "HOME"}} <!--#exec cmd="ls" --> <!--# env "HOME" --> <!--# echo var="uri" -->'
+ENCODED = "/%E6%97%A5%E8%AE%B0/"
+FRAGMENT = f"/fragment?lang=en&url={ENCODED}"
 
 
-@pytest.mark.parametrize("kind", PROXIES)
-def test_pages_get_their_comments_as_the_manual_says_and_keep_them(
-    tmp_path: Path, kind: str
-) -> None:
-    """With the service down, nginx shows the last comments, and Caddy a page without them."""
-    manual = dict(BLOCK.findall(MANUAL["en"]["fragment"]))
-    public = tmp_path / "public"
-    (public / "日记").mkdir(parents=True)
-    include = manual["html"] if kind == "caddy" else ""
-    page = f"<!doctype html><html lang=en><body>{include}{TAG}<p>{{{{now}}}} The end."
-    (public / "日记/index.html").write_text(page, "utf-8")
-    with contextlib.ExitStack() as stack:
-        here = stack.enter_context(site(tmp_path, kind, "tcp"))
-        start = stack.enter_context(services(tmp_path))
-        spare = stack.enter_context(free_port())
-        text = manual[kind].replace("127.0.0.1:8080", here.listen).replace("8096", str(spare))
-        if kind == "nginx":
-            cache, server = text.replace("/var/cache/nginx", str(tmp_path)).split("# In", 2)[1:]
-            text = f"#{cache}server {{ listen {here.port}; root {public}; #{server} }}"
-            text = f"types {{ text/html html; }}\n{text}"
-        else:
-            block, mark, rest = text.partition("# A block of its own")
-            text = f"http://{HOST}:{here.port} {{\nroot * {public}\n{block}}}\n{mark}{rest}"
-        service = start(**here.settings("https://comments.example"))
-        front = stack.enter_context(here.proxy(service, edit=lambda _: text))
+@contextlib.contextmanager
+def blog(here: Site, service: Service, public: Path) -> Iterator[Callable[[str], str]]:
+    """The text of a page, by its path, of a blog with these files, served as the guide says."""
+    text = GUIDES["en"][here.kind][1].replace("127.0.0.1:8080", here.listen)
+    if here.kind == "caddy":
+        text = f"http://{HOST}:{here.port} {{\nroot * {public}\n{text}}}\n"
+    else:
+        http, server = text.replace("/var/cache/nginx", str(here.folder)).split("# In the block `s")
+        server = f"server {{ listen {here.port}; root {public};\n#{server} }}"
+        text = f"types {{ text/html html; }}\n{http}{server}"
+    with here.proxy(service, edit=lambda _: text) as front:
 
-        def shown() -> str:
-            answer = front.ask("GET", "/%E6%97%A5%E8%AE%B0/", "Accept-Encoding: gzip")
+        def shown(path: str) -> str:
+            answer = front.ask("GET", path, "Accept-Encoding: gzip", "Authorization: Basic eDp5")
             assert answer.status == 200
             body = answer.body
             if answer.headers["Content-Encoding"] == "gzip":
                 body = gzip.decompress(body)
             return body.decode()
 
-        body = {**COMMENT, "page_url": "/日记/", "content": "A {{env `HOME`}} <!--# x --> word."}
-        service.ask("POST", "/comments", body=body)
-        for _ in range(2):
-            text = shown()
-            thread, tag, end = text.partition(TAG)
-            assert thread.count("<commentd-thread ") == thread.count("</commentd-thread>") == 1
-            assert "A &#123;&#123;env" in thread
-            assert (tag, end) == (TAG, "<p>{{now}} The end.")
-        service.stop()
-        text = shown()
-        assert ("A &#123;&#123;env" in text) == (kind == "nginx")
-        assert text.endswith(f"{TAG}<p>{{{{now}}}} The end.")
+        yield shown
+
+
+def age(cache: Path, seconds: int) -> None:
+    """Makes all that nginx has in a cache older. The second number of a file says until when it is
+    fresh."""
+    for file in filter(Path.is_file, cache.rglob("*")):
+        content = bytearray(file.read_bytes())
+        version, fresh_until = struct.unpack_from("2q", content)
+        struct.pack_into("2q", content, 0, version, fresh_until - seconds)
+        file.write_bytes(content)
+
+
+class Failing(BaseHTTPRequestHandler):
+    """What stands in front of a service and has none."""
+
+    def do_GET(self) -> None:
+        self.send_response(503)
+        self.end_headers()
+        self.wfile.write(b"a fault")
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def failing(port: int) -> Iterator[None]:
+    with ThreadingHTTPServer((ME, port), Failing) as server:
+        threading.Thread(target=server.serve_forever, args=[0.05], daemon=True).start()
+        yield
+        server.shutdown()
+
+
+@pytest.mark.parametrize("kind", PROXIES)
+def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str) -> None:
+    public = tmp_path / "public"
+    for name in ("日记", "c++", "new"):
+        (public / name).mkdir(parents=True)
+        page = f"<!doctype html><html lang=en><body>{GUIDES['en'][kind][0]}{END}"
+        (public / name / "index.html").write_text(page, "utf-8")
+    with site(tmp_path, kind, "tcp") as here, services(tmp_path) as start:
+        service = start(**here.settings("https://comments.example"))
+        body = {**COMMENT, "page_url": "/日记/", "nickname": HOSTILE[:40], "content": HOSTILE}
+        made = service.ask("POST", "/comments", body=body).json
+        with blog(here, service, public) as shown:
+            direct = service.ask("GET", FRAGMENT).body.decode().strip()
+            assert HOSTILE in html.unescape(direct)
+            assert not re.search("{|<!--", direct.partition("</style>")[2])
+            for _ in range(2):
+                thread, tag, end = shown(ENCODED).partition(END)
+                assert thread.split("<body>")[1].strip() == direct
+                assert (tag, end) == (END, "")
+            assert ("<commentd-thread " in shown("/c++/")) == (kind == "caddy")
+
+            target = f"/comments/{made['comment']['id']}"
+            service.ask("DELETE", target, body={"edit_token": made["edit_token"]})
+            if kind == "nginx":  # which renews it for the next reader
+                assert "&#123;env" in shown(ENCODED)
+                age(tmp_path / "commentd", 301)
+                assert "&#123;env" in shown(ENCODED)
+                until(lambda: "&#123;env" not in shown(ENCODED))
+            assert "&#123;env" not in shown(ENCODED)
+            service.ask("POST", "/comments", body={**body, "content": "the last"})
+            age(tmp_path / "commentd", 601)
+            assert "the last" in shown(ENCODED)
+
+            def assert_shown_without_the_service() -> None:
+                age(tmp_path / "commentd", 601)
+                assert ("the last" in shown(ENCODED)) == (kind == "nginx")
+                assert shown(ENCODED).endswith(END)
+                assert shown("/new/").split("<body>")[1].strip() == END
+
+            service.process.send_signal(signal.SIGSTOP)
+            began_at = time.monotonic()
+            assert_shown_without_the_service()
+            assert time.monotonic() - began_at < 15
+            service.process.send_signal(signal.SIGCONT)
+            service.stop()
+            assert_shown_without_the_service()
+            port = service.address.rpartition(":")[2]
+            with failing(int(port)):
+                assert_shown_without_the_service()
+
+
+def test_both_languages_have_the_same_guides_for_servers() -> None:
+    english, chinese = (
+        re.sub("lang=[a-zA-Z-]+|# .*[:：]\n", "", "".join(itertools.chain(*guides.values())))
+        for guides in (GUIDES["en"], GUIDES["zh"])
+    )
+    assert [*GUIDES["en"]] == ["nginx", "caddy"]
+    assert english == chinese
