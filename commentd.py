@@ -10521,7 +10521,7 @@ class BuiltPage:
     threads: list[tuple[int, bytes, int]] = field(default_factory=list)
 
 
-def read_built_page(content: bytes, script_url: str) -> BuiltPage:
+def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
     """`ValueError` where comments belong in the page, and it does not say where."""
     page = BuiltPage(content)
     script_end = 0
@@ -10537,7 +10537,7 @@ def read_built_page(content: bytes, script_url: str) -> BuiltPage:
             if end < 0:
                 raise ValueError("<commentd-thread> is not closed")
             page.threads.append((piece.start(1), piece[1], end + len(THREAD_END)))
-        elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_url):
+        elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_urls):
             script_end = script_end or piece.end()
     if script_end and not page.threads:
         if re.search(rb"(?i)</head>|<body", content[script_end:]):
@@ -11198,7 +11198,8 @@ def render_command(config: Config, arguments: Arguments) -> int:
     if not folder.is_dir():
         raise OperatorError(f"{folder}: there is no such folder")
     service = (arguments.source or config.service_url).rstrip("/")
-    script_url = re.sub("^https?:", "", f"{service}/embed.js") if service else "/embed.js"
+    service_path = re.sub("^https?:", "", service)
+    script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
     counts: Counter[str] = Counter()
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
@@ -11209,7 +11210,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
             fragment_of = functools.partial(own_fragment, app)
         for path in sorted(folder.rglob("*.html")):
             try:
-                result = render_file(folder, path, script_url, fragment_of, arguments)
+                result = render_file(folder, path, script_urls, fragment_of, arguments)
             except ValueError as error:
                 print(f"{path}: {error}", file=sys.stderr)
                 result = "skipped"
@@ -11224,13 +11225,13 @@ def render_command(config: Config, arguments: Arguments) -> int:
 def render_file(
     folder: Path,
     path: Path,
-    script_url: str,
+    script_urls: tuple[str, ...],
     fragment_of: Callable[[dict[str, str]], bytes],
     arguments: Arguments,
 ) -> str:
     """What became of the page. `ValueError` where that cannot be done."""
     content = path.read_bytes()
-    page = read_built_page(content, script_url)
+    page = read_built_page(content, script_urls)
     if not page.threads:
         return "without a thread"
     content.decode()  # what is put in is UTF-8

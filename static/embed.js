@@ -408,7 +408,7 @@ let firstUrls
 class Thread extends HTMLElement {
   static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme', 'heading']
 
-  #root = this.attachShadow({mode: 'open'})
+  #root = this.shadowRoot ?? this.attachShadow({mode: 'open'}) // a fragment brings its own
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
   menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
@@ -522,14 +522,16 @@ class Thread extends HTMLElement {
     this.language = language
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
-    this.$('section')?.remove()
+    const {mark} = this.dataset // of a fragment
+    if (!mark) this.$('section')?.remove()
     if (!TEXTS[language]) await loadTexts(language).catch(() => 0)
     if (key !== this.#shownKey) return
-    this.#draw()
+    if (mark) return this.use('adopt.js', 'adopt', this.#target)
+    this.draw()
     this.load({around: this.#target})
   }
 
-  #draw() {
+  draw() {
     if (!TEXTS[this.language]) this.language = 'en'
     const dir = this.language === 'ar' ? 'rtl' : 'ltr'
     const heading = this.getAttribute('heading')
@@ -576,8 +578,9 @@ class Thread extends HTMLElement {
     this.dispatchEvent(new CustomEvent('commentd:' + name, {detail, bubbles: true, composed: true}))
   }
 
-  /** Loads a page of the list, or the one around a comment, in place of the item `more`. */
-  async load({page = 1, around, more, sort = this.#sort}) {
+  /** Loads a page of the list, or the one around a comment, in place of the item `more`. What a fragment held, the
+      `listing`, is shown at once. */
+  async load({page = 1, around, more, sort = this.#sort, listing}) {
     const query = {url: this.url, view: 'threads', sort, limit: this.#limit, page, ...around && {around}}
     const list = this.$('.list')
     const pressed = more
@@ -587,7 +590,8 @@ class Thread extends HTMLElement {
     }
     if (!more) list.replaceChildren(more = h('li', {class: 'wait'}))
     try {
-      const listing = await ask('comments?' + new URLSearchParams(query))
+      let pause = listing ? Infinity : 0
+      listing ??= await ask('comments?' + new URLSearchParams(query))
       if (!this.#root.contains(more)) return // something else is shown now
       if (!listing.comments) throw listing
       if (page === 1) {
@@ -597,7 +601,6 @@ class Thread extends HTMLElement {
         this.head()
       }
       more.hidden = true
-      let pause = Date.now() + 50
       for (const [index, comment] of listing.comments.entries()) {
         if (index > 9 && Date.now() > pause) { // a long list, on a slow phone
           await new Promise(resolve => setTimeout(resolve))
@@ -760,9 +763,6 @@ class Thread extends HTMLElement {
       class: 'field', name: 'content', dir: 'auto', rows: 1, placeholder: label, ariaLabel: label, value,
     })
     const oninput = () => keep(draft, text.value, 'sessionStorage')
-    const onkeydown = event => {
-      if (event.key === 'Enter' && !event.isComposing && (event.ctrlKey || event.metaKey)) form.requestSubmit()
-    }
     const onsubmit = async event => {
       event.preventDefault()
       if (form.ariaBusy === 'true') return
@@ -772,7 +772,7 @@ class Thread extends HTMLElement {
     }
     const onfocusin = () => form.classList.add('open')
     const form = h('form', {
-      noValidate: true, 'aria-label': this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin, oninput, onkeydown, onsubmit,
+      noValidate: true, 'aria-label': this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin, oninput, onsubmit,
     }, text, h('div', {}, this.#guestFields(), this.#formButtons(subject)))
     form.subject = subject
     this.#applySettings(form)

@@ -269,7 +269,12 @@ function equip(thread, kit, form) {
     thread.announce(left < 0 ? thread.say('content_over', -left) : thread.say('left', left), false)
   }
 
+  function submitByKey({key, isComposing, ctrlKey, metaKey}) {
+    if (key === 'Enter' && !isComposing && (ctrlKey || metaKey)) form.requestSubmit()
+  }
+
   content.addEventListener('keydown', formatByKey)
+  form.addEventListener('keydown', submitByKey)
   form.addEventListener('input', update)
   update()
 }
@@ -672,20 +677,23 @@ export function own(thread, kit, posted) {
     item.querySelector('.meta b')?.after(h('span', {class: 'badge own'}, thread.say('you')))
   }
 
+  /** The Markdown of a comment. Those of a fragment have none. */
+  const contentOf = ({id, content}) => content ?? mine()[id]?.comment.content
+
   /** What its author may do with a comment, and for how long. */
   function choices({comment, firstChild: article}) {
     if (!isMine(kit, comment)) return []
     const intime = age(comment) < thread.settings.edit_minutes * 60e3
     const edit = {word: 'edit', act: () => thread.open(article, {change: changeOf(comment)})}
     const erase = {word: 'delete', act: () => remove(comment, article), sure: true}
-    return [...intime ? [edit] : [], ...intime || comment.user_id ? [erase] : []]
+    return [...intime && contentOf(comment) ? [edit] : [], ...intime || comment.user_id ? [erase] : []]
   }
 
   /** What makes a form one that changes a comment. */
   function changeOf(old) {
     const {id} = old
     function setUp(form) {
-      form.content.value ||= old.content
+      form.content.value ||= contentOf(old)
       form.content.placeholder = form.content.ariaLabel = form.ariaLabel = thread.say('edit')
       form.querySelector('.guest').hidden = true
       form.querySelector('.button').textContent = thread.say('save')
@@ -740,7 +748,7 @@ export function attend(thread, kit, signal, form) {
 }
 
 function updateTimes(thread, {relativeTime}) {
-  for (const time of thread.shadowRoot.querySelectorAll('time')) {
+  for (const time of thread.shadowRoot.querySelectorAll('time:not([data-fixed])')) {
     time.textContent = relativeTime(new Date(time.dateTime), thread.language)
   }
 }

@@ -324,7 +324,7 @@ ATTRIBUTES = {
     "b": {"aria-level"},
     "a": {"href", "rel", "title"},
     "button": {"type", "disabled"},
-    "textarea": {"rows", "disabled", "placeholder"},
+    "textarea": {"rows", "disabled", "placeholder", "data-unreachable"},
     "select": {"disabled"},
     "li": {"data-id", "data-comment", "data-more"},
     "span": {"data-face", "data-initial"},

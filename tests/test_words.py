@@ -86,6 +86,7 @@ def test_every_word_that_a_script_says_is_there_and_none_is_left_over() -> None:
     quoted = set(re.findall(r"\w+", source.replace(EMBED[: EMBED.index("// -- Style")], "")))
     codes = {"captcha", "code_wrong", "text_changed", "wrong_credentials", "email_unverified"}
     served = set(re.findall(r"\w+", (STATIC.parent / "commentd.py").read_text("utf-8")))
+    served |= set(re.findall(r"\w+", (STATIC / "fragment.html").read_text("utf-8")))
     left = {key for key in known if key not in quoted | codes | served}
     assert {key for key in left if not key.endswith("_missing")} <= {
         "wasspam",

@@ -1,0 +1,92 @@
+// Takes over the comments that stand in the HTML of the page, see `GET /fragment`. `embed.js` loads it on first use.
+
+/** Draws the thread from what the fragment holds and what changed since, in place of the fragment. */
+export async function adopt(thread, {ask}, target) {
+  const standing = thread.$('section')
+  const query = {url: thread.url, since: thread.dataset.mark}
+  const changes = await ask('comments?' + new URLSearchParams(query)).catch(() => null)
+  if (!standing.isConnected) return // something else is shown now
+  if (!changes?.settings) return thread.announce(thread.say('offline'))
+  delete thread.dataset.mark
+  const isNewestFirst = thread.getAttribute('sort') === 'newest'
+  const comments = withChanges(threadsOf(standing), changes, isNewestFirst)
+  const looks = looksOf(standing)
+  const isMissing = target && !looks[target]
+  standing.remove()
+  thread.draw()
+  thread.$('section').className = standing.className // a rule above it would move the page
+  if (changes.reload || isMissing) return thread.load({around: target})
+
+  thread.load({around: target, listing: {...changes, comments, page: 1}})
+  for (const item of thread.shadowRoot.querySelectorAll('li[data-id]')) keepLook(item, looks[item.dataset.id])
+  // An article that was just put in has no content to press before the next frame.
+  requestAnimationFrame(() => requestAnimationFrame(() => press(thread)))
+}
+
+/** The top-level comments of a fragment with their replies, as the API lists them. */
+function threadsOf(section) {
+  return [...section.querySelectorAll('.list > li[data-id]')].map(item => {
+    const replies = [...item.querySelectorAll('li[data-id]')].map(commentOf)
+    return {...commentOf(item), replies, more_replies: Number(item.dataset.more ?? 0)}
+  })
+}
+
+/** `content`, the Markdown, is not in a fragment. What it shows of it is moved, see `keepLook`. */
+const commentOf = ({dataset}) => ({...JSON.parse(dataset.comment), html: ''})
+
+function withChanges(threads, {comments, removed}, isNewestFirst) {
+  const kept = list => list.filter(({id}) => !removed.includes(id))
+  const changed = kept(threads).map(thread => ({...thread, replies: kept(thread.replies)}))
+  const newest = Math.max(0, ...threads.map(({id}) => id))
+  for (const comment of comments) {
+    const {id, parent_id} = comment
+    const shown = changed.flatMap(root => [root, ...root.replies]).find(each => each.id === id)
+    const parent = changed.find(root => [root, ...root.replies].some(each => each.id === parent_id))
+    if (shown) Object.assign(shown, comment)
+    else if (parent) parent.replies.push(comment)
+    else if (!parent_id && id > newest) { // others are on another page of the list
+      const added = {...comment, replies: [], more_replies: 0}
+      if (isNewestFirst) changed.unshift(added)
+      else changed.push(added)
+    }
+  }
+  return changed
+}
+
+/** By comment: the height of its article, the text of its time, and its body. */
+function looksOf(section) {
+  const looks = {}
+  for (const {dataset, firstChild: article} of section.querySelectorAll('li[data-id]')) {
+    const day = article.querySelector('time')?.textContent
+    looks[dataset.id] = {height: article.offsetHeight, day, body: article.querySelector('.body')}
+  }
+  return looks
+}
+
+/** Keeps the text, all of it, and what would move the page: the height, and the date, since an age may break its line
+    elsewhere. */
+function keepLook({comment, firstChild: article}, look) {
+  if (!look) return
+  const body = article.querySelector('.body')
+  if (body && !comment.html) { // else it was changed
+    body.replaceChildren(...look.body.childNodes)
+    body.classList.add('whole')
+    const code = [...body.querySelectorAll('code[class]')]
+    if (code.length) import('./code.js').then(({paint}) => code.forEach(paint), () => 0)
+  }
+  const time = article.querySelector('time')
+  if (time) {
+    time.textContent = look.day
+    time.dataset.fixed = ''
+  }
+  article.style.containIntrinsicBlockSize = `auto ${look.height}px`
+}
+
+/** The reader pressed something of the fragment, which waited for the script. */
+function press(thread) {
+  if (!thread.pressed) return
+  const [x, y] = thread.pressed // on the page, which may have scrolled since
+  const node = thread.shadowRoot.elementFromPoint(x - scrollX, y - scrollY)
+  node?.closest('textarea')?.focus()
+  node?.closest('button')?.click()
+}

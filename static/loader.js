@@ -1,0 +1,58 @@
+// commentd: for pages that have their comments in the HTML. The widget is loaded when the reader comes near or acts.
+'use strict'
+{
+const script = Reflect.get(Document.prototype, 'currentScript', document)
+const service = new URL(script.dataset.service ?? '.', script.src)
+const NEAR = 600 // px from the window
+const EVENTS = ['scroll', 'pointermove', 'pointerdown', 'keydown', 'focusin']
+const NEEDS_DATA = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
+
+const threads = () => [...document.querySelectorAll('commentd-thread')]
+
+function isNear(thread) {
+  const {top, bottom} = thread.getBoundingClientRect()
+  return bottom > -NEAR && top < innerHeight + NEAR
+}
+
+function watch() {
+  if (threads().some(isNear)) load()
+}
+
+/** Notes what the reader pressed. The widget does it when it is there. */
+function notePress({target, pageX, pageY}) {
+  if (target.localName === 'commentd-thread') target.pressed = [pageX, pageY]
+}
+
+function stop() {
+  for (const event of EVENTS) removeEventListener(event, watch, true)
+}
+
+function load() {
+  stop()
+  const widget = document.createElement('script')
+  widget.src = service + 'embed.js'
+  widget.onerror = () => {
+    for (const thread of threads()) showUnreachable(thread)
+    widget.remove()
+  }
+  script.after(widget)
+}
+
+/** The comments stay; where the form would be, a text says why there is none. */
+function showUnreachable({shadowRoot}) {
+  const field = shadowRoot?.querySelector('.form textarea')
+  if (!field) return
+  field.parentNode.removeAttribute('aria-hidden')
+  field.placeholder = field.dataset.unreachable
+}
+
+function start() {
+  const isComplete = threads().length && threads().every(thread => thread.shadowRoot)
+  if (!isComplete || /^#comment/.test(location.hash) || document.querySelector(NEEDS_DATA)) return load()
+  for (const event of EVENTS) addEventListener(event, watch, {capture: true, passive: true})
+  addEventListener('pointerdown', notePress, true)
+}
+
+if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
+else start()
+}

@@ -1,0 +1,163 @@
+"""Pages that have their comments in the HTML: what the loader and the widget do with them."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import inside
+import pytest
+import test_widget as widget
+from blog import POST, article, conversation, new_context, say
+from conftest import Visitor
+from playwright.sync_api import Browser, Page, Route, expect
+from test_widget import Site
+
+from commentd import App
+
+pytestmark = pytest.mark.slow
+outside, settings, site = widget.outside, widget.settings, widget.site
+
+# Where everything stands that is no control, with its text, measured from the top of the thread.
+PLACES = """() => {
+  const root = document.querySelector('commentd-thread').shadowRoot
+  const {top} = root.querySelector('.head').getBoundingClientRect()
+  const nodes = root.querySelectorAll(
+    '.head b, .meta > *, .body, .body *, .avatar, .actions, li[data-id]')
+  return [...nodes].map(node => {
+    const {x, y, width, height} = node.getBoundingClientRect()
+    return [node.classList[0], ...[x, y - top, width, height].map(Math.round)].join(' ')
+  })
+}"""
+SHIFTS = """() => {
+  window.shifts = []
+  new PerformanceObserver(list => shifts.push(...list.getEntries().map(entry => entry.value)))
+    .observe({type: 'layout-shift', buffered: true})
+}"""
+
+
+@pytest.fixture(
+    params=[{"width": 390, "height": 700, "touch": True}, {"width": 1280, "height": 700}]
+)
+def page(request: Any, browser: Browser) -> Iterator[Page]:
+    size = {name: request.param[name] for name in ("width", "height")}
+    context = new_context(browser, viewport=size, has_touch="touch" in request.param)
+    yield context.new_page()
+    context.close()
+
+
+def write(app: App, site: Site, service: str = "") -> None:
+    """The post with the fragment of today, and the loader: the service's, or one beside the post
+    that looks for a service."""
+    html = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
+    tag = f'<script src="{site.service}/loader.js" async></script>'
+    if service:
+        loader = (widget.STATIC / "loader.js").read_text("utf-8")
+        site.pages["/loader.js"] = ({"Content-Type": "text/javascript"}, loader)
+        tag = f'<script src="/loader.js" data-service="{service}" async></script>'
+    site.pages.update(article(site.service, lang="en", tag=html + tag))
+
+
+def opened(page: Page, site: Site) -> list[str]:
+    """The paths that the page asked the service for, as they come."""
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(site.service)))
+    page.goto(site.address + POST, wait_until="networkidle")
+    page.evaluate(SHIFTS)
+    return asked
+
+
+def of_service(asked: list[str]) -> list[str]:
+    return [path.partition("?")[0] for path in asked if path.startswith("/")]
+
+
+def texts(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator("commentd-thread .body").all_text_contents()]
+
+
+def come_near(page: Page) -> None:
+    page.locator("commentd-thread").evaluate("node => node.scrollIntoView()")
+
+
+def settled(page: Page) -> None:
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def test_the_loader_is_light(visitor: Visitor) -> None:
+    script = visitor.get("/loader.js").body
+    assert len(gzip.compress(script, 9)) <= 2000
+
+
+def test_the_widget_takes_over_without_moving_anything(app: App, site: Site, page: Page) -> None:
+    conversation(app)
+    for number in range(9):
+        say(app, f"No. {number}", f"Guest {number}", hours=99 + number)
+    write(app, site)
+    asked = opened(page, site)
+    assert of_service(asked) == ["/loader.js"]
+    held: list[Route] = []
+    page.route("**/embed.js", lambda route: held.append(route))
+    come_near(page)
+    settled(page)
+    before = page.evaluate(PLACES)
+    held[0].continue_()
+    page.locator("commentd-thread form").wait_for()
+    settled(page)
+    assert page.evaluate(PLACES) == before
+    assert page.evaluate("shifts") == []
+    assert [path for path in asked if path.startswith("/comments")] == [
+        path for path in asked if "since=" in path
+    ]
+    assert page.locator("commentd-thread").count() == 1
+
+
+def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
+    first, second, third = (
+        say(app, text, hours=hours) for text, hours in zip("abc", (9, 8, 7), strict=True)
+    )
+    reply = say(app, "reply", parent_id=second, hours=6)
+    write(app, site)
+    inside.moderate(app, third, "spam")
+    inside.moderate(app, reply, "deleted")
+    say(app, "new reply", parent_id=first)
+    say(app, "new")
+    opened(page, site)
+    assert texts(page) == ["c", "b", "reply", "a"]
+    come_near(page)
+    page.locator("commentd-thread form").wait_for()
+    assert texts(page) == ["new", "b", "a", "new reply"]
+    assert page.locator(".replies").count() == 1
+    expect(page.locator(".head b")).to_have_text("4 comments")
+
+
+def test_it_does_what_was_pressed_before_it_came(app: App, site: Site, page: Page) -> None:
+    say(app, "hello", "Ann", hours=9)
+    write(app, site)
+    opened(page, site)
+    box = page.locator("commentd-thread .reply").bounding_box()
+    assert box
+    # The reader has not scrolled, since the page opens where they left it.
+    page.set_viewport_size({"width": 390, "height": int(box["y"]) + 300})
+    box = page.locator("commentd-thread .reply").bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 5, box["y"] + 5)
+    page.locator("commentd-thread article form").wait_for()
+
+
+def test_with_the_service_down_comments_stay_and_the_form_says_so(
+    app: App, site: Site, page: Page
+) -> None:
+    say(app, "hello", "Ann")
+    write(app, site, service="http://127.0.0.1:9/")
+    opened(page, site)
+    page.mouse.wheel(0, 9999)
+    field = page.locator("commentd-thread textarea")
+    expect(field).to_have_attribute("placeholder", widget_text("unreachable"))
+    expect(field).to_be_visible()
+    expect(page.locator("commentd-thread .body")).to_have_text("hello")
+
+
+def widget_text(key: str) -> str:
+    return str(json.loads((widget.STATIC / "words/en.json").read_bytes())[key])
