@@ -38,7 +38,7 @@ form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: fle
 .fresh:not(:empty) { padding: 0; border: 0; background: none; margin-inline: auto; pointer-events: auto }
 dialog { margin: auto; max-width: min(24em, 90vw); padding: 1.5em; border: 1px solid; border-radius: var(--_radius) }
 .menu { padding: 0; overflow: hidden; border-color: color-mix(in srgb, CanvasText 30%, #0000); box-shadow: 0 .3em 1em #0003 }
-.menu[open] { display: grid; margin: 0; inset: var(--_top) auto auto var(--_left); max-width: calc(100vw - var(--_left) - 8px) }
+.menu[open] { display: grid; margin: 0; align-content: start; inset: var(--_top) auto auto var(--_left); max-width: calc(100vw - var(--_left) - 8px) }
 .menu button { padding: .3em 2em .3em 1.2em; min-height: 2.5em; border-radius: 0; text-align: start }
 .menu button:hover { background: color-mix(in srgb, CanvasText 10%, #0000) }
 .menu button:focus { outline: 2px solid; outline-offset: -4px }
