@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sites
 from conftest import PAGE
 from test_commands import MANUAL, run
 from test_server import (
@@ -440,6 +441,7 @@ GUIDES = {
     for language, topics in MANUAL.items()
 }
 TAG = '<script src="https://comments.example/embed.js" async></script>'
+ELEMENT = "<commentd-thread></commentd-thread>"
 END = TAG + "<p>{{now}} The end."
 HOSTILE = '{{env "HOME"}} <!--#exec cmd="ls" --> <!--# env "HOME" --> <!--# echo var="uri" -->'
 ENCODED = "/%E6%97%A5%E8%AE%B0/"
@@ -518,7 +520,7 @@ def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str)
                 thread, tag, end = shown(ENCODED).partition(END)
                 assert thread.split("<body>")[1].strip() == direct
                 assert (tag, end) == (END, "")
-            assert ("<commentd-thread " in shown("/c++/")) == (kind == "caddy")
+            assert (ELEMENT in shown("/c++/")) == (kind == "nginx")
 
             target = f"/comments/{made['comment']['id']}"
             service.ask("DELETE", target, body={"edit_token": made["edit_token"]})
@@ -536,7 +538,7 @@ def test_pages_have_their_comments_as_the_manual_says(tmp_path: Path, kind: str)
                 age(tmp_path / "commentd", 601)
                 assert ("the last" in shown(ENCODED)) == (kind == "nginx")
                 assert shown(ENCODED).endswith(END)
-                assert shown("/new/").split("<body>")[1].strip() == END
+                assert shown("/new/").split("<body>")[1] == f"{ELEMENT}\n{END}"
 
             service.process.send_signal(signal.SIGSTOP)
             began_at = time.monotonic()
@@ -557,3 +559,42 @@ def test_both_languages_have_the_same_guides_for_servers() -> None:
     )
     assert [*GUIDES["en"]] == ["nginx", "caddy"]
     assert english == chinese
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["hugo-papermod", "hexo-fluid"])
+def test_a_real_blog_gets_its_comments_too(
+    tmp_path: Path, pytestconfig: pytest.Config, name: str
+) -> None:
+    """Made by its generator, with its files made small where it can do that."""
+    blog_site = sites.SITES[name]
+    folder = pytestconfig.cache.mkdir("sites")
+    try:
+        public = sites.make(folder, name, "https://comments.example")
+    except sites.NotHere as error:
+        pytest.skip(f"{name} can't be had: {error}")
+    home = folder / name
+    (source,) = (file for file in templates(home) if ELEMENT in file.read_text())
+    text = source.read_text()
+    for kind in PROXIES:
+        line = GUIDES["en"][kind][0].strip()
+        build = blog_site.build
+        if blog_site.generator == "hugo":
+            line = f"{{{{ safeHTML `{line}` }}}}"
+            build += " --minify"
+        source.write_text(text.replace(ELEMENT, line))
+        sites.run(build, home)
+        with site(tmp_path, kind, "tcp") as here, services(tmp_path) as start:
+            service = start(**here.settings("https://comments.example"))
+            body = {**COMMENT, "page_url": sites.PATH, "content": HOSTILE}
+            service.ask("POST", "/comments", body=body)
+            with blog(here, service, public) as shown:
+                page = shown(sites.PATH)
+        assert page.count("<commentd-thread") == page.count("</commentd-thread>") == 1
+        assert HOSTILE in html.unescape(page)
+        assert "https://comments.example/embed.js" in page
+
+
+def templates(home: Path) -> Iterator[Path]:
+    for part in ("layouts", "scripts"):
+        yield from filter(Path.is_file, (home / part).rglob("*"))
