@@ -7871,7 +7871,7 @@ def style_element(services: Services, faces: list[int], *, is_linked: bool) -> s
 def get_fragment_style(context: RequestContext) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
     faces = query_text(context, "faces")
-    if not re.fullmatch(r"([0-9]{1,4}\.?){0,1000}", faces):
+    if not re.fullmatch(r"([0-9]{1,4}\.){0,1000}[0-9]{0,4}", faces):
         raise BadRequest("参数 faces 的格式不对", "faces_invalid")
     style = fragment_style(context, map(int, filter(None, faces.split("."))))
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))

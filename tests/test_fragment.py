@@ -81,6 +81,16 @@ def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visito
     visitor.get("/fragment", {}, status=400)
 
 
+def test_long_lists_of_faces_are_judged_at_once(visitor: Visitor) -> None:
+    style = visitor.get("/fragment.css", {"faces": "1.22.9972"}).text
+    assert re.findall(r"data-face='(\d+)'", style) == ["1", "22", "9972"]
+    assert "data-face='" not in visitor.get("/fragment.css", {"faces": ""}).text
+    began_at = time.process_time()
+    for faces in ("1" * 26 + "x", "1" * 4000, "1." * 2000 + "x", "1..2"):
+        visitor.get("/fragment.css", {"faces": faces}, status=400)
+    assert time.process_time() - began_at < 1
+
+
 def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
     root = visitor.say("one", website="https://ann.example")["comment"]["id"]
     visitor.say("reply", parent_id=root)
