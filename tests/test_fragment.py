@@ -304,6 +304,7 @@ def test_it_stands_where_the_widget_will_stand(
 HOSTS = {
     "names": CLOBBERED + "{}",
     "style": MARKUP["style"] + "{}",
+    "held": "<style>commentd-thread:not([style]) { height: 30px }</style>{}",
     "base": "<base href='https://evil.example/'>{}",
     "open elements": "<p><a href=/x><b><ul><li><button><h1>{}",
     "a table": "<table><tr><td><i>{}",
@@ -350,6 +351,7 @@ LOOK = """() => {
     names: [...thread.shadowRoot.querySelectorAll('.meta .name')].map(node => node.textContent),
     seen: thread.shadowRoot.querySelector('article').getClientRects().length,
     hit: typeof hit,
+    fits: thread.offsetHeight >= thread.shadowRoot.querySelector('section').offsetHeight,
   }
 }"""
 
@@ -380,7 +382,7 @@ def test_in_any_page_it_is_only_text_and_links(app: App, site: Site, browser: Br
         assert f"https://blog.example{POST}#comment-1" in look["links"]
         assert look["names"][: len(widget.NAMES)] == widget.NAMES
         assert look["light"] in ([], ["a"])  # none where the page has left a link open
-        assert (look["hit"], look["seen"]) == ("undefined", 1)
+        assert (look["hit"], look["seen"], look["fits"]) == ("undefined", 1, True)
     context.close()
     assert [url for url in asked if not url.startswith((site.address, "data:"))] == []
 

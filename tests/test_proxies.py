@@ -440,7 +440,7 @@ GUIDES = {
     language: {kind: (line, settings) for line, kind, settings in GUIDE.findall(topics["include"])}
     for language, topics in MANUAL.items()
 }
-TAG = '<script src="https://comments.example/embed.js" async></script>'
+TAG = '<script src="https://comments.example/loader.js" async></script>'
 ELEMENT = "<commentd-thread></commentd-thread>"
 END = TAG + "<p>{{now}} The end."
 HOSTILE = '{{env "HOME"}} <!--#exec cmd="ls" --> <!--# env "HOME" --> <!--# echo var="uri" -->'
