@@ -572,7 +572,8 @@ def test_a_thousand_pages_are_rendered_in_ten_seconds(
     for number in range(1000):
         folder = tmp_path / "public" / f"{number}"
         folder.mkdir(parents=True)
-        (folder / "index.html").write_text(f"<title>A post</title>{text}{SCRIPT}", "utf-8")
+        page = f"<title>A post</title>{text}{SCRIPT}<footer>{text}</footer>"
+        (folder / "index.html").write_text(page, "utf-8")
     visitor.say("hi", page_url="/7/")
     began_at = time.process_time()
     assert render(app, tmp_path / "public")[1].startswith("1000 pages rendered\n")
