@@ -7824,16 +7824,20 @@ def nested_threads(store: Store, page: Page, sort: str, limit: int) -> list[list
     threads = []
     for root in store.comments("threads", sort, 0, limit, page.id):
         replies, more_replies = first_replies(store, root, limit)
+        root, *replies = map(without_hidden_text, (root, *replies))
         threads.append(nested(root, replies, more_replies))
     return threads
 
 
+def without_hidden_text(comment: Comment) -> Comment:
+    return comment if comment.status == "visible" else erased(comment)
+
+
 def data_of(config: Config, comment: Comment) -> str:
     """JSON of what the widget must know of a comment beside its HTML."""
-    is_gone = comment.status != "visible"
-    values = public_fields(config, erased(comment) if is_gone else comment)
+    values = public_fields(config, comment)
     values = {name: value for name, value in values.items() if name not in ("content", "html")}
-    return json.dumps({**values, "deleted": is_gone}, ensure_ascii=False)
+    return json.dumps({**values, "deleted": comment.status != "visible"}, ensure_ascii=False)
 
 
 def face_of(name: str) -> int:

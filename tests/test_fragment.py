@@ -205,11 +205,16 @@ def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
 def test_a_fragment_tells_nothing_of_hidden_comments(app: App, visitor: Visitor) -> None:
     hidden = visitor.say("canary", nickname="Canary", website="https://canary.example")
     number = hidden["comment"]["id"]
-    visitor.say("reply", parent_id=number)
-    inside.moderate(app, number, "spam")
+    reply = visitor.say("reply", parent_id=number)["comment"]["id"]
+    deep = visitor.say("это canary", parent_id=reply, nickname="Canary")["comment"]["id"]
+    visitor.say("to that", parent_id=deep)  # stands beside it, and says whom it answers
+    for each in (number, deep):
+        inside.moderate(app, each, "spam")
     html = visitor.get("/fragment", {"url": PAGE}).text
     assert "canary" not in html.lower()
-    assert re.findall(r"data-face='(\d+)'", html) == Tree(html).all("span", "data-face")
+    assert Tree(html).all("section", "lang") == ["en"]
+    styled = re.findall(r"data-face='(\d+)'", html)
+    assert {*styled} == {*Tree(html).all("span", "data-face")}
 
 
 def test_marks_from_before_a_restore_are_void(app: App, visitor: Visitor, tmp_path: Path) -> None:
