@@ -11213,7 +11213,8 @@ def render_command(config: Config, arguments: Arguments) -> int:
             app = app_on(store, config, World(), {})
             resources.callback(app.places.close)
             fragment_of = functools.partial(own_fragment, app)
-        for path in sorted(folder.rglob("*.html")):
+        found = sorted(folder.rglob("*.html"))
+        for path in filter(Path.is_file, found):  # a folder can be named so too
             try:
                 result = render_file(folder, path, script_urls, fragment_of, arguments)
             except ValueError as error:
@@ -11250,7 +11251,7 @@ def render_file(
     if rendered == content:
         return "unchanged"
     if not arguments.dry_run:
-        part = path.with_name(f".{path.name}.part")
+        part = path.with_name(".commentd.part")
         part.write_bytes(rendered)
         shutil.copymode(path, part)
         part.replace(path)

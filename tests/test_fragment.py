@@ -459,7 +459,11 @@ BUILT = {
         "",
         "/c/?p=1&q=2",
     ),
-    "app/index.html": (f"<link rel=canonical href='#/route'>{SCRIPT}", "<footer>", "/app/#/route"),
+    "app.html/index.html": (
+        f"<link rel=canonical href='#/route'>{SCRIPT}",
+        "<footer>",
+        "/app.html/#/route",
+    ),
 }
 UNTOUCHED = {
     "none.html": NO_TAG,
@@ -557,9 +561,8 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
     visitor.say("hi", page_url="/post/")
     with service(app) as url:
         url = url.replace("comments.test", "127.0.0.1")
-        for path in built.rglob("*.html"):
-            text = path.read_bytes()
-            path.write_bytes(text.replace(SERVICE.encode(), url.encode()))
+        for path, text in files(built).items():
+            (built / path).write_bytes(text.replace(SERVICE.encode(), url.encode()))
         assert render(app, built, "--from", url)[1].startswith("4 pages rendered\n")
         thread = Tree((built / "post/index.html").read_text("utf-8"))
         assert thread.all("li", "data-id") == ["1"]
