@@ -458,10 +458,13 @@ def blog(here: Site, service: Service, public: Path) -> Iterator[Callable[[str],
         http, server = text.replace("/var/cache/nginx", str(here.folder)).split("# In the block `s")
         server = f"server {{ listen {here.port}; root {public};\n#{server} }}"
         text = f"types {{ text/html html; }}\n{http}{server}"
+    readers = itertools.count()
     with here.proxy(service, edit=lambda _: text) as front:
 
         def shown(path: str) -> str:
-            answer = front.ask("GET", path, "Accept-Encoding: gzip", "Authorization: Basic eDp5")
+            """As another reader gets it each time."""
+            encodings = f"Accept-Encoding: gzip, x-{next(readers)}"
+            answer = front.ask("GET", path, encodings, "Authorization: Basic eDp5")
             assert answer.status == 200
             body = answer.body
             if answer.headers["Content-Encoding"] == "gzip":
