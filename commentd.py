@@ -3200,8 +3200,9 @@ class Store:
         not shown any more; the oldest comment first."""
         sql = """
              WHERE comment.page_id = ? AND comment.changed > ?
-             ORDER BY comment.created_at, comment.id LIMIT ?"""
-        return self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
+             ORDER BY comment.changed LIMIT ?"""
+        changed = self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
+        return sorted(changed, key=lambda comment: (comment.created_at, comment.id))
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
         """How many comments of a list come before one of them."""

@@ -233,6 +233,8 @@ def test_the_first_page_costs_the_same_for_10_or_3000(visitor: Visitor, app: App
         many = work(app, visitor, view=view, sort=sort)
         assert many == before, (view, sort)
         assert not [plan for plan in many[1] if plan.startswith("SCAN")]
+    changes = work(app, visitor, since=0)[1]
+    assert not [plan for plan in changes if "SCAN" in plan or "TEMP" in plan], "all are sorted"
 
 
 # Views
