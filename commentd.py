@@ -11272,7 +11272,7 @@ def own_fragment(app: App, query: dict[str, str]) -> bytes:
 
 def fetched_fragment(service: str, query: dict[str, str]) -> bytes:
     url = f"{service}/fragment?{urllib.parse.urlencode(query)}"
-    status, body = World().fetch(url, most=MEGA)
+    status, body = World().fetch(url, most=8 * MEGA)
     if status != 200:
         raise OperatorError(f"{url} has the status {status}")
     return body

@@ -559,6 +559,7 @@ def test_rendering_keeps_what_the_page_says_of_its_element(
 
 def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, built: Path) -> None:
     visitor.say("hi", page_url="/post/")
+    inside.sql(app, "UPDATE comment SET html = ?", f"<p>{'as long as many ' * 200_000}</p>")
     with service(app) as url:
         url = url.replace("comments.test", "127.0.0.1")
         for path, text in files(built).items():
