@@ -7497,20 +7497,23 @@ def change_me(context: RequestContext) -> Json:
     store = context.store
     form = context.form
     nickname = nickname_field(form, optional=True)
+    # All else is judged before a code is used up.
+    if nickname not in ("", me.nickname):
+        check_nickname(context, nickname)
+    answers = ""
+    if "answers" in form:
+        answers = "yes" if flag_field(form, "answers") else "no"
     stored = ""
     if "new_password" in form:
         password = password_field(form, "new_password")
         confirm_holder(context)
         stored = hash_again(context, me, password)
     with context.writing_mail():
-        if nickname not in ("", me.nickname):
-            check_nickname(context, nickname)
         changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.add_message(context.now, **changed_email(context, me))
-        if "answers" in form:
-            wants_answers = flag_field(form, "answers")
-            store.subscribe(context.subscriber, 0, "yes" if wants_answers else "no")
+        if answers:
+            store.subscribe(context.subscriber, 0, answers)
     response = {"success": True, "nickname": changed.nickname}
     if stored:
         response["token"] = make_token(changed.claims, context.key, context.now)

@@ -249,6 +249,8 @@ def test_a_code_makes_an_account_without_a_password(
     form = sign_in_code(visitor, outside) | {"new_password": CANARY}
     for wrong in ({"code": not_the(form["code"])}, {"request_id": "0" * 32}):
         assert visitor.patch_json("/me", form | wrong, status=403).json["code"] == "code_wrong"
+    visitor.patch_json("/me", form | {"nickname": "Bob"}, status=409)
+    visitor.patch_json("/me", form | {"answers": "?"}, status=400)
     token = visitor.patch_json("/me", form).json["token"]
     refused(visitor)
     visitor.authorization = ("Bearer", token)
