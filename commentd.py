@@ -998,6 +998,9 @@ class Config:
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
+    site_picture: str = setting(
+        "A picture of you for the comments of admins: a PNG, JPEG or WebP file of at most 100 kB."
+    )
     site_contact: str = setting(
         "The security contact in /.well-known/security.txt: an email address or an https page.",
         contact,
@@ -1233,7 +1236,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
     folder = path.parent if path else Path()
     located: Json = {}
-    for name in ("database_path", "backup_folder", "geo_file"):
+    for name in ("database_path", "backup_folder", "geo_file", "site_picture"):
         if file := getattr(config, name):
             located[name] = str(folder / file)
     return replace(config, **located)
@@ -1398,6 +1401,22 @@ def translated(text: str, language: str) -> str:
 def topic_title(topic: str) -> str:
     """The first line of a topic, which says what it is about."""
     return topic.partition("\n")[0].removeprefix("# ")
+
+
+# By their first bytes. SVG is not among them, since it may hold scripts.
+PICTURE = re.compile(rb"(?s)(\x89PNG\r\n)|(\xff\xd8\xff)|(RIFF....WEBP)")
+PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp")
+MOST_PICTURE_BYTES = 100_000
+
+
+def read_picture(file: str) -> tuple[bytes, str]:
+    """The bytes and the media type of a picture; `ValueError` if it is none that is served."""
+    with Path(file).open("rb") as picture:
+        body = picture.read(MOST_PICTURE_BYTES + 1)
+    found = PICTURE.match(body)
+    if not found or len(body) > MOST_PICTURE_BYTES:
+        raise ValueError
+    return body, PICTURE_TYPES[(found.lastindex or 1) - 1]
 
 
 # -- Schema -------------------------------------------------------------------
@@ -7062,6 +7081,7 @@ def widget_settings(context: RequestContext, page: Page) -> Json:
         "closed": is_closed(context, page),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
+        "picture": bool(config.site_picture),
     }
 
 
@@ -7863,6 +7883,9 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
     """The widget's own style, and what only a fragment needs."""
     style = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
     style += services.assets["fragment.css"].body.decode()
+    config = services.config
+    if config.site_picture:
+        style += f".owner .avatar {{ background-image: url({config.service_url}/picture) }}\n"
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return re.sub("(?m)^ +", "", style)
@@ -7930,7 +7953,7 @@ def fragment(
         limit=limit,
         items=[items[0] for items in threads],
         is_closed=is_closed(services, page),
-        has_places=config.privacy_show_location,
+        config=config,
         thread=url and f"{url}/thread?{urllib.parse.urlencode({'url': name.page_url})}",
         back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),
@@ -7972,6 +7995,18 @@ def get_metrics(context: RequestContext) -> Response:
     lines = [f"commentd_{name} {value}\n" for name, value in values.items()]
     text = "".join(lines)
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+
+@route("GET", "/picture", Permission.PUBLIC, public=True)
+def get_picture(context: RequestContext) -> Response:
+    """The picture of `[site] picture`."""
+    if not context.config.site_picture:
+        raise NotFound("没有这个网址")
+    try:
+        body, content_type = read_picture(context.config.site_picture)
+    except (OSError, ValueError):  # `check` says why
+        raise NotFound("没有这个网址") from None
+    return Response(body, content_type, max_age(HOUR))
 
 
 @route("GET", "/.well-known/security.txt", Permission.PUBLIC)
@@ -9106,10 +9141,22 @@ def check_files(config: Config) -> Iterator[Finding]:
         yield Finding("fail", "backup", reason)
     elif config.backup_every and not os.access(existing_folder, os.W_OK):
         yield Finding("fail", "backup", f"{folder} is not writable: create it or change its owner")
+    if config.site_picture:
+        yield from check_picture(config.site_picture)
     if config.geo_file and not os.access(config.geo_file, os.R_OK):
         yield Finding(
             "warn", "rights", f"can't read {config.geo_file}: the bundled tables are used"
         )
+
+
+def check_picture(file: str) -> Iterator[Finding]:
+    try:
+        read_picture(file)
+    except OSError:
+        yield Finding("warn", "picture", f"can't read {file}: readers see no picture")
+    except ValueError:
+        text = f"{file} is no PNG, JPEG or WebP of at most 100 kB: readers see no picture"
+        yield Finding("warn", "picture", text)
 
 
 def check_disk(path: Path) -> Iterator[Finding]:

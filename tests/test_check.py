@@ -581,3 +581,32 @@ def test_the_home_page_hides_findings_from_the_public(
     public = replace(public, database_path=str(tmp_path / "other.db"))
     with closing(make_app(public, outside.world, rounds=1)) as other:
         assert state(Visitor(other).get("/")) == nothing
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(500)
+
+
+@pytest.mark.usefixtures("app")
+@pytest.mark.parametrize(
+    ("content", "levels"),
+    [
+        (PNG, []),
+        (b"RIFF0000WEBP", []),
+        (b"<svg>", ["warn"]),
+        (PNG * 200, ["warn"]),
+        (None, ["warn"]),
+    ],
+)
+def test_the_picture_of_the_owner_is_one_that_is_served(
+    tmp_path: Path, content: bytes | None, levels: list[str]
+) -> None:
+    file = tmp_path / "me"
+    if content:
+        file.write_bytes(content)
+    assert check(tmp_path, site_picture=file).of("picture") == levels
+    config = Config(database_path=str(tmp_path / "other.db"), site_picture=str(file))
+    with closing(make_app(config)) as app:
+        response = Visitor(app).get("/picture", expect_errors=True)
+        assert response.status_int == (404 if levels else 200)
+        if not levels:
+            assert (response.body, response.content_type[:6]) == (content, "image/")
