@@ -1083,7 +1083,7 @@ function figures(response) {
 // -- Settings -----------------------------------------------------------------
 
 // The service has these texts in English, and for both kinds of Chinese in simplified characters.
-const serviceLanguage = () => lang.startsWith('zh') ? 'zh-CN' : 'en'
+const serviceLanguage = () => lang.startsWith('zh') ? lang : 'en'
 
 /** The findings of `check`. */
 function findings(response) {

@@ -41,7 +41,8 @@ const FAMILIES = [
   [/^(ya?ml|toml|ini|conf)$/, HASH + '|^;.*', STRING, KEY],
   [/sql|lua/, '--.*|' + BLOCK, STRING, words(KEYWORDS + ' ' + SQL)],
   [/^(py|ru?by?$|.*sh|perl|r$|make|docker|nginx)/, HASH, STRING, words(KEYWORDS)],
-  [/^(rust|rs)$/, '//.*|' + BLOCK, quoted('"'), words(KEYWORDS)], // ' may begin a lifetime
+  // In Rust, ' may begin a lifetime.
+  [/^(rust|rs)$/, '//.*|' + BLOCK, quoted('"'), words(KEYWORDS)],
   [/^/, '(?<!:)//.*|' + BLOCK, STRING, '^#\\w+|' + words(KEYWORDS)],
 ]
 

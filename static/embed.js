@@ -600,8 +600,9 @@ class Thread extends HTMLElement {
         this.head()
       }
       more.hidden = true
-      for (const [index, comment] of listing.comments.entries()) {
-        if (index > 9 && Date.now() > pause) { // a long list, on a slow phone
+      let count = 0
+      for (const comment of listing.comments) {
+        if (count++ > 9 && Date.now() > pause) { // a long list, on a slow phone
           await new Promise(resolve => setTimeout(resolve))
           if (!this.#root.contains(more)) return
           pause = Date.now() + 50

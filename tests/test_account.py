@@ -436,7 +436,7 @@ def test_a_comment_without_name_says_so_in_the_readers_language(ground: Ground, 
     word = WORDS[lang]["nobody"]
     expect(page.locator(".name")).to_have_text([word] * 4)
     expect(article(page, "Words 3.").locator(".meta")).to_contain_text(f"› {word}")
-    expect(page.locator(".avatar").first).to_have_attribute("style", re.compile("_face"))
+    expect(page.locator(".avatar").first).to_have_attribute("style", re.compile("oklch"))
     article(page, "Words 0.").locator(".reply").click()
     label = WORDS[lang]["replyto"].replace("{n}", word)
     expect(page.get_by_role("textbox", name=label, exact=True)).to_be_focused()

@@ -1078,8 +1078,8 @@ def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
     told(page, "Selected. Press Ctrl+C or ⌘C to copy.")  # plain http has no clipboard
     assert page.evaluate("String(getSelection())").strip() == tag
     page.get_by_label("Language").select_option("zh-TW")
-    expect(hold.locator("[lang=zh-CN]")).to_contain_text("审核")
-    expect(page.locator("main > ul li [lang=zh-CN]").first).to_contain_text("没有频率限制")
+    expect(hold.locator("[lang=zh-TW]")).to_contain_text("審核")
+    expect(page.locator("main > ul li [lang=zh-TW]").first).to_contain_text("沒有頻率限制")
 
 
 def test_a_backup_is_a_whole_database_and_asks_for_the_password(desk: Desk, tmp_path: Path) -> None:

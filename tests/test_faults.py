@@ -580,5 +580,5 @@ def test_every_route_that_writes_is_among_the_operations() -> None:
     among = {name.partition(",")[0] for name in OPERATIONS}
     assert {f"{route.method} {route.path}" for route in ROUTES} <= among
     # A service is a start, ticks, emails, copies and a stop; the others change nothing.
-    others = {"commentd serve", "commentd check", "commentd example", "commentd help"}
+    others = {f"commentd {name}" for name in ("serve", "check", "example", "help", "render")}
     assert {f"commentd {name}" for name in COMMANDS} - among == others

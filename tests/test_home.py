@@ -92,7 +92,8 @@ def test_scripts_lose_their_comments_and_nothing_else(visitor: Visitor) -> None:
         served = visitor.get(f"/{path.name}", status="*")
         if served.status_int == 200:  # a worker's script is part of another one
             assert served.text == comments.sub("", source), path.name
-        assert not re.search(r"\*/ *[^\s]", source), f"{path.name}: code behind a comment"
+        behind = re.search(r"(?m)^\s*/\*\*(?:(?!\*/)(?s:.))*\*/ *\S", source)
+        assert not behind, f"{path.name}: code behind a comment"
         for line in source.splitlines():
             code, gone, _ = line.partition(" // ")
             quoted = [mark for mark in "'\"`" if code.count(mark) % 2]

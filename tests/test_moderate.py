@@ -62,6 +62,9 @@ def admin(ground: Ground, **how: Any) -> Page:
 
 def sign_in(page: Page, use: Use = writing.mouse) -> None:
     panel = page.get_by_role("form", name="Sign in")
+    expect(panel).to_be_visible()
+    if instead := button(panel, "Use a password instead").all():
+        use(instead[0])
     use(panel.get_by_role("textbox", name="Email"), MAIL)
     use(panel.get_by_label("Password"), PASSWORD)
     use(button(panel, "Sign in"))

@@ -31,7 +31,7 @@ town, again = test_openapi.town, test_openapi.again
 SIGNED = "/mail"  # what a link of an email opens: its rights are in the URL (test_notifications.py)
 GETS = [r for r in ROUTES if r.method == "GET" and r.path != SIGNED]
 WRITES = [r for r in ROUTES if r.method != "GET" and r.path != SIGNED]
-OFF = {"/metrics", "/.well-known/security.txt"}  # unless a setting says otherwise
+OFF = {"/metrics", "/picture", "/.well-known/security.txt"}  # unless a setting says otherwise
 VERIFY = "/auth/verify"
 FAILURE = "验证码错误或已过期"
 

@@ -323,15 +323,15 @@ def test_the_language_is_the_nearest_one_else_that_of_the_browser(view: View) ->
         expect(thread.locator("section")).to_have_attribute("lang", wanted)
 
 
-def test_a_browser_without_sheets_for_shadow_roots_gets_a_link_to_the_thread(view: View) -> None:
+def test_a_browser_that_is_too_old_gets_a_link_to_the_thread(view: View) -> None:
     page = view.page
     fill(view.app, 1)
     page.add_init_script("""
-        delete Document.prototype.adoptedStyleSheets
+        delete String.prototype.isWellFormed
         window.CSSStyleSheet = class { constructor() { throw new TypeError('Illegal') } }""")
     view()
     expect(page.locator("commentd-thread")).to_have_count(0)
-    assert view.faults == ["TypeError: Illegal"]
+    assert view.faults == [": Uncaught too old"]
     view.faults.clear()
     page.get_by_role("link", name="评论").click()
     assert page.url.startswith(f"{view.site.service}/thread?url=")
