@@ -7081,7 +7081,6 @@ def widget_settings(context: RequestContext, page: Page) -> Json:
         "closed": is_closed(context, page),
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
-        "picture": bool(config.site_picture),
     }
 
 
@@ -7879,13 +7878,19 @@ def initial_of(name: str) -> str:
     return name[found.start() : found.end()].upper() if found else ""
 
 
+# In embed.js, `SERVICE` is the URL of the service.
+PICTURE_STYLE = """
+.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
+.owner .avatar::before { content: none }
+"""
+
+
 def fragment_style(services: Services, faces: Iterable[int]) -> str:
     """The widget's own style, and what only a fragment needs."""
     style = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
     style += services.assets["fragment.css"].body.decode()
-    config = services.config
-    if config.site_picture:
-        style += f".owner .avatar {{ background-image: url({config.service_url}/picture) }}\n"
+    if services.config.site_picture:
+        style += PICTURE_STYLE.replace("${SERVICE}", f"{services.config.service_url}/")
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return re.sub("(?m)^ +", "", style)
@@ -8975,7 +8980,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         send=world.send,
         fetch=world.fetch,
         place_of=places.of,
-        assets=assets_in(static),
+        assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
         templates=templates_in(static),
         clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
         captcha_provider=CaptchaProvider(world.fetch, **config.captcha_service),
@@ -8997,8 +9002,9 @@ MIME = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
 
-def assets_in(folder: Path) -> dict[str, Response]:
-    """The files that are served, by name. They are read once, so that no request names a file."""
+def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
+    """The files that are served, by name. They are read once, so that no request names a file.
+    `added_style` ends the style of the widget."""
     assets = {}
     for path in folder.rglob("*"):
         content_type = MIME.get(path.suffix[1:])
@@ -9007,6 +9013,8 @@ def assets_in(folder: Path) -> dict[str, Response]:
         body = path.read_bytes()
         if content_type == "text/javascript":
             body = COMMENTS.sub(b"", body)
+        if path.name == "embed.js":
+            body = body.replace(b"\n`)\n", f"\n{added_style}`)\n".encode(), 1)
         gzipped = gzip.compress(body, 9, mtime=0)
         content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()

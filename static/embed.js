@@ -47,6 +47,7 @@ for (const [key, en, zh] of [
   ['waiting', 'Waiting for approval. Only you can see it.', '等待审核，仅你可见。'],
   ['retry', 'Try again', '重试'],
   ['offline', 'Comments can’t be reached. Your draft is kept.', '连不上评论服务，内容不会丢。'],
+  ['refused', 'Comments are not enabled for this site.', '此网站未开通评论服务。'],
   ['page', 'Comments are closed.', '评论已关闭。'],
   ['comment', 'This comment was removed.', '评论已删除。'],
   ['nobody', 'Anonymous', '匿名'],
@@ -131,7 +132,7 @@ article > * { grid-column: 2 }
 article > button { justify-self: start; margin-top: var(--_space); color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; display: grid; place-items: center; width: 100%; height: var(--_avatar); border-radius: 50%; color: #fff; font-weight: 600; line-height: 1; forced-color-adjust: none }
 .avatar::before { content: attr(data-initial); font-size: calc(var(--_avatar) * .45) }
-.owner .avatar { border: 2px solid var(--_accent); padding: 2px; background-clip: content-box; background-size: cover }
+.owner .avatar { border: 2px solid var(--_accent); padding: 2px; background-clip: content-box }
 .meta { align-items: baseline }
 .meta a { display: inline-block; min-height: 24px }
 b a { color: inherit }
@@ -621,9 +622,10 @@ class Thread extends HTMLElement {
       this.emit('loaded', {page_url: this.url, total: listing.total})
     } catch (error) {
       const retry = again('retry', {page, around})
-      retry.prepend(h('p', {role: 'alert'}, this.say('offline')))
+      // /health responds to every page. If it can be reached, CORS refused the list.
+      const refused = error.name === 'TypeError' && await fetch(SERVICE + 'health', {mode: 'no-cors'}).catch(() => 0)
+      retry.prepend(h('p', {role: 'alert'}, this.say(refused ? 'refused' : 'offline')))
       more.replaceWith(retry)
-      if (error.name === 'TypeError') this.use('more.js', 'explain', retry)
     }
   }
 
@@ -631,7 +633,7 @@ class Thread extends HTMLElement {
   async use(file, name, ...values) {
     const loaded = await Promise.all([import(SERVICE + file + importSuffix), loadTexts(this.language)]).catch(() => {
       importSuffix += '?' // the browser remembers a failed import by its URL
-      if (!/attend|explain/.test(name)) this.announce(this.say('offline'))
+      if (name !== 'attend') this.announce(this.say('offline'))
     })
     return loaded?.[0][name](this, Thread.kit, ...values)
   }
@@ -722,12 +724,7 @@ class Thread extends HTMLElement {
       class: 'quiet', 'aria-haspopup': 'dialog', 'aria-expanded': false, 'aria-label': this.say('menu', nickname),
     })
     this.#folding.observe(body)
-    const face = avatar(nickname)
-    if (admin && this.settings.picture) {
-      face.dataset.initial = ''
-      face.style.backgroundImage = `url(${SERVICE}picture)`
-    }
-    return h('article', {tabIndex: -1, class: admin ? 'comment owner' : 'comment', ariaLabel: nickname}, face,
+    return h('article', {tabIndex: -1, class: admin ? 'comment owner' : 'comment', ariaLabel: nickname}, avatar(nickname),
       h('div', {class: 'meta row'},
         h('b', {class: 'name'}, /^https?:/.test(website) ? h('a', {href: website, rel}, name) : name),
         admin && badge('admin'), comment.pinned && badge('pinned'),

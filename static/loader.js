@@ -4,7 +4,7 @@
 const script = Reflect.get(Document.prototype, 'currentScript', document)
 const service = new URL(script.dataset.service ?? '.', script.src)
 const NEAR = 600 // px from the window
-const EVENTS = ['scroll', 'pointermove', 'pointerdown', 'keydown', 'focusin']
+const EVENTS = ['scroll', 'pointerdown', 'keydown', 'focusin']
 const NEEDS_DATA = '[data-commentd-count], [data-commentd-views], [data-commentd-likes], [data-commentd-latest]'
 
 const threads = () => [...document.querySelectorAll('commentd-thread')]

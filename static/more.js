@@ -132,12 +132,6 @@ function countDown(thread, note, error, clear) {
   }, 1000)
 }
 
-/** Says so where CORS refused the list: /health responds to every page. */
-export async function explain(thread, kit, retry) {
-  const isReached = await fetch(new URL('health', import.meta.url), {mode: 'no-cors'}).catch(() => 0)
-  if (isReached) retry.firstChild.textContent = thread.say('refused')
-}
-
 /** Shows or hides the preview of a text. */
 export async function preview(thread, kit, form, press) {
   const shown = form.querySelector('.preview')

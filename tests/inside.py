@@ -38,7 +38,7 @@ REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 def share_static_files() -> None:
     """Lets all apps of a run share what they read of static/: more than half of making an app."""
     read = functools.cache(commentd.assets_in)
-    commentd.assets_in = lambda folder: dict(read(folder))
+    commentd.assets_in = lambda folder, style: dict(read(folder, style))
 
 
 def database_path(app: App) -> str:

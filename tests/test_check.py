@@ -610,3 +610,4 @@ def test_the_picture_of_the_owner_is_one_that_is_served(
         assert response.status_int == (404 if levels else 200)
         if not levels:
             assert (response.body, response.content_type[:6]) == (content, "image/")
+            assert "url(${SERVICE}picture)" in Visitor(app).get("/embed.js").text

@@ -219,8 +219,11 @@ def administrate(window: Window, site: Site) -> None:
     window.see("article .body", "From the owner")
 
 
+OTHERS = [pytest.param(engine, marks=pytest.mark.long) for engine in ("firefox", "webkit")]
+
+
 @pytest.mark.every_case
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["chromium", *OTHERS])
 def test_a_reader_and_an_admin_find_all_they_need(engine: str, site: Site, tmp_path: Path) -> None:
     with ENGINES[engine](str(tmp_path)) as window:
         window.resize(1100, 900)

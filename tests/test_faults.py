@@ -145,6 +145,7 @@ SITE: dict[str, Any] = {
     "server_public_url": "https://comments.example", "server_metrics": True, "site_demo": True,
     "site_contact": OWNER, "webhook_url": "http://127.0.0.1:9/", "privacy_keep_ip_days": 7,
     "moderation_keep_days": 7, "backup_every": 1, "captcha_provider": "none",
+    "site_picture": str(Path(__file__).parent.parent / ".ci" / "admin.png"),
 }  # fmt: skip
 NOW = START + 4000
 
@@ -288,6 +289,7 @@ PATHS = {
     "/comments": f"/comments?url={PAGE}&view=threads",
     "/pages": f"/pages?url={PAGE}&url=/none/",
     "/thread": f"/thread?url={PAGE}",
+    "/fragment": f"/fragment?url={PAGE}",
     "/<name>": "/embed.js",
     "/words/<name>": "/words/de.json",
     "/comments/waiting": f"/comments/waiting?url={PAGE}",

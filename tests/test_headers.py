@@ -52,6 +52,7 @@ OTHER_SITES = [FOREIGN, f"{BLOG}.evil.example", BLOG.replace("https", "http"), f
 METHODS = [*("GET", "HEAD", "POST", "PATCH", "DELETE", "PUT", "OPTIONS", "TRACE", "BREW")]
 STATUSES = (400, 401, 403, 404, 409, 413, 414, 415, 429, 500, 503)
 KEPT = {"/feed.atom": 300, "/thread": 300, "/openapi.json": 3600, "/embed.js": 3600}
+KEPT |= {"/picture": 3600}
 KEPT |= {"/admin.css": 3600, "/words/de.json": 3600, "/fragment": 60, "/fragment.css": 3600}
 AT_PROXIES = "s-maxage=300, stale-while-revalidate=300, stale-if-error=604800"
 ALIKE = {"/comments", "/comments/latest", "/pages"}  # public, unless the request has a token

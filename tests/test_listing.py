@@ -113,7 +113,7 @@ def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, 
 
 SETTINGS = {
     "captcha": "none", "site_key": "", "login_required": False, "registration": True,
-    "hold": "none", "closed": False, "edit_minutes": 15, "policy_url": "", "picture": False,
+    "hold": "none", "closed": False, "edit_minutes": 15, "policy_url": "",
 }  # fmt: skip
 
 

@@ -1121,7 +1121,7 @@ def test_all_works_under_a_strict_policy(view: View, policy: str) -> None:
     button(page, "预览").click()
     expect(page.locator(".aside strong")).to_have_text("Mine.")
     button(page, "登录").click()
-    expect(page.get_by_label("密码")).to_be_visible()
+    expect(page.get_by_role("form", name="登录")).to_be_visible()
     button(page, "取消").click()
     page.get_by_label("昵称").fill("林深")
     button(page, "发表评论").click()
