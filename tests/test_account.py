@@ -503,6 +503,7 @@ def test_a_report_that_fails_is_told_in_its_place(ground: Ground) -> None:
     expect(reason).to_have_value("It is an advertisement.")
     page.unroute("**/comments/1/report")
     button(form, "Report").click()
+    expect(form).to_have_count(0)
     assert words_of(article(page, "Buy this.")) == ["Copy link", "Reported"]
     assert reported(ground) == [(1, "It is an advertisement.")]
 
@@ -564,6 +565,7 @@ def test_no_state_of_the_account_shuts_anybody_out(ground: Ground, lang: str, ho
     assert_open_to_all(page, "report")
     page.unroute("**/report")
     form.locator(".button").click()
+    expect(form).to_have_count(0)
     menu = choices(article(page, "Buy this."))
     expect(menu.get_by_role("button", name=said("reported"))).to_be_disabled()
     assert_open_to_all(page, "reported")

@@ -233,7 +233,9 @@ def article(page: Page, text: str) -> Locator:
 def choices(place: Locator, use: Use = mouse) -> Locator:
     """The menu of a comment, which is opened."""
     use(place.locator(".quiet").first)
-    return place.page.get_by_role("dialog")
+    menu = place.page.get_by_role("dialog")
+    expect(menu).to_be_visible()
+    return menu
 
 
 def choose(place: Locator, word: str, use: Use = mouse) -> None:
