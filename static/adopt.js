@@ -8,7 +8,7 @@ export async function adopt(thread, {ask}, target) {
   if (!standing.isConnected) return // something else is shown now
   if (!changes?.settings) return thread.announce(thread.say('offline'))
   delete thread.dataset.mark
-  const isNewestFirst = thread.getAttribute('sort') === 'newest'
+  const isNewestFirst = !/^(oldest|likes)$/.test(thread.getAttribute('sort'))
   const comments = withChanges(threadsOf(standing), changes, isNewestFirst)
   const looks = looksOf(standing)
   const isMissing = target && !looks[target]

@@ -50,6 +50,7 @@ def write(app: App, site: Site, service: str = "") -> None:
     """The post with the fragment of today, and the loader: the service's, or one beside the post
     that looks for a service."""
     html = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
+    html = html.replace(' sort="newest"', "")  # as in an element of the page, after `render`
     tag = f'<script src="{site.service}/loader.js" async></script>'
     if service:
         loader = (widget.STATIC / "loader.js").read_text("utf-8")
