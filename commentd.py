@@ -1389,12 +1389,10 @@ def chinese_texts() -> dict[str, dict[re.Pattern[str], str]]:
 
 def translated(text: str, language: str) -> str:
     """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
-    if language.startswith("zh"):
-        is_traditional = re.match("zh.(TW|HK|MO|Hant)", language, re.IGNORECASE)
-        texts = chinese_texts()["terminal-TW" if is_traditional else "terminal"]
-        for pattern, chinese in texts.items():
-            if match := pattern.fullmatch(text):
-                return chinese.format(*match.groups())
+    file = {"zh": "terminal", "zh-tw": "terminal-TW"}.get(known_language(language), "")
+    for pattern, chinese in chinese_texts().get(file, {}).items():
+        if match := pattern.fullmatch(text):
+            return chinese.format(*match.groups())
     return text
 
 

@@ -1082,7 +1082,7 @@ function figures(response) {
 
 // -- Settings -----------------------------------------------------------------
 
-// The service has these texts in English, and for both kinds of Chinese in simplified characters.
+// The service has these texts in English and in both kinds of Chinese.
 const serviceLanguage = () => lang.startsWith('zh') ? lang : 'en'
 
 /** The findings of `check`. */
