@@ -7883,15 +7883,22 @@ PICTURE_STYLE = """
 """
 
 
-def fragment_style(services: Services, faces: Iterable[int]) -> str:
+@functools.cache
+def style_of_all_fragments() -> str:
     """The widget's own style, and what only a fragment needs."""
-    style = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
-    style += services.assets["fragment.css"].body.decode()
+    style: str = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
+    style += (static_folder() / "fragment.css").read_text("utf-8")
+    return re.sub("(?m)^ +", "", style)
+
+
+def fragment_style(services: Services, faces: Iterable[int]) -> str:
+    """The style of a fragment with these avatars."""
+    style = style_of_all_fragments()
     if services.config.site_picture:
         style += PICTURE_STYLE.replace("${SERVICE}", f"{services.config.service_url}/")
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
-    return re.sub("(?m)^ +", "", style)
+    return style
 
 
 def style_element(services: Services, faces: list[int], *, is_linked: bool) -> str:
