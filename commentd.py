@@ -760,7 +760,7 @@ LANGUAGE = re.compile(r"(?ai)(?<!\S)lang(?:uage)?-([a-z0-9][a-z0-9+#-]{0,19})(?!
 
 
 def safe_attribute(tag: str, attribute: str, value: str) -> str | None:
-    """An absolute link, or the language of code; other products write more classes beside it."""
+    """An absolute link, or the language of code; other products add further classes."""
     if attribute == "class":
         language = LANGUAGE.search(value)
         return f"language-{language[1].lower()}" if language else None
@@ -1408,7 +1408,8 @@ MOST_PICTURE_BYTES = 100_000
 
 
 def read_picture(file: str) -> tuple[bytes, str]:
-    """The bytes and the media type of a picture; `ValueError` if it is none that is served."""
+    """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
+    type."""
     with Path(file).open("rb") as picture:
         body = picture.read(MOST_PICTURE_BYTES + 1)
     found = PICTURE.match(body)
@@ -1465,7 +1466,7 @@ MIGRATIONS = [
     CREATE INDEX registration_expires ON registration (expires_at);
 
     -- `opened_at`: the page's age counts from here. `changed` counts the changes of its comments
-    -- that readers could see. `dropped`: the last one of a comment whose row is gone. `stale`: the
+    -- that readers could see. `dropped`: the last one of a deleted row. `stale`: the
     -- site must be built again for some of them (not for likes).
     CREATE TABLE page (
         id         INTEGER PRIMARY KEY,
@@ -3037,7 +3038,7 @@ class Store:
         self, email: str, request_id: str, nickname: str, password: str
     ) -> bool:
         """Changes what a waiting registration will make; its code stays. False if none waits. A
-        code to sign in with never comes to set a password: its email does not say so."""
+        sign-in code cannot set a password, since its email does not mention one."""
         sql = """
             UPDATE registration SET nickname = :nickname, password = :password
              WHERE email = :email AND request_id = :request_id
@@ -3053,8 +3054,8 @@ class Store:
     ) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
         registrations. Tries that name the request are counted apart: otherwise strangers could
-        use them up. One statement counts and reads, so that five tries are five. `sign_in`: only of
-        codes to sign in with, which need the request; otherwise only of all others."""
+        use them up. One statement counts and reads, so that five tries are five. `sign_in`: only
+        sign-in codes, which need the request id; otherwise only codes of registrations."""
         sql = """
             UPDATE registration SET tries = tries + 1
              WHERE email = :email AND (password = '') = :sign_in
@@ -6713,7 +6714,7 @@ def get_captcha(context: RequestContext) -> Json:
 
 @dataclass(frozen=True)
 class CodeRequest:
-    """Where a code is sent, in which language, and the request whose code it replaces, or ""."""
+    """Who gets a code, their language, and the id of the request that it replaces, or ""."""
 
     email: str
     language: str
@@ -6898,8 +6899,8 @@ def account_of_code(context: RequestContext, registration: Registration) -> Acco
     """The account as it is, or a new one without a password. The code is used up, unless a problem
     is raised: a new account without a nickname, or an admin's.
 
-    An admin needs the password. Otherwise whoever reads the mailbox for a moment could act as the
-    admin unnoticed; a new password, at least, ends the admin's own tokens and is told by email."""
+    An admin needs the password. With a code alone, somebody who gets into the mailbox could act as
+    the admin unnoticed. To set a new password revokes the admin's tokens and sends an email."""
     store = context.store
     account = store.account_with_email(registration.email)
     if account is None:
@@ -7011,7 +7012,7 @@ def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
     reload = not page.dropped <= since <= page.changed or len(changed) > MOST_CHANGES
     if reload:
         changed = []
-    else:  # else the request for the list will be the view
+    else:  # otherwise the request for the list counts the view
         note_view(context, name)
     return {
         "comments": [comment_or_tombstone(context, each) for each in changed if each.shown],
@@ -7514,7 +7515,7 @@ def change_me(context: RequestContext) -> Json:
     store = context.store
     form = context.form
     nickname = nickname_field(form, optional=True)
-    # All else is judged before a code is used up.
+    # The other fields are checked first, so that an invalid one uses up no code.
     if nickname not in ("", me.nickname):
         check_nickname(context, nickname)
     answers = ""
@@ -7747,10 +7748,10 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
     )
 
 
-# The fragment: a thread as the widget shows it, to stand in the HTML of the blog's page
+# The fragment: a thread as the widget shows it, as a part of the blog's HTML
 
 WIDGET_TAGS = {"zh": "zh-CN", "zh-tw": "zh-TW"}  # other languages have the same tag everywhere
-# Of replies, this level and those below it stand beside each other.
+# Replies are nested down to this level; deeper ones are listed on it.
 DEEPEST = 3
 # With the five minutes while a proxy renews it, what was deleted is gone after ten. While the
 # service is down, nothing can be deleted.
@@ -7801,7 +7802,7 @@ def locales() -> dict[str, Locale]:
     """By language, as emails have it."""
     folder = static_folder()
     known = json.loads((folder / "intl.json").read_bytes())
-    # English and Chinese stand in the script itself.
+    # The English and simplified Chinese texts are in embed.js.
     rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget_source())
     locales = {}
     for number, (language, forms) in enumerate(known["languages"].items()):
@@ -7816,8 +7817,8 @@ def locales() -> dict[str, Locale]:
 
 @dataclass
 class Item:
-    """A comment in the list, as the widget nests it. `to`: whom a reply answers that stands beside
-    that comment. `more_replies`: how many are not in the list."""
+    """A comment in the list, nested as in the widget. `to`: the comment that this one replies to,
+    if both are on the deepest level. `more_replies`: how many replies are not in the list."""
 
     comment: Comment
     level: int = 1
@@ -7829,7 +7830,7 @@ class Item:
 def nested(root: Comment, replies: list[Comment], more_replies: int) -> list[Item]:
     """The item of a top-level comment, and after it those of its replies."""
     items = {root.id: Item(root, more_replies=more_replies)}
-    homes = {root.id: items[root.id]}  # by comment: among whose replies its own replies stand
+    homes = {root.id: items[root.id]}  # by comment id: the item whose list takes the replies
     for reply in replies:
         parent_id = reply.parent_id if reply.parent_id in items else root.id
         parent = items[parent_id]
@@ -7855,7 +7856,7 @@ def without_hidden_text(comment: Comment) -> Comment:
 
 
 def data_of(config: Config, comment: Comment) -> str:
-    """JSON of what the widget must know of a comment beside its HTML."""
+    """The public fields of a comment as JSON for the widget, without its Markdown and HTML."""
     values = public_fields(config, comment)
     values = {name: value for name, value in values.items() if name not in ("content", "html")}
     return json.dumps({**values, "deleted": comment.status != "visible"}, ensure_ascii=False)
@@ -7870,7 +7871,7 @@ def face_of(name: str) -> int:
 
 
 def initial_of(name: str) -> str:
-    """The first letter or digit of a name, with its marks, as an avatar has it."""
+    """What an avatar shows: the first letter or digit of a name with its accents, as a capital."""
     kinds = "".join(unicodedata.category(character)[0] for character in name)
     found = re.search("[LN]M*", kinds)
     return name[found.start() : found.end()].upper() if found else ""
@@ -7974,7 +7975,7 @@ def fragment(
         comment_link=comment_link,
         clean=clean,
     )
-    # Engines such as Caddy's templates would run what stands in braces.
+    # Template engines such as Caddy's would run text in braces.
     text = text.replace("{", "&#123;")
     style = style_element(services, sorted(faces), is_linked=is_linked)
     return text.replace('open">', f'open">{style}', 1)
@@ -10589,7 +10590,7 @@ class BuiltPage:
 
 
 def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
-    """`ValueError` where comments belong in the page, and it does not say where."""
+    """Finds the places for comments. `ValueError` if there is a tag but no clear place."""
     page = BuiltPage(content)
     script_end = 0
     for piece in PIECES.finditer(content):
@@ -11217,7 +11218,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
 
 
 def new_database_text(config: Config, settings: Path | None) -> str:
-    """For whoever imports in a wrong folder."""
+    """Names the new database, in case the owner runs the import in the wrong folder."""
     reason = "" if settings else f" (there is no commentd.ini in {Path.cwd()})"
     return f"the database is a new one: {Path(config.database_path).absolute()}{reason}"
 
@@ -11278,7 +11279,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
             resources.callback(app.places.close)
             fragment_of = functools.partial(own_fragment, app)
         found = sorted(folder.rglob("*.html"))
-        for path in filter(Path.is_file, found):  # a folder can be named so too
+        for path in filter(Path.is_file, found):  # a folder may have such a name
             try:
                 result = render_file(folder, path, script_urls, fragment_of, arguments)
             except ValueError as error:
@@ -11299,12 +11300,12 @@ def render_file(
     fragment_of: Callable[[dict[str, str]], bytes],
     arguments: Arguments,
 ) -> str:
-    """What became of the page. `ValueError` where that cannot be done."""
+    """Puts the comments into a file. Returns its result for the report, or raises `ValueError`."""
     content = path.read_bytes()
     page = read_built_page(content, script_urls)
     if not page.threads:
         return "without a thread"
-    content.decode()  # what is put in is UTF-8
+    content.decode()  # raises unless the page is UTF-8, as the fragment is
     name = path.relative_to(folder).as_posix()
     site_path = quoted_url("/" + name.removesuffix("index.html"))
 
@@ -11627,7 +11628,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def report_errors(arguments: Arguments) -> int:
-    """Runs the command. What fails is said in plain words, without a traceback."""
+    """Runs the command and prints errors in plain words, without a traceback."""
     code = 1
     try:
         return run_command(arguments)

@@ -1,6 +1,6 @@
 // The account of a reader, in the form: sign in with a code by email or with a password, sign out; then name,
-// emails, followed pages, password, download and deletion. The panel stands in place of the name and the buttons
-// of the form; the text stays. `embed.js` loads this on demand, and for readers who are signed in.
+// emails, followed pages, password, download and deletion. The panel replaces the name and the buttons of the
+// form; the text stays. `embed.js` loads this on demand, and for readers who are signed in.
 // In order: Style, Account, Steps, Signing in, Profile.
 
 // -- Style --------------------------------------------------------------------
@@ -121,7 +121,7 @@ export function account(thread, kit, form, reason) {
   const typed = {email: me().email ?? '', nickname: me().nickname ?? '', ...recall('account', {}, 'sessionStorage')}
   const canMail = thread.settings.registration
   let secret = ''
-  let byCode // whether a code confirms a grave step, instead of the password
+  let byCode // whether a code confirms a sensitive step, instead of the password
 
   const field = (name, word, props) => h('label', {}, h('span', {}, say(word)), h('input', {class: 'field',
     name, required: true, value: typed[name] ?? '', oninput: event => { typed[name] = event.target.value.trim() }, ...props,
@@ -168,7 +168,7 @@ export function account(thread, kit, form, reason) {
   }
 
   /** The field for a code takes six digits however they are pasted, and sends them when the step is complete. */
-  const code = address => [small(say('sent', address), {id: 'sent'}), field('code', 'code', {
+  const code = recipient => [small(say('sent', recipient), {id: 'sent'}), field('code', 'code', {
     autocomplete: 'one-time-code', inputMode: 'numeric', value: '', 'aria-describedby': 'sent',
     oninput: ({target}) => {
       target.value = target.value.replace(/\D/g, '').slice(0, 6)
@@ -244,10 +244,10 @@ export function account(thread, kit, form, reason) {
     if (panel.password) secret = digest(panel.password.value, hash)
   }
 
-  /** Asks for a code: to register with what is in `more`, otherwise to sign in or to confirm a grave step. */
-  async function requestCode(address, more) {
+  /** Asks for a code: to register with what is in `more`, otherwise to sign in or to confirm a sensitive step. */
+  async function requestCode(recipient, more) {
     const captcha_token = await takeCaptchaToken()
-    const body = {email: address, request_id: typed.request_id, captcha_token, lang: thread.language, ...more}
+    const body = {email: recipient, request_id: typed.request_id, captcha_token, lang: thread.language, ...more}
     typed.request_id = (await ask(more ? 'auth/register' : 'auth/code', body)).request_id
   }
 
@@ -334,7 +334,7 @@ export function account(thread, kit, form, reason) {
     if (from) panel[from].focus()
   }
 
-  /** Shows a grave step. Before, a code is sent if that is to confirm it. */
+  /** Shows a sensitive step. If a code is to confirm it, the code is sent first. */
   function prepare(step, withCode) {
     byCode = withCode
     act(async () => {
@@ -472,7 +472,7 @@ export function account(thread, kit, form, reason) {
     })
   }
 
-  // Ctrl+Enter in the text posts nothing under a name that nobody sees.
+  // While the panel hides the name, Ctrl+Enter in the text must not post.
   form.addEventListener('submit', event => {
     if (me().token || form.nextSibling !== panel) return
     event.preventDefault()

@@ -1,20 +1,20 @@
-// Takes over the comments that stand in the HTML of the page, see `GET /fragment`. `embed.js` loads it on first use.
+// Takes over the comments that are in the HTML of the page, see `GET /fragment`. `embed.js` loads it on first use.
 
 /** Draws the thread from what the fragment holds and what changed since, in place of the fragment. */
 export async function adopt(thread, {ask}, target) {
-  const standing = thread.$('section')
+  const fragment = thread.$('section')
   const query = {url: thread.url, since: thread.dataset.mark}
   const changes = await ask('comments?' + new URLSearchParams(query)).catch(() => null)
-  if (!standing.isConnected) return // something else is shown now
+  if (!fragment.isConnected) return // something else is shown now
   if (!changes?.settings) return thread.announce(thread.say('offline'))
   delete thread.dataset.mark
   const isNewestFirst = !/^(oldest|likes)$/.test(thread.getAttribute('sort'))
-  const comments = withChanges(threadsOf(standing), changes, isNewestFirst)
-  const looks = looksOf(standing)
+  const comments = withChanges(threadsOf(fragment), changes, isNewestFirst)
+  const looks = looksOf(fragment)
   const isMissing = target && !looks[target]
-  standing.remove()
+  fragment.remove()
   thread.draw()
-  thread.$('section').className = standing.className // a rule above it would move the page
+  thread.$('section').className = fragment.className // a rule above it would move the page
   if (changes.reload || isMissing) return thread.load({around: target})
 
   thread.load({around: target, listing: {...changes, comments, page: 1}})

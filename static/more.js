@@ -532,7 +532,7 @@ function goTo(thread, id) {
   article.focus({preventScroll: true})
   const show = () => article.scrollIntoView({block: 'center'})
   show()
-  requestAnimationFrame(show) // now the heights of what stands above are known
+  requestAnimationFrame(show) // now the heights of the comments above are known
 }
 
 /** Goes to the comment around which the list was loaded, or looks for it among the replies that are not loaded. */

@@ -496,7 +496,7 @@ def test_each_finding_has_a_chinese_text_and_no_chinese_text_is_left_over() -> N
     assert [*TEMPLATES["zh"]] == [*TEMPLATES["zh-TW"]]
     for language, templates in TEMPLATES.items():
         for english, chinese in templates.items():
-            assert translated(english, language) == chinese  # none stands before its own
+            assert translated(english, language) == chinese  # no earlier pattern matches it
             assert english.count("{}") == chinese.count("{}")
             for part in re.split("[{}():]+", english):
                 assert part.strip() in said, english

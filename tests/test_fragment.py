@@ -53,7 +53,7 @@ def fragment(visitor: Visitor, **query: Any) -> Tree:
     return Tree(visitor.get("/fragment", {"url": PAGE, **query}).text)
 
 
-# What stands in it
+# Contents
 
 
 def test_it_has_the_threads_that_the_widget_shows_in_their_order(visitor: Visitor) -> None:
@@ -194,7 +194,7 @@ def test_a_mark_that_is_too_old_or_not_ours_reads_the_whole_list(
     outside.time += 40 * DAY
     app.tick()
     assert inside.sql(app, "SELECT id FROM comment") == []
-    assert reader.catch_up()["reload"]  # the row is gone, and nobody knows of it
+    assert reader.catch_up()["reload"]  # the row is deleted, so the change cannot be listed
     assert not reader.catch_up()["reload"]
     for mark in (10**6, 2**63 - 1):
         assert visitor.listing(since=mark)["reload"]
@@ -207,7 +207,9 @@ def test_a_fragment_tells_nothing_of_hidden_comments(app: App, visitor: Visitor)
     number = hidden["comment"]["id"]
     reply = visitor.say("reply", parent_id=number)["comment"]["id"]
     deep = visitor.say("это canary", parent_id=reply, nickname="Canary")["comment"]["id"]
-    visitor.say("to that", parent_id=deep)  # stands beside it, and says whom it answers
+    visitor.say(
+        "to that", parent_id=deep
+    )  # on the deepest level, so it names the author it replies to
     for each in (number, deep):
         inside.moderate(app, each, "spam")
     html = visitor.get("/fragment", {"url": PAGE}).text
@@ -305,7 +307,7 @@ def test_it_stands_where_the_widget_will_stand(
     assert found[0] == found[1]
 
 
-# What a fragment stands in: {} is its place.
+# Pages around a fragment, whose place is {}.
 HOSTS = {
     "names": CLOBBERED + "{}",
     "style": MARKUP["style"] + "{}",
@@ -334,7 +336,7 @@ MADE_OF = {
     ),
     "textarea",
 }
-# By element; None stands for all of them.
+# By element; None: of every element.
 ATTRIBUTES = {
     None: {"class", "part", "aria-label", "aria-hidden", "role", "lang", "dir", "tabindex"},
     "b": {"aria-level"},

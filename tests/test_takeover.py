@@ -18,7 +18,7 @@ from commentd import App
 pytestmark = pytest.mark.slow
 outside, settings, site = widget.outside, widget.settings, widget.site
 
-# Where everything stands that is no control, with its text, measured from the top of the thread.
+# The place and size of each part that is no control, from the top of the thread.
 PLACES = """() => {
   const root = document.querySelector('commentd-thread').shadowRoot
   const {top} = root.querySelector('.head').getBoundingClientRect()
@@ -47,8 +47,8 @@ def page(request: Any, browser: Browser) -> Iterator[Page]:
 
 
 def write(app: App, site: Site, service: str = "") -> None:
-    """The post with the fragment of today, and the loader: the service's, or one beside the post
-    that looks for a service."""
+    """Writes the post with its fragment and the loader: that of the service, or a copy on the blog
+    that names a service."""
     html = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
     html = html.replace(' sort="newest"', "")  # as in an element of the page, after `render`
     tag = f'<script src="{site.service}/loader.js" async></script>'
