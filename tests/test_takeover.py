@@ -8,7 +8,7 @@ from typing import Any
 import inside
 import pytest
 import test_widget as widget
-from blog import POST, article, conversation, new_context, say
+from blog import OWNER, POST, article, conversation, new_context, say
 from conftest import Visitor
 from playwright.sync_api import Browser, Page, Route, expect
 from test_widget import Site
@@ -162,3 +162,21 @@ def test_with_the_service_down_comments_stay_and_the_form_says_so(
 
 def widget_text(key: str) -> str:
     return str(json.loads((widget.STATIC / "words/en.json").read_bytes())[key])
+
+
+@pytest.mark.parametrize(
+    "settings", [{"site_picture": str(widget.STATIC.parent / ".ci/admin.png")}]
+)
+def test_the_widget_shows_the_picture_of_the_owner(app: App, site: Site, page: Page) -> None:
+    say(app, "hello", OWNER)
+    say(app, "hi", "Ann")
+    write(app, site)
+    asked = opened(page, site)
+    backgrounds = """() => [...document.querySelector('commentd-thread').shadowRoot
+      .querySelectorAll('.avatar')].map(node => getComputedStyle(node).backgroundImage)"""
+    picture = f'url("{site.service}/picture")'
+    come_near(page)
+    page.locator("commentd-thread form").wait_for()
+    settled(page)
+    assert sorted(page.evaluate(backgrounds)) == ["none", picture]
+    assert "/picture" in asked
