@@ -140,7 +140,7 @@ window.bench = {shifts: [], drawn: 0, told: []}
       o.top <= top && o.bottom >= bottom && o.left <= left && o.right >= right)
     const called = e.ariaLabel || e.labels?.[0]?.textContent || e.textContent
     return {spot: spot(e), ring: ring(e), covered, x: x + scrollX, top: top + scrollY,
-      bottom: bottom + scrollY, line: e.matches('.line'), rtl: e.matches(':dir(rtl)'),
+      bottom: bottom + scrollY, floats: e.matches('.line, .quote'), rtl: e.matches(':dir(rtl)'),
       name: called.trim(), tag: e.localName}
   }
   bench.modal = () => Boolean(modal())
