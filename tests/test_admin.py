@@ -217,12 +217,6 @@ def test_another_site_can_do_nothing_with_the_admins_token(owner: Visitor) -> No
             send = getattr(owner, f"{route.method.lower()}_json")
             answer = send(path, {}, headers={"Origin": origin}, status=403)
             assert answer.json["code"] == "origin_refused"
-            assert not [h for h in answer.headers if h.startswith("Access-Control-")]
-        for path in ("/admin", "/admin/comments", "/admin/nothing"):
-            answer = owner.get(path, headers={"Origin": origin}, expect_errors=True)
-            assert not [h for h in answer.headers if h.startswith("Access-Control-")]
-            answer = owner.options(path, headers={"Origin": origin})
-            assert "Access-Control-Allow-Origin" not in answer.headers
     for origin in ("http://localhost:80", "https://localhost:80"):  # its own, by TLS or not
         assert owner.post_json("/admin/logout", {}, headers={"Origin": origin}, status="*")
     assert owner.get("/admin/comments", status=401).json == INVALID

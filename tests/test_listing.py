@@ -92,17 +92,6 @@ def test_six_are_listed_at_a_time_newest_first(visitor: Visitor, app: App) -> No
     assert visitor.listing(page=1_000_000, limit=100)["comments"] == []
 
 
-def test_comments_of_one_second_stand_in_the_order_of_their_ids(visitor: Visitor, app: App) -> None:
-    grow(app, [None] * 7, step=0)
-    assert every_page(visitor, 3) == [7, 6, 5, 4, 3, 2, 1]
-    assert every_page(visitor, 3, sort="newest") == [7, 6, 5, 4, 3, 2, 1]
-    assert every_page(visitor, 3, sort="oldest") == [1, 2, 3, 4, 5, 6, 7]
-    for comment_id in (2, 5, 4, 4):
-        visitor.extra_environ["REMOTE_ADDR"] = f"198.51.100.{visitor.listing()['views']}"
-        visitor.post_json("/comment/like", {"id": comment_id})
-    assert every_page(visitor, 3, sort="likes") == [4, 5, 2, 7, 6, 3, 1]
-
-
 def test_unknown_words_and_wishes_of_the_query_change_nothing(visitor: Visitor, app: App) -> None:
     grow(app, [None] * 3)
     hide(app, 2, status="waiting")

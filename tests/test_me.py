@@ -132,40 +132,6 @@ def test_of_another_account_nothing_is_told(here: Here, ann: Reader) -> None:
     assert everything == {name: [] for name in kept}
 
 
-OWN = [("GET", "/me"), ("GET", "/me/export"), ("PATCH", "/me"), ("DELETE", "/me")]
-OWN += [("POST", "/page/follow")]
-
-
-def test_without_a_token_there_is_no_account(visitor: Reader) -> None:
-    body = {"password": CANARY, "comments": "keep", "page_url": PAGE, "nickname": "Eve"}
-    for method, path in OWN:
-        if method == "GET":
-            reply = visitor.get(path, status=401)
-        else:
-            reply = getattr(visitor, f"{method.lower()}_json")(path, body, status=401)
-        assert reply.headers["WWW-Authenticate"] == "Bearer"
-
-
-def test_no_cache_keeps_what_is_an_accounts(ann: Reader) -> None:
-    for path in ("/me", f"/me?url={PAGE}", "/me/export"):
-        headers = ann.get(path).headers
-        assert headers["Cache-Control"] == "no-store"
-        assert headers["Vary"] == "Accept-Encoding, Origin, Authorization"
-
-
-def test_only_the_blog_may_change_an_account(ann: Reader) -> None:
-    for method, path in OWN[2:]:
-        asked = {"Access-Control-Request-Method": method, "Origin": BLOG}
-        preflight = ann.options(path, headers=asked, status=204).headers
-        assert method in preflight["Access-Control-Allow-Methods"]
-    gone = {"password": CANARY, "comments": "keep"}
-    for origin, status in (("https://evil.example", 403), ("null", 403), (BLOG, 200)):
-        how: dict[str, Any] = {"headers": {"Origin": origin}, "status": status}
-        ann.post_json("/page/follow", {"page_url": PAGE}, **how)
-        ann.patch_json("/me", {"answers": False}, **how)
-        ann.delete_json("/me", gone, **how)
-
-
 # The nickname and the password
 
 
