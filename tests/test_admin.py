@@ -729,10 +729,6 @@ def test_the_owner_answers_and_approves_what_waits(visitor: Visitor, owner: Visi
     assert do(owner, "reply", parent_id=1, content="an answer")["comment"]["id"] == 2  # a double
     for number in (99, 2**63 - 1):
         assert do(owner, "reply", 404, parent_id=number, content="hi") == GONE
-
-
-def test_what_was_judged_can_not_be_answered(visitor: Visitor, owner: Visitor) -> None:
-    visitor.say()
     for status in ("spam", "deleted"):
         judge(owner, [1], status)
         assert do(owner, "reply", 404, parent_id=1, content="hi")["code"] == "parent_gone"
