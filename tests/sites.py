@@ -2,8 +2,7 @@
 `--only NAME` for some of the blogs; test_sites.py has the same blogs in the long tier.
 
 Each blog is made in FOLDER by its generator, with a theme as its authors publish it, and gets the
-comments by what the manual says for that theme (README.md for other themes), word for word, so
-that the guides are proven here.
+comments by what the manual says for that theme, word for word, so that the guides are proven here.
 
 Node with npm, git, and for Jekyll Debian's jekyll, jekyll-theme-minima and
 ruby-jekyll-{archives,feed,include-cache,paginate,redirect-from,seo-tag,sitemap} have to be there.
@@ -57,7 +56,7 @@ class NotHere(Exception):
 class Site:
     """A blog: its guide, how it is built, where its posts are and what else it has."""
 
-    guide: str  # a topic of the manual and a theme in it, or a generator in README.md
+    guide: str  # a topic of the manual and a theme in it
     build: str
     posts: str
     slot: str  # where the comments stand, as a selector
@@ -204,8 +203,8 @@ SITES = {
         "main > commentd-thread", ".article-footer, .main-article"),
     "hugo-ananke": hugo_from_github("Ananke", "theNewDynamic/gohugo-theme-ananke",
         "article .mt6 > commentd-thread", "article p"),
-    "hugo-doks": hugo("Hugo", DOKS, "main commentd-thread", "article p",
-        held=False, npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
+    "hugo-doks": hugo("hugo: Another theme", DOKS, "article commentd-thread", "article p",
+        npm=("@thulite/doks-core", "@thulite/core", "@thulite/seo"),
         copies={f"{THULITE[0]}/{SINGLE}": SINGLE}, layout=SINGLE, end="{{ .Content }}",
         files={"layouts/_partials/footer/script-footer-custom.html": ""}),
     "jekyll-minima": jekyll("jekyll: Minima", "theme: minima\n",
@@ -223,9 +222,9 @@ SITES = {
         ".post-prevnext"),
     "hexo-landscape": hexo("hexo: Landscape", "landscape", "{}\n",
         "#main > #comments > commentd-thread", "article.article"),
-    "hexo-any": hexo("Hexo", "next", "{}\n", ".post-body > commentd-thread", ".post-body p",
-        held=False),
-    "astro-own": astro("Astro", "src/pages/2026/{}.md", "main > commentd-thread", "main > p",
+    "hexo-any": hexo("hexo: Another theme", "next", "{}\n",
+        ".post-body > commentd-thread", ".post-body p"),
+    "astro-own": astro("astro: Astro", "src/pages/2026/{}.md", "main > commentd-thread", "main > p",
         {"astro.config.mjs": ASTRO_CONFIG, "src/layouts/Post.astro": ASTRO_LAYOUT},
         held=False, swaps=True, layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
     "astro-starlight": astro("astro: Starlight", "src/content/docs/2026/{}.md",
@@ -350,15 +349,13 @@ def insert(file: Path, line: str, text: str) -> None:
 def guide_of(site: Site, service: str) -> tuple[str, str]:
     """The element or tag that a text names first, and the guide for this site."""
     topic, _, theme = site.guide.partition(": ")
-    file = ROOT / (f"static/help/en/{topic}.md" if theme else "README.md")
-    text = file.read_text("utf-8").replace(EXAMPLE, service)
+    text = (ROOT / f"static/help/en/{topic}.md").read_text("utf-8").replace(EXAMPLE, service)
     element = re.search(r"```html\n(.*?)```", text, re.DOTALL)
     start, *parts = re.split(r"^(?=\*\*)", text, flags=re.MULTILINE)
-    title = f"**{theme}**" if theme else f"**{topic}.**"
-    guide = next((part for part in parts if part.startswith(title)), "")
+    guide = next((part for part in parts if part.startswith(f"**{theme}**")), "")
     if not guide:
         raise Failed(f"There is no guide for {site.guide}.")
-    return element[1] if element else "", start * bool(theme) + guide
+    return element[1] if element else "", start + guide
 
 
 # Showing them
