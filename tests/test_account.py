@@ -34,7 +34,6 @@ from test_writing import (
     keyboard,
     main,
     mouse,
-    post,
     refuse,
     requests_of,
     said,
@@ -42,7 +41,6 @@ from test_writing import (
     textbox,
     words_of,
 )
-from wcag import MODERATES
 from webtest import TestApp
 
 office, outside = writing.office, writing.outside
@@ -473,21 +471,6 @@ def test_a_comment_is_reported_in_place_and_stays_so_in_this_browser(ground: Gro
     page.reload()
     assert words_of(spam) == ["Copy link", "Reported"]
     assert words_of(better) == ["Copy link", "Report"]
-
-
-def test_there_is_nothing_to_report_at_ones_own_words_nor_for_an_admin(ground: Ground) -> None:
-    say(ground.app, "Hers.")
-    page = ground.open()
-    mine = post(page, "Mine.")
-    for _ in range(2):
-        expect(mine.get_by_text("You", exact=True)).to_be_visible()
-        assert words_of(mine) == ["Copy link", "Edit", "Delete"]
-        assert words_of(article(page, "Hers.")) == ["Copy link", "Report"]
-        page.reload()
-    sql(ground.app, "UPDATE account SET role = 'admin'")
-    page = signed_in(ground)
-    page.wait_for_function(MODERATES)
-    assert words_of(article(page, "Hers.")) == ["Copy link", "Spam", "Delete", "Pin"]
 
 
 def test_a_report_that_fails_is_told_in_its_place(ground: Ground) -> None:

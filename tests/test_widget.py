@@ -675,22 +675,6 @@ def test_a_link_to_no_comment_does_nothing_bad(view: View) -> None:
     assert len(lists(view.asked)) <= 12
 
 
-def test_badges_and_changes_are_shown_without_another_request(view: View) -> None:
-    ids = fill(view.app, 3)
-    say(view.app, "By me.", OWNER)
-    sql(view.app, "UPDATE comment SET pinned = 1 WHERE id = ?", ids[0])
-    sql(view.app, "UPDATE comment SET edited_at = created_at + 60 WHERE id = ?", ids[1])
-    page = view()
-    expect(page.locator("article")).to_have_count(4)
-    expect(page.locator(".badge")).to_have_count(2)
-    expect(comment(page, "By me.").locator(".badge")).to_have_text("博主")
-    expect(comment(page, "No. 1.").locator(".badge")).to_have_text("置顶")
-    expect(comment(page, "No. 2.").locator(".meta")).to_contain_text("已修改")
-    expect(comment(page, "No. 3.").locator(".meta")).not_to_contain_text("已修改")
-    assert page.locator("commentd-thread img").count() == 0
-    assert len(view.asked) == 3
-
-
 def test_what_was_deleted_leaves_its_place_to_its_replies(view: View) -> None:
     top = nested(view.app, 2)[0]
     say(view.app, "Another.", hours=200)

@@ -446,6 +446,7 @@ def test_a_reply_is_cancelled_or_appears_under_its_parent(ground: Ground, use: U
 def test_an_author_edits_a_comment_and_deletes_it_by_two_presses(ground: Ground, use: Use) -> None:
     page = ground.open()
     mine = post(page, "A tpyo.")
+    expect(mine.get_by_text("edited")).to_have_count(0)
     choose(mine, "Edit", use)
     box = mine.get_by_role("textbox")
     expect(box).to_be_focused()
