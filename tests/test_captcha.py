@@ -22,6 +22,7 @@ import pytest
 import test_mail
 import webtest
 from conftest import CANARY, PAGE, Outside, Visitor
+from test_comments import at_once
 from test_mail import tls
 from test_server import services, until
 
@@ -230,11 +231,6 @@ def asker(app: App, path: str, **fields: Any) -> Callable[[], Any]:
     """A request for another thread, which the invariants can't check while others write."""
     client = webtest.TestApp(app, extra_environ={"REMOTE_ADDR": "203.0.113.7"})
     return lambda: client.post_json(path, BODIES[path] | fields, expect_errors=True)
-
-
-def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return [future.result() for future in [threads.submit(call) for call in calls]]
 
 
 def assert_down(visitor: Visitor, token: str = "x") -> None:
