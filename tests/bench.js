@@ -1,5 +1,5 @@
 // What tests and benchmarks ask of the widget in the browser; runs before the page's own scripts.
-window.bench = {shifts: [], drawn: 0, told: []}
+window.bench = {shifts: [], told: []}
 {
   const {round, max, min} = Math
   const widget = () => bench.thread ?? document.querySelector('commentd-thread')

@@ -1,7 +1,5 @@
-"""How fast the service is, beside nginx, Isso and Waline, as Markdown tables; run by hand:
-`python tests/bench_http.py listings --peers FOLDER`, or `mixed`, `writing`, `growth`, `start`,
-`flood`.
-FOLDER keeps the others, which the first run takes from PyPI and npm.
+"""How fast the service is, its lists beside nginx, as Markdown tables; run by hand:
+`python tests/bench_http.py listings`, or `mixed`, `writing`, `growth`, `start`, `flood`.
 
 Each server runs in its own process and is driven by wrk with one thread, by the same command and
 eight browser headers. All share this machine and take turns within a run; figures are medians of
@@ -37,9 +35,9 @@ from urllib.parse import urlsplit
 HOME = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HOME))
 
-import bench_others as other  # noqa: E402
+import bench_servers as servers  # noqa: E402
 import inside  # noqa: E402
-from bench_others import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
+from bench_servers import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
 
@@ -147,7 +145,7 @@ def fill(path: Path, sizes: dict[int, int]) -> None:
                 created_at, email, website, ip, country, location, shown, status)
             VALUES (?1, ?2, ?3, ?3, 'Reader ' || ?1, '{TEXT}', '{safe_html(TEXT)}',
                 1700000000 + ?1, '', '', '203.0.113.7', 'CN', '浙江 杭州', 1, 'visible')"""
-        db.executemany(sql, other.comments_of(sizes))
+        db.executemany(sql, servers.comments_of(sizes))
         db.execute("UPDATE comment SET replies = 1 WHERE id IN (SELECT parent_id FROM comment)")
         sums = "SELECT count(*), count(*) - count(parent_id) FROM comment WHERE page_id = page.id"
         db.execute(f"UPDATE page SET (total, threads) = ({sums})")
@@ -155,7 +153,7 @@ def fill(path: Path, sizes: dict[int, int]) -> None:
 
 def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    port = other.free_port()
+    port = servers.free_port()
     usual = f"[captcha]\nprovider=none\n[token]\nkey={KEY}\n[server]\nlisten=127.0.0.1:{port}\n"
     (folder / "commentd.ini").touch(0o600)
     (folder / "commentd.ini").write_text(usual + settings)
@@ -164,7 +162,7 @@ def prepared(stack: ExitStack, sizes: dict[int, int], settings: str) -> Start:
 
 
 def ours(stack: ExitStack, start: Start) -> Peer:
-    pid = stack.enter_context(other.running(*start))
+    pid = stack.enter_context(servers.running(*start))
     return Peer(pid, f"http://127.0.0.1:{start[1]}", SCREEN, "/comments", BODY)
 
 
@@ -223,9 +221,7 @@ def listings(options: argparse.Namespace, stack: ExitStack) -> None:
     paths = {page: SCREEN.replace("{page}", str(page)) for page in sizes} | {0: SECOND}
     address = peers["**commentd**"].address
     answers = {f"p/{page}": fetched(address, path) for page, path in paths.items()}
-    peers |= {name: other.nginx(stack, name, answers) for name in NGINX}
-    for it in other.others(stack, options.peers, options.only):
-        peers[it.title] = stack.enter_context(other.filled(it, sizes))
+    peers |= {name: servers.nginx(stack, name, answers) for name in NGINX}
     names = [name for name in peers if options.only.search(name)]
     every = product(options.sizes, options.connections, names)
     places = [each for each in every if each[0] or each[2] in NGINX + OURS]
@@ -345,16 +341,13 @@ def mixed(options: argparse.Namespace, stack: ExitStack) -> None:
 
 
 def writing(options: argparse.Namespace, stack: ExitStack) -> None:
-    peers = {OURS[0]: ours(stack, prepared(stack, SMALL, UNLIMITED))}
-    for it in other.others(stack, options.peers, options.only):
-        peers[it.title] = stack.enter_context(other.filled(it, SMALL))
+    peer = ours(stack, prepared(stack, SMALL, UNLIMITED))
 
-    def turn(connections: int, name: str) -> Figures:
-        peer = peers[name]
+    def turn(connections: int) -> Figures:
         return loaded(peer, peer.write, connections, options.seconds, peer.body)()
 
-    heading("Connections", "comments written by", *COLUMNS, words=2)
-    for place, turns in in_turns(options, product([1, *options.connections], peers), turn).items():
+    heading("Connections", *COLUMNS)
+    for place, turns in in_turns(options, product([1, *options.connections]), turn).items():
         line(*place, middle(turns))
 
 
@@ -393,7 +386,7 @@ def uncached(seconds: int, peer: Peer, _: str, path: str, body: str) -> Figures:
 def first_answer(place: Start, path: str) -> Figures:
     """ms from the command to the first answer, and CPU ms, MB, and MB without what is shared."""
     begun = time.monotonic()
-    with other.running(*place) as pid:
+    with servers.running(*place) as pid:
         assert fetched(f"http://127.0.0.1:{place[1]}", path.replace("{page}", "1"))[0] == 200
         took = (time.monotonic() - begun) * 1000
         shares = memory(pid, "smaps_rollup", "Pss")
@@ -401,15 +394,11 @@ def first_answer(place: Start, path: str) -> Figures:
 
 
 def start(options: argparse.Namespace, stack: ExitStack) -> None:
-    """Each has been started before, and has one page of ten comments."""
-    starts = {OURS[0]: (prepared(stack, {1: 10}, ""), SCREEN)}
-    for it in other.others(stack, options.peers, options.only):
-        with other.filled(it, {1: 10}) as peer:
-            starts[it.title] = (it.data, it.port, peer.command), it.screen
-    found = in_turns(options, starts.values(), first_answer)
+    """With one page of ten comments."""
+    place = prepared(stack, {1: 10}, ""), SCREEN
+    found = in_turns(options, [place], first_answer)
     heading("Start", "ms to the first answer", "CPU ms", "MB (VmRSS)", "MB (Pss)")
-    for name, place in starts.items():
-        line(name, *map(shown, middle(found[place])[:4]))
+    line(OURS[0], *map(shown, middle(found[place])[:4]))
     line("`python -c pass`", shown(middle(in_turns(options, [()], nothing)[()]).rate), "", "", "")
 
 
@@ -481,7 +470,6 @@ TABLES = {table.__name__: table for table in (listings, mixed, writing, growth, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("table", choices=TABLES)
-    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="with Isso and Waline")
     parser.add_argument("--only", type=re.compile, default="", help="servers with this pattern")
     sizes: Any = {"nargs": "+", "type": int, "metavar": "N"}
     parser.add_argument("--sizes", default=[0, 10, 100, 1000, 10_000], help="of pages", **sizes)
@@ -492,7 +480,6 @@ def main() -> None:
     options = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("wrk is missing: on Debian, apt install wrk")
-    options.peers = options.peers and options.peers.resolve()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # it compiles once, as everywhere else
     with ExitStack() as stack:
         TABLES[options.table](options, stack)

@@ -1,25 +1,23 @@
-"""What bench_http.py compares with, each in a process of its own: nginx with the very bytes of our
-answers, Isso and Waline as their manuals run them. Both keep one SQLite file, filled by SQL."""
+"""The servers that bench_http.py measures, each in a process of its own, and what it reads of them.
+nginx answers with the very bytes of our answers."""
 
 import http.client
 import os
 import re
 import shutil
-import sqlite3
+import socket
+import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-import bench_weight
-from bench_weight import free_port, running
-
 TEXT = "Thank you for this: the *second* way works here too, with `-march=native` as you say."
-HTML = "<p>Thank you for this: the <em>second</em> way works here too.</p>"
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -33,7 +31,29 @@ class Peer(NamedTuple):
     screen: str
     write: str = ""
     body: str = ""
-    command: tuple[str | Path, ...] = ()
+
+
+def free_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def running(folder: Path, port: int, command: Sequence[str | Path]) -> Iterator[int]:
+    """A server in its own process, when it listens: its process id."""
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+    try:
+        while server.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.001)
+        else:
+            sys.exit(f"{command} does not start: {(folder / 'log').read_text()}")
+        yield server.pid
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def comments_of(sizes: dict[int, int]) -> Iterator[tuple[int, int, int | None]]:
@@ -111,67 +131,3 @@ def nginx(stack: ExitStack, name: str, pages: dict[str, Answer]) -> Peer:
     command = [program, "-p", str(folder), "-c", f"{folder}/conf", "-g", "daemon off;"]
     pid = stack.enter_context(running(folder, port, command))
     return Peer(pid, f"http://127.0.0.1:{port}", "/p/{page}")
-
-
-class Isso(bench_weight.Isso):
-    """By gunicorn, with the command of its manual: its own server is for 20 requests a second."""
-
-    packages = (*bench_weight.Isso.packages, "gunicorn")  # type: ignore[assignment]
-    title, folder, file = "Isso, gunicorn", "isso-gunicorn", "db"
-    screen = "/?uri=/p/{page}/&nested_limit=5"
-    write = "/new?uri=/p/{page}/"
-    body = f'{{"author": "Ann", "title": "x", "text": "{{number}} {TEXT}"}}'
-    pages_sql = "INSERT INTO threads VALUES (?1, '/p/' || ?1 || '/', 'x')"
-    sql = f"""INSERT INTO comments (id, tid, parent, created, text, mode, remote_addr, author,
-        voters) VALUES (?1, ?2, ?3, 1.7e9 + ?1, '{TEXT}', 1, '203.0.113.0', 'Ann', x'00')"""
-
-    def command(self) -> list[str | Path]:
-        super().command()
-        options = ["-b", f"127.0.0.1:{self.port}", "-w", "4", "--preload", "isso.run"]
-        settings = f"ISSO_SETTINGS={self.data}/isso.cfg"
-        return ["env", settings, self.home / "bin/gunicorn", *options]
-
-
-class IssoAlone(Isso):
-    title = "Isso, `isso run`"
-    command = bench_weight.Isso.command
-
-
-class Waline(bench_weight.Waline):
-    """It asks another service at each request who may sign in; here that is an nginx."""
-
-    title, folder, file = "Waline", "waline", "waline.sqlite"
-    screen = "/api/comment?path=/p/{page}/&pageSize=10&page=1&lang=zh-CN&sortBy=insertedAt_desc"
-    write = "/api/comment?lang=zh-CN"
-    body = f"""{{"nick": "Ann", "mail": "", "link": "", "ua": "Mozilla/5.0",
-        "url": "/p/{{page}}/", "comment": "{{number}} {TEXT}"}}"""
-    pages_sql = ""
-    sql = f"""INSERT INTO wl_Comment (id, url, pid, rid, insertedAt, comment, ua, status, nick, ip)
-        VALUES (?1, '/p/' || ?2 || '/', ?3, ?3, datetime(1.7e9 + ?1, 'unixepoch'), '{HTML}',
-            'Mozilla/5.0', 'approved', 'Ann', '203.0.113.0')"""
-
-    def command(self) -> list[str | Path]:
-        return ["env", "AKISMET_KEY=false", *super().command()[1:]]
-
-
-def others(stack: ExitStack, home: Path | None, only: re.Pattern[str]) -> list[Isso | Waline]:
-    """Those that are wanted and can be had, each with a new folder for what it keeps."""
-    found: list[Isso | Waline] = []
-    for kind in (Isso, IssoAlone, Waline):
-        place = home / kind.folder if home else None
-        if place and only.search(kind.title) and bench_weight.installed(place, kind.packages):
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            found.append(kind(place, data, nginx(stack, "", {}).address))
-    return found
-
-
-@contextmanager
-def filled(it: Isso | Waline, sizes: dict[int, int]) -> Iterator[Peer]:
-    """It runs, with so many comments on each page."""
-    command = it.command()
-    with running(it.data, it.port, command) as pid:
-        with closing(sqlite3.connect(it.data / it.file)) as db, db:
-            if it.pages_sql:
-                db.executemany(it.pages_sql, [(page,) for page in sizes])
-            db.executemany(it.sql, comments_of(sizes))
-        yield Peer(pid, f"http://127.0.0.1:{it.port}", it.screen, it.write, it.body, (*command,))
