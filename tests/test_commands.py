@@ -105,6 +105,10 @@ def test_version_help_and_example_work_with_wrong_settings(tmp_path: Path) -> No
 def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage = ["dance", "--dance", "--config", "serve twice", "check twice", "recount twice"]
     usage += ["backup once twice", "restore", "recount --mail a@example.com"]
+    usage += ["import", "import x y", "import x --format none", "import x --format"]
+    usage += ["import x --host", "import --dry-run"]
+    commands = ("import file", "move /a /b", "backup", "")
+    usage += [f"{command} --emails" for command in commands]  # they go with an export alone
     wrong = dict.fromkeys(usage, "usage: commentd ")
     for arguments, message in (
         wrong | {"example twice": "commentd: the examples are: systemd, "}

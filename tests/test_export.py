@@ -859,13 +859,6 @@ def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
     assert not home.path.exists()
 
 
-@pytest.mark.slow
-def test_emails_go_with_an_export_alone(tmp_path: Path) -> None:
-    for command in (["import", "file"], ["move", "/a", "/b"], ["backup"], []):
-        code, _, errors = run(tmp_path, *command, "--emails")
-        assert (code, "unrecognized arguments: --emails" in errors) == (2, True)
-
-
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_nothing_at_all_is_a_file_as_well(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)

@@ -237,6 +237,7 @@ DOCTYPES = {
     '[<!ENTITY x PUBLIC "-//x" "http://127.0.0.1:9/x">]': "&x;", '[<!ENTITY x "in">]': "&x;",
     '[<!ENTITY % p SYSTEM "file:SECRET"> %p;]': "x", 'SYSTEM "file:SECRET"': "x", "": "x",
     'PUBLIC "-//x" "http://127.0.0.1:9/x.dtd"': "x", '[<!ATTLIST post secret CDATA "canary">]': "x",
+    f"[{LAUGHS}]": "&l19;",
 }  # fmt: skip
 HIDDEN = [
     ("<!-- <![CDATA[ -->", "<!-- ]]> -->"),
@@ -273,15 +274,6 @@ def test_what_a_section_speaks_of_is_text(desk: Desk) -> None:
     result = desk.bring(marked.replace("MARK", f"<![CDATA[{text}]]>"))
     assert result.counts == (2, 2, 0, 0)
     assert desk.texts[0] == "a <!DOCTYPE html> &nbsp; AT&T &lt;?php\nb & [x]] c"
-
-
-@pytest.mark.slow
-@each_xml
-def test_a_billion_laughs_are_not_laughed(desk: Desk, product: str) -> None:
-    text = declaring(product, f"[{LAUGHS}]", "&l19;")
-    result = child(desk.folder, "import", desk.file(text), memory=50)
-    assert "declares a document type" in result.failure
-    assert nothing_in(desk)
 
 
 @each_xml
@@ -371,16 +363,6 @@ def test_a_view_in_the_place_of_a_table_is_refused(desk: Desk, product: str) -> 
         for words in ([], ["--format", product]):
             assert desk.bring(file, *words).failure
             assert nothing_in(desk)
-
-
-@pytest.mark.slow
-@each_database
-def test_a_view_that_never_ends_is_not_waited_for(desk: Desk, product: str) -> None:
-    file = desk.file(MAKERS[product]([Said()]))
-    with closing(sqlite3.connect(file)) as db:
-        db.execute("ALTER TABLE comments RENAME TO real")
-        db.execute(f"CREATE VIEW comments AS SELECT real.* FROM real, ({ENDLESS} SELECT x FROM n)")
-    assert child(desk.folder, "import", file, "--format", product, seconds=20).failure
 
 
 @each_database
@@ -575,11 +557,3 @@ def test_of_another_format_nothing_comes_in(desk: Desk, product: str) -> None:
         assert nothing_in(desk)
     assert "no comment" in desk.bring(empty, "--format", product).failure
     assert desk.bring(file, "--format", product).counts == (1, 1, 0, 0)
-
-
-def test_wrong_use_exits_with_2(desk: Desk) -> None:
-    for words in ("", "x y", "x --format none", "x --format", "x --host", "--dry-run"):
-        result = desk.ask("import", *words.split())
-        assert (result.code, result.text) == (2, "")
-        assert result.errors.startswith(("usage: commentd", "commentd: "))
-    assert not desk.path.exists()

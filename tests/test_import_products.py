@@ -162,6 +162,8 @@ def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
             kept = [row for row in here if row.get("status", "deleted") == "deleted"]
             assert sorted(shown) == sorted(row["nickname"] for row in kept)
             assert "@example" not in json.dumps(said)
+            # Authors are guests, whatever they were.
+            assert {(each["user_id"], each["role"]) for each in said} <= {(None, "")}
         assert {*desk.pages} == {*whole.pages}
 
 
@@ -176,20 +178,8 @@ def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
     )
     addresses = [b"2001:db8:12:34", b"125.79.130.10", b"101.33.122.89"]
     assert found + [address for address in addresses if address in desk.raw] == []
-
-
-@pytest.mark.slow
-def test_authors_are_guests_whatever_they_were(desk: Desk, outside: Outside) -> None:
     tables = ("account", "registration", "subscription", "outbox", "notification", "block")
-    for name in WHOLE:
-        bring(desk, name)
     assert [table for table in tables if desk.dump()[table]] == []
-    with desk.served(outside) as reader:
-        for page in desk.pages:
-            shown = reader.listing(url=page, limit=100)["comments"]
-            assert {(each["user_id"], each["role"]) for each in shown} <= {(None, "")}
-    nicknames = {row["nickname"] for name in WHOLE for row in wanted(name)}
-    assert {row["nickname"] for row in desk.comments} == nicknames
 
 
 # What may be otherwise in a file: what becomes what, and the comments that readers then see
