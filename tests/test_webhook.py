@@ -794,25 +794,6 @@ def test_a_webhook_or_a_rule_that_cannot_work_stops_the_start() -> None:
     assert load_config(None, {"COMMENTD_WEBHOOK_KIND": "Feishu"}).webhook_kind == "feishu"
 
 
-@pytest.mark.every_case
-@pytest.mark.parametrize(
-    ("url", "count"),
-    [
-        ("https://hook.example/x", 0),
-        ("http://hook.example/x", 1),
-        ("https://10.0.0.8/x", 1),
-        ("https://localhost/x", 1),
-    ],
-)
-def test_the_doctor_warns_of_a_hook_in_clear(telling: Telling, url: str, count: int) -> None:
-    """Also of one in a private network, which is allowed, since the owner chose it."""
-    with telling(webhook_url=url) as here:
-        findings = admin(here).get("/admin/settings").json["findings"]
-    warnings = [finding for finding in findings if finding["topic"] == "webhook"]
-    assert [warning["level"] for warning in warnings] == ["warn"] * count
-    assert "/x" not in str(warnings)
-
-
 # Who gets the emails about a page
 
 RULES = f"""
