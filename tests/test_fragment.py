@@ -576,21 +576,6 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
     assert render(app, built / "missing")[0] == 1
 
 
-def test_a_thousand_pages_are_rendered_in_ten_seconds(
-    app: App, visitor: Visitor, tmp_path: Path
-) -> None:
-    text = "".join(f"<p class=a>Line {n} <a href='/{n}/'>of</a> a post.</p>\n" for n in range(200))
-    for number in range(1000):
-        folder = tmp_path / "public" / f"{number}"
-        folder.mkdir(parents=True)
-        page = f"<title>A post</title>{text}{SCRIPT}<footer>{text}</footer>"
-        (folder / "index.html").write_text(page, "utf-8")
-    visitor.say("hi", page_url="/7/")
-    began_at = time.process_time()
-    assert render(app, tmp_path / "public")[1].startswith("1000 pages rendered\n")
-    assert time.process_time() - began_at < 10
-
-
 def test_data_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
     root = visitor.say("*root*", email="canary@lu.example")["comment"]["id"]
     reply = visitor.say("reply", parent_id=root, website="https://ann.example")["comment"]["id"]
