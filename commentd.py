@@ -10526,6 +10526,9 @@ def wxr_comment(row: Json) -> Json:
     author = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
     shows_text = re.search(r">[^<\s]", row["html"])
     row |= {
+        # WordPress keeps names and websites as HTML.
+        "nickname": html.escape(row["nickname"], quote=False),
+        "website": html.escape(row["website"], quote=False),
         "html": row["html"] if shows_text else html.escape(row["content"]),
         "email": row["email"] or f"{author}@commenter.invalid",
         "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one

@@ -566,6 +566,7 @@ def can_go(name: str, text: str) -> bool:
 @pytest.mark.parametrize("name", LOST)
 def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
     @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])
+    @example([("/a/", True, 0, 0, 0, [{**chain("visible")[0], "nickname": "&amp"}])])
     @given(lives(OWN_PAGES, TEXTS.filter(lambda text: can_go(name, text))))
     def goes_and_comes(life: list[Any]) -> None:
         read = shown if name == "wordpress" else str
