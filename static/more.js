@@ -320,21 +320,25 @@ async function fetchCaptchaToken(thread, kit) {
   throw {code: 'offline'}
 }
 
+/** By thread: {at, token, failed}. On the thread itself, a setter of the page could take it. */
+const captchas = new WeakMap()
+
 /** A captcha token, kept for fifty minutes. With `posting`, one that failed is asked for again. */
 export function captchaToken(thread, kit, posting) {
-  const {at, failed} = thread.captcha ?? {}
-  if (!(Date.now() - at < 3e6) || (posting && failed)) {
-    const captcha = thread.captcha = {at: Date.now(), token: fetchCaptchaToken(thread, kit)}
+  let captcha = captchas.get(thread)
+  if (!captcha || Date.now() - captcha.at > 3e6 || (posting && captcha.failed)) {
+    captcha = {at: Date.now(), token: fetchCaptchaToken(thread, kit), failed: false}
+    captchas.set(thread, captcha)
     captcha.token.then(() => captcha.at = Date.now(), () => captcha.failed = true)
   }
-  return thread.captcha.token.then(token => posting && token.call ? token() : token)
+  return captcha.token.then(token => posting && token.call ? token() : token)
 }
 
 /** Asks for a captcha token while the reader types, so that it is there when they post. */
 export const prepare = (thread, kit) => captchaToken(thread, kit).catch(() => 0)
 
 export function dropCaptchaToken(thread) {
-  thread.captcha = null
+  captchas.delete(thread)
   thread.querySelector('[slot=captcha]')?.remove()
 }
 
@@ -373,7 +377,7 @@ async function post(thread, kit, form, draft, {content, author}) {
   const {parent} = form.subject
   const captcha_token = await captchaToken(thread, kit, true)
   // The service holds a comment that came faster than a person types. Pasted texts wait here for a moment.
-  const early = thread.captcha.at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
+  const early = captchas.get(thread).at + Math.min(3, content.length / 20 | 0) * 1000 - Date.now()
   if (early > 0) await new Promise(resolve => setTimeout(resolve, early))
   const {comment, edit_token} = await ask('comments', {
     page_url: thread.url, parent_id: parent?.id, content, captcha_token, lang: thread.language, ...!me().token && author,
