@@ -34,12 +34,6 @@ def service() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with blog.chromium() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def folder(pytestconfig: pytest.Config) -> Path:
     """Keeps what generators and themes need from one run to the next."""
     return pytestconfig.cache.mkdir("sites")
