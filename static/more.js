@@ -44,6 +44,7 @@ dialog { margin: auto; max-width: min(24em, 90vw); padding: 1.5em; border: 1px s
 .menu button:focus { outline: 2px solid; outline-offset: -4px }
 .menu button:disabled { color: color-mix(in srgb, CanvasText 70%, Canvas); cursor: default }
 .menu::backdrop { background: none }
+article .quiet[aria-expanded=true] { opacity: 1 }
 @media (pointer: coarse) {
   .menu[open] { inset: auto 0 0; width: 100%; max-width: none; border-width: 1px 0 0; border-radius: 1em 1em 0 0; padding-block: .5em max(.5em, env(safe-area-inset-bottom)) }
   .menu::backdrop { background: #0006 }
