@@ -101,7 +101,8 @@ window.bench = {shifts: [], told: []}
     if (e.matches('.like')) return mine(edge(e, '::before'))
     if (e.matches('input, textarea')) return mine(edge(e))
     if (e.matches('.button')) return mine(edge(e))
-    if (e.matches('button') && text) return edge(e) > 1.1 ? mine(edge(e)) : []
+    // The tint under the pointer is not what shows that it is a button.
+    if (e.matches('button') && text) return edge(e) > 1.1 && !e.matches(':hover') ? mine(edge(e)) : []
     if (!e.matches('button')) return []
     const {content, color} = getComputedStyle(e, '::before')
     if (/^(attr|".)/.test(content) && content !== '""') return mine(on(e, color)) // a sign, such as B

@@ -607,7 +607,7 @@ class Hand:
 
     def becomes(self, expression: str) -> bool:
         try:
-            self.page.wait_for_function(expression, timeout=3000)
+            self.page.wait_for_function(expression, timeout=20_000)
         except Error:
             return False
         return True
