@@ -7877,6 +7877,16 @@ def initial_of(name: str) -> str:
     return name[found.start() : found.end()].upper() if found else ""
 
 
+# What the template calls.
+FRAGMENT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "face_of": face_of,
+    "initial_of": initial_of,
+    "rfc3339": rfc3339,
+    "beijing_time": beijing_time,
+    "comment_link": comment_link,
+    "clean": clean,
+}
+
 # In embed.js, `SERVICE` is the URL of the service.
 PICTURE_STYLE = """
 .owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
@@ -7921,59 +7931,77 @@ def get_fragment_style(context: RequestContext) -> Response:
 
 @route("GET", "/fragment", Permission.PUBLIC, public=True)
 def get_fragment(context: RequestContext) -> Response:
-    """`?url=&lang=&sort=&limit=&style=` to the comments of a page as a part of its HTML."""
+    """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its
+    HTML."""
     sort = query_text(context, "sort", "newest")
     check_choice(sort, "sort", SORTS)
     style = query_text(context, "style", "inline")
     check_choice(style, "style", ("inline", "link"))
+    heading = None
+    if "heading" in context.query:
+        given = {"heading": query_text(context, "heading")}
+        heading = text_field(given, "heading", 100, optional=True)
     text = fragment(
         context,
         query_page(context),
         query_text(context, "lang"),
         sort=sort,
         limit=query_number(context, "limit", 10, 100),
+        heading=heading,
         is_linked=style == "link",
     )
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
+def thread_url(config: Config, page_url: str) -> str:
+    url = config.service_url
+    return url and f"{url}/thread?{urllib.parse.urlencode({'url': page_url})}"
+
+
+def fragment_language(requested: str, comments: list[Comment]) -> str:
+    """As in the widget; of the comments if the page does not say it."""
+    if not requested:
+        return language_of("", " ".join(comment.content for comment in comments))
+    return known_language(requested) or "en"
+
+
 def fragment(
-    services: Services, name: PageName, requested: str, *, sort: str, limit: int, is_linked: bool
+    services: Services,
+    name: PageName,
+    requested: str,
+    *,
+    sort: str,
+    limit: int,
+    heading: str | None,
+    is_linked: bool,
 ) -> str:
-    """`is_linked`: the style is not in the fragment, for pages that allow none in them."""
+    """`heading`: as the widget's. `is_linked`: for pages that allow no style in them."""
     config = services.config
     # Read before its comments, so that the mark is not newer than they are.
     page = page_named(services.store, name)
     threads = nested_threads(services.store, page, sort, limit)
     comments = [item.comment for items in threads for item in items]
-    language = known_language(requested) or "en"  # as in the widget
-    if not requested:
-        language = language_of("", " ".join(comment.content for comment in comments))
+    language = fragment_language(requested, comments)
     locale = locales()[language]
     visible = [comment for comment in comments if comment.status == "visible"]
     faces = {face_of(comment.nickname or locale.texts["nobody"]) for comment in visible}
-    url = config.service_url
     text: str = services.templates["fragment.html"].render(
         **vars(locale),
+        **FRAGMENT_FUNCTIONS,
         locale=locale,
         dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
         page=page,
         page_url=name.page_url,
         sort=sort,
         limit=limit,
+        heading=heading,
         items=[items[0] for items in threads],
         is_closed=is_closed(services, page),
         config=config,
-        thread=url and f"{url}/thread?{urllib.parse.urlencode({'url': name.page_url})}",
+        thread=thread_url(config, name.page_url),
         back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),
-        face_of=face_of,
-        initial_of=initial_of,
-        rfc3339=rfc3339,
-        beijing_time=beijing_time,
-        comment_link=comment_link,
-        clean=clean,
     )
     # Template engines such as Caddy's would run text in braces.
     text = text.replace("{", "&#123;")
@@ -10638,11 +10666,13 @@ def render_page(
             query["sort"] = values["sort"]
         if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):
             query["limit"] = values["limit"]
+        if "heading" in values:
+            query["heading"] = values["heading"]
         fragment = fragment_of(query).rstrip()
         if not fragment.endswith(THREAD_END):
             raise ValueError(f"the service gives no fragment for {query['url']}")
         if tag:
-            mark_on = fragment[fragment.index(b" data-mark=") :]
+            mark_on = fragment[fragment.index(b' data-mark="') :]  # no text has such a quote
             fragment = OLD_MARK.sub(b"", tag)[:-1] + mark_on
         pieces += [page.content[written:start], fragment]
         written = end

@@ -91,6 +91,22 @@ def test_long_lists_of_faces_are_judged_at_once(visitor: Visitor) -> None:
     assert time.process_time() - began_at < 1
 
 
+def test_a_heading_is_only_text(visitor: Visitor) -> None:
+    visitor.say("hello")
+    heading = "<b>{{env}}</b>\" data-mark='9'"
+    html = visitor.get("/fragment", {"url": PAGE, "lang": "de", "heading": heading}).text
+    tree = Tree(html)
+    assert tree.all("commentd-thread", "heading") == [heading]
+    assert tree.text.startswith(heading)
+    assert tree.all("h2", "part") == ["heading"]
+    assert tree.all("b", "aria-level") == ["3"]
+    assert "{" not in html.partition("</style>")[2]
+    assert fragment(visitor, lang="de", heading="").text.startswith("Kommentare")
+    assert fragment(visitor).all("b", "aria-level") == ["2"]
+    for wrong in ("heading=" + "x" * 101, "heading=a&heading=b", "heading=%00"):
+        visitor.get(f"/fragment?url={PAGE}&{wrong}", status=400)
+
+
 def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
     root = visitor.say("one", website="https://ann.example")["comment"]["id"]
     visitor.say("reply", parent_id=root)
@@ -333,6 +349,7 @@ MADE_OF = {
         "pre",
         "blockquote",
         "ul",
+        "h2",
     ),
     "textarea",
 }
@@ -371,7 +388,8 @@ def test_in_any_page_it_is_only_text_and_links(app: App, site: Site, browser: Br
     inside.sql(app, "UPDATE comment SET website = ?", widget.WEBSITE)
     for text in [*widget.TEXTS, "{{env `HOME`}} <!--#exec cmd='ls' -->"]:
         say(app, text, hours=100)
-    html = Visitor(app).get("/fragment", {"url": POST, "limit": 100}).text
+    query = {"url": POST, "limit": 100, "heading": "{{env `HOME`}}<img src=x onerror='hit = 1'>"}
+    html = Visitor(app).get("/fragment", query).text
     content = html.partition("</style>")[2]
     assert not re.search(r"{|<!--|\\\n", content)
     context = new_context(browser)
@@ -547,6 +565,7 @@ def test_rendering_keeps_what_the_page_says_of_its_element(
     for path in UNTOUCHED:
         (built / path).unlink()
     tag = "<commentd-thread class=x page='/own/' sort=oldest limit=2 lang=\"zh-HK\" theme=dark"
+    tag += " heading='a data-mark'"
     (built / "own.html").write_text(f"<i>{tag}>old</commentd-thread>{SCRIPT}</i>", "utf-8")
     assert render(app, built, "--style", "link")[0] == 0
     text = (built / "own.html").read_text("utf-8")
@@ -555,6 +574,7 @@ def test_rendering_keeps_what_the_page_says_of_its_element(
     tree = Tree(text)
     assert tree.all("li", "data-id") == ["1", "2"]
     assert tree.all("section", "lang") == ["zh-TW"]
+    assert tree.all("h2", "class") == ["heading"]
     assert tree.all("link", "href")[0].startswith(f"{SERVICE}/fragment.css?faces=")
     assert "<style>" not in text
 

@@ -192,7 +192,7 @@ GOOD: dict[str, Any] = {
     "website": "https://e.example",
     "around": 2, "before": 99, "days": 3, "limit": 2, "page": 1, "q": "h", "skip": 0,
     "sort": "likes", "thread": 1, "url": PAGE, "view": "threads",
-    "faces": "12.34", "since": 1, "style": "link",
+    "faces": "12.34", "since": 1, "style": "link", "heading": "Talk",
     "block_id": 1, "comment_id": 1, "message_id": 1, "page_id": 1, "user_id": 1,
     "POST /auth/verify email": "eve@example.com", "POST /admin/login email": OWNER,
 }  # fmt: skip

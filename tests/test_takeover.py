@@ -20,10 +20,10 @@ outside, settings, site = widget.outside, widget.settings, widget.site
 
 # The place and size of each part that is no control, from the top of the thread.
 PLACES = """() => {
-  const root = document.querySelector('commentd-thread').shadowRoot
-  const {top} = root.querySelector('.head').getBoundingClientRect()
-  const nodes = root.querySelectorAll(
-    '.head b, .meta > *, .body, .body *, .avatar, .actions, li[data-id]')
+  const thread = document.querySelector('commentd-thread')
+  const {top} = thread.getBoundingClientRect()
+  const nodes = thread.shadowRoot.querySelectorAll(
+    'h2, .head b, .meta > *, .body, .body *, .avatar, .actions, li[data-id]')
   return [...nodes].map(node => {
     const {x, y, width, height} = node.getBoundingClientRect()
     return [node.classList[0], ...[x, y - top, width, height].map(Math.round)].join(' ')
@@ -46,10 +46,10 @@ def page(request: Any, browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def write(app: App, site: Site, service: str = "") -> None:
+def write(app: App, site: Site, service: str = "", **query: str) -> None:
     """Writes the post with its fragment and the loader: that of the service, or a copy on the blog
     that names a service."""
-    html = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
+    html = Visitor(app).get("/fragment", {"url": POST, "lang": "en", **query}).text
     html = html.replace(' sort="newest"', "")  # as in an element of the page, after `render`
     tag = f'<script src="{site.service}/loader.js" async></script>'
     if service:
@@ -95,7 +95,7 @@ def test_the_widget_takes_over_without_moving_anything(app: App, site: Site, pag
     conversation(app)
     for number in range(9):
         say(app, f"No. {number}", f"Guest {number}", hours=99 + number)
-    write(app, site)
+    write(app, site, heading="Talk")
     asked = opened(page, site)
     assert of_service(asked) == ["/loader.js"]
     held: list[Route] = []
