@@ -58,7 +58,7 @@ function looksOf(section) {
   const looks = {}
   for (const {dataset, firstChild: article} of section.querySelectorAll('li[data-id]')) {
     const day = article.querySelector('time')?.textContent
-    looks[dataset.id] = {height: article.offsetHeight, day, body: article.querySelector('.body')}
+    looks[dataset.id] = {height: article.getBoundingClientRect().height, day, body: article.querySelector('.body')}
   }
   return looks
 }
