@@ -10670,7 +10670,8 @@ def render_page(
             query["heading"] = values["heading"]
         fragment = fragment_of(query).rstrip()
         if not fragment.endswith(THREAD_END):
-            raise ValueError(f"the service gives no fragment for {query['url']}")
+            reason = fragment[:200].decode(errors="replace")
+            raise ValueError(f"no fragment for {query['url']}: {reason}")
         if tag:
             mark_on = fragment[fragment.index(b' data-mark="') :]  # no text has such a quote
             fragment = OLD_MARK.sub(b"", tag)[:-1] + mark_on
@@ -11318,6 +11319,10 @@ def render_command(config: Config, arguments: Arguments) -> int:
             except ValueError as error:
                 print(f"{path}: {error}", file=sys.stderr)
                 result = "skipped"
+            except OSError as error:  # of the connection or disk: the other pages would fail too
+                print(f"{path}: {error}; the pages after it stay as they are", file=sys.stderr)
+                counts["skipped"] += 1
+                break
             counts[result] += 1
     for result in ("rendered", "unchanged", "without a thread", "skipped"):
         print(f"{counts[result]} pages {result}")
@@ -11369,10 +11374,7 @@ def own_fragment(app: App, query: dict[str, str]) -> bytes:
 
 def fetched_fragment(service: str, query: dict[str, str]) -> bytes:
     url = f"{service}/fragment?{urllib.parse.urlencode(query)}"
-    status, body = World().fetch(url, most=8 * MEGA)
-    if status != 200:
-        raise OperatorError(f"{url} has the status {status}")
-    return body
+    return World().fetch(url, most=8 * MEGA)[1]
 
 
 def move(config: Config, arguments: Arguments) -> int:

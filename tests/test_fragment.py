@@ -590,10 +590,27 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
         thread = Tree((built / "post/index.html").read_text("utf-8"))
         assert thread.all("li", "data-id") == ["1"]
     before = files(built)
-    code, _, faults = render(app, built, "--from", url)
+    code, told, faults = render(app, built, "--from", url)
     assert (code, files(built) == before) == (1, True)
-    assert faults
+    assert "\n1 pages skipped\n" in told
+    assert re.fullmatch("public/a/b.html: .* refused; the pages after it .*\n", faults)
     assert render(app, built / "missing")[0] == 1
+
+
+def test_a_page_that_the_service_refuses_is_skipped(
+    app: App, visitor: Visitor, built: Path
+) -> None:
+    refused = f"<commentd-thread heading={'x' * 101}></commentd-thread>"
+    with service(app) as url:
+        for number, options in enumerate(
+            [[], ["--from", url.replace("comments.test", "127.0.0.1")]]
+        ):
+            (built / "a.html").write_text(refused, "utf-8")
+            (built / "z.html").write_text(f"<commentd-thread id=z{number}></commentd-thread>")
+            code, _, faults = render(app, built, *options)
+            assert (code, b"data-mark" in files(built)["z.html"]) == (1, True)
+            assert "heading_too_long" in re.findall("public/a.html: (.*)", faults)[0]
+            assert files(built)["a.html"] == refused.encode()
 
 
 def test_data_for_templates_is_what_readers_see(app: App, visitor: Visitor) -> None:
