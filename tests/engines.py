@@ -19,8 +19,9 @@ from typing import Any, Protocol, TypeVar
 from urllib.error import HTTPError
 
 import pytest
-from blog import PATIENCE, chromium, new_context
+from blog import PATIENCE, new_context
 from PIL import Image
+from playwright import sync_api
 from playwright.sync_api import Page
 from serving import until
 
@@ -341,11 +342,7 @@ def firefox(folder: str) -> Iterator[Window]:
 
 
 @contextmanager
-def chromium_window(folder: str) -> Iterator[Window]:
-    with chromium() as browser:
-        context = new_context(browser)
-        yield Window(Chromium(context.new_page()))
-        context.close()
-
-
-ENGINES = {"chromium": chromium_window, "firefox": firefox, "webkit": webkit}
+def chromium(browser: sync_api.Browser) -> Iterator[Window]:
+    context = new_context(browser)
+    yield Window(Chromium(context.new_page()))
+    context.close()
