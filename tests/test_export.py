@@ -563,6 +563,7 @@ def can_go(name: str, text: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.every_case
 @pytest.mark.parametrize("name", LOST)
 def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
     @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])

@@ -182,6 +182,11 @@ def test_on_a_hostile_blog_a_comment_is_read_and_written(blogs: Blogs, campaign:
         campaign.figures["blogs"] += 1
 
 
+def test_setters_of_the_page_on_all_objects_stop_no_comment(blogs: Blogs) -> None:
+    with blogs.visit(random.Random(1), [], PATCHES["setters"]) as visit:
+        visit.write("No. 1.")
+
+
 def test_where_it_can_not_work_it_breaks_nothing(blogs: Blogs, campaign: Campaign) -> None:
     for chance in campaign.rounds(8):
         what = [*BREAKS][campaign.last % len(BREAKS)]
