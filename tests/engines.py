@@ -22,7 +22,6 @@ import pytest
 from blog import PATIENCE, new_context
 from PIL import Image
 from playwright import sync_api
-from playwright.sync_api import Page
 from serving import until
 
 T = TypeVar("T")
@@ -80,7 +79,7 @@ class Browser(Protocol):
 
 
 class Chromium:
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: sync_api.Page) -> None:
         self.page = page
 
     def go(self, url: str) -> None:
