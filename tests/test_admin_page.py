@@ -742,7 +742,7 @@ TAB = "main nav a"
 
 
 def report(app: App, comment_id: int, *reasons: str) -> None:
-    """Each by another reader."""
+    """Each reason comes from another reader."""
     for reason in reasons:
         client = TestApp(app, {"REMOTE_ADDR": f"198.51.100.{reports(app) + 1}"})
         client.post_json(f"/comments/{comment_id}/report", {"reason": reason})
@@ -770,7 +770,7 @@ def taught(app: App) -> None:
 
 @pytest.fixture
 def two(desk: Desk) -> list[int]:
-    """Comments that readers see, of which they reported two."""
+    """Three visible comments. Readers have reported the first two."""
     ids = given(desk.app, "Rude.", "An advert.", "Fine.")
     moderate(desk.app, "visible", *ids)
     report(desk.app, ids[0], "Insults", "insults me", "")
@@ -779,7 +779,7 @@ def two(desk: Desk) -> list[int]:
 
 
 def tabs(page: Page) -> list[str]:
-    """Those of the queue that can be seen."""
+    """The names of the visible tabs of the queue."""
     return [tab.inner_text().split()[0] for tab in page.locator(TAB).all() if tab.is_visible()]
 
 
@@ -840,12 +840,12 @@ def test_what_is_reported_is_hidden_shown_again_and_kept(desk: Desk, two: list[i
     told(page, "Undone.")
     expect_texts(page, "Rude.", "An advert.")
     desk.expect_states("visible")
-    # To moderate has ended its reports, and to undo that brings none back.
+    # Moderation ends the reports of a comment. Undoing it does not bring them back.
     expect(row(page, "Rude.")).not_to_contain_text("Reported by")
     expect_reported(page, "1")
     page.reload()
     expect_texts(page, "An advert.")
-    button(hand(page), "Reply").click()  # who is replied to is kept
+    button(hand(page), "Reply").click()  # a reply keeps the comment
     keyboard(page.get_by_label("Reply to"), "Please stay calm.")
     keyboard(button(page, "Send"))
     told(page, "Replied.")
@@ -891,7 +891,7 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None
 
 
 @settled(moderation_hold="none")
-def test_beside_a_comment_stands_what_the_filter_thinks_and_why(desk: Desk) -> None:
+def test_a_comment_shows_what_the_filter_thinks_and_why(desk: Desk) -> None:
     taught(desk.app)
     fine, mixed = given(desk.app, "Backup of SQLite, how?", "加微信问 SQLite")
     moderate(desk.app, "waiting", fine, mixed)

@@ -108,7 +108,7 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage += ["import", "import x y", "import x --format none", "import x --format"]
     usage += ["import x --host", "import --dry-run"]
     commands = ("import file", "move /a /b", "backup", "")
-    usage += [f"{command} --emails" for command in commands]  # they go with an export alone
+    usage += [f"{command} --emails" for command in commands]  # only an export takes it
     wrong = dict.fromkeys(usage, "usage: commentd ")
     for arguments, message in (
         wrong | {"example twice": "commentd: the examples are: systemd, "}

@@ -487,7 +487,7 @@ def test_a_server_that_is_silent_is_left(
     serve: Serve, clerk: Clerk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     endless = [*product((*STEPS, "QUIT"), ["silence"], ["none"])]
-    # Whoever hangs up instead of a farewell has the email, and gets it once.
+    # A server that hangs up at QUIT has taken the email. It gets the email once.
     for step, how, security in [("CONNECT", "silence", "tls"), ("QUIT", "", "none"), *endless]:
         # An email must have been taken before QUIT, on a busy machine too.
         inside.set_mail_patience(monkeypatch, 1 if step == "QUIT" else 0.1)
