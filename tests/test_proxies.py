@@ -317,9 +317,15 @@ def test_a_file_arrives_compressed_with_its_etag(front: Front) -> None:
 def test_nginx_joins_chunks_and_caddy_does_not(
     front: Front, request: pytest.FixtureRequest
 ) -> None:
-    body = chunked(json.dumps(COMMENT).encode())
+    body = chunked(json.dumps({**COMMENT, "page_url": "/chunked/"}).encode())
     response = front.ask("POST", "/comments", AS_JSON, CHUNKED, body=body)
-    assert response.status == (200 if "nginx" in request.node.name.partition("[")[2] else 411)
+    total = front.service.ask("GET", "/comments?url=/chunked/").json["total"]
+    if "nginx" in request.node.name.partition("[")[2]:
+        assert (response.status, total) == (200, 1)
+    else:
+        # Caddy says 502 if the service closes the connection before Caddy has sent the body.
+        assert response.status in (411, 502)
+        assert total == 0
 
 
 # One request, one answer
