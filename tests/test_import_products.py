@@ -535,7 +535,7 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> 
     files = {
         "Counter.0.jsonl": (MOVING / "counter.jsonl").read_text("utf-8"),
         "User.0.jsonl": users,
-        "Comment.0.jsonl": f"{HEAD}{ONE}\n",
+        "Comment.0.jsonl": f"{HEAD}{ONE}",  # without a line end
         "out/Comment.1.jsonl": f"{HEAD}{OTHER}",
     }
     archive = io.BytesIO()
