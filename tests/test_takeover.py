@@ -1,6 +1,7 @@
 """Pages that have their comments in the HTML: what the loader and the widget do with them."""
 
 import gzip
+import io
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import test_widget as widget
 from blog import OWNER, POST, article, conversation, new_context, say
 from conftest import Visitor
+from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Browser, Page, Route, expect
 from test_widget import Site
 
@@ -27,6 +29,17 @@ PLACES = """() => {
   return [...nodes].map(node => {
     const {x, y, width, height} = node.getBoundingClientRect()
     return [node.classList[0], ...[x, y - top, width, height].map(Math.round)].join(' ')
+  })
+}"""
+# The boxes of controls, of code, which a script colours, and of what has the colour of the page's
+# links, which no style of a fragment can know.
+CHANGING = """() => {
+  const {shadowRoot} = document.querySelector('commentd-thread')
+  const nodes = shadowRoot.querySelectorAll(
+    '.form, .head, .actions, .line, pre, .body a, .admin, .owner .avatar')
+  return [...nodes].map(node => {
+    const {left, top, right, bottom} = node.getBoundingClientRect()
+    return [left - 1, top - 1, right + 1, bottom + 1]
   })
 }"""
 SHIFTS = """() => {
@@ -121,6 +134,35 @@ def test_the_widget_takes_over_without_moving_anything(
     assert page.locator("commentd-thread").count() == 1
 
 
+def picture(page: Page, boxes: list[list[float]]) -> Image.Image:
+    """The page, with these boxes painted over."""
+    with Image.open(io.BytesIO(page.screenshot(animations="disabled"))) as shown:
+        image = shown.convert("RGB")
+    for box in boxes:
+        ImageDraw.Draw(image).rectangle(box, fill="gray")
+    return image
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_take_over_changes_no_pixel_but_of_controls_and_accents(
+    app: App, site: Site, page: Page, scheme: Any
+) -> None:
+    conversation(app)
+    inside.sql(app, "UPDATE comment SET pinned = 1 WHERE id = 1")
+    write(app, site)
+    page.emulate_media(color_scheme=scheme)
+    width = page.evaluate("innerWidth")
+    page.set_viewport_size({"width": width, "height": 5200})  # what is far is not drawn
+    opened(page, site)
+    boxes = page.evaluate(CHANGING)
+    before = picture(page, boxes)
+    page.keyboard.press("Shift")
+    page.locator("commentd-thread form").wait_for()
+    settled(page)
+    difference = ImageChops.difference(before, picture(page, boxes))
+    assert max(most for _, most in difference.getextrema()) < 16  # of 255, as muted text
+
+
 def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
     first, second, third = (
         say(app, text, hours=hours) for text, hours in zip("abc", (9, 8, 7), strict=True)
@@ -147,7 +189,8 @@ def test_it_does_what_was_pressed_before_it_came(app: App, site: Site, page: Pag
     box = page.locator("commentd-thread .reply").bounding_box()
     assert box
     # The reader has not scrolled, since the page opens where they left it.
-    page.set_viewport_size({"width": 390, "height": int(box["y"]) + 300})
+    width = page.evaluate("innerWidth")
+    page.set_viewport_size({"width": width, "height": int(box["y"]) + 300})
     box = page.locator("commentd-thread .reply").bounding_box()
     assert box
     page.mouse.click(box["x"] + 5, box["y"] + 5)
