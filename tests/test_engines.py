@@ -16,6 +16,7 @@ from inside import moderate, token_of
 from playwright.sync_api import Browser
 from test_mail import code_in
 from test_widget import fill
+from webtest import TestApp
 
 from commentd import App, Config, make_app
 
@@ -51,6 +52,22 @@ WIDEST = f"""{THREAD}
 const widths = [...thread.querySelectorAll('*')].map(node => node.getBoundingClientRect().width)
 return Math.max(...widths)
 """
+# Where the parts of comments were, in each frame since the reader scrolled.
+FOLLOW = """<script>
+places = []
+framesWithForm = 0
+addEventListener('scroll', function look() {
+  const {shadowRoot} = document.querySelector('commentd-thread')
+  const nodes = shadowRoot.querySelectorAll(
+    'li, article, .avatar, .meta > *, .body, .body *, .actions')
+  const boxes = [...nodes].map(node => node.getBoundingClientRect())
+  const found = boxes.map(({x, y, width, height}) =>
+    [x + scrollX, y + scrollY, width, height].map(Math.round)).join('; ')
+  if (!places.includes(found)) places.push(found)
+  if (shadowRoot.querySelector('form')) framesWithForm += 1
+  requestAnimationFrame(look)
+}, {once: true})
+</script>"""
 REMEMBER = "localStorage.setItem(...arguments)"
 READER_EMAIL = "wren@example.com"
 Engine = Callable[[str], AbstractContextManager[Window]]
@@ -70,9 +87,9 @@ class Site:
     blog: str
     service: str
 
-    def write(self, path: str = POST, *, lang: str = "en", policy: str = "") -> str:
-        """Writes a page with comments; its URL."""
-        tag = f'<script src="{self.service}/embed.js" async></script>'
+    def write(self, path: str = POST, *, lang: str = "en", policy: str = "", html: str = "") -> str:
+        """Writes a page with comments, by the tag or other HTML; its URL."""
+        tag = html or f'<script src="{self.service}/embed.js" async></script>'
         pages = article(self.service, path, lang=lang, tag=tag if policy else WATCH + tag)
         header = policy.replace("SERVICE", self.service).replace("BLOG", self.blog)
         if policy:
@@ -105,8 +122,20 @@ def site(config: Config, outside: Outside) -> Iterator[Site]:
 # The journey
 
 
+def take_over(window: Window, site: Site) -> None:
+    """Comments are in the HTML, until the reader comes near and the widget shows them."""
+    html = TestApp(site.app).get("/fragment", {"url": POST, "lang": "en"}).text
+    html += f'<script src="{site.service}/loader.js" async></script>'
+    window.go(site.write(html=WATCH + FOLLOW + html))
+    window.see("article .body", "No. 14.")
+    assert window.text("form") is None
+    window.run("document.querySelector('#comments').scrollIntoView()")
+    window.see("button", "Reply to Guest 14")
+    window.wait(lambda: window.run("return framesWithForm > 2"), "frames")
+    assert window.run("return [faults.length, places.length]") == [0, 1], "nothing moved"
+
+
 def read_and_write(window: Window, site: Site) -> None:
-    window.go(site.write())
     window.see("article .body", "No. 14.")
     window.click("button", "Show more")
     window.see("article .body", "No. 4.")
@@ -138,6 +167,7 @@ def read_and_write(window: Window, site: Site) -> None:
 
     window.write("textarea", "Write a comment", "Half a thought\nin two lines")
     window.go(site.blog + POST)
+    window.run("document.querySelector('#comments').scrollIntoView()")
     window.see("textarea", "Half a thought\nin two lines")
     window.see("article em", "stress")
     window.click(".button", "Post")
@@ -223,6 +253,7 @@ def administrate(window: Window, site: Site) -> None:
 
 def journey(window: Window, site: Site) -> None:
     window.resize(1100, 900)
+    window.go(site.write())
     read_and_write(window, site)
     look(window, site)
     obey_policy(window, site)
@@ -240,6 +271,15 @@ def test_a_reader_and_an_admin_find_all_they_need(browser: Browser, site: Site) 
 def test_they_find_it_in_other_engines(engine: Engine, site: Site, tmp_path: Path) -> None:
     with engine(str(tmp_path)) as window:
         journey(window, site)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", [firefox, webkit])
+def test_the_widget_takes_over_in_other_engines(engine: Engine, site: Site, tmp_path: Path) -> None:
+    with engine(str(tmp_path)) as window:
+        window.resize(1100, 900)
+        take_over(window, site)
+        read_and_write(window, site)
 
 
 # Older browsers
