@@ -10618,7 +10618,7 @@ class BuiltPage:
 
 
 def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
-    """Finds the places for comments. `ValueError` if there is a tag but no clear place."""
+    """Finds the places for comments. `ValueError` if an element has no end."""
     page = BuiltPage(content)
     script_end = 0
     for piece in PIECES.finditer(content):
@@ -10637,9 +10637,9 @@ def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
             page.threads.append((piece.start(), piece[0], end + len(THREAD_END)))
         elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_urls):
             script_end = script_end or piece.end()
-    if script_end and not page.threads:
-        if re.search(rb"(?i)</head>|<body", content[script_end:]):
-            raise ValueError("the script is in <head>: write <commentd-thread></commentd-thread>")
+    # There, the widget shows comments only in an element.
+    is_in_head = re.search(rb"(?i)</head>|<body", content[script_end:])
+    if script_end and not page.threads and not is_in_head:
         page.threads.append((script_end, b"", script_end))
     return page
 

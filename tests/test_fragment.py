@@ -533,7 +533,7 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
     assert (code, files(built) == before) == (1, True)
     assert told.startswith("4 pages rendered\n")
     assert [line.split(": ")[0] for line in faults.splitlines()] == [
-        f"public/{name}.html" for name in ("head", "latin", "open")
+        f"public/{name}.html" for name in ("latin", "open")
     ]
 
     render(app, built)
