@@ -376,11 +376,11 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def opened(browser: Browser, packages: Path, width: int, scheme: str = "light") -> Page:
+def opened(browser: Browser, packages: Path, width: int, scheme: str = "light", **how: Any) -> Page:
     """A new page of a phone or a desk. What it asks of a network for npm packages comes from the
     disk, the rest not at all."""
     screen = shots.screen(width)
-    context = blog.new_context(browser, locale="zh-CN", color_scheme=scheme, **screen)
+    context = blog.new_context(browser, locale="zh-CN", color_scheme=scheme, **screen, **how)
     context.add_init_script(blog.WATCH)
 
     def elsewhere(route: Route) -> None:

@@ -2,6 +2,7 @@
 over TCP and through a socket file, at / and under a prefix."""
 
 import contextlib
+import functools
 import gzip
 import html
 import itertools
@@ -26,6 +27,7 @@ from typing import Any
 import pytest
 import sites
 from conftest import PAGE
+from playwright.sync_api import Browser, Page, expect
 from test_commands import MANUAL, run
 from test_server import (
     AS_JSON,
@@ -459,7 +461,7 @@ def blog(here: Site, service: Service, public: Path) -> Iterator[Callable[[str],
     """The text of a page, by its path, of a blog with these files, served as the guide says."""
     text = GUIDES["en"][here.kind][1].replace("127.0.0.1:8080", here.listen)
     if here.kind == "caddy":
-        text = f"http://{HOST}:{here.port} {{\nroot * {public}\n{text}}}\n"
+        text = f"http://:{here.port} {{\nroot * {public}\n{text}}}\n"
     else:
         http, server = text.replace("/var/cache/nginx", str(here.folder)).split("# In the block `s")
         server = f"server {{ listen {here.port}; root {public};\n#{server} }}"
@@ -571,37 +573,63 @@ def test_both_languages_have_the_same_guides_for_servers() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["hugo-papermod", "hexo-fluid"])
+@pytest.mark.parametrize("name", ["hugo-papermod", "hugo-doks", "hexo-fluid"])
 def test_a_real_blog_gets_its_comments_too(
-    tmp_path: Path, pytestconfig: pytest.Config, name: str
+    tmp_path: Path, pytestconfig: pytest.Config, browser: Browser, name: str
 ) -> None:
     """Made by its generator, with its files made small where it can do that."""
-    blog_site = sites.SITES[name]
-    folder = pytestconfig.cache.mkdir("sites")
-    try:
-        public = sites.make(folder, name, "https://comments.example")
-    except sites.NotHere as error:
-        pytest.skip(f"{name} can't be had: {error}")
-    home = folder / name
-    (source,) = (file for file in templates(home) if ELEMENT in file.read_text())
-    text = source.read_text()
+    cache = pytestconfig.cache.mkdir("sites")
     for kind in PROXIES:
-        line = GUIDES["en"][kind][0].strip()
-        build = blog_site.build
-        if blog_site.generator == "hugo":
-            line = f"{{{{ safeHTML `{line}` }}}}"
-            build += " --minify"
-        source.write_text(text.replace(ELEMENT, line))
-        sites.run(build, home)
-        with site(tmp_path, kind, "tcp") as here, services(tmp_path) as start:
-            service = start(**here.settings("https://comments.example"))
+        folder = tmp_path / kind
+        folder.mkdir()
+        with site(folder, kind, "tcp") as here, services(folder) as start:
+            address = here.listen.replace(ME, "http://comments.test")
+            try:
+                public = sites.make(cache, name, address)
+            except sites.NotHere as error:
+                pytest.skip(f"{name} can't be had: {error}")
+            service = start(**here.settings(address))
             body = {**COMMENT, "page_url": sites.PATH, "content": HOSTILE}
             service.ask("POST", "/comments", body=body)
+            packages = cache / "packages" / sites.SITES[name].generator
+            opened = functools.partial(sites.opened, browser, packages, 390)
             with blog(here, service, public) as shown:
-                page = shown(sites.PATH)
-        assert page.count("<commentd-thread") == page.count("</commentd-thread>") == 1
-        assert HOSTILE in html.unescape(page)
-        assert "https://comments.example/embed.js" in page
+                url = f"http://blog.test:{here.port}{sites.PATH}"
+                rebuild(cache / name, name, GUIDES["en"][kind][0].strip())
+                assert_readable(shown(sites.PATH), url, opened, forms=1)
+                service.stop()
+                if kind == "nginx":
+                    assert_readable(shown(sites.PATH), url, opened, forms=0)
+                rebuild(cache / name, name, ELEMENT)
+                assert run(folder, "render", str(public))[0] == 0
+                assert_readable(shown(sites.PATH), url, opened, forms=0)
+
+
+def assert_readable(text: str, url: str, opened: Callable[..., Page], forms: int) -> None:
+    """The comment is in the HTML, in a browser without scripts, and in one with the widget, where
+    there are so many forms."""
+    assert text.count("<commentd-thread") == text.count("</commentd-thread>") == 1
+    assert HOSTILE in html.unescape(text)
+    for has_scripts in (False, True):
+        page = opened(java_script_enabled=has_scripts)
+        page.goto(url)
+        expect(page.locator("commentd-thread form")).to_have_count(forms if has_scripts else 0)
+        page.locator("commentd-thread").scroll_into_view_if_needed()
+        expect(page.locator("commentd-thread .body")).to_have_text(HOSTILE, use_inner_text=True)
+        page.context.close()
+
+
+def rebuild(home: Path, name: str, line: str) -> None:
+    """Builds a blog again, with this line where its template has the element."""
+    build = sites.SITES[name].build
+    if sites.SITES[name].generator == "hugo":
+        line = f"{{{{ safeHTML `{line}` }}}}"
+        build += " --minify"
+    (source,) = (file for file in templates(home) if "commentd-" in file.read_text())
+    text = source.read_text()
+    source.write_text(text.replace(ELEMENT, line))
+    sites.run(build, home)
+    source.write_text(text)
 
 
 def templates(home: Path) -> Iterator[Path]:
