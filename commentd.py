@@ -2677,7 +2677,7 @@ class Store:
         the same file."""
         check_database_file(path)
         if as_command and not path.exists():
-            raise SchemaError(f"{path}: there is no such database yet; the first start makes it")
+            raise SchemaError(f"there is no {path} yet: the first start of the service makes it")
         self.path = path
         self.as_command = as_command
         self.damaged = False
@@ -9080,6 +9080,7 @@ LEAST_VERSIONS = {
 SMTP_HINTS = {  # what an error of a mail server probably means
     "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
     "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+    "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
 }
 LEVELS = ("ok", "note", "warn", "fail")
 
@@ -9106,7 +9107,8 @@ def check_setup(config: Config) -> Iterator[Finding]:
 
 def check_settings_file(file: Path | None) -> Iterator[Finding]:
     if not file:
-        text = f"no commentd.ini in {Path.cwd()}: defaults and the environment are used"
+        missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
+        text = f"{missing}: defaults and the environment are used"
         yield Finding("note", "settings", text)
 
 
@@ -9282,7 +9284,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
     """What only a try can show: login, a test email (if `to` is not ""), captcha, public URL."""
     can_send = True
     if config.mail_host:
-        success = f"{config.mail_host} login ok"
+        success = "{host}:{port} login ok".format(**config.mail_server)
         login = run_check("mail", success, lambda: world.send("", "", **config.mail_server))
         yield login
         can_send = login.level == "ok"
@@ -9302,9 +9304,9 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 
 
 def send_test_email(config: Config, world: World, to: str) -> None:
-    text = "这封信能送到，评论服务的邮件设置就是对的。\nYour comment service can send email.\n"
+    text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
     now = int(world.now())
-    message = compose(config, world.random_bytes, now, to, "commentd", text)
+    message = compose(config, world.random_bytes, now, to, "commentd: test", text)
     world.send(to, message, **config.mail_server)
 
 
@@ -11322,7 +11324,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
                 break
             counts[result] += 1
     for result in ("rendered", "unchanged", "without a thread", "skipped"):
-        print(f"{counts[result]} pages {result}")
+        print(f"pages {result}: {counts[result]}")
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 1 if counts["skipped"] else 0
@@ -11533,7 +11535,7 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     common.add_argument("--config", type=Path, metavar="FILE", help=help_text)
     parser = argparse.ArgumentParser(
         prog="commentd",
-        description="Comments for a static site: one module, one SQLite file, no third party.",
+        description="Comments for a static site: one program, one SQLite file, no third party.",
         epilog="More on a command: commentd COMMAND --help. The manual: commentd help",
         parents=[common],
     )
@@ -11671,8 +11673,8 @@ def report_errors(arguments: Arguments) -> int:
         code = getattr(error, "exit_code", 1)
         if isinstance(error, PermissionError) and error.filename:
             text = (
-                f"{error.filename}: this user may not use it. Run the command as the user of the "
-                "service, or let that user read and write the file (chmod, chown)"
+                f"{error.filename}: the user of the service may not use it. Put it into the folder "
+                "of commentd.ini, or change its owner or rights (chown, chmod)"
             )
     except KeyboardInterrupt:
         text = "interrupted; run an import again to continue it"

@@ -102,7 +102,7 @@ def test_every_setting_is_printed_with_its_source(tmp_path: Path) -> None:
         check(tmp_path, "--config", "own.ini", site_name="Other", backup_every=12)
     )
     assert [*map("_".join, reported)] == [*SETTINGS]
-    assert f"no commentd.ini in {tmp_path}: " in check(tmp_path).words("settings")
+    assert f"no commentd.ini in {tmp_path} " in check(tmp_path).words("settings")
     assert reported["site", "name"] == ("Other", "COMMENTD_SITE_NAME")
     assert reported["site", "demo"] == ("yes", "own.ini")
     assert reported["site", "origins"] == ("https://a.example, https://b.example", "own.ini")
@@ -208,9 +208,9 @@ def test_check_logs_in_to_the_mail_server_and_sends_a_test_email(tmp_path: Path)
     assert office.logins == [(b"blog", b"geheim")] * 3
     (email,) = office.emails
     assert (email.mail_from, email.rcpt_tos) == ("blog@blog.example", ["owner@blog.example"])
-    assert b"\r\nSubject: commentd\r\n" in email.content
+    assert b"\r\nSubject: commentd: test\r\n" in email.content
     printed = check(tmp_path, "--mail", "owner@blog.example").text
-    assert "\nTo: owner@blog.example\nSubject: commentd\n" in printed
+    assert "\nTo: owner@blog.example\nSubject: commentd: test\n" in printed
     assert "on its way" not in printed
 
 

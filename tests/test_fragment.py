@@ -531,7 +531,7 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
     before = files(built)
     code, told, faults = render(app, built, "--dry-run")
     assert (code, files(built) == before) == (1, True)
-    assert told.startswith("4 pages rendered\n")
+    assert told.startswith("pages rendered: 4\n")
     assert [line.split(": ")[0] for line in faults.splitlines()] == [
         f"public/{name}.html" for name in ("latin", "open")
     ]
@@ -550,10 +550,10 @@ def test_rendering_puts_comments_into_each_page_and_touches_nothing_else(
     assert (built / "ü.html").stat().st_mode & 0o777 == 0o604
     assert Tree(after["post/index.html"].decode()).all("section", "lang") == ["de"]
 
-    assert render(app, built)[1].startswith("0 pages rendered\n4 pages unchanged\n")
+    assert render(app, built)[1].startswith("pages rendered: 0\npages unchanged: 4\n")
     assert files(built) == after
     inside.moderate(app, ids["ü.html"], "deleted")
-    assert render(app, built)[1].startswith("1 pages rendered\n3 pages unchanged\n")
+    assert render(app, built)[1].startswith("pages rendered: 1\npages unchanged: 3\n")
     assert b"On \xc3\xbc" not in files(built)["ü.html"]
 
 
@@ -586,13 +586,13 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
         url = url.replace("comments.test", "127.0.0.1")
         for path, text in files(built).items():
             (built / path).write_bytes(text.replace(SERVICE.encode(), url.encode()))
-        assert render(app, built, "--from", url)[1].startswith("4 pages rendered\n")
+        assert render(app, built, "--from", url)[1].startswith("pages rendered: 4\n")
         thread = Tree((built / "post/index.html").read_text("utf-8"))
         assert thread.all("li", "data-id") == ["1"]
     before = files(built)
     code, told, faults = render(app, built, "--from", url)
     assert (code, files(built) == before) == (1, True)
-    assert "\n1 pages skipped\n" in told
+    assert "\npages skipped: 1\n" in told
     assert re.fullmatch("public/a/b.html: .* refused; the pages after it .*\n", faults)
     assert render(app, built / "missing")[0] == 1
 

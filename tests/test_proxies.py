@@ -463,7 +463,7 @@ def blog(here: Site, service: Service, public: Path) -> Iterator[Callable[[str],
     if here.kind == "caddy":
         text = f"http://:{here.port} {{\nroot * {public}\n{text}}}\n"
     else:
-        http, server = text.replace("/var/cache/nginx", str(here.folder)).split("# In the block `s")
+        http, server = text.replace("/var/cache", str(here.folder)).split("# In the block `s")
         server = f"server {{ listen {here.port}; root {public};\n#{server} }}"
         text = f"types {{ text/html html; }}\n{http}{server}"
     readers = itertools.count()
