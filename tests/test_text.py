@@ -1,5 +1,5 @@
 """What is made of texts that strangers send: strict JSON, names, page keys, email and IP addresses,
-Markdown. Then all ways to write a comment and all ways to read one, in a real browser too."""
+Markdown; then what a real browser makes of all that."""
 
 import contextlib
 import itertools
@@ -7,39 +7,29 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import ExitStack
 from html.parser import HTMLParser
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import inside
 import mistune
 import pytest
-import test_feed
-import test_notifications
 import webtest
 from blog import Pages, blog, say, service
-from conftest import CANARY, Campaign, Outside, assert_whole
+from conftest import CANARY, Campaign
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Browser, BrowserContext, Request
-from test_admin import new_owner
-from test_import import FILES, Said
-from test_notifications import BLOG
 
 import commentd
 from commentd import (
     App,
-    Config,
     clean,
     folded,
     has_controls,
     hosts_in,
     looks_like,
-    main,
-    make_app,
     masked,
     networks_of,
     page_name,
@@ -636,7 +626,7 @@ def test_what_the_renderer_chokes_on_is_shown_as_text(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-# All ways in, all ways out
+# In a real browser
 
 
 def printable(text: str) -> str:
@@ -645,7 +635,6 @@ def printable(text: str) -> str:
 
 
 NAMES = ["<b>Ann", "\"onload='x'", "&lt;script&gt;"]
-PAGES = ["/<b>", "https://blog.example/?a&lt;(b)", "\"'><script>"]
 
 
 def fields(chance: random.Random) -> dict[str, Any]:
@@ -653,95 +642,6 @@ def fields(chance: random.Random) -> dict[str, Any]:
     website = "https://evil.test/?a=1&lt;b&amp;(c)"
     return {"nickname": chance.choice(NAMES), "website": website, "content": content}
 
-
-KINDS = ["json", "slack", "discord", "telegram", "feishu"]
-
-
-class Ways:
-    """A service of its own, with each way to write a comment and each to read one."""
-
-    def __init__(self, config: Config, folder: str, chance: random.Random) -> None:
-        there = {"database_path": f"{folder}/x.db", "webhook_kind": chance.choice(KINDS)}
-        there |= {"webhook_url": "https://hook.test/?chat_id=1", "limits_enabled": False}
-        there |= {"server_public_url": "https://comments.example", "comments_max_length": 10_000}
-        self.config = replace(config, site_origins=(BLOG,), **there)
-        self.chance, self.page = chance, chance.choice(PAGES)
-        self.outside, self.hooked = Outside(), list[bytes]()
-        world = replace(self.outside.world, fetch=self.hook)
-        self.app = make_app(self.config, world, rounds=1)
-        self.owner, self.guest = new_owner(self.app), test_notifications.Reader(self.app)
-
-    def hook(self, url: str, message: bytes = b"", **headers: str) -> tuple[int, bytes]:
-        self.hooked.append(message)
-        return 200, b"{}"
-
-    def write(self) -> Iterator[str]:
-        """By each way; the HTML of each reply."""
-        form = {"page_url": self.page, "captcha_token": "x", "lang": "en", "email": "lu@e.cn"}
-        first = self.guest.post_json("/comments", form | fields(self.chance)).json
-        answer = form | {"parent_id": first["comment"]["id"]}
-        own = self.guest.post_json("/comments", answer | fields(self.chance)).json
-        path = f"/comments/{own['comment']['id']}"
-        change = fields(self.chance) | {"edit_token": own["edit_token"]}
-        self.guest.post_json(f"{path}/report", {"reason": fields(self.chance)["content"][:500]})
-        self.app.deliver()
-        replies = [first, own, self.guest.patch_json(path, change).json]
-        replies += [self.owner.patch_json(f"/admin{path}", fields(self.chance)).json]
-        replies += [self.owner.post_json("/admin/reply", answer | fields(self.chance)).json]
-        yield from (reply["comment"]["html"] for reply in replies)
-        yield self.guest.post_json("/comments/preview", fields(self.chance)).json["html"]
-
-    def bring(self, path: Path) -> None:
-        """From another product, where texts are HTML."""
-        comment = fields(self.chance)
-        row = Said("7", page=self.page, text=comment.pop("content"), **comment)
-        path.write_bytes(self.chance.choice([*FILES.values()])([row]))
-        with pytest.MonkeyPatch.context() as environ:
-            environ.setenv("COMMENTD_DATABASE_PATH", self.config.database_path)
-            assert main(["import", str(path)]) == 0
-
-    def read(self) -> Iterator[str]:
-        """By each way; the HTML of each comment. What is around it is judged at once."""
-        for query in ({}, {"view": "threads"}, {"thread": 1}):
-            found = self.guest.get("/comments", {"url": self.page, "limit": 100, **query}).json
-            for comment in found["comments"]:
-                yield from (each["html"] for each in (comment, *comment.get("replies", [])))
-        for path in ("/comments/latest", "/admin/comments"):
-            found = (self.owner if "admin" in path else self.guest).get(path).json
-            yield from (comment["html"] for comment in found["comments"])
-        for query in ({}, {"url": self.page}):
-            yield from (
-                e["html"] for e in test_feed.Feed(self.guest.get("/feed.atom", query)).entries
-            )
-        test_feed.Shown(self.guest.get("/thread", {"url": self.page}))
-        self.outside.time += 3600
-        self.app.deliver()
-        for sent in self.outside.emails:
-            message = test_notifications.read(sent.message)
-            assert message.get_content_type() == "text/plain"
-            for link in test_notifications.links_in(test_notifications.content(message)):
-                self.guest.get(test_notifications.path_of(link), status="*")
-        for message in map(strict_json, self.hooked):
-            if self.config.webhook_kind == "json":
-                yield message["data"]["html"]
-
-
-def test_no_way_lets_more_through(config: Config, tmp_path: Path, campaign: Campaign) -> None:
-    for chance in campaign.rounds(2):
-        with TemporaryDirectory(dir=tmp_path) as folder:
-            ways = Ways(config, folder, chance)
-            with closing(ways.app):
-                pages = [*ways.write()]
-                ways.bring(Path(folder) / "export")
-                pages += ways.read()
-            assert_whole(ways.config.database_path)
-        judged(*pages)
-        campaign.figures["comments judged"] += len(pages)
-        campaign.figures["emails"] += len(ways.outside.emails)
-        campaign.figures["webhooks"] += len(ways.hooked)
-
-
-# In a real browser
 
 WATCH = """
 window.met = []
