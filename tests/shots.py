@@ -1,8 +1,5 @@
-"""Pictures of the widget in each state of wcag.py and in some looks, languages and sizes; run by
-hand: `python tests/shots.py FOLDER`, with `--only NAME` for some of them.
-
-A picture is STATE-WIDTH-SCHEME.png, cut to the comments. `--readme FOLDER` makes the pictures of
-README.md: the thread in both schemes, side by side, and the admin page."""
+"""The pictures of README.md: the thread in both schemes, side by side, and the admin page. Run by
+hand: `python tests/shots.py --readme FOLDER`."""
 
 import argparse
 import base64
@@ -12,8 +9,6 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 
 from playwright.sync_api import Page
@@ -26,32 +21,6 @@ import wcag
 from blog import Json
 from inside import sql, token_of
 
-
-@dataclass(frozen=True)
-class Shot:
-    """A state, and how it is looked at; `window` shows what is fixed to the window, too."""
-
-    state: str = "answering"
-    lang: str = "zh-CN"
-    look: str = "essay"
-    window: bool = False
-    widths: tuple[int, ...] = (390, 1024)
-    schemes: tuple[str, ...] = ("light", "dark")
-    browser: Json = field(default_factory=dict)
-    media: str = "screen"
-
-
-ZOOM: Json = {"device_scale_factor": 4, "is_mobile": False, "has_touch": False}
-ZOOM["viewport"] = {"width": 320, "height": 256}
-IN_A_WINDOW = ("loading", "keyboard help", "too long")
-SHOTS = {
-    **{name: Shot(name, window=name in IN_A_WINDOW) for name in wcag.STATES},
-    "print": Shot("thread", widths=(794,), schemes=("light",), media="print"),
-    "zoom": Shot(widths=(320,), browser=ZOOM),
-    "forced": Shot(browser={"forced_colors": "active"}),
-    **{f"look {look}": Shot(look=look, lang="en") for look in wcag.LOOKS},
-    **{f"lang {lang}": Shot(lang=lang, widths=(320,), schemes=("light",)) for lang in wcag.LANGS},
-}
 # The column, from above the heading to the footer's first line.
 COLUMN = """() => {
   const box = e => document.querySelector(e).getBoundingClientRect()
@@ -73,28 +42,11 @@ def screen(width: int) -> Json:
 
 
 @contextmanager
-def shown(stage: wcag.Stage, name: str, shot: Shot, width: int, scheme: str) -> Iterator[Page]:
-    browser = {**screen(width), "color_scheme": scheme, **shot.browser}
-    state = wcag.STATES[shot.state]
-    with stage.opened(state, name, shot.lang, look=shot.look, **browser) as page:
-        page.emulate_media(media=shot.media)  # type: ignore[arg-type]
+def shown(stage: wcag.Stage, lang: str, scheme: str) -> Iterator[Page]:
+    browser = {**screen(560), "color_scheme": scheme}
+    with stage.opened(wcag.STATES["thread"], "thread", lang, **browser) as page:
         settle(page)
         yield page
-
-
-def take(stage: wcag.Stage, name: str, width: int, scheme: str) -> bytes:
-    shot = SHOTS[name]
-    with shown(stage, name, shot, width, scheme) as page:
-        if shot.window:
-            return page.screenshot(animations="disabled")
-        # What is far from the window is not drawn, and what stands in it shows what a mouse finds.
-        page.set_viewport_size({"width": width, "height": 6000})
-        settle(page)
-        tall = page.evaluate("document.documentElement.scrollHeight")
-        page.set_viewport_size({"width": width, "height": tall})
-        clip = page.evaluate(COLUMN)
-        clip["height"] = min(clip["height"], 3000)
-        return page.screenshot(clip=clip, animations="disabled")
 
 
 def settle(page: Page) -> None:
@@ -117,7 +69,7 @@ def thread_picture(stage: wcag.Stage) -> bytes:
     """The upper part of the thread at 2x: in English and light beside in Chinese and dark."""
     images = ""
     for lang, scheme, sort in (("en", "light", "likes"), ("zh-CN", "dark", "oldest")):
-        with shown(stage, "thread", Shot("thread", lang=lang), 560, scheme) as page:
+        with shown(stage, lang, scheme) as page:
             page.locator("commentd-thread").evaluate(
                 "(it, sort) => it.setAttribute('sort', sort)", sort
             )
@@ -170,23 +122,13 @@ def with_few_colours(picture: bytes) -> bytes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=blog.PLAIN)
-    parser.add_argument("folder", type=Path, nargs="?", metavar="FOLDER")
-    parser.add_argument("--only", action="append", choices=SHOTS, metavar="NAME")
-    parser.add_argument("--readme", type=Path, metavar="FOLDER")
-    options = parser.parse_args()
+    parser.add_argument("--readme", type=Path, metavar="FOLDER", required=True)
+    folder: Path = parser.parse_args().readme
     with blog.chromium() as browser, wcag.staged(browser) as stage:
-        if options.readme:
-            for name, take_one in (("thread", thread_picture), ("admin", admin_picture)):
-                file = options.readme / f"{name}.png"
-                file.write_bytes(with_few_colours(take_one(stage)))
-                print(file, file.stat().st_size, "bytes")
-        if options.folder:
-            options.folder.mkdir(parents=True, exist_ok=True)
-            for name in options.only or SHOTS:
-                for width, scheme in product(SHOTS[name].widths, SHOTS[name].schemes):
-                    file = options.folder / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
-                    print(file, flush=True)
-                    file.write_bytes(take(stage, name, width, scheme))
+        for name, take_one in (("thread", thread_picture), ("admin", admin_picture)):
+            file = folder / f"{name}.png"
+            file.write_bytes(with_few_colours(take_one(stage)))
+            print(file, file.stat().st_size, "bytes")
 
 
 if __name__ == "__main__":
