@@ -340,13 +340,6 @@ def test_an_edit_takes_a_pinned_one_away_and_an_admins_edit_passes(
     assert edit(owner.widget, mine, "mine, better") == "visible"
 
 
-def test_an_edit_in_a_flood_waits(visitor: Visitor, owner: Visitor, db: sqlite3.Connection) -> None:
-    posted = visitor.say("before the flood")
-    db.execute("UPDATE rate_limit SET used = 300 WHERE name = 'comments/3600'")
-    assert edit(visitor, posted, "in the flood") == "waiting"
-    assert held(owner) == ("waiting", "flood")
-
-
 # Pages that are closed
 
 AGE = settled(comments_close_after_days=30)
