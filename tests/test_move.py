@@ -254,16 +254,6 @@ def test_what_was_imported_knows_that_it_moved(home: Home) -> None:
 # Nothing by halves
 
 
-def test_a_dry_run_says_the_same_and_changes_nothing(home: Home) -> None:
-    written(home, "/old/a/", "/old/b/", "/new/a/", "/c/")
-    before, file = dump(str(home.path)), home.path.read_bytes()
-    dry = move(home, "/old/*", "/new/*", "--dry-run")
-    assert (dump(str(home.path)), home.path.read_bytes()) == (before, file)
-    assert move(home, "/old/*", "/new/*") == dry
-    assert dry[1] == 2
-    assert [bool(re.search(r"\(\w+\)$", line)) for line in dry[0]] == [True, False]
-
-
 def test_what_fails_leaves_all_as_it_was(home: Home) -> None:
     written(home, "/old/a/", "/old/b/", "/new/b/")
     with closing(sqlite3.connect(home.path)) as db, db:
