@@ -174,7 +174,8 @@ def test_no_secret_of_the_source_comes_in(desk: Desk, name: str) -> None:
     bring(desk, name)
     assert wanted(name)[-1]["nickname"].encode() in desk.raw  # so it would be found
     found = re.findall(
-        rb"[\w-]*(?:canary|SECRET|\$2a\$|session-key|ca0a4e|5e11e5|203\.0\.113\.77)", desk.raw
+        rb"[\w-]*(?:canary|SECRET|Mozilla|\$2a\$|session-key|ca0a4e|5e11e5|203\.0\.113\.77)",
+        desk.raw,
     )
     addresses = [b"2001:db8:12:34", b"125.79.130.10", b"101.33.122.89"]
     assert found + [address for address in addresses if address in desk.raw] == []
