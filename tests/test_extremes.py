@@ -1,9 +1,6 @@
-"""Extremes: huge threads, which are read in pages, and the longest texts everywhere.
-`test_moderation.py` has rows that another program damaged."""
+"""Huge threads, which are read in pages."""
 
-import json
 import sqlite3
-import urllib.parse
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +9,13 @@ from typing import Any
 import inside
 import pytest
 import webtest
-from conftest import CANARY, START, Campaign, Outside, Visitor
-from test_admin import Judge
+from conftest import CANARY, START, Campaign, Outside
 from test_commands import run_here
 
 from commentd import App, Config, World, make_app
 
 pytestmark = pytest.mark.slow
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
 BLOG = "https://blog.example"
 USUAL: dict[str, Any] = {
     "captcha_provider": "none",
@@ -31,12 +26,6 @@ USUAL: dict[str, Any] = {
     "webhook_url": f"{BLOG}/hook",
 }
 OWNER = "owner@example.com"
-FORMATS = ["commentd", "waline", "artalk", "wordpress"]
-ADMIN = [
-    "comments?limit=100", "comments?status=waiting", "comments?status=reported", "comments?q=a",
-    "comments?status=spam", "pages", "pages?sort=views", "users", "users?q=o", "blocks", "audit",
-    "outbox", "settings", "figures",
-]  # fmt: skip
 
 
 def world_of(outside: Outside) -> World:
@@ -57,9 +46,6 @@ def exported(app: App, name: str) -> str:
     code, text, errors = run_here(path.parent, "export", name, "--emails", **settings)
     assert code == 0, errors
     return text
-
-
-# A thread without end
 
 
 def grown(path: Path, n: int) -> None:
@@ -130,53 +116,3 @@ def test_huge_threads_come_in_pages(config: Config, outside: Outside, campaign: 
         campaign.figures["rows"] += 6 * n
     for url, (size, more) in sizes.items():
         assert more < 1.2 * size + 2000, url
-
-
-# The longest of everything
-
-LETTERS = {"wide": "\ufdfd\U0001242b", "piled up": "a\u0301\u0302\u0303"}
-LETTERS |= {"turned": "\u05d0\u0627", "in full": "𝕬𝔫"}
-LETTERS |= {"joined": "👩\u200d💻", "marked": "<&>*_`[!]('\"{}%"}
-TURNED = "\u202e\u2066\u202b"  # only a comment may hold them
-
-
-@pytest.mark.parametrize("kind", LETTERS)
-def test_the_longest_texts_work_everywhere(config: Config, outside: Outside, kind: str) -> None:
-    """Texts at all limits at once are read, searched, mailed, moderated and exported."""
-    letters = LETTERS[kind]
-    name = (letters * 64)[: 256 // max(len(c.encode()) for c in letters)][:64].rstrip("\u200d")
-    url = "/" + (letters * 2048)[:2046].rstrip("\u200d") + "/"
-    text = (TURNED + letters * 10_000)[:10_000]
-    more = {**USUAL, "comments_max_length": 10_000, "notify_owner": (OWNER,)}
-    with closing(make_app(replace(config, **more), world_of(outside), rounds=1)) as app:
-        visitor, login = Visitor(app), new_admin(app)
-        email = f"{'e' * 64}@{'h' * 62}.{'h' * 62}.{'h' * 60}.cn"
-        comment = {"page_url": url, "nickname": name, "email": email, "content": text}
-        comment["website"] = "https://example.com/" + "x" * 2028
-        assert len(email) == 254
-
-        def say(**fields: Any) -> Any:
-            # As browsers do: WebTest would write each letter in six bytes.
-            body = json.dumps({**comment, "captcha_token": "x", **fields}, ensure_ascii=False)
-            kind = "application/json"
-            return visitor.post("/comments", body.encode(), content_type=kind).json["comment"]
-
-        first = say()
-        say(parent_id=first["id"], email="")
-        visitor.post_json(f"/comments/{first['id']}/report", {"reason": (letters * 500)[:500]})
-        app.deliver()
-        assert {each.recipient for each in outside.emails} == {OWNER, email}
-        query = {"url": url}
-        for path in ("/comments", "/thread", "/feed.atom", "/pages"):
-            if len(urllib.parse.urlencode(query)) < 8000:
-                assert visitor.get(path, query).status_int == 200
-        found = visitor.get("/comments/latest").json["comments"]
-        assert [each["content"] for each in found] == [first["content"]] * 2
-        owner = Judge(app)
-        owner.authorization = login
-        found = owner.get("/admin/comments", {"q": text[3:67]}).json["comments"]
-        assert [each["id"] for each in found] == [2, 1]
-        for path in ("pages", "audit", "figures"):
-            owner.get(f"/admin/{path}")
-        for name in FORMATS:
-            assert exported(app, name)
