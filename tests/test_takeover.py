@@ -105,22 +105,25 @@ def test_the_loader_is_light(visitor: Visitor) -> None:
 
 
 @pytest.mark.every_case
-@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize("how", ["by a link", "in an old browser", "at the end"])
 def test_the_widget_takes_over_without_moving_anything(
-    app: App, site: Site, page: Page, is_old: bool
+    app: App, site: Site, page: Page, how: str
 ) -> None:
     conversation(app)
     for number in range(9):
         say(app, f"No. {number}", f"Guest {number}", hours=99 + number)
     write(app, site, heading="Talk")
-    if is_old:  # as before Chrome 131, Firefox 133 and Safari 18
+    if how == "in an old browser":  # before Chrome 131, Firefox 133 and Safari 18
         headers, html = site.pages[POST]
         site.pages[POST] = (headers, html.replace("from currentColor", "of currentColor"))
     asked = opened(page, site)
     assert of_service(asked) == ["/loader.js"]
     held: list[Route] = []
     page.route("**/embed.js", lambda route: held.append(route))
-    come_near(page)
+    if how == "at the end":
+        page.evaluate("scrollTo(0, 1e6)")
+    else:
+        come_near(page)
     settled(page)
     before = page.evaluate(PLACES)
     held[0].continue_()
