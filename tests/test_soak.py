@@ -1,0 +1,267 @@
+"""The service under mixed load, with a fault a minute. What was acknowledged is there at the
+end, nothing but the fault itself makes a request fail, and what the service holds comes back to
+where it was. An hour of it is `pytest tests/test_soak.py --seconds 3600`."""
+
+import http.client
+import random
+import sqlite3
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Campaign, assert_whole
+from serving import until
+from test_peers import PARTS, reset
+from test_server import LOOPS, Answer, Service, Start, held, memory, request, services
+
+import commentd
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
+
+resource = pytest.importorskip("resource", reason="this system does not limit descriptors")
+
+CLIENTS, PAGES = 6, [f"/{number}/" for number in range(9)]
+READ = [f"/comments?url={PAGES[0]}&view=threads&sort=likes", "/comments/latest", "/embed.js"]
+READ += ["/pages?" + "&".join(f"url={page}" for page in PAGES), "/feed.atom", "/captcha"]
+READ += [f"/thread?url={PAGES[0]}", "/health", *(f"/comments?url={page}" for page in PAGES)]
+GONE = 0  # in place of a status: the connection ended without an answer
+
+
+class Failed(Exception):
+    """A request failed by a fault, and may or may not have been done."""
+
+
+class Town:
+    """The service, and what the clients observe."""
+
+    def __init__(self, start: Start, folder: Path) -> None:
+        self.begin, self.folder, self.starts = start, folder, 0
+        self.closing, self.wrong = threading.Event(), list[BaseException]()
+        self.excuses: list[list[Any]] = []  # [what, from, until]
+        self.counts: Counter[str] = Counter()
+        self.start()
+        self.threads = held(self.service)[1]
+
+    def start(self) -> None:
+        """Starts the service, by turns with the response cache and without."""
+        self.starts += 1
+        loop = [LOOPS["fast"], LOOPS["stock"]][self.starts % 2]
+        server = {"listen": "127.0.0.1:0", "public_url": "http://127.0.0.1:1", **loop}
+        self.service: Service = self.begin(self.folder, server=server)
+        assert self.service.ask("GET", "/health").status == 200
+
+    @contextmanager
+    def excused(self, *what: int) -> Iterator[None]:
+        """Meanwhile these statuses are expected."""
+        excuse = [what, time.monotonic(), float("inf")]
+        self.excuses.append(excuse)
+        yield
+        excuse[2] = time.monotonic()
+
+    def is_excused(self, status: int, begun_at: float) -> bool:
+        return any(status in what and end >= begun_at for what, _, end in self.excuses)
+
+    def seen(self, what: str, more: int = 1) -> None:
+        """Waits until this count has grown."""
+        wanted = self.counts[what] + more
+        until(lambda: self.counts[what] >= wanted or self.wrong, 60)
+
+
+class Client(threading.Thread):
+    """A client that reads, writes, edits and deletes comments."""
+
+    def __init__(self, town: Town, number: int, seed: str, pause: float) -> None:
+        super().__init__()
+        self.town, self.number, self.pause = town, number, pause
+        self.chance = random.Random(f"{seed} {number}")
+        # Of each comment all texts that it may have, "" once it may be deleted: more than one of
+        # them after a request without a response.
+        self.written: dict[int, set[str]] = {}
+        self.tokens: dict[int, str] = {}
+
+    def run(self) -> None:
+        acts = [self.read, self.write, self.change]
+        while not self.town.closing.wait(self.chance.expovariate(1) * self.pause):
+            with suppress(Failed):
+                try:
+                    self.chance.choices(acts, [50, 20, 10])[0]()
+                except AssertionError as error:
+                    self.town.wrong.append(error)
+                    return
+
+    def ask(self, method: str, target: str, **how: Any) -> Answer:
+        begun_at = time.monotonic()
+        agent = f"User-Agent: client {self.number}"
+        try:
+            response = self.town.service.ask(method, target, agent, **how)
+            status, reason = response.status, response.body.decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as error:
+            status, reason = GONE, repr(error)
+        self.town.counts["requests"] += 1
+        if status in (GONE, 503):
+            assert self.town.is_excused(status, begun_at), f"{method} {target} {reason}"
+            assert not status or int(response.headers["Retry-After"]) > 0
+            self.town.counts["refused" if status else "cut off"] += 1
+            self.town.closing.wait(0.1)
+            raise Failed
+        assert status == 200, (target, status, reason)
+        return response
+
+    def post(self, target: str, method: str = "POST", **body: Any) -> Any:
+        done = self.ask(method, target, body={"captcha_token": "x", **body}).json
+        self.town.counts["writes"] += 1
+        return done
+
+    def read(self) -> None:
+        self.ask("GET", self.chance.choice(READ))
+
+    def write(self) -> None:
+        content = f"{self.number}-{self.chance.getrandbits(64)}"
+        content += " word" * self.chance.randint(0, 99)
+        body = {"page_url": self.chance.choice(PAGES), "nickname": "Ann", "content": content}
+        posted = self.post("/comments", **body)
+        self.written[posted["comment"]["id"]] = {content}
+        self.tokens[posted["comment"]["id"]] = posted["edit_token"]
+        self.town.counts["comments"] += 1
+
+    def change(self) -> None:
+        there = [number for number, texts in self.written.items() if "" not in texts]
+        if there:
+            number = self.chance.choice(there[-50:])
+            edits = self.chance.random() < 0.7
+            content = f"edited {self.chance.getrandbits(64)}" if edits else ""
+            self.written[number] |= {content}
+            form = {"content": content} if edits else {}
+            method = "PATCH" if edits else "DELETE"
+            self.post(f"/comments/{number}", method, edit_token=self.tokens[number], **form)
+            self.written[number] = {content}
+
+
+# The faults
+
+
+def killed(town: Town) -> None:
+    with town.excused(GONE):
+        town.service.process.kill()
+        town.service.process.wait()
+        assert_whole(str(town.service.path))
+        town.start()
+
+
+def stopped(town: Town) -> None:
+    with town.excused(GONE):
+        assert town.service.stop() == 0
+        town.start()
+
+
+def locked(town: Town) -> None:
+    """Another program holds the database for longer than writers wait."""
+    with closing(sqlite3.connect(town.service.path, isolation_level=None, timeout=20)) as other:
+        with town.excused(503):
+            other.execute("BEGIN EXCLUSIVE")
+            town.seen("refused")
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def limited(town: Town, what: int, most: int) -> Iterator[None]:
+    pid = town.service.process.pid
+    soft, hard = resource.prlimit(pid, what)
+    resource.prlimit(pid, what, (most, hard))
+    yield
+    resource.prlimit(pid, what, (soft, hard))
+
+
+def full(town: Town) -> None:
+    """No file may grow."""
+    with town.excused(503), limited(town, resource.RLIMIT_FSIZE, 0):
+        town.seen("refused", 3)
+
+
+def few_descriptors(town: Town) -> None:
+    """No connection can be taken and no file be opened."""
+    with town.excused(GONE, 503):
+        with limited(town, resource.RLIMIT_NOFILE, 3):
+            waiting = [town.service.sent(request("GET", "/health")) for _ in range(20)]
+        for peer in waiting:
+            peer.close()
+        until(lambda: town.service.ask("GET", "/health").status == 200)
+
+
+def crowded(town: Town) -> None:
+    """Many clients are silent, slow or leave."""
+    parts = [*PARTS.values(), b""]
+    crowd = [town.service.sent(parts[number % len(parts)]) for number in range(300)]
+    town.seen("requests", 50)
+    for peer in crowd[:200]:
+        reset(peer)
+    town.seen("requests", 50)
+    for peer in crowd[200:]:
+        peer.close()
+
+
+def commanded(town: Town) -> None:
+    for word in ("backup", "recount", "export"):
+        program = [sys.executable, commentd.__file__, "--config", "commentd.ini", word]
+        done = subprocess.run(program, cwd=town.folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+RESTARTS = [killed, stopped]
+FAULTS = [*RESTARTS, locked, full, few_descriptors, crowded, commanded]
+
+
+# The soak
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Iterator[Town]:
+    with services(tmp_path) as start:
+        yield Town(start, tmp_path)
+
+
+def test_nothing_is_lost_and_nothing_grows_under_faults(town: Town, campaign: Campaign) -> None:
+    minute, pause = (60.0, 0.1) if campaign.seconds else (0.0, 0.0)
+    clients = [Client(town, n, f"{campaign.seed}", pause) for n in range(CLIENTS)]
+    for client in clients:
+        client.start()
+    used: list[int] = []
+    try:
+        for chance in campaign.rounds(len(FAULTS)):
+            ends_at, number = time.monotonic() + minute, campaign.last
+            # Restarts come in the first cycle alone, so that one process is seen growing old.
+            known = FAULTS if number < len(FAULTS) else FAULTS[len(RESTARTS) :]
+            cycle = random.Random(f"{campaign.seed} {number // len(known)}")
+            fault = cycle.sample(known, len(known))[number % len(known)]
+            town.seen("writes", chance.randint(5, 20))
+            fault(town)
+            town.seen("writes", 10)
+            until(lambda: time.monotonic() >= ends_at or town.wrong, minute + 1)  # noqa: B023
+            used = [*used, memory(town.service)] if fault not in RESTARTS else []
+            campaign.figures[f"MiB after {fault.__name__}"] = memory(town.service)
+            assert not town.wrong, (fault.__name__, *town.wrong, town.service.said[-2000:])
+    finally:
+        town.closing.set()
+        for client in clients:
+            client.join()
+    assert not town.wrong
+    until(lambda: held(town.service) == (1, town.threads))
+    if len(used) > 20:  # minutes in one process
+        quarter = len(used) // 4
+        early = statistics.median(used[quarter : 2 * quarter])
+        assert statistics.median(used[-quarter:]) <= early * 1.05 + 2
+    killed(town)
+    assert town.service.stop() == 0
+    campaign.figures.update(town.counts)
+    with closing(sqlite3.connect(town.service.path)) as db:
+        there = dict(db.execute("SELECT id, content FROM comment"))
+    for client in clients:
+        assert [i for i, texts in client.written.items() if there[i] not in texts] == []
