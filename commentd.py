@@ -6097,18 +6097,16 @@ def compressed(response: Response, environ: Json) -> Response:
     has. Never for authenticated responses: the compressed size could leak secrets (BREACH,
     breachattack.com)."""
     body = response.body
-    digest = hashlib.sha256(body).hexdigest()[:16]
-    etag = f'"{digest}"'
-    headers = dict(response.headers)
     accepts_gzip = ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
-    if accepts_gzip and len(body) > 200:
+    is_gzipped = accepts_gzip and len(body) > 200
+    suffix = "-gzip" if is_gzipped else ""  # other bytes need another tag (RFC 9110, 8.8.3.3)
+    etag = f'"{hashlib.sha256(body).hexdigest()[:16]}{suffix}"'
+    headers = {**response.headers, "ETag": etag}
+    if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
+        return Response(b"", response.content_type, headers, 304)
+    if is_gzipped:
         body = response.gzipped or gzip.compress(body, 5, mtime=0)
         headers["Content-Encoding"] = "gzip"
-        etag = f'"{digest}-gzip"'  # other bytes need another tag (RFC 9110, section 8.8.3.3)
-    headers["ETag"] = etag
-    if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
-        headers.pop("Content-Encoding", None)
-        return Response(b"", response.content_type, headers, 304)
     return replace(response, body=body, headers=headers)
 
 
