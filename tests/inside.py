@@ -155,6 +155,18 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
     return "/mail?" + links[status].partition("?")[2]
 
 
+def in_its_thread(work: Callable[[], float]) -> None:
+    """Does some regular work once, as the thread does that goes on after any fault."""
+    wake, stopping = threading.Event(), threading.Event()
+    wake.set()
+
+    def work_once() -> float:
+        stopping.set()
+        return work()
+
+    commentd.repeat(work_once, wake, stopping)
+
+
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:
     """Lets `act` overtake the next request that writes, when all is ready to be written."""
     store = app.services.store

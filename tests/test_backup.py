@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from conftest import PAGE, START, Outside, Visitor, assert_whole, dump
-from inside import database_path, sql
+from inside import REFUSALS, database_path, sql
 from test_commands import run, run_here
 from test_server import COMMENT, Service, services, until
 from test_storage import (
@@ -256,6 +256,9 @@ def test_a_copy_that_can_not_be_is_refused_in_a_sentence(tmp_path: Path) -> None
     code, _, errors = run_here(tmp_path, "backup")
     assert (code, bool(re.fullmatch(r"commentd: commentd\.db is damaged.*\n", errors))) == (1, True)
     assert found(tmp_path) == {"commentd.db"}
+    path.write_bytes(b"")
+    errors = run_here(tmp_path, "backup")[2]
+    assert re.fullmatch("commentd: .* was not written: the database is empty\n", errors)
     path.unlink()
     live(path, "x", 1)
     (tmp_path / "commentd.ini").touch(0o600)
@@ -399,8 +402,12 @@ def test_a_failure_is_logged_and_tried_again(
     with little_room(0):
         assert app.back_up_if_due() == 10 * MINUTE
     assert found(folder) == set()
-    assert [record.levelno for record in caplog.records] == [logging.ERROR] * 2
-    assert re.search("can't be made: File exists.*\n.*could not be written", caplog.text)
+    (folder / ".commentd-of").mkdir()
+    assert app.back_up_if_due() == 10 * MINUTE
+    (folder / ".commentd-of").rmdir()
+    assert [record.levelno for record in caplog.records] == [logging.ERROR] * 3
+    words = "can't be made: File exists.*\n.*could not be written.*\n.*can't be written: Is a dir"
+    assert re.search(words, caplog.text)
     outside.time += 10 * MINUTE
     assert app.back_up_if_due() == MINUTE
     assert len(found(folder)) == 1
@@ -487,6 +494,19 @@ def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) 
         code, _, errors = run_here(tmp_path, "restore", "new.db")
         assert (code, "a command is writing to" in errors) == (1, True)
         assert said(path) == old
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        code, _, errors = run_here(tmp_path, "recount")
+        assert (code, "commentd: the database is busy or read-only: try again\n" in errors) == (
+            1,
+            True,
+        )
+    in_the_way = tmp_path / "commentd.db.restored-wal"
+    in_the_way.mkdir()
+    code, _, errors = run_here(tmp_path, "restore", "new.db")
+    assert (code, "commentd: commentd.db could not be replaced: " in errors) == (1, True)
+    assert said(path) == old
+    in_the_way.rmdir()
     kept = put_back(path)
     assert kept
     assert (said(path), said(kept)) == (new, old)
@@ -657,7 +677,7 @@ def test_root_obeys_no_settings_of_others(anothers: Path, of_root: Path, whose: 
     (anothers / "file").write_text(RECORD)
     for words in (["import", "file"], ["recount"], ["backup", "x.db"], ["restore", "commentd.db"]):
         code, _, errors = run_forked(anothers, *words)
-        assert (code, "this user may not" in errors or "can't be" in errors) == (1, True)
+        assert (code, "may not use it" in errors or "can't be" in errors) == (1, True)
     assert list(of_root.iterdir()) == []
     for name in ("commentd.ini", "file"):
         os.chown(anothers / name, owner, -1)
@@ -710,6 +730,11 @@ def test_counters_are_fixed(
         assert re.fullmatch(r"\d+ counters corrected\n", text), script
         assert counted() == right, script
     assert visitor.listing()["total"] == 6
+    db.execute("UPDATE comment SET parent_id = 2 WHERE id = 1")  # they reply to each other
+    assert run_here(tmp_path, "recount")[0] == 0
+    db.execute("UPDATE comment SET parent_id = NULL WHERE id = 1")
+    assert run_here(tmp_path, "recount")[0] == 0
+    assert counted() == right
 
 
 @pytest.mark.usefixtures("impatient")
@@ -722,6 +747,10 @@ def test_who_writes_has_the_turn_alone(config: Config) -> None:
             stranger(app).post_json("/comments", COMMENT, status=503)
         assert run_here(Path(path).parent, "recount")[0] == 0
         stranger(app).post_json("/comments", COMMENT)
+    with closing(sqlite3.connect(config.database_path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(REFUSALS, match="can't be read or written: see the log"):
+            make_app(config)
 
 
 def test_litestream_loses_nothing_that_it_has_seen(tmp_path: Path) -> None:

@@ -111,7 +111,9 @@ def test_wrong_use_exits_with_2(tmp_path: Path) -> None:
     usage += [f"{command} --emails" for command in commands]  # only an export takes it
     wrong = dict.fromkeys(usage, "usage: commentd ")
     for arguments, message in (
-        wrong | {"example twice": "commentd: the examples are: systemd, "}
+        wrong
+        | {"example twice": "commentd: the examples are: systemd, "}
+        | {"example systemd": "commentd: go to the folder of commentd.ini, or name it: "}
     ).items():
         code, text, errors = run_here(tmp_path, *arguments.split())
         assert (code, text) == (2, ""), arguments

@@ -128,6 +128,9 @@ host = x
 colour = green
 [comments]
 page_size = many
+[site]
+origins = https://a.example
+https://b.example
 """
     wrong = {"COMMENTD_MAIL_PROT": "25", "COMMENTD_LIMITS_ENABLED": "perhaps", "COMMENTD_": ""}
     unknown = "there is no such setting;"
@@ -137,6 +140,7 @@ page_size = many
         f"{path}: [limits] host: {unknown} did you mean [mail] host?",
         f"{path}: [blog] colour: {unknown} `commentd example` prints them all",
         f"{path}: [comments] page_size: must be a whole number from 1 to 100",
+        f"{path}: [site] https: {unknown} does it go on from the line before? Then indent it",
         f"COMMENTD_MAIL_PROT: {unknown} did you mean [mail] port?",
         "COMMENTD_LIMITS_ENABLED: must be yes or no",
         f"COMMENTD_: {unknown} `commentd example` prints them all",

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 import webtest
 from conftest import CANARY, PAGE, Campaign, Outside, Visitor, assert_whole, cut_off
-from inside import REFUSALS, add_account, database_path, token_of, writer
+from inside import REFUSALS, add_account, database_path, in_its_thread, token_of, writer
 from test_commands import run_here
 from test_server import COMMENT, LOGIN, Service, answer_on, request, services, until
 
@@ -198,14 +198,15 @@ def test_a_fault_refuses_writes_and_nothing_else(visitor: Visitor, fault: str) -
 @pytest.mark.every_case
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_email_is_sent_once_without_a_note(
-    visitor: Visitor, outside: Outside, fault: str
+    visitor: Visitor, outside: Outside, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     visitor.register()
     with FAULTS[fault](visitor.served):
         for _ in range(5):
-            with suppress(*REFUSALS):  # its worker thread goes on
-                visitor.served.deliver()
+            in_its_thread(visitor.served.deliver)
             outside.time += 5
+    in_its_thread(lambda: 1 / 0)
+    assert "failed, and goes on" in caplog.text
     assert len(outside.emails) <= 1
     visitor.served.deliver()
     assert 1 <= len(outside.emails) <= 2
@@ -456,7 +457,8 @@ def test_the_database_of_another_program_is_refused_untouched(tmp_path: Path) ->
             db.execute("CREATE TABLE note (text)")
         assert_refused_untouched(path, "another program", mode)
     (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "folder", tmp_path / "missing" / "commentd.db"):
+    long = tmp_path / ("x" * 252)  # the name of its lock is too long
+    for path in (tmp_path / "folder", tmp_path / "missing" / "commentd.db", long):
         with pytest.raises(REFUSALS, match=f"^{tmp_path}.*$"):
             make_app(Config(database_path=str(path)))
     assert not (tmp_path / "missing").exists()

@@ -326,6 +326,7 @@ def test_a_start_takes_away_what_a_kill_left_and_nothing_of_another_blog(tmp_pat
 @pytest.mark.parametrize(
     "settings", [{"limits_enabled": False, "webhook_url": "https://hook.example/"}]
 )
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("kind", "value"), [("address", "198.51.100.9"), ("address", "198.51.100.8/30"), ("email", LU)]
 )

@@ -177,6 +177,8 @@ def test_starts_that_fail_again_and_again_do_not_fill_the_disk_with_backups(
         assert errors.endswith("can't be written: table comment already exists\n")
     assert found(tmp_path / "backups") == set()
     assert schema_of(old) == was
+    old.unlink()  # nor does a new database that can't be made
+    assert (run_here(tmp_path)[0], found(tmp_path / "backups")) == (1, set())
 
 
 def test_without_a_backup_there_is_no_migration(
