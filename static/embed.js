@@ -86,7 +86,6 @@ sheet.replaceSync(`
 .thread { max-width: calc(68ch + 3em); color: var(--_text) }
 .apart { margin-top: 4em; padding-top: 2em; border-top: 1px solid var(--_line) }
 h2 { margin-bottom: 1em }
-ul { list-style: disc }
 ul, ol { padding-inline-start: 1.5em }
 [role=list] { list-style: none; padding: 0 }
 a { color: var(--_accent) }
@@ -127,7 +126,7 @@ blockquote { color: var(--_muted) }
 [role=status] { min-height: 1px }
 .list > li + li { border-top: 1px solid var(--_line) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)); contain-intrinsic-size: auto 6em }
-article:not(:focus-within) { content-visibility: auto }
+li:nth-child(n + 11) article:not(:focus-within) { content-visibility: auto }
 article > * { grid-column: 2 }
 article > button { justify-self: start; margin-top: var(--_space); color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; display: grid; place-items: center; width: 100%; height: var(--_avatar); border-radius: 50%; color: #fff; font-weight: 600; line-height: 1; forced-color-adjust: none }
@@ -372,9 +371,8 @@ const timeOf = comment => new Date(comment.created_at.replace(' ', 'T') + '+08:0
 
 function relativeTime(then, lang) {
   const minutes = Math.max(0, Date.now() - then) / 60000
-  if (minutes > 43200) return then.toLocaleDateString(lang, {dateStyle: 'medium'})
-  const units = [['day', 1440], ['hour', 60], ['minute', 1]]
-  const [unit, size] = units.find(([, size]) => minutes >= size) ?? ['second', 1]
+  if (minutes > 43200) return formatOf('DateTimeFormat', lang, {dateStyle: 'medium'}).format(then)
+  const [unit, size] = [['day', 1440], ['hour', 60], ['minute', 1]].find(([, size]) => minutes >= size) ?? ['second', 1]
   return formatOf('RelativeTimeFormat', lang, {numeric: 'auto'}).format(-Math.floor(minutes / size), unit)
 }
 
@@ -395,6 +393,10 @@ function backgroundOf(node) {
 
 // -- Thread -------------------------------------------------------------------
 
+/** An observer that calls `act` with each element that comes near the window. */
+const whenNear = act => new IntersectionObserver(
+  entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)), {rootMargin: '600px'})
+
 const parsed = new Promise(resolve => {
   if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
   else resolve()
@@ -412,7 +414,7 @@ class Thread extends HTMLElement {
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
   menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
-  #folding = new ResizeObserver(entries => entries.forEach(({target}) => this.#fold(target)))
+  #folding = whenNear(body => this.#fold(body))
   #shownKey
   #controller
   #link = h('a', {slot: 'link', href: '#', tabIndex: -1, ariaHidden: true})
@@ -437,8 +439,7 @@ class Thread extends HTMLElement {
 
   connectedCallback() {
     const {signal} = this.#controller = new AbortController()
-    const attend = ({target}) => this.#attend(target)
-    for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, attend, {signal})
+    for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, ({target}) => this.#attend(target), {signal})
     setTimeout(() => this.#attend(), 6e4)
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
@@ -453,14 +454,7 @@ class Thread extends HTMLElement {
       if (!document.getElementById('comments')) this.id ||= 'comments'
     })
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
-    else {
-      const show = ([entry], observer) => {
-        if (!entry.isIntersecting) return
-        observer.disconnect()
-        this.#start()
-      }
-      new IntersectionObserver(show, {rootMargin: '600px'}).observe(this)
-    }
+    else whenNear(start).observe(this)
   }
 
   /** Loads what helps those who write, quote or use keys, when they first touch the thread or after a minute. */
@@ -549,6 +543,8 @@ class Thread extends HTMLElement {
     this.#root.append(section)
     if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
     requestAnimationFrame(() => this.#tint())
+    // The first use of each format takes long on a phone, so it comes while the list is on its way.
+    setTimeout(() => this.say('count', 1) + relativeTime(Date.now(), this.language))
   }
 
   $(selector) {
@@ -599,6 +595,8 @@ class Thread extends HTMLElement {
         this.totals = {...listing, sort}
         for (const form of this.#root.querySelectorAll('.form')) this.#applySettings(form)
         this.head()
+        // All with one layout, before the first frame.
+        queueMicrotask(() => this.#root.querySelectorAll('article > .body').forEach(body => this.#fold(body)))
       }
       more.hidden = true
       let count = 0
@@ -660,8 +658,7 @@ class Thread extends HTMLElement {
   putThread(comment) {
     const item = this.put(comment)
     for (const reply of comment.replies) this.put(reply)
-    const onclick = ({target}) => this.use('more.js', 'rest', item, target)
-    if (comment.more_replies) item.append(button(this.say('more', comment.more_replies), onclick, {class: 'more rest'}))
+    if (comment.more_replies) item.append(button(this.say('more', comment.more_replies), ({target}) => this.use('more.js', 'rest', item, target), {class: 'more rest'}))
     return item
   }
 
@@ -689,23 +686,21 @@ class Thread extends HTMLElement {
     const present = item.querySelector('.replies > ol')
     if (present) return present
     const list = h('ol', {role: 'list'})
-    const onclick = () => this.use('more.js', 'hide', line, list)
-    const line = button('', onclick, {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
+    const line = button('', () => this.use('more.js', 'hide', line, list), {class: 'line', ariaExpanded: true, ariaLabel: this.say('hide')})
     item.append(h('div', {class: 'replies'}, line, list))
     return list
   }
 
-  /** Folds a long text, when it comes near the window and its height is known. */
+  /** Folds a long text. */
   #fold(body) {
     this.#folding.unobserve(body)
-    if (body.scrollHeight <= 440 || body.matches('.whole')) return
+    if (body.matches('.whole') || body.scrollHeight <= 440) return
     body.classList.add('folded')
-    const unfold = () => {
+    const more = button(this.say('fold'), () => {
       body.classList.replace('folded', 'whole')
       more.remove()
       body.parentNode.focus()
-    }
-    const more = button(this.say('fold'), unfold, {class: 'more'})
+    }, {class: 'more'})
     body.after(more)
   }
 
@@ -718,10 +713,9 @@ class Thread extends HTMLElement {
     const note = text => text && h('span', {}, text)
     const then = timeOf(comment)
     const time = h('time', {dateTime: then.toISOString()}, relativeTime(then, this.language))
-    const open = () => this.open(body.parentNode, {parent: comment})
     const admin = comment.role === 'admin'
     const menu = button('', () => this.use('more.js', 'menu', menu), {
-      class: 'quiet', 'aria-haspopup': 'dialog', 'aria-expanded': false, 'aria-label': this.say('menu', nickname),
+      class: 'quiet', ariaHasPopup: 'dialog', ariaExpanded: false, ariaLabel: this.say('menu', nickname),
     })
     this.#folding.observe(body)
     return h('article', {tabIndex: -1, class: admin ? 'comment owner' : 'comment', ariaLabel: nickname}, avatar(nickname),
@@ -735,7 +729,7 @@ class Thread extends HTMLElement {
       body,
       h('div', {class: 'actions row'}, ...comment.status === 'waiting' ? [note(this.say('waiting'))] : [
         this.#likeButton(comment.likes, id),
-        this.settings.closed || button(this.say('reply'), open, {class: 'reply', ariaLabel: this.say('replyto', nickname)})], menu))
+        this.settings.closed || button(this.say('reply'), () => this.open(body.parentNode, {parent: comment}), {class: 'reply', ariaLabel: this.say('replyto', nickname)})], menu))
   }
 
   #likeButton(count, id) {
@@ -771,9 +765,8 @@ class Thread extends HTMLElement {
       await this.use('more.js', 'send', form, draft)
       form.ariaBusy = false
     }
-    const onfocusin = () => form.classList.add('open')
     const form = h('form', {
-      noValidate: true, 'aria-label': this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin, oninput, onsubmit,
+      noValidate: true, ariaLabel: this.say(parent ? 'reply' : 'post'), class: value ? 'form open' : 'form', onfocusin: () => form.classList.add('open'), oninput, onsubmit,
     }, text, h('div', {}, this.#guestFields(), this.#formButtons(subject)))
     form.subject = subject
     this.#applySettings(form)
@@ -783,25 +776,22 @@ class Thread extends HTMLElement {
 
   /** Name, email and website of a guest. */
   #guestFields() {
-    const onchange = ({target}) => keep('me', {...me(), [target.name]: target.value})
     const field = (name, word, type) => h('label', {},
       h('span', {}, this.say(word)),
-      h('input', {class: 'field', name, type, autocomplete: type, required: type === 'name', value: me()[name] ?? '', onchange}))
+      h('input', {class: 'field', name, type, autocomplete: type, required: type === 'name', value: me()[name] ?? '', onchange: ({target}) => keep('me', {...me(), [name]: target.value})}))
     return h('div', {class: 'guest'},
       field('nickname', 'name', 'name'),
       h('details', {}, h('summary', {}, this.say('extra')), field('email', 'mail', 'email'), field('website', 'site', 'url')))
   }
 
   #formButtons({parent, change}) {
-    const preview = ({target}) => this.use('more.js', 'preview', target.form, target)
-    const cancel = ({target}) => {
-      target.closest('article').focus()
-      target.form.remove()
-    }
     return h('div', {class: 'row'},
       h('button', {class: 'button'}, this.say('post')),
-      button(this.say('preview'), preview, {ariaExpanded: false}),
-      (parent || change) && button(this.say('cancel'), cancel),
+      button(this.say('preview'), ({target}) => this.use('more.js', 'preview', target.form, target), {ariaExpanded: false}),
+      (parent || change) && button(this.say('cancel'), ({target}) => {
+        target.closest('article').focus()
+        target.form.remove()
+      }),
       h('span', {class: 'push links'}))
   }
 

@@ -31,7 +31,7 @@ form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: fle
 }
 .guest .error { grid-column: 1 / -1 }
 .comment { position: relative }
-.comment:has(> .quote), article[data-target] { content-visibility: visible }
+.comment:has(> .quote), article[data-target] { content-visibility: visible !important }
 .quote { position: absolute; z-index: 1; user-select: none; -webkit-user-select: none }
 .quote, .fresh button { padding: .3em 1em; border: 1px solid; outline-offset: -4px; background: Canvas; color: CanvasText }
 .quote, .fresh, dialog { --_accent: CanvasText; --_text: CanvasText }

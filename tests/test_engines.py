@@ -25,9 +25,7 @@ pytestmark = pytest.mark.slow
 # What the page itself hears of: errors of scripts, and what its policy refused.
 WATCH = """<script>
 faults = []
-// Firefox reports a resize that it defers to the next frame.
-addEventListener('error',
-  ({message}) => message.startsWith('ResizeObserver') || faults.push(message))
+addEventListener('error', ({message}) => faults.push(message))
 addEventListener('unhandledrejection', ({reason}) => faults.push(String(reason)))
 </script>"""
 POLICY = "default-src 'none'; script-src SERVICE; connect-src SERVICE; style-src BLOG"
