@@ -519,30 +519,3 @@ def test_an_honest_reader_is_answered_beside_hostile_ones(start: Start, campaign
     assert campaign.figures["MiB more"] <= 20
     assert "Traceback" not in service.said
     assert service.said.count("\n") < 50, service.said
-
-
-@pytest.mark.usefixtures("many")
-def test_900_silent_or_dripping_peers_keep_nobody_waiting(start: Start, campaign: Campaign) -> None:
-    """500 are silent, and 400 send a byte a second. `--seconds` keeps the usual deadlines."""
-    service = start(program="" if campaign.seconds else IMPATIENT)
-    before, reader = held_at_rest(service), Honest(service)
-    with_comments(service.path, 500)
-    for chance in campaign.rounds(1):
-        silent = [service.connect() for _ in range(500)]
-        dripping = [service.sent(LIST[:1]) for _ in range(400)]
-        begun_at, sent = time.monotonic(), 1
-        while not all(map(gone, dripping)):
-            lasted = time.monotonic() - begun_at
-            assert lasted < 60, "dripping connections are not cut"
-            if lasted > sent:
-                sent += 1
-                poke(dripping)
-            reader.ask(chance)
-        campaign.figures["honest requests"] = len(reader.seconds)
-        campaign.figures["ms at their 99th percentile"] = reader.p99
-        campaign.figures["ms until all dripping ones were cut"] = round(1000 * lasted)
-        assert reader.p99 < 10_000
-        for peer in [*silent, *dripping]:
-            peer.close()
-        service.opened.clear()
-        until(lambda: held(service) == before)
