@@ -240,7 +240,7 @@ def test_every_campaign_that_is_named_finds_its_tests() -> None:
     """Each row has a file and part of a test's name."""
     attacks = (ROOT / "tests/attacks.md").read_text("utf-8")
     named = re.findall(r"`pytest (tests/\w+\.py)(?: -k (\w+))?", attacks)
-    assert len(named) > 10
+    assert len(named) > 7
     for file, part in named:
         text = (ROOT / file).read_text("utf-8")
         campaigns = re.findall(r"^def (test_\w+)\([^)]*\bcampaign: Campaign", text, re.M)
