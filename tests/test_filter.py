@@ -341,24 +341,6 @@ def test_after_twenty_clicks_spam_of_that_kind_is_held_and_says_why_and_what_is_
         assert posted["comment"]["status"] == "visible"
 
 
-def test_an_owner_who_only_marks_spam_is_helped_too(owner: Judge, visitor: Visitor) -> None:
-    for text in GOOD:
-        say(visitor, text)
-    before = [say(visitor, text, nickname="Lu") for text in NEW_SPAM]
-    for text in SPAM:
-        judge(owner, [say(visitor, text)], "spam")
-    assert figures(owner) == (10, 10, True)
-    for text in NEW_SPAM:
-        say(visitor, text, nickname="Max")
-        assert held(owner)[0] == "waiting"
-    for text in NEW_GOOD:
-        assert_passes(owner, visitor, text)
-    # It hides nothing that readers saw before, and deletes nothing.
-    visitor.served.tick()
-    assert {*before} <= {*shown(visitor)}
-    assert "deleted" not in {each["status"] for each in queue(owner, limit=100)["comments"]}
-
-
 @pytest.mark.slow
 @pytest.mark.every_case
 @pytest.mark.parametrize(("good", "bad"), [(15, 5), (5, 15), (10, 9), (16, 4), (4, 16)])

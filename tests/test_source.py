@@ -153,10 +153,6 @@ def test_the_outside_is_reached_only_where_the_contents_say(pattern: str, where:
     assert parts_with(pattern) - where == set()
 
 
-def test_smtp_is_used_in_world_alone() -> None:
-    assert parts_with(r"smtplib\.SMTP(_SSL)?\(") == {"World"}
-
-
 def callers_of(pattern: str) -> set[str]:
     """The functions that call what is named so."""
     return {
