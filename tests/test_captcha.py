@@ -581,6 +581,10 @@ def test_a_refusal_for_another_reason_leaves_the_token_good(
     visitor.say("beyond the limit", captcha_token=token, status=429)
     outside.time += 60
     visitor.say("a minute later", captcha_token=token)
+    token = siteverify.issue()
+    visitor.say("reply", captcha_token=token, parent_id=9, status=404)
+    outside.time += 300
+    visitor.say("after five minutes", captcha_token=token, status=403)
 
 
 # What is told, what is needed

@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
@@ -740,6 +741,10 @@ def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -
         for name in EXPORTERS:
             CHECKS[name](home.export(name), shown)
             CHECKS[name](home.export(name, "--emails"), shown)
+        with mock.patch.dict(os.environ, COMMENTD_PRIVACY_SHOW_LOCATION="no"):
+            pages = strict(home.export("data"))
+        for comment in [each for comments in pages.values() for each in comments]:
+            assert comment["country"] + comment["location"] == ""
 
 
 def test_every_format_is_held_to_its_product() -> None:

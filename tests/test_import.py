@@ -948,6 +948,7 @@ def test_no_account_is_touched(desk: Desk, app: App, ann: Visitor, owner: Visito
     assert ann.login()["token"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("shown", [True, False])
 def test_where_an_address_is_from_is_found_as_for_what_is_written_here(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, outside: Outside, shown: bool

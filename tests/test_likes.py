@@ -106,6 +106,8 @@ def test_a_page_is_liked_by_any_spelling_and_either_name(visitor: Visitor, app: 
     assert liked.json == response("page", 2)
     counts = {"page_url": "/new", "total": 0, "views": 0, "page_likes": 2}
     assert visitor.get("/pages", {"url": "/new"}).json == {"pages": [counts]}
+    unknown = response("page", 0, False)
+    assert like(visitor, "page", page_url="/unknown/", undo=True) == unknown
 
 
 def test_a_visitor_likes_ten_times_a_minute(visitor: Visitor, app: App, outside: Outside) -> None:

@@ -376,6 +376,13 @@ def test_a_silent_server_is_sent_nothing(serve: Serve, outside: Outside, clerk: 
         outside.time = waiting["due_at"] or outside.time
 
 
+LOGINS = {
+    "250 ok": "SMTPNotSupportedError SMTP AUTH extension not supported by server. "
+    "See [mail] security and user.",
+    "250 AUTH PLAIN": "SMTPAuthenticationError 535",
+}
+
+
 def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
     serve: Serve, outside: Outside, clerk: Clerk, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -397,6 +404,15 @@ def test_an_email_that_is_refused_for_good_is_given_up_without_its_text(
         outside.time += 31 * DAY
         app.tick()
         assert outbox(app) == []
+    # A login that fails is the owner's to fix.
+    app = serve(clerk.port, database_path=str(tmp_path / "login.db"), **LOGIN)
+    Visitor(app).register()
+    for offer, failure in LOGINS.items():
+        clerk.script = {"EHLO": f"250-mail.example\r\n{offer}", "AUTH": "535 no"}
+        app.deliver()
+        (waiting,) = outbox(app)
+        assert waiting["failure"] == failure
+        outside.time = waiting["due_at"]
 
 
 @pytest.mark.slow

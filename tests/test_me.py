@@ -304,6 +304,10 @@ def test_a_follower_is_told_what_is_new(here: Here, ann: Reader) -> None:
     assert ANN not in stop
     assert follow(ann, undo=True) == {"success": True, "following": False}
     here.said("unheard")
+    follow(ann)
+    here.said("unheard as well")
+    for page_url in (PAGE, "/unknown/"):
+        assert follow(ann, page_url, undo=True) == {"success": True, "following": False}
     here.later()
     assert len(here.arrived()) == 1
 
@@ -366,6 +370,7 @@ def test_news_of_many_pages_are_one_email_with_a_way_to_end_each(here: Here, ann
     assert followers(here) == set()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("settings", [mail.NAMED, {**USUAL, "notify_pages": ("* = nobody",)}])
 def test_the_owner_who_follows_has_one_email(
     here: Here, owner: Reader, settings: dict[str, Any]
@@ -446,6 +451,10 @@ def test_a_link_asks_before_it_ends_emails_about_a_page(here: Here, link: str) -
     ended = here.press(link, headers={"Origin": "https://mail.example"}, **one_click)
     assert ended.told == done.told
     assert followers(here) == ONE_ENDED
+    for gone in ("comment", "follow WHERE page_id = 1", "page WHERE id = 1"):
+        here.sql(f"DELETE FROM {gone}")
+    here.press(ended.action)  # nobody follows a page that is gone
+    assert followers(here) == {(who, "/two") for who in (ANN, BEA)}
 
 
 def test_a_link_works_once_its_page_moved_or_merged(here: Here, owner: Reader, link: str) -> None:
@@ -701,8 +710,10 @@ def test_all_that_is_kept_is_given_out(here: Here, lived: Reader, owner: Reader)
     assert sorted(like["id"] for like in everything["likes"]) == [1, 2]
     assert everything["page_likes"] == [{"page_url": PAGE}]
     assert everything["reports"] == [{"id": 2, "reason": "rude", "reported_at": AT}]
-    here.press(link_to("stop", here.texts(ANN)[-1]))
+    stopped = here.press(link_to("stop", here.texts(ANN)[-1]))
     assert (export(lived)["follows"], export(lived)["muted"]) == ([], page)
+    here.press(stopped.action)
+    assert export(lived)["muted"] == []
     moderate(owner, 3, "spam")  # what moderators think is not given out
     statuses = [c["status"] for c in export(lived)["comments"]]
     assert statuses == ["visible", "waiting", "visible", "waiting"]
@@ -721,6 +732,8 @@ def test_who_goes_and_leaves_what_they_wrote_has_no_name_left(here: Here, lived:
 
 
 def test_who_goes_with_all_leaves_tombstones(here: Here, lived: Reader, owner: Reader) -> None:
+    moderate(owner, 5, "visible")
+    assert here.sql("SELECT * FROM term") != []
     assert leave(lived, "delete") == {"success": True}
     listed = here.listing(view="threads")
     (root,) = listed["comments"]
@@ -730,6 +743,7 @@ def test_who_goes_with_all_leaves_tombstones(here: Here, lived: Reader, owner: R
     assert listed["page_likes"] == 1
     assert [c["id"] for c in owner.get("/admin/comments").json["comments"]] == [2]
     assert {*here.sql("SELECT content FROM comment")} == {("",), ("a reply of Bob",)}
+    assert here.sql("SELECT * FROM term") == []
 
 
 @ENDS

@@ -130,13 +130,15 @@ def test_comments_with_a_word_wait_in_any_case_and_width(visitor: Visitor, owner
 
 
 def test_more_than_three_hundred_in_an_hour_wait(
-    visitor: Visitor, owner: Visitor, outside: Outside, db: sqlite3.Connection
+    visitor: Visitor, owner: Judge, outside: Outside, db: sqlite3.Connection
 ) -> None:
     db.execute("INSERT INTO rate_limit VALUES ('comments/3600', '', 299, ?)", (START + HOUR,))
     visitor.say("the last one")
     assert held(owner) == ("visible", "")
     visitor.say("one too many")
     assert held(owner) == ("waiting", "flood")
+    owner.widget.say("the owner's are shown", nickname="")
+    assert held(owner) == ("visible", "")
     outside.time += HOUR
     visitor.say("a quiet hour")
     assert held(owner) == ("visible", "")

@@ -542,10 +542,12 @@ def test_a_comment_deleted_while_its_email_is_sent_is_told_once(here: Here) -> N
 @pytest.mark.parametrize("settings", [{**NAMED, "server_public_url": ""}])
 def test_without_a_public_url_no_email_has_a_link_to_us(here: Here, ann: Reader) -> None:
     here.said("reply", parent_id=ann.said(nickname="Ann"))
+    ann.post_json("/page/follow", {"page_url": PAGE})
     here.said("to a guest", parent_id=here.said("guest", email=LU))
     here.deliver()
     here.later()
     assert {*here.recipients()} == {ANN, OWNER}
+    assert "to a guest" in str(here.told(ANN))
     for message, text in zip(here.arrived(), here.texts(), strict=True):
         assert not [word for word in ("/mail", "/admin", "None") if word in text]
         assert message["List-Unsubscribe"] is message["List-Unsubscribe-Post"] is None
@@ -1144,8 +1146,10 @@ def test_emails_tell_no_address_and_no_place(here: Here, owner: Reader, ann: Rea
 
 @held
 def test_the_owner_reads_why_a_comment_waits(here: Here) -> None:
-    for reason in ("all", "captcha_down", "word: {x: y}", "block: 203.0.113.0/24"):
+    learnt = "learnt: 0.97 casino, cheap"
+    for reason in ("all", "captcha_down", "word: {x: y}", "block: 203.0.113.0/24", learnt):
         kind, _, value = reason.partition(": ")
+        value = value.replace("0.97 casino, cheap", "casino, cheap (0.97)")
         for lang in ("en", "zh"):
             number = here.said(f"{reason} {lang}", lang=lang)
             here.sql("UPDATE comment SET held = ? WHERE id = ?", reason, number)
