@@ -128,7 +128,7 @@ blockquote { color: var(--_muted) }
 article { display: grid; grid-template-columns: var(--_avatar) minmax(0, 1fr); gap: 0 min(.75em, var(--_avatar)); contain-intrinsic-size: auto 6em }
 li:nth-child(n + 11) article:not(:focus-within) { content-visibility: auto }
 article > * { grid-column: 2 }
-article > button { justify-self: start; margin-top: var(--_space); color: var(--_accent) }
+article > button { justify-self: start; margin-block: var(--_space); color: var(--_accent) }
 .avatar { grid-area: 1 / 1 / 9; display: grid; place-items: center; width: 100%; height: var(--_avatar); border-radius: 50%; color: #fff; font-weight: 600; line-height: 1; forced-color-adjust: none }
 .avatar::before { content: attr(data-initial); font-size: calc(var(--_avatar) * .45) }
 .owner .avatar { border: 2px solid var(--_accent); padding: 2px; background-clip: content-box }
