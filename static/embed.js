@@ -174,7 +174,7 @@ pre code { all: unset }
 @media (pointer: coarse) {
   button:not(.line:empty), select, summary { min-height: 44px; min-width: 44px }
   textarea, input { font-size: max(16px, 1em) }
-  .actions { margin-top: -.4em }
+  .actions { margin-top: -.4em; gap: .3em }
   article { margin-bottom: -.5em }
 }
 @media (hover) {
