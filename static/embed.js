@@ -137,7 +137,7 @@ article > button { justify-self: start; margin-block: var(--_space); color: var(
 b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
 .badge { border: 1px solid var(--_edge); border-radius: var(--_radius); padding: 0 .5em }
-.body { margin-top: .2em }
+.body { margin-top: .3em }
 .body * + * { margin-top: .6em }
 .body li { margin-top: 0 }
 pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 6%, #0000) }
