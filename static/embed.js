@@ -105,7 +105,7 @@ textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 form:not(.open) > div { display: none }
 ::placeholder { color: var(--_muted); opacity: 1 }
 :placeholder-shown { direction: inherit; unicode-bidi: normal }
-summary { width: fit-content; padding: .3em 0 }
+summary { width: fit-content; padding: .75em 0 }
 details label { display: block }
 details label + label { margin-top: var(--_space) }
 .button, .more { padding: .3em 1.1em; border: 1px solid var(--_edge) }
