@@ -41,7 +41,7 @@ dialog { margin: auto; max-width: min(24em, 90vw); padding: 1.5em; border: 1px s
 .menu[open] { display: grid; margin: 0; align-content: start; inset: var(--_top) auto auto var(--_left); max-width: calc(100vw - var(--_left) - 8px) }
 .menu button { padding: .3em 2em .3em 1.2em; min-height: 2.5em; border-radius: 0; text-align: start }
 .menu button:hover { background: color-mix(in srgb, CanvasText 10%, #0000) }
-.menu button:focus { outline: 2px solid; outline-offset: -4px }
+.menu button:focus-visible { outline: 2px solid; outline-offset: -4px }
 .menu button:disabled { color: color-mix(in srgb, CanvasText 70%, Canvas); cursor: default }
 .menu::backdrop { background: none }
 article .quiet[aria-expanded=true] { opacity: 1 }
