@@ -10,7 +10,7 @@ sheet.replaceSync(`
 [aria-invalid], .error { --_accent: var(--_error); border-color: var(--_accent) }
 .error, .row > .over { color: var(--_error) }
 .tools { display: none; flex-wrap: wrap }
-form:focus-within > textarea:not(:placeholder-shown) ~ div .tools { display: flex }
+textarea:not(:placeholder-shown) ~ div .tools { display: flex }
 .tools button { padding: 0; width: 2.25em; line-height: 1; white-space: nowrap }
 .tools button::before { content: attr(data-sign) }
 .tools :nth-child(1) { font-weight: 700 }

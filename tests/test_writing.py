@@ -949,6 +949,15 @@ def test_a_text_is_formatted_by_keys_or_buttons_and_that_is_undone(ground: Groun
         expect(box).to_have_value(text)
 
 
+def test_a_press_below_a_form_with_text_hits_what_was_aimed_at(ground: Ground) -> None:
+    for _ in range(9):  # so that the page can move
+        blog.say(ground.app, "Below.")
+    page = ground.open(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    main(page).fill("Mine.")
+    expect(page.get_by_role("group", name="Formatting")).to_be_visible()
+    choices(article(page, "Below."))
+
+
 def height_of(box: Locator) -> float:
     return box.bounding_box()["height"]
 
