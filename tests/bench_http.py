@@ -1,14 +1,12 @@
 """How fast the service is, its lists beside nginx, as Markdown tables; run by hand:
-`python tests/bench_http.py listings`, or `mixed`, `writing`, `growth`, `start`, `flood`.
+`python tests/bench_http.py listings`, or `mixed`, or `writing`.
 
 Each server runs in its own process and is driven by wrk with one thread, by the same command and
 eight browser headers. All share this machine and take turns within a run; figures are medians of
 the turns, and those that differ by 15 % are equal. CPU ms: of the server, for a request."""
 
 import argparse
-import contextlib
 import http.client
-import itertools
 import json
 import os
 import random
@@ -28,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from itertools import product
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -37,7 +35,7 @@ sys.path.insert(0, str(HOME))
 
 import bench_servers as servers  # noqa: E402
 import inside  # noqa: E402
-from bench_servers import TEXT, Peer, cpu_seconds, fetched, memory  # noqa: E402
+from bench_servers import TEXT, Peer, cpu_seconds, fetched  # noqa: E402
 
 from commentd import Config, make_app, safe_html  # noqa: E402
 
@@ -61,8 +59,7 @@ wrk.headers["Origin"] = "https://blog.example"
 wrk.headers["Referer"] = "https://blog.example/"
 local ready, number, path, wait, body = {}, 0
 local function filled(text)
-  return (text:gsub("{page}", math.random(999)):gsub("{number}", number)
-    :gsub("{any}", math.random(1e9)))
+  return (text:gsub("{page}", math.random(999)):gsub("{number}", number))
 end
 local function made()
   number = number + 1
@@ -72,7 +69,7 @@ end
 function init(args)
   path, wait, body = args[1], args[3] + 0, args[4]
   math.randomseed(args[2] + 0)
-  for each = 1, (body or path:find("{any}")) and 0 or 2000 do ready[each] = made() end
+  for each = 1, body and 0 or 2000 do ready[each] = made() end
   -- Clients come by chance. With equal waits, all connections would send at the same moment.
   local function by_chance() return math.floor(0.5 - wait * math.log(1 - math.random())) end
   if wait > 0 then delay = by_chance end
@@ -337,7 +334,7 @@ def mixed(options: argparse.Namespace, stack: ExitStack) -> None:
         line(place[0], *str(gets).split(" | ")[:3], *cells)
 
 
-# Writing, growth, start
+# Writing
 
 
 def writing(options: argparse.Namespace, stack: ExitStack) -> None:
@@ -351,120 +348,7 @@ def writing(options: argparse.Namespace, stack: ExitStack) -> None:
         line(*place, middle(turns))
 
 
-def growth(options: argparse.Namespace, stack: ExitStack) -> None:
-    """One connection; each request is spelt anew, so that no answer lies ready."""
-    for comments in options.comments:
-        pages = {1000 + n: n for n in (10, 1000, 10_000, 100_000) if n < comments / 2}
-        rest = dict.fromkeys(PAGES, (comments - sum(pages.values())) // len(PAGES))
-        place = prepared(stack, pages | rest, UNLIMITED + "[backup]\nevery=0\n")
-        starts = [first_answer(place, SCREEN).rate for _ in range(options.turns)]
-        peer, counts = ours(stack, place), "".join(f"&url=/p/{n}" for n in range(1, 101))
-        rows = [("counts of 100 pages", "/pages?x={any}" + counts, "")]
-        rows += [("a like", "/comment/like", '{"id": {number}}')]
-        for page, size in pages.items():
-            for name, number in {"first": 1, "middle": size // 20, "last": size // 10}.items():
-                path = f"/comments?limit=10&url=/p/{page}&page={number or 1}&x={{any}}"
-                rows += [(f"{name} screen of {shown(size)}", path, "")]
-            if size >= 10_000:
-                path = path.replace(f"page={size // 10}", "page={page}" + "0" * (size // 100_000))
-                rows += [(f"any screen of {shown(size)}", path, "")]
-        sums = [memory(peer.pid)]
-        found = in_turns(options, [(options.seconds, peer, *row) for row in rows], uncached)
-        sums += [memory(peer.pid), (place[0] / "commentd.db").stat().st_size >> 20]
-        heading(f"{shown(comments)} comments in one file", *COLUMNS)
-        for (_, _, name, _, _), turns in found.items():
-            line(name, middle(turns))
-        summary = "start: {:.0f} ms; MB after it: {:.0f}, at the end: {:.0f}; of the file: {}"
-        line(summary.format(median(starts), *sums), "", "", "", "")
-        stack.close()
-
-
-def uncached(seconds: int, peer: Peer, _: str, path: str, body: str) -> Figures:
-    return loaded(peer, path, 1, seconds, body)()
-
-
-def first_answer(place: Start, path: str) -> Figures:
-    """ms from the command to the first answer, and CPU ms, MB, and MB without what is shared."""
-    begun = time.monotonic()
-    with servers.running(*place) as pid:
-        assert fetched(f"http://127.0.0.1:{place[1]}", path.replace("{page}", "1"))[0] == 200
-        took = (time.monotonic() - begun) * 1000
-        shares = memory(pid, "smaps_rollup", "Pss")
-        return Figures(took, cpu_seconds(pid) * 1000, memory(pid), shares)
-
-
-def start(options: argparse.Namespace, stack: ExitStack) -> None:
-    """With one page of ten comments."""
-    place = prepared(stack, {1: 10}, ""), SCREEN
-    found = in_turns(options, [place], first_answer)
-    heading("Start", "ms to the first answer", "CPU ms", "MB (VmRSS)", "MB (Pss)")
-    line(OURS[0], *map(shown, middle(found[place])[:4]))
-    line("`python -c pass`", shown(middle(in_turns(options, [()], nothing)[()]).rate), "", "", "")
-
-
-def nothing() -> Figures:
-    begun = time.monotonic()
-    subprocess.run([sys.executable, "-c", "pass"], check=True)
-    return Figures((time.monotonic() - begun) * 1000)
-
-
-# Floods: one client sends as much as it can, and another reads and likes as a reader does.
-
-LONG = "/comments?url=/p/101000"  # a page of a hundred thousand comments
-FLOODS = {  # how many connections, and what is sent on each
-    "nothing": (0, "", ""),
-    "unknown parameters": (200, f"{LONG}&view=threads&limit=100&nothing={{any}}", ""),
-    "large responses": (16, f"{LONG}&limit=100&page={{page}}&sort=oldest", ""),
-    "large bodies": (64, "/comment/like", "[" + "{}," * 16_000 + "{}]"),
-    "connections": (900, f"{LONG}&limit=1&page={{page}}", ""),
-}
-READS = "/comments?url=/p/1&page=2", "/comments?url=/p/{page}&limit=9&page=2"
-KINDS = {"cached list": ("GET", READS[0]), "uncached list": ("GET", READS[1])}
-KINDS |= {"like": ("POST", "/comment/like")}
-
-
-def honest_times(port: int, seconds: float) -> dict[str, list[float]]:
-    """The ms of each request of a reader at 127.0.0.3, every one on a connection of its own."""
-    times: dict[str, list[float]] = {kind: [] for kind in KINDS}
-    headers, ends_at = {"Content-Type": "application/json"}, time.monotonic() + seconds
-    for number in itertools.count(1):
-        for kind, (method, path) in KINDS.items():
-            begun, status = time.monotonic(), 0
-            path = path.replace("{page}", f"{number % 900 + 2}")
-            body = json.dumps({"id": 5, "undo": number % 2 == 0}) if method == "POST" else None
-            server = http.client.HTTPConnection("127.0.0.1", port, 30, ("127.0.0.3", 0))
-            with closing(server), contextlib.suppress(OSError, http.client.HTTPException):
-                server.request(method, path, body, headers)
-                with server.getresponse() as response:
-                    status = response.status
-                    response.read()
-            times[kind].append((time.monotonic() - begun) * 1000)
-            if status != 200:
-                print(f"{kind}: {status}", file=sys.stderr)
-        time.sleep(0.05)
-        if time.monotonic() > ends_at:
-            break
-    return times
-
-
-def flood(options: argparse.Namespace, stack: ExitStack) -> None:
-    seconds = options.seconds * options.turns
-    columns = [f"{kind}, p50 and p99 ms" for kind in KINDS]
-    heading("One client sends", *columns, "of it answered a second")
-    for named, (connections, path, body) in FLOODS.items():
-        place = prepared(stack, SMALL | {101_000: 100_000}, UNLIMITED)
-        peer = ours(stack, place)
-        ended = Figures  # no flood answers nothing
-        if connections:
-            ended = loaded(peer, path, connections, seconds + 2, body)
-            time.sleep(2)
-        times = honest_times(place[1], seconds)
-        cells = [f"{median(times[k]):.0f}, {quantiles(times[k], n=100)[-1]:.0f}" for k in KINDS]
-        line(named, *cells, shown(ended().rate))
-        stack.close()
-
-
-TABLES = {table.__name__: table for table in (listings, mixed, writing, growth, start, flood)}
+TABLES = {table.__name__: table for table in (listings, mixed, writing)}
 
 
 def main() -> None:
@@ -473,7 +357,6 @@ def main() -> None:
     parser.add_argument("--only", type=re.compile, default="", help="servers with this pattern")
     sizes: Any = {"nargs": "+", "type": int, "metavar": "N"}
     parser.add_argument("--sizes", default=[0, 10, 100, 1000, 10_000], help="of pages", **sizes)
-    parser.add_argument("--comments", default=[10_000, 1_000_000], help="for growth", **sizes)
     parser.add_argument("--connections", default=[16, 128], **sizes)
     parser.add_argument("--seconds", type=int, default=3, help="for each turn")
     parser.add_argument("--turns", type=int, default=5)

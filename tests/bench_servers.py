@@ -3,7 +3,6 @@ nginx answers with the very bytes of our answers."""
 
 import http.client
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -23,8 +22,8 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class Peer(NamedTuple):
-    """A server that runs. In paths and bodies wrk puts a page for {page}, and for {number} and
-    {any} what tells requests apart."""
+    """A server that runs. In paths and bodies wrk puts a page for {page}, and for {number} what
+    tells requests apart."""
 
     pid: int
     address: str
@@ -74,12 +73,6 @@ def family(pid: int) -> list[int]:
 def cpu_seconds(pid: int) -> float:
     stats = [Path(f"/proc/{each}/stat").read_text().rpartition(")")[2] for each in family(pid)]
     return sum(int(n) for s in stats for n in s.split()[11:13]) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(pid: int, file: str = "status", name: str = "VmRSS") -> float:
-    """MB of a server and its children."""
-    text = "".join(Path(f"/proc/{each}/{file}").read_text() for each in family(pid))
-    return sum(map(int, re.findall(rf"(?m)^{name}:\s*(\d+)", text))) / 1024
 
 
 def fetched(address: str, path: str, **headers: str) -> Answer:
