@@ -1,5 +1,5 @@
 """The requirements of OWASP ASVS 5.0: each is in asvs.toml once, and the tests that it names exist.
-Then tests of requirements that no other file tests. `python tests/test_asvs.py` prints totals."""
+Then tests of requirements that no other file tests."""
 
 import ast
 import functools
@@ -7,7 +7,6 @@ import re
 import sqlite3
 import ssl
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,24 +51,6 @@ def kind_of(line: dict[str, Any]) -> str:
     """A test may stand beside a departure, for the part that is met."""
     kinds = [kind for kind in KINDS if kind in line]
     return "departs" if kinds == ["test", "departs"] else " and ".join(kinds)
-
-
-def kinds() -> dict[str, str]:
-    """What each line is, by its number."""
-    found = {number: kind_of(line) for number, line in LINES.items()}
-    for numbers in LIST["inapplicable"].values():
-        found |= dict.fromkeys(numbers.split(), "inapplicable")
-    return found
-
-
-def totals() -> str:
-    counted = Counter((number.partition(".")[0], kind) for number, kind in kinds().items())
-    rows = [["chapter", *KINDS]]
-    for chapter in dict.fromkeys(number.partition(".")[0] for number in expected()):
-        rows.append([chapter, *(str(counted[chapter, kind]) for kind in KINDS)])
-    all_lines = Counter(kinds().values())
-    rows.append(["all", *(str(all_lines[kind]) for kind in KINDS)])
-    return "\n".join(" ".join(f"{cell:>12}" for cell in row) for row in rows)
 
 
 def test_every_line_of_both_levels_is_there_once() -> None:
@@ -219,7 +200,3 @@ def test_each_line_of_the_log_tells_its_zone(tmp_path: Path) -> None:
     (tmp_path / "commentd.ini").chmod(0o644)
     _, _, errors = run(tmp_path, "check", TZ="Asia/Kathmandu")
     assert re.match(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\+0545 WARNING ", errors)
-
-
-if __name__ == "__main__":
-    print(totals())
