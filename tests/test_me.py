@@ -306,9 +306,10 @@ def test_a_follower_is_told_what_is_new(here: Here, ann: Reader) -> None:
     here.said("unheard")
     follow(ann)
     here.said("unheard as well")
+    here.deliver()  # too soon after the last email
     for page_url in (PAGE, "/unknown/"):
         assert follow(ann, page_url, undo=True) == {"success": True, "following": False}
-    here.later()
+    here.later(HOUR)
     assert len(here.arrived()) == 1
 
 

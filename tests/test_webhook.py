@@ -376,7 +376,7 @@ def test_the_site_is_built_again_ten_minutes_after_a_change_and_not_more_often(
     with telling("slack", webhook_url="", webhook_rebuild_url=url) as here:
         here.said("hi")
         assert calls_after(20) == 1
-    assert "webhook-signature" not in hook.calls[0].headers
+    assert "webhook-id" not in hook.calls[0].headers
     for minutes in ("0", "1441", "x"):
         with pytest.raises(ValueError, match="number from 1 to 1440"):
             load_config(None, {"COMMENTD_WEBHOOK_REBUILD_MINUTES": minutes})
