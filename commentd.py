@@ -1768,7 +1768,8 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
-        raise SchemaError(f"{path} can't be opened: {str(error)!r}") from None
+        reason = f"{path} can't be opened: {str(error)!r}"
+        raise SchemaError(f"{reason}: may this user read it?") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in a damaged schema
         reason = f"{path} is damaged, or of another program ({str(error)!r})"
         raise SchemaError(f"{reason}: restore a backup, or name another") from None
@@ -2677,7 +2678,9 @@ class Store:
         the same file."""
         check_database_file(path)
         if as_command and not path.exists():
-            raise SchemaError(f"there is no {path} yet: the first start of the service makes it")
+            raise SchemaError(
+                f"there is no {path}: go to the folder of commentd.ini, and start the service once"
+            )
         self.path = path
         self.as_command = as_command
         self.damaged = False
@@ -4498,6 +4501,11 @@ def proper_block(kind: str, text: str) -> str:
 # section 5.1.2), and few have more than a /16 of IPv4.
 WIDEST_NETWORK = {4: 16, 6: 32}
 LATEST = 100  # comments on which a new block is tried
+# Many readers have their email there, though few may have commented yet.
+MAIL_PROVIDERS = re.compile(
+    r"(126|163|aol|foxmail|gmail|hotmail|icloud|live|naver|outlook|qq|sina|sohu|yahoo)\.com|"
+    r"gmx\.(de|net)|proton(mail)?\.(me|com)|(mail|yandex)\.ru|web\.de|yeah\.net"
+)
 
 
 def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
@@ -4509,14 +4517,15 @@ def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
 
 
 def is_wide(kind: str, value: str, count: int, total: int) -> bool:
-    """Whether a block would match many readers: a wide network, a single character, or a domain or
-    term in one of ten of the latest comments."""
+    """Whether a block would match many readers: a wide network, a mail provider, a single
+    character, or a domain or term in one of ten of the latest comments."""
     if kind == "address":
         network = ipaddress.ip_network(value)
         return network.prefixlen < WIDEST_NETWORK[network.version]
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
     is_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value))
-    if kind == "word" and is_letter:
+    is_provider = MAIL_PROVIDERS.fullmatch(value)
+    if (kind == "word" and is_letter) or (kind == "domain" and is_provider):
         return True
     return kind != "email" and count >= 5 and 10 * count >= total
 
@@ -9075,6 +9084,7 @@ LEAST_VERSIONS = {
 SMTP_HINTS = {  # what an error of a mail server probably means
     "WRONG_VERSION": ": it does not speak TLS there; try [mail] security = starttls",
     "unexpectedly closed: timed out": ": it may want [mail] security = tls",
+    "can't encode": ": [mail] password is the code that the mail provider gives for programs",
     "STARTTLS extension": ": it may want [mail] security = tls, or none on the same machine",
 }
 LEVELS = ("ok", "note", "warn", "fail")

@@ -1264,7 +1264,7 @@ def test_figures_fill_gaps(visitor: Visitor, owner: Visitor, app: App, outside: 
 WIDE = [
     *[("address", "0.0.0.0/0", 20), ("address", "203.0.0.0/15", 20), ("address", "::/0", 0)],
     *[("address", "2001:db8::/31", 0), ("word", "e", 1), ("word", " Ｅ ", 1), ("word", "thank", 5)],
-    *[("word", "谢", 6), ("domain", "mail.example", 7)],
+    *[("word", "谢", 6), ("domain", "mail.example", 7), ("domain", "qq.com", 0)],
 ]
 NARROW = [
     *[("address", "203.0.0.0/16"), ("address", "203.0.113.7"), ("address", "2001:db8::/32")],
