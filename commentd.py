@@ -1275,6 +1275,8 @@ def reading_error(error: Exception) -> str:
         return f"line {error.errors[0][0]}: write key = value"
     if isinstance(error, configparser.DuplicateSectionError):
         return f"line {error.lineno}: [{error.section}] is there already: write each section once"
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8: save it in that encoding"
     return getattr(error, "strerror", None) or " ".join(str(error).split())
 
 

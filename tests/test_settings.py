@@ -159,7 +159,7 @@ def test_a_file_that_can_not_be_read_is_one_error(path: Path, tmp_path: Path) ->
     for text, reason in [
         (b"[mail]\nport = 1\nport = 2\n", "'port' in section 'mail' already exists"),
         (b"[mail]\nport = 1\n[mail]\n", "line 3: [mail] is there already: write each"),
-        (b"[mail]\nsender = \xff\n", "utf-8"),
+        (b"[mail]\nsender = \xff\n", "not UTF-8"),
         (b"port = 1\n", "section"),
         (b"[mail]\nport\n", "line"),
     ]:
