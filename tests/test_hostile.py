@@ -44,6 +44,14 @@ PATCHES = {
     "crypto": "Object.defineProperty(window, 'crypto', {value: undefined})",
     "worker gone": "window.Worker = URL.createObjectURL = undefined",
     "worker throws": "window.Worker = class { constructor() { throw new Error('mine') } }",
+    "extras": """Array.prototype.last = Object.prototype.extra = function () {}
+        Object.prototype.class = 'theirs'
+        Element.prototype.extra = String.prototype.trimmed = 1""",
+    "replaced": """{ const stringify = JSON.stringify, {remove} = Element.prototype
+        JSON.stringify = function (...words) { return stringify.apply(this, words) }
+        Element.prototype.remove = function () { this.parentNode && remove.call(this) } }
+        Array.from = item => item == null ? [] : [item] // MooTools
+        window.Promise = class extends Promise {}""",
     "others": "window.DISQUS = {}; window.Valine = window.commentd = class {}; window.h = 1",
 }
 # With these it can't work, but the page must.

@@ -363,35 +363,6 @@ def test_what_is_refused_is_said_at_the_comment_which_stays(ground: Ground) -> N
     assert states(ground.app) == {"Seen.": "spam"}
 
 
-SPELL = (
-    "<img src=x onerror=window.hacked=1> [x](javascript:window.hacked=1) <script>hacked=1</script>"
-)
-
-
-def test_a_hostile_comment_that_waits_runs_nothing_and_hides_no_other(ground: Ground) -> None:
-    seen(ground.app)
-    ids = [say(ground.app, f"Waits {n}.") for n in range(4)]
-    spoilt = {"nickname": SPELL, "content": SPELL, "html": f"<p onclick=x>{SPELL}<b>"}
-    spoilt["website"] = "javascript:window.hacked=1"
-    for name, value in spoilt.items():
-        sql(ground.app, f"UPDATE comment SET {name} = ? WHERE id = ?", value, ids[0])
-    for name in ("nickname", "content", "html", "location"):
-        spoil = f"UPDATE comment SET {name} = CAST(x'fffec328' AS TEXT) WHERE id = ?"
-        sql(ground.app, spoil, ids[1])
-    sql(ground.app, "UPDATE comment SET created_at = ? WHERE id = ?", 2**62, ids[2])
-    page = admin(ground)
-    expect(menu(page, "Waits 3.")).to_be_visible()
-    expect(menu(page, "Seen.")).to_be_visible()
-    expect(page.locator(".quiet")).to_have_count(5)
-    hostile = page.locator(f"li[data-id='{ids[0]}']")
-    writing.choose(hostile, "Spam")
-    expect(button(hostile, "Undo")).to_be_focused()
-    assert page.evaluate("window.hacked") is None
-    shadow = page.locator("commentd-thread :is(img, script, iframe)")
-    assert shadow.count() == 0
-    assert page.locator("commentd-thread a[href^=javascript]").count() == 0
-
-
 # The language of a comment
 
 
