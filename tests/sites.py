@@ -216,8 +216,8 @@ SITES = {
         "vendors: {plugins: jsdelivr}\n", ".main-inner > .comments > commentd-thread",
         ".post-footer", swaps=True),
     "hexo-butterfly": hexo("hexo: Butterfly", "butterfly", "pjax: {enable: true}\n"
-        "autoChangeMode: 1\ndark_mode_autochange: 1\n", "#post-comment > commentd-thread",
-        "#pagination, .pagination-post", swaps=True),
+        "autoChangeMode: 1\ndark_mode_autochange: 1\ncomments:\n  text: true\n",
+        "#post-comment > commentd-thread", "#pagination, .pagination-post", swaps=True),
     "hexo-fluid": hexo("hexo: Fluid", "fluid", "{}\n", "#comments > commentd-thread",
         ".post-prevnext"),
     "hexo-landscape": hexo("hexo: Landscape", "landscape", "{}\n",
