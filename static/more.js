@@ -444,12 +444,20 @@ export async function rest(thread, kit, item, button) {
   try {
     const query = {url: thread.url, thread: item.dataset.id, page, limit: 100}
     const {comments} = await kit.ask('comments?' + new URLSearchParams(query))
-    if (!button.isConnected) return false
-    const items = comments.map(comment => thread.put(comment))
-    items[0]?.firstChild.focus()
+    let pause = Date.now() + 50
+    for (const comment of comments) {
+      if (Date.now() > pause) { // a long thread, on a slow phone
+        await new Promise(resolve => setTimeout(resolve))
+        pause = Date.now() + 50
+      }
+      if (!button.isConnected) return false
+      thread.put(comment)
+    }
+    if (comments.length) itemOf(thread, comments[0].id).firstChild.focus()
     button.dataset.page = page + 1
-    button.textContent = thread.say('more', button.dataset.total - 100 * page)
-    if (comments.length < 100) button.remove()
+    const left = button.dataset.total - 100 * page
+    button.textContent = thread.say('more', left)
+    if (left <= 0 || comments.length < 100) button.remove()
     return true
   } catch (error) {
     showError(thread, kit, item.firstChild, error)

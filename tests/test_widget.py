@@ -619,8 +619,8 @@ def replies(app: App, number: int) -> list[int]:
 
 
 def test_a_thread_with_many_replies_comes_in_hundreds_and_links_lead_into_it(view: View) -> None:
-    ids = replies(view.app, 130)
-    bodies = [f"Reply {n}." for n in range(1, 131)]
+    ids = replies(view.app, 200)  # none is left after the second hundred
+    bodies = [f"Reply {n}." for n in range(1, 201)]
     page = view()
     expect(page.locator("article")).to_have_count(101)
     button(page, "显示更多").click()
