@@ -19,7 +19,7 @@ import inside
 import products
 import pytest
 from conftest import Outside
-from products import MAKERS, NOON, ROWS, SQLITE, XML, Desk, Result, Said, file_of, wordpress
+from products import MAKERS, NOON, SQLITE, XML, Desk, Result, Said, wordpress
 
 import commentd
 
@@ -78,20 +78,6 @@ def test_nothing_hostile_is_shown(desk: Desk, outside: Outside) -> None:
         assert [tag for tag in tags if not TAG.fullmatch(tag)] == [], product
 
 
-def test_half_a_character_is_lost_alone(desk: Desk) -> None:
-    halves = ["\ud83d", "\ude00\ud83d", "\udfff", "😀"]
-    for product in JSON:
-        desk.use(f"{product}.db")
-        comments = [Said(n, NOON + n, text=f"be{x}fore", nickname=f"An{x}n", page=f"/{n}{x}/")
-                for n, x in enumerate(halves, 1)]  # fmt: skip
-        assert desk.bring(MAKERS[product](comments)).counts == (4, 4, 0, 0)
-        found = [
-            re.sub("[\ufffd?]+", "", row["content"] + row["nickname"]) for row in desk.comments
-        ]
-        assert found == ["beforeAnn"] * 3 + ["be😀foreAn😀n"]
-        assert re.search(rb"\xed[\xa0-\xbf]", desk.raw) is None
-
-
 def test_bytes_that_are_no_text_lose_no_other_comment(desk: Desk) -> None:
     comments = [Said("1", text="befXore"), Said("2", NOON + 1, text="Second")]
     for product in MAKERS:
@@ -123,18 +109,6 @@ def test_the_encoding_is_found_by_its_mark(desk: Desk) -> None:
             result = desk.bring((mark + text).encode(encoding))
             assert (result.code, result.counts) == (0, (2, 2, 0, 0)), (product, encoding)
             assert desk.texts == ["Ä 中 😀", "Second"]
-
-
-NOTHING_ENDS = [("comment", "[@"), ("comment", "[@](#"), ("comment", "<img "), ("insertedAt", "\t")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("field", "piece"), NOTHING_ENDS)
-def test_a_megabyte_in_which_nothing_ends_is_read(desk: Desk, field: str, piece: str) -> None:
-    """Each beginning that is looked for to the end of the text would take an hour."""
-    row = ROWS["waline"](Said()) | {field: f"2020 {piece * (1_000_000 // len(piece))}x"}
-    result = child(desk.folder, "import", desk.file(file_of("waline", [row])))
-    assert (result.code, result.counts) == (0, (1, 1, 0, 0))
 
 
 PIECES = ["<div>", "<blockquote>", "<ul><li>", "<b>", "<a href='https://a.example/'>"]
@@ -187,44 +161,6 @@ def test_any_field_may_be_null_or_missing_or_of_another_type(desk: Desk, product
     kept = [(row["page_key"], row["nickname"], row["content"]) for row in desk.comments]
     assert ("/a", "Ann", "hi") in kept
     assert desk.bring(text).counts[1] == 0
-
-
-@each_database
-def test_any_column_may_be_null_or_of_another_type(desk: Desk, product: str) -> None:
-    for table in ("comments", "threads" if product == "isso" else "pages"):
-        file = desk.file(MAKERS[product]([Said()]))
-        with closing(sqlite3.connect(file)) as db, db:
-            db.execute(f"CREATE TABLE bare AS SELECT * FROM {table}")  # that demands nothing
-            db.execute(f"DROP TABLE {table}")
-            db.execute(f"ALTER TABLE bare RENAME TO {table}")
-            values = db.execute(f"SELECT * FROM {table}").fetchone()
-            for at in range(len(values)):
-                for instead in (None, "", "x", -1, 1e300, b"\xff"):
-                    less = (*values[:at], instead, *values[at + 1 :])
-                    db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(less))})", less)
-        result = desk.bring(file)
-        assert (result.code, result.errors) == (0, "")
-        assert result.counts[0] >= (6 * len(values) + 1 if table == "comments" else 1)
-        assert "hi" in {row["content"] for row in desk.comments if row["page_key"] == "/a"}
-
-
-@each_xml
-def test_any_element_may_be_empty_or_missing(desk: Desk, product: str) -> None:
-    text = MAKERS[product]([Said()]).decode()
-    tag = "post" if product == "disqus" else "wp:comment"
-    (record,) = re.findall(rf"(?s)<{tag}[ >].*</{tag}>\n", text)
-    found = re.findall(r"<([\w:]+)[^>]*>[^<]*</\1>|<([\w:]+)[^>]* />", record)
-    less = [
-        re.sub(rf"<{name}\b[^>]*>[^<]*</{name}>|<{name}\b[^>]* />", instead, record)
-        for name in (one or other for one, other in found)
-        for instead in ("", f"<{name} />", f"<{name}>x</{name}>", f"<{name}><{name}/></{name}>")
-    ]
-    less += [re.sub(' dsq:id="[^"]*"', "", record), f"<{tag}></{tag}>\n", f"<{tag}>x</{tag}>\n"]
-    result = desk.bring(text.replace(record, record + "".join(less)))
-    assert (result.code, result.errors) == (0, "")
-    assert result.counts[0] == len(less) + 1 >= 40
-    kept = [(row["page_key"], row["nickname"], row["content"]) for row in desk.comments]
-    assert ("/a", "Ann", "hi") in kept
 
 
 # XML that means harm
@@ -287,13 +223,6 @@ def test_entities_that_xml_does_not_know_lose_no_comment(desk: Desk, product: st
     assert (result.code, result.counts) == (0, (8, 8, 0, 0))
     assert desk.texts[-2:] == ["a😀b", "a&b"]
     assert all(text.startswith("a") and text.endswith("b") for text in desk.texts)
-
-
-@pytest.mark.slow
-@each_xml
-def test_elements_far_below_each_other_do_no_harm(desk: Desk, product: str) -> None:
-    text = MAKERS[product]([Said(text="here")]).decode().replace(">here<", ">" + "<b>" * 200_000)
-    assert child(desk.folder, "import", desk.file(text), memory=300).failure
 
 
 @each_xml
@@ -453,13 +382,6 @@ def test_of_a_file_that_breaks_off_nothing_comes_in(desk: Desk, product: str) ->
             assert "breaks off" in desk.bring(cut).failure
             assert nothing_in(desk)
         assert desk.bring(data).counts[0] == len(desk.texts) == 160
-
-
-def test_a_packed_file_that_was_spoilt_is_told_of(desk: Desk) -> None:
-    for product, make in MAKERS.items():
-        data = bytearray(gzip.compress(make([Said(n, NOON + n) for n in range(1, 50)])))
-        data[-8] ^= 0xFF  # the check of what it holds
-        assert desk.bring(desk.file(bytes(data), product)).failure
 
 
 def bomb(path: Path, head: bytes, filler: bytes, times: int, tail: bytes = b"") -> Path:

@@ -345,68 +345,6 @@ def test_a_field_may_have_many_shapes(desk: Desk, field: str) -> None:
         assert b"203.0.113.77" not in desk.raw
 
 
-STATES: dict[str, list[tuple[Row, str]]] = {
-    "valine": [
-        ({"isSpam": True}, "spam"), ({"isSpam": "true"}, "spam"), ({"isSpam": False}, "visible"),
-        ({"isSpam": "false"}, "visible"), ({"status": "waiting"}, "waiting"),
-    ],
-    "waline": [
-        ({"status": "approved"}, "visible"), ({"status": ""}, "visible"),
-        ({"status": None}, "visible"), ({"status": "waiting"}, "waiting"),
-        ({"status": "SPAM"}, "spam"), ({"status": "what"}, "waiting"), ({"status": 3}, "waiting"),
-    ],
-    "twikoo": [
-        ({"isSpam": True}, "waiting"), ({"isSpam": "true"}, "waiting"), ({"isSpam": 1}, "waiting"),
-        ({"isSpam": "false"}, "visible"), ({"isSpam": 0}, "visible"),
-    ],
-    "artalk": [
-        ({"is_pending": "true"}, "waiting"), ({"is_pending": True}, "waiting"),
-        ({"is_pending": "1"}, "waiting"), ({"is_pending": "false"}, "visible"),
-        ({"is_pending": ""}, "visible"), ({"is_collapsed": "true"}, "visible"),
-    ],
-}  # fmt: skip
-LIKES: dict[str, list[tuple[Row, int]]] = {
-    "waline": [
-        ({"like": 7}, 7), ({"like": "7"}, 7), ({"like": None}, 0), ({"like": -3}, 0),
-        ({"like": "many"}, 0), ({"like": 2.0}, 2),
-    ],
-    "artalk": [
-        ({"vote_up": "6", "vote_down": "9"}, 6), ({"vote_up": 6}, 6), ({"vote_up": ""}, 0),
-        ({"vote_up": "-1"}, 0), ({"vote_up": None}, 0),
-    ],
-    "twikoo": [
-        ({"like": ["u", "v"]}, 2), ({"ups": ["u", "v", "w"]}, 3), ({"like": {}}, 0),
-        ({"ups": '["u","v"]', "downs": "[]"}, 2), ({"downs": ["u"]}, 0),
-        ({"like": ["u"], "ups": ["u", "v"]}, 2), ({"ups": None}, 0),
-    ],
-}  # fmt: skip
-PINS = {"waline": "sticky", "twikoo": "top", "artalk": "is_pinned"}
-TRUTHS: list[tuple[Any, int]] = [(value, 1) for value in (True, "true", 1, "1")]
-TRUTHS += [(value, 0) for value in (False, "false", 0, "0", "", None, {})]
-PINNED = {
-    product: [({name: value}, pinned) for value, pinned in TRUTHS] for product, name in PINS.items()
-}
-
-
-@pytest.mark.parametrize(
-    ("column", "cases"), [("status", STATES), ("likes", LIKES), ("pinned", PINNED)]
-)
-def test_states_likes_and_pins_are_kept(
-    desk: Desk, column: str, cases: dict[str, list[tuple[Row, Any]]]
-) -> None:
-    for product, values in cases.items():
-        desk.use(f"{product}.db")
-        bare = ("like", "isSpam", "is_pending", "vote_up")
-        rows = [
-            {k: v for k, v in ROWS[product](Said(f"a{n}", page=f"/{n}/")).items() if k not in bare}
-            | values[n][0]
-            for n in range(len(values))
-        ]
-        assert desk.bring(file_of(product, rows), "--format", product).counts[1] == len(rows)
-        found = {row["page_key"]: row[column] for row in desk.comments}
-        assert found == {f"/{n}": wanted for n, (_, wanted) in enumerate(values)}, product
-
-
 def test_an_id_is_the_same_as_number_and_as_text(desk: Desk) -> None:
     for product in ROWS:
         desk.use(f"{product}.db")
@@ -553,14 +491,6 @@ def test_the_archive_of_leancloud_is_read_as_it_comes(desk: Desk, mode: str) -> 
     assert desk.pages["/2021/hello"]["views"] == 123
     assert b"SECRET" not in desk.raw
     assert b"root:" not in desk.raw
-
-
-def test_other_classes_of_leancloud_bring_nothing(desk: Desk) -> None:
-    user = {"username": "SECRET", "password": "SECRET", "email": "a@example.com", "objectId": "u1"}
-    for kind in ("_User", "Users", "_Role", "_Installation"):
-        desk.bring(HEAD.replace("Comment", kind) + json.dumps(user) + "\n")
-        assert desk.comments == []
-        assert b"SECRET" not in desk.raw
 
 
 def test_twikoo_is_told_from_valine(desk: Desk) -> None:
