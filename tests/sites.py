@@ -226,7 +226,7 @@ SITES = {
         ".post-body > commentd-thread", ".post-body p", held=False),
     "astro-own": astro("astro: Astro", "src/pages/2026/{}.md", "main > commentd-thread", "main > p",
         {"astro.config.mjs": ASTRO_CONFIG, "src/layouts/Post.astro": ASTRO_LAYOUT},
-        held=False, swaps=True, layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
+        swaps=True, layout="src/layouts/Post.astro", front="../../layouts/Post.astro"),
     "astro-starlight": astro("astro: Starlight", "src/content/docs/2026/{}.md",
         "footer ~ commentd-thread", ".sl-markdown-content",
         {"astro.config.mjs": STARLIGHT_CONFIG, "src/content.config.ts": STARLIGHT_CONTENT},
