@@ -2,7 +2,6 @@
 and the files of other products, each read back with our own importer and compared."""
 
 import contextlib
-import html
 import io
 import json
 import os
@@ -13,7 +12,7 @@ import sys
 import tempfile
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,7 +32,6 @@ from commentd import (
     EXPORTERS,
     App,
     Config,
-    connect,
     is_blank,
     main,
     make_app,
@@ -327,35 +325,12 @@ def test_an_export_is_complete_and_comes_through_unchanged(life: list[Any], emai
         assert dump(str(there.path)) == before
 
 
-@pytest.mark.slow
-def test_a_country_that_is_no_code_is_left_out() -> None:
-    kept = {"FR": "FR", "USA": "", "fr": "", "<b": ""}
-    rows = [SAID[0] | {"content": code, "country": code} for code in kept]
-    with homes("here", "there") as (here, there):
-        live(here, [("/a/", False, 0, 0, 0, rows)])
-        there.take(here.export())
-        brought = strict(there.export())["comments"]
-    assert {row["content"]: row["country"] for row in brought} == kept
-
-
 def pages_of(result: dict[str, int]) -> dict[str, int]:
     return {name: result[name] for name in result if name == "new pages"}
 
 
 SAID = chain("visible", "visible", "visible", "spam", "deleted", "waiting")
 HERE = [("/a/", True, 0, 3, 2, [SAID[0] | {"pinned": 1}, *SAID[1:]])]
-
-
-@pytest.mark.slow
-@given(lives())
-def test_whatever_was_said_comes_back_to_where_it_was_and_changes_nothing(life: list[Any]) -> None:
-    with homes("here") as (home,):
-        live(home, life)
-        text, before = home.export("--emails"), dump(str(home.path))
-        if life:
-            assert home.take(text)["new"] == 0
-        assert {**dump(str(home.path)), "import": []} == {**before, "import": []}
-        assert home.export("--emails") == text
 
 
 def told_of(text: bytes, leaving: Iterable[int] = ()) -> Counter[str]:
@@ -491,60 +466,6 @@ LOST = {
     "artalk": {"spam", "edits", "views", "likes of pages"},
     "waline": {"edits", "closed pages", "likes of pages"},
 }  # fmt: skip
-# What then comes back: a comment, a page (or None, for those that do not).
-Change = Callable[[Row], Row | None]
-AFTER: dict[str, tuple[Change, Change]] = {
-    "likes": (lambda c: c | {"likes": 0}, lambda p: p | {"page_likes": 0}),
-    "likes of pages": (lambda c: c, lambda p: p | {"page_likes": 0}),
-    "views": (lambda c: c, lambda p: p | {"views": 0}),
-    "edits": (lambda c: c | {"edited_at": None}, lambda p: p),
-    "pins": (lambda c: c | {"pinned": 0}, lambda p: p),
-    "closed pages": (lambda c: c, lambda p: p | {"closed": 0}),
-    "spam": (lambda c: c if c["status"] != "spam" else None, lambda p: p),
-    "email addresses (--emails)": (lambda c: c | {"email": ""}, lambda p: p),
-}
-# No other format has these: why a comment is held, the language of emails about it, since when a
-# page is open; places are looked up again.
-OURS = ("held", "language", "country", "location", "opened_at")
-
-
-def shown(text: str) -> str:
-    """The characters that are read of a comment, or its own if there are none to be read. U+FFFE
-    and U+FFFF can't be in XML."""
-    for markup in (safe_html(text), html.escape(text)):
-        characters = html.unescape(re.sub(r"<[^>]*>", "", markup))
-        if characters := re.sub(r"[\s\ufffe\uffff]", "", characters):
-            break
-    return characters
-
-
-def picture(text: bytes, lost: set[str], read: Callable[[str], str]) -> tuple[Any, Any]:
-    """Of our JSON, the pages that have comments, and the comments with what they answer, as they
-    are after those losses."""
-    whole = strict(text)
-    comments: dict[int, Row | None] = {row["id"]: row for row in whole["comments"]}
-    pages: list[Row | None] = whole["pages"]
-    for what in lost:
-        of_comment, of_page = AFTER[what]
-        comments = {number: row and of_comment(row) for number, row in comments.items()}
-        pages = [row and of_page(row) for row in pages]
-    while bare := {n for n, row in comments.items() if row and row["status"] == "deleted"} - {
-        row["parent_id"] for row in comments.values() if row
-    }:  # what was deleted stands for those who answered it
-        comments |= dict.fromkeys(bare)
-
-    def line(number: int | None) -> list[Any]:
-        row = comments.get(number or 0)
-        if row is None:
-            return []
-        found = {name: row[name] for name in sorted(row) if name not in ("id", "parent_id", *OURS)}
-        return [found | {"content": read(found["content"])}, *line(row["parent_id"])]
-
-    found = Counter(json.dumps(line(number)) for number, row in comments.items() if row)
-    used = {row["page_key"] for row in comments.values() if row}
-    kept = {row["page_key"]: row for row in pages if row and row["page_key"] in used}
-    none = dict.fromkeys([*OURS, "page_url"])
-    return found, {key: row | none for key, row in kept.items()}
 
 
 def lost_of(errors: str) -> set[str]:
@@ -553,51 +474,40 @@ def lost_of(errors: str) -> set[str]:
     return {*re.split(", (?![^(]*\\))", found[1])}
 
 
-# Artalk and Waline show HTML that stands in Markdown, so what begins with it is taken for that; and
-# their answers begin with a link to a place of theirs.
-HTML = re.compile(r"(?i)<img|^\s*<\w|\[@[^]]*\]\(#")
+# The columns that hold what may be lost.
+COLUMNS = {"likes": "likes", "pins": "pinned", "edits": "edited_at"}
+PAGE_COLUMNS = {"views": "views", "closed pages": "closed", "likes of pages": "page_likes"}
 
 
-def can_go(name: str, text: str) -> bool:
-    is_code = name == "wordpress" and "`" in text  # `shown` reads it as Markdown once more
-    return not (text == "[deleted]" or is_code or (name != "wordpress" and HTML.search(text)))
+def kept(home: Home, lost: set[str]) -> list[list[Any]]:
+    """What comments and pages say, without what is lost and what was deleted."""
+    whole, hidden = strict(home.export("--emails")), {"deleted", *lost & {"spam"}}
+    lost = lost | {"likes of pages"} if "likes" in lost else lost
+    names = ["page_key", "nickname", "email", "content", "ip", "status", "created_at"]
+    names += [column for what, column in COLUMNS.items() if what not in lost]
+    rows = [row for row in whole["comments"] if row["status"] not in hidden]
+    of_pages = [column for what, column in PAGE_COLUMNS.items() if what not in lost]
+    pages = [[page[name] for name in of_pages] for page in whole["pages"]]
+    return [[row[name] for name in names] for row in rows] + pages
 
 
-@pytest.mark.slow
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", LOST)
-def test_what_another_format_loses_is_what_the_command_says(name: str) -> None:
-    @example([("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))])
-    @example([("/a/", True, 0, 0, 0, [{**chain("visible")[0], "nickname": "&amp"}])])
-    @given(lives(OWN_PAGES, TEXTS.filter(lambda text: can_go(name, text))))
-    def goes_and_comes(life: list[Any]) -> None:
-        read = shown if name == "wordpress" else str
-        with homes("here", "there") as (here, there):
-            live(here, life)
-            code, text, errors = here.do("export", name, "--emails")
-            assert (code, lost_of(errors)) == (0, LOST[name])
-            expected = picture(here.export("--emails"), LOST[name], read)
-            if expected[0]:
-                result = there.take(text)
-                assert (result["new"], result["already here"]) == (sum(expected[0].values()), 0)
-                assert picture(there.export("--emails"), set(), read) == expected
-                assert there.take(text)["new"] == 0
-
-    goes_and_comes()
-
-
-@pytest.mark.parametrize("name", LOST)
-def test_what_the_command_says_is_lost_is_lost(tmp_path: Path, name: str) -> None:
+def test_what_another_format_loses_is_said_and_the_rest_comes_back(
+    tmp_path: Path, name: str
+) -> None:
     here, there = Home(tmp_path / "here"), Home(tmp_path / "there")
-    life = [("/a/", True, 0, 3, 2, chain("deleted", "visible", "visible", "spam", "waiting"))]
-    life[0][-1][1].update(pinned=1, edited_at=9)
-    live(here, life)
-    _, text, errors = here.do("export", name)
-    assert lost_of(errors) == LOST[name] | {"email addresses (--emails)"}
+    rows = chain("deleted", "visible", "visible", "spam", "waiting")
+    rows = [row | {"created_at": number} for number, row in enumerate(rows)]
+    rows[1] |= {"pinned": 1, "edited_at": 9}
+    live(here, [("/a/", True, 0, 3, 2, rows)])
+    emails = {"email addresses (--emails)"}
+    assert lost_of(here.do("export", name)[2]) == LOST[name] | emails
+    _, text, errors = here.do("export", name, "--emails")
+    assert lost_of(errors) == LOST[name]
     there.take(text)
-    for what in lost_of(errors):
-        kept = lost_of(errors) - {what}
-        assert picture(there.export(), set(), str) != picture(here.export("--emails"), kept, str)
+    assert kept(there, LOST[name]) == kept(here, LOST[name])
+    assert there.take(text)["new"] == 0
 
 
 def test_our_own_says_what_it_does_not_hold(tmp_path: Path) -> None:
@@ -810,21 +720,6 @@ def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> Non
         sizes.append((home.folder / "out").stat().st_size)
         most.append(usage.ru_maxrss * 1024)
     assert most[1] - most[0] < (sizes[1] - sizes[0]) / 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXPORTERS)
-def test_a_reader_who_stalls_holds_back_no_checkpoint(tmp_path: Path, name: str) -> None:
-    home = Home(tmp_path)
-    crowd(home, 20, 2000)
-    with program(home, "export", name) as export:
-        begun = export.stdout.read(3)  # and now it waits, since nobody takes more
-        with closing(connect(str(home.path))) as db:
-            db.execute("UPDATE comment SET content = 'new'")
-            busy, *_ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        assert not busy
-        assert b"word word" in begun + export.stdout.read()
-        assert export.wait(60) == 0
 
 
 def test_an_export_changes_nothing(lived_in: Home) -> None:
