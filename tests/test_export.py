@@ -757,7 +757,7 @@ def test_without_a_database_there_is_nothing_to_export(tmp_path: Path) -> None:
     for words in (["export"], ["export", "waline"]):
         code, text, errors = run(tmp_path, *words)
         assert (code, text) == (1, "")
-        assert "commentd.db yet: " in errors
+        assert "commentd.db: go to the folder of commentd.ini" in errors
     assert not home.path.exists()
 
 
