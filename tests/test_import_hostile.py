@@ -3,17 +3,14 @@ reads no other file, fills no memory, leaves foreign databases as they are, and 
 other comment."""
 
 import gzip
-import json
 import os
 import re
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import inside
 import products
@@ -29,7 +26,6 @@ each = pytest.mark.parametrize("product", MAKERS)
 each_xml = pytest.mark.parametrize("product", XML)
 each_database = pytest.mark.parametrize("product", SQLITE)
 TEXTS = [product for product in MAKERS if product not in SQLITE]
-JSON = [product for product in TEXTS if product not in XML]
 
 
 def child(folder: Path, *words: object, memory: int = 0, seconds: int = 60) -> Result:
@@ -121,46 +117,6 @@ def test_what_is_nested_or_repeated_without_end_breaks_nothing(desk: Desk) -> No
         deep = [Said(n, NOON + n, text=f"<p>x</p>{p * 2000}y") for n, p in enumerate(PIECES, 1)]
         many = [Said(99, NOON + 99, text="<b>first" + "!" * 20000 + "x</b>")]
         assert desk.bring(MAKERS[product]([*deep, *many])).counts[1] == len(PIECES) + 1
-
-
-# Fields of any kind
-
-
-def spoilt(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The record with each of its fields null, missing, or of another type."""
-    for key, value in record.items():
-        yield {k: v for k, v in record.items() if k != key}
-        for instead in (None, -1, True, "", "x", 1e300, [], ["x"], {}, {"x": ["x"]}):
-            yield {**record, key: instead}
-        if isinstance(value, dict):
-            yield from ({**record, key: less} for less in spoilt(value))
-
-
-def with_spoilt(value: Any) -> Any:
-    """The same data where each list has its records spoilt as well."""
-    if isinstance(value, dict):
-        return {key: with_spoilt(each) for key, each in value.items()}
-    if isinstance(value, list):
-        bad = [less for each in value if isinstance(each, dict) for less in spoilt(each)]
-        return [*map(with_spoilt, value), None, 1, "x", [], {}, *bad]
-    return value
-
-
-@pytest.mark.parametrize("product", JSON)
-def test_any_field_may_be_null_or_missing_or_of_another_type(desk: Desk, product: str) -> None:
-    text = MAKERS[product]([Said()]).decode()
-    if text.startswith(("{", "[")) and text.count("\n") < 1:
-        text = json.dumps(with_spoilt(json.loads(text)))
-    else:
-        lines = [json.loads(line) for line in text.splitlines()]
-        first = lines[:1] if product == "remark42" else []
-        text = "\n".join(map(json.dumps, [*first, *with_spoilt(lines[len(first) :])]))
-    result = desk.bring(text)
-    assert (result.code, result.errors) == (0, "")
-    assert result.counts[0] > 70
-    kept = [(row["page_key"], row["nickname"], row["content"]) for row in desk.comments]
-    assert ("/a", "Ann", "hi") in kept
-    assert desk.bring(text).counts[1] == 0
 
 
 # XML that means harm
