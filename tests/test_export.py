@@ -672,54 +672,17 @@ def program(home: Home, *words: str, to: Any = subprocess.PIPE, **environ: str) 
     return subprocess.Popen(command, stdout=to, **how)
 
 
-def crowd(home: Home, pages: int, comments: int) -> None:
-    """Many, with more in each than any buffer between two programs holds."""
-    with writing_store(home.path) as store:
-        for number in range(pages):
-            url = f"/{number}/{'x' * 60}/"
-            store.add_page(page_name(url, ()).key, url, 2**31, LONG_AGO)  # seen: else it goes
-    with closing(sqlite3.connect(home.path)) as db, db:
-        db.execute(
-            """WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-               INSERT INTO comment (page_id, nickname, email, website, content, html, ip, country,
-                                    location, status, shown, created_at, masked)
-               SELECT 1 + i % ?, 'Ann', '', '', ?, ?, '8.8.8.0', '', '', 'visible', 1, ? + i, 1
-                 FROM n""",
-            (comments, pages, "word " * 200, f"<p>{'word ' * 200}</p>", LONG_AGO),
-        )
-        for column in ("total", "threads"):
-            count = "SELECT count(*) FROM comment WHERE page_id = page.id"
-            db.execute(f"UPDATE page SET {column} = ({count})")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["commentd", "wordpress"])
 def test_a_pipe_that_closes_early_ends_it_with_a_word_at_most(tmp_path: Path, name: str) -> None:
     home = Home(tmp_path)
-    crowd(home, 20, 2000)
+    # More than any buffer between two programs holds.
+    live(home, [("/a/", False, 0, 0, 0, [SAID[0] | {"content": "word " * 3000}] * 100)])
     with program(home, "export", name) as export:
         assert export.stdout.read(3)
         export.stdout.close()
         assert re.fullmatch(rb"(commentd: .*\n)?", export.stderr.read())
         assert export.wait(60) in (0, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", EXPORTERS)
-def test_ten_times_as_many_take_as_much_memory(tmp_path: Path, name: str) -> None:
-    most, sizes = [], []
-    for number in (1500, 15_000):
-        home = Home(tmp_path / str(number))
-        crowd(home, 3 if number < 2000 else 30, number)
-        with (home.folder / "out").open("wb") as out:
-            export = program(home, "export", name, to=out)
-            _, status, usage = os.wait4(export.pid, 0)
-            export.returncode = os.waitstatus_to_exitcode(status)
-            with export:
-                assert (export.returncode, b"Traceback" in export.stderr.read()) == (0, False)
-        sizes.append((home.folder / "out").stat().st_size)
-        most.append(usage.ru_maxrss * 1024)
-    assert most[1] - most[0] < (sizes[1] - sizes[0]) / 2
 
 
 def test_an_export_changes_nothing(lived_in: Home) -> None:
