@@ -83,7 +83,7 @@ sheet.replaceSync(`
 * { box-sizing: border-box; margin: 0 }
 [hidden], ol:empty { display: none !important }
 :host, ::slotted(a) { transition: 1ms !important }
-.thread { max-width: calc(68ch + 3em); color: var(--_text) }
+.thread { color: var(--_text) }
 .apart { margin-top: 4em; padding-top: 2em; border-top: 1px solid var(--_line) }
 h2 { margin-bottom: 1em }
 ul, ol { padding-inline-start: 1.5em }
@@ -138,6 +138,7 @@ b a { color: inherit }
 .meta a:not(:hover) { text-decoration: none }
 .badge { border: 1px solid var(--_edge); border-radius: var(--_radius); padding: 0 .5em }
 .body { margin-top: .3em }
+.body > :not(pre) { max-width: 68ch }
 .body * + * { margin-top: .6em }
 .body li { margin-top: 0 }
 pre, code { font: .875em ui-monospace, monospace; border-radius: var(--_radius); background: color-mix(in srgb, var(--_text) 6%, #0000) }
