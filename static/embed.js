@@ -99,7 +99,7 @@ button:hover, summary:hover { color: var(--_accent) }
 .push { margin-inline-start: auto }
 .small, .row > :not(b), label span, summary { font-size: max(13px, .875em); color: var(--_muted) }
 form, form > div, .guest { display: grid; grid-template-columns: minmax(0, 1fr); gap: var(--_space) }
-textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge) }
+textarea, input { padding: .5em .75em; width: 100%; border: 1px solid var(--_edge); outline-offset: -2px }
 textarea { min-height: 3em; max-height: 50vh; max-height: 50dvh; resize: none }
 .open textarea { min-height: 7em; resize: vertical }
 form:not(.open) > div { display: none }
