@@ -84,7 +84,7 @@ sheet.replaceSync(`
 [hidden], ol:empty { display: none !important }
 :host, ::slotted(a) { transition: 1ms !important }
 .thread { color: var(--_text) }
-.apart { margin-top: 4em; padding-top: 2em; border-top: 1px solid var(--_line) }
+.apart { padding-top: 2em; border-top: 1px solid var(--_line) }
 h2 { margin-bottom: 1em }
 ul, ol { padding-inline-start: 1.5em }
 [role=list] { list-style: none; padding: 0 }
