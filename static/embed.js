@@ -118,7 +118,7 @@ details label + label { margin-top: var(--_space) }
 blockquote { color: var(--_muted) }
 .aside, blockquote { padding-inline-start: 1em; border-inline-start: 3px solid var(--_line) }
 .head { margin-top: calc(3 * var(--_space)); min-height: 44px }
-.name { font-size: .875em }
+.name { font-size: max(13px, .875em) }
 .name, .row .button { font-weight: 600 }
 [role=list] > li { position: relative; text-align: start; padding-top: calc(2 * var(--_space)) }
 .list > li { padding-bottom: calc(2 * var(--_space)) }
