@@ -21,6 +21,7 @@ textarea:not(:placeholder-shown) ~ div .tools { display: flex }
 .tools :nth-child(4)::after { translate: 0 -.2em }
 @container (max-width: 34em) {
   .tools { order: 1; width: 100%; margin-inline-start: -12px }
+  article > form { margin-bottom: calc(2 * var(--_space)) }
 }
 [role=status]:not(.sr, :empty) { position: sticky; bottom: 1em; background: Canvas; color: CanvasText; width: fit-content; padding: .3em 1em; border: 1px solid; border-radius: var(--_radius); pointer-events: none }
 [data-target] { --_wash: color-mix(in srgb, var(--_accent) 5%, #0000); border-radius: var(--_radius); background: var(--_wash); box-shadow: 0 0 0 .6em var(--_wash) }
