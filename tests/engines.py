@@ -58,6 +58,10 @@ node.scrollIntoView({{block: 'center', behavior: 'instant'}})
 const [{{x, y, width, height}}] = node.getClientRects()
 return [Math.round(x + width / 2), Math.round(y + height / 2)]
 """
+HAS_FOCUS = f"""{FIND}
+const node = find(...arguments[0])
+return Boolean(node) && node.getRootNode().activeElement === node
+"""
 # Without the border and the handle at the bottom.
 INSIDE = f"""{FIND}
 const node = find(...arguments[0])
@@ -180,8 +184,13 @@ class Window:
         self.wait(pressed, f"{selector} {text}")
 
     def write(self, selector: str, label: str, text: str, *, near: str = "") -> None:
-        """Types into a field."""
-        self.click(selector, label, near=near)
+        """Types into a field, once it has the focus: a press may miss it while the page moves."""
+
+        def focused() -> bool:
+            self.click(selector, label, near=near)
+            return bool(self.run(HAS_FOCUS, [selector, label, near]))
+
+        self.wait(focused, f"the focus in {selector} {label}")
         self.browser.type(text)
 
 

@@ -191,8 +191,7 @@ def look(window: Window, site: Site) -> None:
 
 
 def say_arabic(window: Window) -> None:
-    window.click("textarea")
-    window.browser.type(ARABIC)
+    window.write("textarea", "", ARABIC)
     window.click(".button")
     window.see("article .body", ARABIC)
 
