@@ -7334,7 +7334,8 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     verdict = verdict_on(context, edited)
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
-        change_text(context, comment, content, verdict)
+        if content != comment.content:  # pragma: no branch - the same edit, sent twice at once
+            change_text(context, comment, content, verdict)
         return as_author_sees(context, own_comment(context, comment_id))
 
 
