@@ -10647,10 +10647,11 @@ def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
             page.threads.append((piece.start(), piece[0], end + len(THREAD_END)))
         elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_urls):
             script_end = script_end or piece.end()
-    # There, the widget shows comments only in an element.
-    is_in_head = re.search(rb"(?i)</head>|<body", content[script_end:])
-    if script_end and not page.threads and not is_in_head:
-        page.threads.append((script_end, b"", script_end))
+    if script_end and not page.threads:
+        # In the head, the widget shows comments only in an element.
+        is_in_head = re.search(rb"(?i)</head>|<body", content[script_end:])
+        if not is_in_head:
+            page.threads.append((script_end, b"", script_end))
     return page
 
 
