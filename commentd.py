@@ -3683,7 +3683,7 @@ class Store:
         each kind the filter has learnt."""
         sql = """
             SELECT hash, max(0, ham), max(0, spam) FROM term
-             WHERE hash IN (SELECT value FROM json_each(?))"""
+             WHERE hash IN (SELECT value FROM json_each(?)) AND max(ham, spam) > 0"""
         rows = self.run(sql, hashes).fetchall()
         return {hash: (ham, spam) for hash, ham, spam in rows}
 
