@@ -219,9 +219,16 @@ def test_mail_errors_are_explained(tmp_path: Path) -> None:
         refused = check(tmp_path, **mail(office.port, password=CANARY))
         clear = check(tmp_path, **mail(office.port, "starttls"))
         garbled = check(tmp_path, **mail(office.port, "tls"))
+        no_code = check(tmp_path, **mail(office.port, password="授权码"))
         assert office.emails == []
     closed = check(tmp_path, "--mail", "a@blog.example", **mail(office.port))
-    for report, word in ((refused, "535"), (clear, "STARTTLS"), (garbled, ""), (closed, "refused")):
+    for report, word in (
+        (refused, "535"),
+        (clear, "may want [mail] security = tls, or none"),
+        (garbled, "try [mail] security = starttls"),
+        (no_code, "the code that the mail provider gives"),
+        (closed, f"127.0.0.1:{office.port}: [Errno 111] Connection refused"),
+    ):
         assert report.of("mail") == ["fail"]  # and no email is tried
         assert word.lower() in report.words("mail").lower()
         assert CANARY not in report.text + report.errors
