@@ -217,9 +217,7 @@ def widget_text(key: str) -> str:
     return str(json.loads((widget.STATIC / "words/en.json").read_bytes())[key])
 
 
-@pytest.mark.parametrize(
-    "settings", [{"site_picture": str(widget.STATIC.parent / ".ci/admin.png")}]
-)
+@widget.service_with(site_picture=str(widget.STATIC.parent / ".ci/admin.png"))
 def test_the_widget_shows_the_picture_of_the_owner(app: App, site: Site, page: Page) -> None:
     say(app, "hello", OWNER)
     say(app, "hi", "Ann")
