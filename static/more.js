@@ -752,10 +752,12 @@ export function attend(thread, kit, signal, form) {
   addStyle(thread)
   root.addEventListener('keydown', event => press(thread, kit, event), {signal})
   let timer
-  document.addEventListener('selectionchange', () => {
+  const offerLater = () => {
     clearTimeout(timer) // each character that is dragged over is a change, and measuring it costs a layout
     timer = setTimeout(offerQuote, 100, thread, kit)
-  }, {signal})
+  }
+  document.addEventListener('selectionchange', offerLater, {signal})
+  offerLater() // they may have selected a text while this file was on its way
   const clock = setInterval(() => updateTimes(thread, kit), 60e3)
   signal.addEventListener('abort', () => clearInterval(clock))
   watch(thread, kit, signal)

@@ -25,7 +25,7 @@ from test_widget import (
     write_comment,
 )
 from test_words import FILES, WORDS
-from test_writing import reach, requests_of
+from test_writing import held, reach, requests_of
 from webtest import TestApp
 
 from commentd import App
@@ -335,6 +335,17 @@ def test_what_is_selected_is_quoted(app: App, page: Page, touch: View, old: bool
     expect(reply.locator(".body > p")).to_have_text("And comes back.")
 
 
+def test_what_is_selected_while_the_script_comes_is_quoted(
+    app: App, page: Page, view: View
+) -> None:
+    say(app, "Selected early.")
+    view(TAG, POST)
+    with held(page, "**/more.js*"):
+        comment(page, "Selected early.").click()
+        select(page, "Selected early.")
+    expect(quote(page)).to_be_visible()
+
+
 def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View) -> None:
     fill(app, 2)
     alike = "<article><p class=body>Of the page.</p><a class=reply>Reply</a></article>"
@@ -497,9 +508,9 @@ def test_elsewhere_and_with_other_keys_held_a_letter_is_a_letter(app: App, touch
     press(page, "jkrlc?")
     expect(page.get_by_label("排序")).to_be_focused()
     comment(page, "No. 2.").focus()
-    for held in ("Control", "Alt", "Meta"):
+    for modifier in ("Control", "Alt", "Meta"):
         for key in "jrl":
-            page.keyboard.press(f"{held}+{key}")
+            page.keyboard.press(f"{modifier}+{key}")
     expect(comment(page, "No. 2.")).to_be_focused()
     expect(page.locator("article form, dialog")).to_have_count(0)
     expect(comment(page, "No. 2.").get_by_role("button", name="赞 0")).to_be_visible()
