@@ -71,7 +71,8 @@ class Site:
     public: str = "public"
     front: str = "post"  # what posts say of their layout
     swaps: bool = False  # a link to another post loads no page
-    held: bool = True  # the guide holds the height of the widget, so that nothing moves at the end
+    # What each frame shows in the same place, though Chromium counts it as moved.
+    stays: str = ""
 
     @property
     def generator(self) -> str:
@@ -210,7 +211,7 @@ SITES = {
     "jekyll-minima": jekyll("jekyll: Minima", "theme: minima\n",
         "article.post > commentd-thread", ".post-content"),
     "jekyll-chirpy": jekyll("jekyll: Chirpy", CHIRPY, "#tail-wrapper commentd-thread",
-        ".post-tail-wrapper", npm=("jekyll-theme-chirpy",), held=False,  # its footer stands apart
+        ".post-tail-wrapper", npm=("jekyll-theme-chirpy",), stays="footer",  # body scrolls apart
         copies={f"node_modules/jekyll-theme-chirpy/{part}": part for part in CHIRPY_PARTS}),
     "hexo-next": hexo("hexo: NexT", "next", "darkmode: true\npjax: true\n"
         "vendors: {plugins: jsdelivr}\n", ".main-inner > .comments > commentd-thread",
