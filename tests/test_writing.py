@@ -1137,6 +1137,7 @@ def test_enter_posts_with_control_or_command_and_from_the_name(ground: Ground) -
         mine = article(page, f"By {keys}.")
         expect(mine).to_be_focused()
         choose(mine, "Edit")
+        expect(mine.get_by_role("group", name="Formatting")).to_be_visible()  # and its keys work
         page.keyboard.press("Control+a")
         page.keyboard.insert_text(f"Saved with {keys}.")
         page.keyboard.press(keys)
