@@ -4475,7 +4475,7 @@ def block_summary(block: Block) -> str:
     if block.kind == "address":
         return masked(block.value.partition("/")[0])
     if block.kind == "email":
-        return block.value.rpartition("@")[2]
+        return f"…@{block.value.rpartition('@')[2]}"
     return block.value
 
 
