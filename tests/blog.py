@@ -35,6 +35,8 @@ SWITCHES = [
 PLAIN = partial(argparse.RawDescriptionHelpFormatter, width=100)
 POST = "/2026/lines/"
 WATCH = (Path(__file__).parent / "bench.js").read_text("utf-8")  # window.bench
+# The widget looks at what is selected when that rests for a tenth of a second.
+RESTED = "() => new Promise(go => setTimeout(go, 150))"
 PATIENCE = 20_000  # ms that a test waits in a browser: a machine may be busy
 
 Pages = dict[str, tuple[dict[str, str], str]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import blog
 import pytest
 import test_widget as widget
 from blog import POST, Json, answering, say
@@ -254,12 +255,11 @@ SELECT = """([from, to]) => {
     const [start, at] = find(from), [end, last] = find(to)
     getSelection().setBaseAndExtent(start, at, end, last + to.length)
 }"""
-RESTED = "() => new Promise(go => setTimeout(go, 150))"
 
 
 def select(page: Page, start: str, end: str | None = None) -> None:
     page.evaluate(SELECT, [start, end or start])
-    page.evaluate(RESTED)
+    page.evaluate(blog.RESTED)
 
 
 # What comes at the first touch is there: its style first, then its words.
