@@ -149,7 +149,7 @@ pre code { all: unset }
 .actions { margin-top: .2em }
 .like, .actions > button, .line { padding-inline-start: 0 }
 .like, .quiet { display: flex; align-items: center; gap: .3em }
-.quiet::before { content: ""; width: 20px; border-top: 4px dotted }
+.quiet::before { content: ""; width: 23px; border-top: 4px dotted }
 .like::before { content: ""; border: 9px solid; clip-path: path(evenodd, "M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10zM9 14C4 11 3 9 3 6a3 3 0 0 1 6 0a3 3 0 0 1 6 0c0 3-2 5-6 8z") }
 .like[aria-pressed=true] { color: var(--_error) }
 .like[aria-pressed=true]::before { clip-path: path("M9 16C4 12 2 9 2 6a3 3 0 0 1 7-1a3 3 0 0 1 7 1c0 3-2 6-7 10z") }
