@@ -143,6 +143,7 @@ export async function preview(thread, kit, form, press) {
   }
   try {
     const {html} = await kit.ask('comments/preview', {content: form.content.value})
+    form.querySelector('.preview')?.remove() // they pressed twice before a response came
     form.querySelector('div').append(kit.h('div', {class: 'aside preview'}, kit.formatted(html)))
     press.ariaExpanded = true
   } catch (error) {

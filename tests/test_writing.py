@@ -841,6 +841,23 @@ def test_the_preview_shows_what_is_posted(ground: Ground) -> None:
     assert page.locator("article .body").inner_html() == seen
 
 
+def test_a_preview_that_is_asked_for_twice_is_shown_once(ground: Ground) -> None:
+    page = ground.open()
+    main(page).fill("Again.")
+    waiting: list[Route] = []
+    page.route("**/comments/preview", lambda route: waiting.append(route))
+    for _ in range(2):
+        with page.expect_request("**/comments/preview"):
+            button(page, "Preview").click()
+    for route in waiting:
+        with page.expect_response("**/comments/preview"):
+            route.continue_()
+    preview = page.locator("form .body")
+    expect(preview).to_have_text("Again.")
+    button(page, "Preview").click()
+    expect(preview).to_have_count(0)
+
+
 CODE = """```python
 def f(x):  # why
     return "a\\"b" + 0x1f
@@ -904,6 +921,7 @@ def test_code_is_coloured_where_its_language_is_named(
     main(page).fill("```js\nlet me = /* be */ 2\n```")
     for _ in range(2):  # what was in a preview that is closed is forgotten
         keyboard(button(page, "Preview"))
+        expect(page.locator("form .body")).to_have_count(1)
         page.wait_for_function(f"({COLOURED})().number.length === 2")
         keyboard(button(page, "Preview"))
         expect(page.locator("form .body")).to_have_count(0)
