@@ -41,7 +41,7 @@ mount --bind "$4" /srv/program
 mount --bind "$5" /srv/packages
 for folder in /run /tmp /var/tmp /var/cache; do mount -t tmpfs -o mode=755 tmpfs $folder; done
 mkdir -p /run/units/commentd.service.d /run/units/commentd@.service.d
-cp /etc/passwd /etc/group /run
+for file in passwd group; do grep -v ^commentd: /etc/$file > /run/$file; done
 echo "commentd:x:64999:64999::/nonexistent:/usr/sbin/nologin" >> /run/passwd
 echo "commentd:x:64999:" >> /run/group
 mount --bind /run/passwd /etc/passwd
