@@ -471,6 +471,7 @@ export async function rest(thread, kit, item, button) {
 
 /** Opens the menu of a comment: what a reader may do with it, and its author, and an admin. */
 export function menu(thread, kit, press) {
+  if (thread.$('.menu')) return // they pressed twice while this file was on its way
   const {h} = kit
   const item = press.closest('li')
   addStyle(thread)

@@ -346,6 +346,14 @@ def test_what_is_selected_while_the_script_comes_is_quoted(
     expect(quote(page)).to_be_visible()
 
 
+def test_a_menu_that_is_pressed_twice_opens_once(app: App, page: Page, view: View) -> None:
+    say(app, "One.")
+    view(TAG, POST)
+    with held(page, "**/more.js*"):
+        comment(page, "One.").locator(".quiet").dblclick()
+    expect(page.locator("dialog.menu")).to_have_count(1)
+
+
 def test_nothing_is_offered_for_what_is_not_of_one_comment(app: App, touch: View) -> None:
     fill(app, 2)
     alike = "<article><p class=body>Of the page.</p><a class=reply>Reply</a></article>"
