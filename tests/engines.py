@@ -50,13 +50,19 @@ const find = (selector, text, near) => every(document).find(node => node.matches
   && (!near || node.closest('article')?.querySelector('.body')?.textContent.includes(near)))
 """
 TEXT = f"{FIND} return find(...arguments[0])?.innerText ?? null"
-# The middle of it, or of its first line, after it was brought into the window.
+# The middle of it, or of its first line, after it was brought into the window, and how many frames
+# were painted since somebody first asked.
 MIDDLE = f"""{FIND}
 const node = find(...arguments[0])
 if (!node) return null
+const count = () => {{
+  window.painted = (window.painted ?? 0) + 1
+  requestAnimationFrame(count)
+}}
+if (!window.painted) count()
 node.scrollIntoView({{block: 'center', behavior: 'instant'}})
 const [{{x, y, width, height}}] = node.getClientRects()
-return [Math.round(x + width / 2), Math.round(y + height / 2)]
+return [Math.round(x + width / 2), Math.round(y + height / 2), painted]
 """
 HAS_FOCUS = f"""{FIND}
 const node = find(...arguments[0])
@@ -169,11 +175,17 @@ class Window:
             return len(picture.convert("RGB").crop(tuple(box)).getcolors(1 << 24) or [])
 
     def click(self, selector: str, text: str = "", *, near: str = "") -> None:
-        """Presses an element as soon as it stands still."""
+        """Presses an element as soon as it stands still for three frames."""
+        since: dict[tuple[int, int], int] = {}  # where it is, and from which frame on
 
         def pressed() -> bool:
-            place = self.run(MIDDLE, [selector, text, near])
-            if not place or place != self.run(MIDDLE, [selector, text, near]):
+            found = self.run(MIDDLE, [selector, text, near])
+            if not found:
+                return False
+            *place, frame = found
+            if tuple(place) not in since:
+                since.clear()
+            if frame < since.setdefault(tuple(place), frame) + 3:
                 return False
             try:
                 self.browser.press(*place)
