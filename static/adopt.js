@@ -8,8 +8,7 @@ export async function adopt(thread, {ask}, target) {
   if (!fragment.isConnected) return // something else is shown now
   if (!changes?.settings) return thread.announce(thread.say('offline'))
   delete thread.dataset.mark
-  const isNewestFirst = !/^(oldest|likes)$/.test(thread.getAttribute('sort'))
-  const comments = withChanges(threadsOf(fragment), changes, isNewestFirst)
+  const comments = withChanges(threadsOf(fragment), changes, thread.getAttribute('sort'))
   const looks = looksOf(fragment)
   const isMissing = target && !looks[target]
   fragment.remove()
@@ -34,22 +33,38 @@ function threadsOf(section) {
 /** `content`, the Markdown, is not in a fragment. What it shows of it is moved, see `keepLook`. */
 const commentOf = ({dataset}) => ({...JSON.parse(dataset.comment), html: ''})
 
-function withChanges(threads, {comments, removed}, isNewestFirst) {
+const isOlder = (one, two) => one.created_at < two.created_at || one.created_at === two.created_at && one.id < two.id
+const isNewer = (one, two) => isOlder(two, one)
+// By sort: whether one top-level comment is listed before another.
+const ORDERS = {
+  newest: isNewer,
+  oldest: isOlder,
+  likes: (one, two) => one.likes > two.likes || one.likes === two.likes && isNewer(one, two),
+}
+
+/** Puts a comment at its place in a list. Of a list that `goesOn`, what would be the last is on another page. */
+function insert(list, comment, isBefore, goesOn) {
+  const at = list.findIndex(other => isBefore(comment, other))
+  if (at >= 0) list.splice(at, 0, comment)
+  else if (!goesOn) list.push(comment)
+}
+
+function withChanges(threads, {comments, removed, threads: total}, sort) {
   const kept = list => list.filter(({id}) => !removed.includes(id))
   const changed = kept(threads).map(thread => ({...thread, replies: kept(thread.replies)}))
-  const newest = Math.max(0, ...threads.map(({id}) => id))
+  const added = []
   for (const comment of comments) {
     const {id, parent_id} = comment
     const shown = changed.flatMap(root => [root, ...root.replies]).find(each => each.id === id)
     const parent = changed.find(root => [root, ...root.replies].some(each => each.id === parent_id))
     if (shown) Object.assign(shown, comment)
-    else if (parent) parent.replies.push(comment)
-    else if (!parent_id && id > newest) { // others are on another page of the list
-      const added = {...comment, replies: [], more_replies: 0}
-      if (isNewestFirst) changed.unshift(added)
-      else changed.push(added)
-    }
+    else if (parent) insert(parent.replies, comment, isOlder, parent.more_replies)
+    else if (!parent_id) added.push({...comment, replies: [], more_replies: 0})
   }
+  const order = ORDERS[sort] ?? isNewer
+  const isBefore = (one, two) => one.pinned === two.pinned ? order(one, two) : one.pinned
+  const goesOn = changed.length + added.length < total
+  for (const comment of added) insert(changed, comment, isBefore, goesOn)
   return changed
 }
 

@@ -171,18 +171,44 @@ def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
         say(app, text, hours=hours) for text, hours in zip("abc", (9, 8, 7), strict=True)
     )
     reply = say(app, "reply", parent_id=second, hours=6)
+    approved = say(app, "approved", hours=8.5)
+    inside.moderate(app, approved, "waiting")
     write(app, site)
     inside.moderate(app, third, "spam")
     inside.moderate(app, reply, "deleted")
+    inside.moderate(app, approved, "visible")
     say(app, "new reply", parent_id=first)
     say(app, "new")
+    say(app, "imported", hours=99)
     opened(page, site)
     assert texts(page) == ["c", "b", "reply", "a"]
     come_near(page)
     page.locator("commentd-thread form").wait_for()
-    assert texts(page) == ["new", "b", "a", "new reply"]
+    assert texts(page) == ["new", "b", "approved", "a", "new reply", "imported"]
     assert page.locator(".replies").count() == 1
-    expect(page.locator(".head b")).to_have_text("4 comments")
+    expect(page.locator(".head b")).to_have_text("6 comments")
+
+
+@pytest.mark.parametrize(
+    ("sort", "shown"),
+    [
+        ("newest", ["newer", "c", "b"]),
+        ("oldest", ["older", "a", "b"]),
+        ("likes", ["b", "newer", "c"]),
+    ],
+)
+def test_what_came_since_is_where_the_list_has_it(
+    app: App, site: Site, page: Page, sort: str, shown: list[str]
+) -> None:
+    for text, hours in zip("abc", (9, 8, 7), strict=True):
+        say(app, text, hours=hours, likes=text == "b")
+    write(app, site, sort=sort, limit="2")
+    say(app, "newer")
+    say(app, "older", hours=99)
+    opened(page, site)
+    come_near(page)
+    page.locator("commentd-thread form").wait_for()
+    assert texts(page) == shown
 
 
 def test_it_does_what_was_pressed_before_it_came(app: App, site: Site, page: Page) -> None:
