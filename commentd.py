@@ -820,11 +820,11 @@ def yes_or_no(text: str) -> bool:
 
 
 def list_of(parse_item: Parser) -> Parser:
-    """Items that are separated by commas or white space."""
+    """Items that are separated by commas, Chinese ones too, or white space."""
 
     def parse(text: str) -> Strings:
-        items = text.replace(",", " ").split()
-        return tuple(map(parse_item, items))
+        items = re.split(r"[\s,，、]+", text)
+        return tuple(parse_item(item) for item in items if item)
 
     return parse
 
@@ -1119,7 +1119,8 @@ class Config:
         "10",
     )
     privacy_show_ip: str = setting(
-        "How readers see an author's IP address: masked, full or none. Admins see all of it.",
+        "An author's IP address in the API: masked, full or none. The widget never shows it, and\n"
+        "admins see all of it.",
         one_of("masked", "full", "none"),
         "masked",
     )
@@ -5179,8 +5180,13 @@ def webhook_headers(
     return headers
 
 
+class Refused(OSError):
+    """The status with which a webhook was refused, and a code of Feishu."""
+
+
 def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
-    """One try; `OSError` unless it was taken. The id is the same in each try, the time is not."""
+    """One try; `Refused` or another `OSError` unless it was taken. The id is the same in each try,
+    the time is not."""
     config = services.config
     is_feishu = config.webhook_kind == "feishu"
     now = str(services.timestamp())
@@ -5200,7 +5206,7 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
         refusal = re.search(rb'"code":\s*([1-9]\d*)', response)
         code = refusal[1].decode() if refusal else ""
     if code or not 200 <= status < 300:
-        raise ConnectionError(0, f"{status} {code}".strip())
+        raise Refused(0, f"{status} {code}".strip())
 
 
 def send_rebuild(services: MailServices, webhook: Message) -> None:
@@ -5212,7 +5218,7 @@ def send_rebuild(services: MailServices, webhook: Message) -> None:
         headers = webhook_headers(services, webhook, message, str(services.timestamp()))
     status, _ = services.fetch(config.webhook_rebuild_url, message=message, **headers)
     if not 200 <= status < 300:
-        raise ConnectionError(0, str(status))
+        raise Refused(0, str(status))
 
 
 def add_rebuild(services: MailServices) -> None:
@@ -5497,7 +5503,8 @@ def deliver(services: MailServices, message: Message) -> None:
     failure, is_over = try_to_send(services, message)
     if failure:
         end = "; given up" if is_over else ""
-        log.warning("email %d: %s%s", message.id, failure, end)
+        kind = "webhook" if message.event else "email"
+        log.warning("%s %d: %s%s", kind, message.id, failure, end)
     with store.writing():
         if not failure:
             store.end_message(message.id, carried)
@@ -8728,6 +8735,7 @@ def link_page(
         site=context.config.blog_name,
         action=f"?{signed_query(context.key, params or {})}",
         label=label,
+        unquoted=unquoted,
         **more,
     )
     return replace(page, status=status)

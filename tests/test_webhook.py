@@ -413,7 +413,7 @@ def test_what_was_given_up_is_tried_again_or_dropped_by_the_owner(here: Here, ho
     assert len(hook.calls) == 3
     kept = owner.get("/admin/outbox").json["emails"]
     assert {each["recipient"] for each in kept} == {"webhook"}
-    assert (kept[-1]["failure"], kept[-1]["can_retry"]) == ("ConnectionError 404", True)
+    assert (kept[-1]["failure"], kept[-1]["can_retry"]) == ("Refused 404", True)
     here.later(DAY)
     assert {row["due_at"] for row in here.outbox()} == {None}
     kept = owner.get("/admin/outbox").json["emails"]
@@ -470,7 +470,7 @@ def test_whatever_is_no_yes_is_tried_again_and_no_redirect_followed(here: Here, 
         (row,) = here.outbox()
         assert (row["tries"], row["due_at"]) == (1, here.outside.time + 5), name
         assert row["failure"], name
-        assert name != "301" or row["failure"] == "ConnectionError 301"
+        assert name != "301" or row["failure"] == "Refused 301"
         here.later(5)
         assert [call.path for call in hook.calls] == [PATHS["json"]] * 2, name
         assert here.outbox() == [], name
@@ -741,7 +741,7 @@ def test_feishu_gets_a_fresh_signature_and_says_no_with_a_200(telling: Telling, 
             here.said(f"hi {reply}")
             here.deliver()
             failures = [row["failure"] for row in here.outbox()]
-            assert failures == ([f"ConnectionError 200 {code}"] if code else [])
+            assert failures == ([f"Refused 200 {code}"] if code else [])
             here.later(5)
             assert here.outbox() == []
         assert "sign" not in hook.calls[0].json  # where no secret is set
