@@ -521,12 +521,11 @@ function focusItem(item) {
   node?.scrollIntoView({block: 'nearest'})
 }
 
-/** Goes to the next or previous comment, or to the current one if the focus is elsewhere. */
+/** Goes to the next or previous comment. */
 function step(by) {
   const all = rows()
   const at = all.indexOf(current())
-  const next = main.querySelector('article:focus-within') && all[at + by]
-  focusItem(next ?? all[at] ?? all[0])
+  focusItem(all[at + by] ?? all[at] ?? all[0])
 }
 
 /** Shows how many comments are selected, with the buttons for them. */
@@ -1034,7 +1033,7 @@ function emailLine({id, recipient, subject, tries, failure, due_at, can_retry}) 
 const WHO = {mail: 'by_mail', command: 'by_command'}
 const logLine = ({who, action, subject, detail, created_at}) => line(
   span(h('b', {}, Object.hasOwn(WHO, who) ? say(WHO[who]) : bdi(who)), ' ', has('log_' + text(action)) ? say('log_' + action) : text(action), ' ', bdi(subject)),
-  dots(when(created_at), text(detail) && bdi(detail)))
+  dots(when(created_at), action === 'block' && has(detail) ? say(detail) : text(detail) && bdi(detail)))
 
 // -- Figures ------------------------------------------------------------------
 
