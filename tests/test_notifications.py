@@ -917,7 +917,7 @@ def test_who_confirms_gets_replies_that_waited_and_that_come(here: Here, owner: 
     ((message,), (text,)) = here.arrived(), here.texts()
     assert message["Subject"] == "blog.example：有回复时要通知你吗？"
     (confirm,) = links_in(text)
-    asked = ("有人在 blog.example 回复你时，要收到邮件吗？", "", "", "好，请通知我")
+    asked = ("有人在“blog.example”回复你时，要收到邮件吗？", "", "", "好，请通知我")
     assert here.open(confirm).told == asked
     for _ in range(3):
         assert here.press(confirm).title == "有人回复你时，你会收到邮件。"
