@@ -46,7 +46,7 @@ GOOD: list[tuple[str, str, Any]] = [
     ("server_trusted_proxy", "127.0.0.1", ("127.0.0.1/32",)),
     ("server_trusted_proxy", "10.0.0.0/8, ::1 unix", ("10.0.0.0/8", "::1/128", "unix")),
     ("site_origins", "https://a.example, http://b:81/", ("https://a.example", "http://b:81")),
-    ("site_origins", "HTTPS://A.Example:443 http://B:80", ("https://a.example", "http://b")),
+    ("site_origins", "HTTPS://A.Example:443，http://B:80、", ("https://a.example", "http://b")),
     ("site_origins", "https://a.example\n  https://b", ("https://a.example", "https://b")),
     ("site_name", "Ann's\n  blog", "Ann's blog"),
     *[("site_demo", word, True) for word in ("yes", "On", "TRUE")],
