@@ -147,7 +147,7 @@ export function account(thread, kit, form, reason) {
       submit: 'confirm', act: typed.registering ? confirmRegistration : signInByCode,
       others: [button(say('again'), sendAgain), goTo('back', 'in'), cancel()],
     }),
-    name: () => ({title: 'register', fields: [nickname()], submit: 'signin', act: signInByCode, others: [cancel()]}),
+    name: () => ({title: 'register', fields: [nickname()], submit: 'register', act: signInByCode, others: [cancel()]}),
     password: () => ({
       title: 'signin', fields: [email(), password('current-password')],
       submit: 'signin', act: signIn, others: canMail ? [goTo('usecode', 'in'), goTo('register', 'up'), cancel()] : [cancel()],

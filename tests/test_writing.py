@@ -294,7 +294,7 @@ def fill_registration(panel: Locator, use: Use = mouse, password: str = PASSWORD
     use(textbox(panel, "Name"), "Ann")
     use(textbox(panel, "Email"), MAIL)
     use(panel.get_by_label("Password"), password)
-    use(button(panel, "Send the code"))
+    use(button(panel, "Email me a code"))
 
 
 def code_field(page: Page) -> Locator:
@@ -487,7 +487,7 @@ def test_a_reader_signs_in_with_the_code_from_an_email(
     for hidden in (button(page, "Post"), textbox(page, "Name")):
         expect(hidden).to_have_count(0)
     use(textbox(panel, "Email"), MAIL)
-    use(button(panel, "Send the code"))
+    use(button(panel, "Email me a code"))
     expect(code_field(page)).to_be_focused()
     expect(code_field(page)).to_have_accessible_description(re.compile(MAIL))
     page.reload()  # which leaves the panel that waits for the code
@@ -501,10 +501,10 @@ def test_a_reader_signs_in_with_the_code_from_an_email(
     panel = page.get_by_role("form", name="Create an account")  # it is a new one
     expect(textbox(panel, "Name")).to_be_focused()
     expect(page.locator(".error")).to_have_count(0)
-    use(button(panel, "Sign in"))
+    use(button(panel, "Create an account"))
     assert_told(page, textbox(panel, "Name"), "Please enter a name.")
     use(textbox(panel, "Name"), "Ann")
-    use(button(panel, "Sign in"))
+    use(button(panel, "Create an account"))
     expect_signed_in(page)
     expect(main(page)).to_be_focused()
     use(button(page, "Post"))
@@ -1099,7 +1099,7 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) ->
     panel = open_account(page)
     for typed, words in (("", "Please enter your email address."), ("ann@", "ann@example.com")):
         textbox(panel, "Email").fill(typed)
-        keyboard(button(panel, "Send the code"))
+        keyboard(button(panel, "Email me a code"))
         assert_told(page, textbox(panel, "Email"), words)
     keyboard(button(panel, "Use a password instead"))
     keyboard(button(panel, "Sign in"))
@@ -1115,7 +1115,7 @@ def test_refusals_of_the_account_are_told_beside_their_fields(ground: Ground) ->
         ("Name", "Please enter a name."),
         ("Email", "Please enter your email address."),
     ):
-        keyboard(button(panel, "Send the code"))
+        keyboard(button(panel, "Email me a code"))
         assert_told(page, textbox(panel, name), words)
 
 
