@@ -11347,6 +11347,12 @@ def render_command(config: Config, arguments: Arguments) -> int:
     return 1 if counts["skipped"] else 0
 
 
+NOT_WRITABLE = (
+    "this user can't write here (run it with --from as the user who owns the pages, in another "
+    "folder than that of commentd.ini)"
+)
+
+
 def render_file(
     folder: Path,
     path: Path,
@@ -11369,6 +11375,8 @@ def render_file(
     rendered = render_page(page, site_path, styled)
     if rendered == content:
         return "unchanged"
+    if not os.access(path.parent, os.W_OK):  # asked first, so that a dry run says it too
+        raise OSError(NOT_WRITABLE)
     if not arguments.dry_run:
         part = path.with_name(".commentd.part")
         part.write_bytes(rendered)
