@@ -10283,6 +10283,8 @@ class Import:
         hosts = [name.lower()] if name else map(host_of, self.origins)
         names = {name} | {host.removeprefix("www.") for host in hosts}
         chosen = blogs.keys() & names
+        if len(chosen) > 1:  # the settings also name the preview of the blog
+            chosen = {blog for blog in chosen if not re.match(r"localhost\b|127\.", blog)}
         if not chosen and (name or len(blogs) > 1):
             choices = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
             choices = choices or "none has a name, so leave it out"

@@ -767,11 +767,11 @@ def test_of_several_hosts_none_is_taken_before_one_is_named(desk: Desk, product:
 
 
 def test_the_host_of_the_settings_is_taken_of_itself(desk: Desk) -> None:
-    desk.origins = "https://www.blog.example http://localhost:1313"
+    desk.origins = "https://www.blog.example http://localhost:4000"
     desk.use("other.db")
-    result = desk.bring(waline([*several_hosts()[:2], Said("9", page="https://other.example/a/")]))
-    assert (result.code, result.counts) == (0, (3, 2, 0, 1))
-    assert result.named("other.example") == ["9"]
+    result = desk.bring(waline([*several_hosts()[:3], Said("9", page="https://other.example/a/")]))
+    assert (result.code, result.counts) == (0, (4, 2, 0, 2))
+    assert [*result.named("localhost:4000"), *result.named("other.example")] == ["3", "9"]
 
 
 def test_a_host_is_refused_where_the_file_names_none_or_others(desk: Desk) -> None:
