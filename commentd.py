@@ -11616,12 +11616,17 @@ def give_up_root(path: Path) -> None:
     in the settings, could misuse root."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:  # pragma: no cover - the user of the tests
         return
+    import pwd  # which Windows lacks
+
     for place in (path, path.absolute().parent):
         if not os.path.lexists(place):
             continue
         owner = os.lstat(place)
         if owner.st_uid:
-            text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
+            name = str(owner.st_uid)
+            with contextlib.suppress(KeyError):
+                name = pwd.getpwuid(owner.st_uid).pw_name
+            text = f"root takes the rights of the owner of {place} (user {name})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])
             os.setgid(owner.st_gid)

@@ -691,12 +691,13 @@ def test_root_is_told_whose_rights_a_command_has(anothers: Path, of_root: Path) 
         assert f"{of_root}/file" in errors
         assert "root takes the rights of the owner of" in errors
         assert "(user 1234)" in errors
-    pages = anothers / "public"
-    pages.mkdir()
+    (pages := anothers / "public").mkdir()
     (pages / "a.html").write_text("<commentd-thread></commentd-thread>")
     for words in ([], ["--dry-run"]):
         code, _, errors = run_forked(anothers, "render", "public", *words)
         assert (code, "a.html: this user can't write here" in errors) == (1, True)
+    shutil.chown(pages, "nobody")
+    assert "(user nobody)" in run(pages, "recount")[2]
     shutil.rmtree(pages)
 
 
