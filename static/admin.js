@@ -302,6 +302,7 @@ let counts = {}
 /** Draws the page around the views. */
 function drawFrame() {
   const signed = !!me().token
+  undo = undefined
   main = h('main', {tabIndex: -1})
   selectionBar = h('section', {class: 'bar', ariaLabel: say('select')})
   notice = h('div', {class: 'bar', role: 'status'})
@@ -382,10 +383,11 @@ function showCounts(changed) {
 let undo
 let timer
 
-/** Shows a text for ten seconds, with a button to undo what it says. */
+/** Shows a text for ten seconds, with a button to undo what it says. The key for that works until something else
+ * is said or another view is shown. */
 function announce(message, back) {
   undo = back
-  notice.replaceChildren(span(message), back ? keyed('u', 'undo', takeBack) : '')
+  notice.replaceChildren(span(message), back ? keyed('u', 'undo', () => takeBack(back)) : '')
   clearTimeout(timer)
   timer = setTimeout(function away() {
     if (notice.matches(':hover, :focus-within')) timer = setTimeout(away, 3000)
@@ -393,8 +395,7 @@ function announce(message, back) {
   }, 10000)
 }
 
-async function takeBack() {
-  const back = undo
+async function takeBack(back) {
   announce(say('loading'))
   try {
     await back()
@@ -1154,8 +1155,10 @@ const ACTS = {
 function press(key) {
   const places = [selectionBar, current(), notice, document.querySelector('footer')]
   const buttons = places.map(place => place?.querySelector(`[aria-keyshortcuts="${key}"]`))
+  const found = buttons.find(button => button)
   if (ACTS[key]) ACTS[key]()
-  else buttons.find(button => button)?.click()
+  else if (found) found.click()
+  else if (key === 'u' && undo) takeBack(undo) // the message with the button has gone
 }
 
 function onkeydown(event) {
@@ -1222,6 +1225,7 @@ async function start() {
     return
   }
   addEventListener('hashchange', () => {
+    undo = undefined
     takeLink()
     if (oneTimeLink === undefined) show()
     else begin()
