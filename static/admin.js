@@ -590,14 +590,20 @@ function showMoved(items, status) {
   }
 }
 
-/** Shows the new status at once. Where the service refuses, the comments come back. */
-async function moderate(items, status) {
+/** Sentences after each other. Chinese and Japanese have no space between them. */
+const sentences = (...all) => all.filter(each => each).join(/^(zh|ja)/.test(lang) ? '' : ' ')
+
+/** Shows the new status at once. Where the service refuses, the comments come back. A block that was added before
+ * has its `said` and is taken back too. */
+async function moderate(items, status, {said, back} = {}) {
   const stayed = items.every(({comment}) => comment.status === status)
   const reported = items.filter(({comment}) => listOf(comment.reports).length).length
   const restore = showMoved(items, status)
   const moved = setStatus(items, status)
+  const did = say('did_' + status, items.length)
   if (stayed) announce(say('did_keep', items.length))
-  else announce(say('did_' + status, items.length), async () => {
+  else announce(sentences(said, did), async () => {
+    await back?.()
     await putBack(items, await moved)
     restore({refused: false})
   })
@@ -606,7 +612,7 @@ async function moderate(items, status) {
     if (reported) showCounts({...counts, reported: counts.reported - reported}) // undoing brings no reports back
   } catch (error) {
     restore({refused: true})
-    announce(errorText(error))
+    announce(sentences(said, errorText(error)), back)
   }
 }
 
@@ -747,6 +753,8 @@ function article(item) {
     ...bodyOf(comment), reportsOf(comment), facts(comment), h('div', {class: 'acts row'}, ...acts(item)))
 }
 
+const STANDING = ['visible', 'waiting'] // neither spam nor deleted
+
 function acts(item) {
   const {status, pinned, parent_id, reports} = item.comment
   const kinds = kindsOf(item.comment)
@@ -754,7 +762,7 @@ function acts(item) {
     ...statusButtons(listOf(reports).length ? 'reported' : status, to => moderate([item], to)),
     status !== 'deleted' && keyed('r', 'reply', () => reply(item)),
     keyed('e', 'edit', () => edit(item)),
-    kinds.length > 0 && button(say('block'), () => block(kinds)),
+    kinds.length > 0 && button(say('block'), () => block(item, kinds)),
     status === 'visible' && !parent_id && workButton(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
   ]
 }
@@ -830,11 +838,14 @@ function edit(item) {
   })
 }
 
-/** Adds a block, which can be undone. */
-async function blockNow({kind, value, days, note, sure}, then) {
+/** Adds a block, which can be undone, and marks the comment as spam that is its reason. */
+async function blockNow({kind, value, days, note, sure, spam}, then) {
   const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}, ...sure && {sure}})
-  announce(say('did_block', block.value), async () => {
-    await call('DELETE', 'blocks/' + block.id)
+  const said = say('did_block', block.value)
+  const back = () => call('DELETE', 'blocks/' + block.id)
+  if (spam) return setTimeout(moderate, 0, [spam], 'spam', {said, back}) // the dialog has closed: the focus can move
+  announce(said, async () => {
+    await back()
     then?.()
   })
   then?.()
@@ -866,10 +877,13 @@ function kindsOf({ip, email, website, html}) {
   return [['address', text(ip)], ['email', text(email)], ...hosts].filter(([, value]) => value)
 }
 
-function block(kinds) {
+function block(item, kinds) {
   const shown = kinds.map(([kind, value], i) => [i, span(`${say(kind)} `, bdi(value))])
-  const fields = [choice('which', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)]))]
-  dialog(say('block'), 'block', fields, blocking(({which, days}) => ({kind: kinds[which][0], value: kinds[which][1], days})))
+  const fields = [choice('which', 'kind', shown), choice('days', 'days', ['30', 'forever'].map(days => [days, say(days)])),
+    STANDING.includes(item.comment.status) && h('label', {class: 'option'},
+      h('input', {type: 'checkbox', name: 'spam', checked: true}), span(say('block_spam')))]
+  dialog(say('block'), 'block', fields, blocking(({which, days, spam}) =>
+    ({kind: kinds[which][0], value: kinds[which][1], days, spam: spam && item})))
 }
 
 /** A list of comments. Keys act on the first. */
@@ -1202,7 +1216,7 @@ let away = 0
 function onVisibilityChange() {
   if (document.hidden) away = Date.now()
   else if (me().token && Date.now() - away > 60e3) {
-    if (place()[0] === 'queue' && !main.querySelector('form') && !selectedItems().length) show()
+    if (place()[0] === 'queue' && !document.querySelector('main form, dialog') && !selectedItems().length) show()
     else refresh()
   }
 }

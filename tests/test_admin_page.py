@@ -587,15 +587,20 @@ def test_a_comment_is_edited_in_place(desk: Desk) -> None:
 
 def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
     fields: Any = {"email": "eve@evil.example", "website": "https://www.spam.example/x"}
+    say(desk.app, "Next.")
     say(desk.app, "Buy https://linked.example/a and https://www.linked.example/b !", **fields)
     page = desk.open()
     blocks = "SELECT value, (expires_at - created_at) / 86400 FROM block"
     keyboard(button(hand(page), "Block"))
     keyboard(button(dialog(page), "Block"))
-    told(page, re.compile("^Blocked"))
+    told(page, "Blocked: \u2068223.5.5.5\u2069. Marked as spam.")
+    expect_texts(page, "Next.")
+    expect(row(page, "Next.")).to_be_focused()
     assert sql(desk.app, blocks) == [("223.5.5.5", 30)]
     page.keyboard.press("u")
     told(page, "Undone.")
+    expect(row(page, "Buy")).to_be_focused()
+    desk.expect_states("waiting")
     for kind, value in {
         "Email": "eve@evil.example",
         "Domain spam.example": "spam.example",
@@ -605,9 +610,10 @@ def test_an_author_is_blocked_by_what_the_comment_tells(desk: Desk) -> None:
         expect(dialog(page).get_by_label(re.compile("^Domain"))).to_have_count(2)
         dialog(page).get_by_label(re.compile(f"^{kind}")).check()
         dialog(page).get_by_label("forever").check()
+        dialog(page).get_by_label("Mark this comment as spam").uncheck()
         button(dialog(page), "Block").click()
         expect(dialog(page)).to_have_count(0)
-        told(page, re.compile(f"^Blocked: \u2068{re.escape(value)}\u2069"))
+        told(page, f"Blocked: \u2068{value}\u2069.")
         assert sql(desk.app, blocks) == [(value, None)]
         page.keyboard.press("u")
         told(page, "Undone.")
