@@ -802,12 +802,12 @@ function write(item, word, fields, work, isDraft) {
 function reply(item) {
   const {id, nickname, status, version} = item.comment
   const draft = 'draft ' + id
+  const hidden = status !== 'visible' // the service approves it
   const remember = ({target}) => keep(draft, target.value, 'sessionStorage')
   const field = area('content', say('reply_to', text(nickname) || say('anonymous')), {value: recall(draft, '', 'sessionStorage'), oninput: remember})
-  write(item, 'send', [field], async ({content}) => {
+  write(item, hidden ? 'approve_reply' : 'send', [field], async ({content}) => {
     const {comment} = await call('POST', 'reply', {parent_id: id, content, version: version ?? undefined})
     keep(draft, undefined, 'sessionStorage')
-    const hidden = status !== 'visible'
     const reported = listOf(item.comment.reports).length > 0
     const restore = showMoved([item], 'visible')
     showCounts({
@@ -816,7 +816,7 @@ function reply(item) {
       visible: counts.visible + hidden + 1,
       reported: counts.reported - reported,
     })
-    announce(say('did_reply'), async () => {
+    announce(sentences(hidden && say('did_visible', 1), say('did_reply')), async () => {
       await setStatus([{comment}], 'deleted')
       if (hidden) await setStatus([item], status)
       restore({refused: false})
