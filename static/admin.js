@@ -760,7 +760,7 @@ function acts(item) {
   const kinds = kindsOf(item.comment)
   return [
     ...statusButtons(listOf(reports).length ? 'reported' : status, to => moderate([item], to)),
-    status !== 'deleted' && keyed('r', 'reply', () => reply(item)),
+    STANDING.includes(status) && keyed('r', 'reply', () => reply(item)),
     keyed('e', 'edit', () => edit(item)),
     kinds.length > 0 && button(say('block'), () => block(item, kinds)),
     status === 'visible' && !parent_id && workButton(pinned ? 'unpin' : 'pin', () => pin(item, !pinned)),
