@@ -562,6 +562,7 @@ async function setStatus(items, status) {
   }
   for (const {was} of moved) counts = {...counts, [was]: counts[was] - 1}
   showCounts({...counts, [status]: counts[status] + moved.length})
+  relearn()
   return moved
 }
 
@@ -816,6 +817,7 @@ function reply(item) {
       visible: counts.visible + hidden + 1,
       reported: counts.reported - reported,
     })
+    relearn()
     announce(sentences(hidden && say('did_visible', 1), say('did_reply')), async () => {
       await setStatus([{comment}], 'deleted')
       if (hidden) await setStatus([item], status)
@@ -910,6 +912,17 @@ function filterState(filter) {
   const {spam, ham, active} = filter ?? {}
   if (!Number.isFinite(spam)) return ''
   return h('p', {class: 'small filter'}, say(active ? 'learnt' : 'learning', spam, ham))
+}
+
+let relearning
+
+/** Says anew what the filter has learnt from, where that stands. Clicks in quick succession ask once. */
+function relearn() {
+  clearTimeout(relearning)
+  if (!main.querySelector('.filter')) return
+  relearning = setTimeout(() => ask('GET', 'comments?limit=1').then(({filter}) => {
+    main.querySelector('.filter')?.replaceWith(filterState(filter))
+  }).catch(() => {}), 300)
 }
 
 // -- Views --------------------------------------------------------------------

@@ -897,6 +897,8 @@ def test_a_filter_that_has_learnt_little_says_when_it_starts(desk: Desk) -> None
     trained = "Spam filter: trained on 2 spam and 1 good comments. It starts at 20"
     expect(page.locator(".filter")).to_contain_text(trained)
     expect(page.locator("main .score")).to_have_count(0)
+    page.keyboard.press("a")
+    expect(page.locator(".filter")).to_contain_text("2 spam and 2 good comments")
     go(page, "queue?status=spam")
     expect(page.locator(".filter")).to_be_visible()
     go(page, "queue?status=deleted")
