@@ -1078,7 +1078,7 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
     expect(ann.locator(".badge")).to_have_count(0)
     assert sql(desk.app, blocked) == []
     own = dialog(page).get_by_label("Your password")
-    button(me, "Make user").click()
+    button(me, "Remove as admin").click()
     own.fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(alert(dialog(page))).to_contain_text("This is the only admin")
@@ -1092,7 +1092,7 @@ def test_users_are_blocked_and_given_a_role(desk: Desk) -> None:
     expect(ann.locator(".badge")).to_have_text("Admin")
     expect(dialog(page)).to_have_count(0)
     expect(ann.get_by_role("button").first).to_be_focused()
-    button(me, "Make user").click()
+    button(me, "Remove as admin").click()
     own.fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(me.get_by_text("Admin", exact=True)).to_have_count(0)
