@@ -1230,9 +1230,9 @@ def test_each_figure_is_in_a_table_too(desk: Desk) -> None:
     page = desk.open("figures")
     charts = page.get_by_role("img").all()
     assert [each.get_attribute("aria-label") for each in charts] == [
-        "Comments: 4, at most 3 a day",
-        "Views: 42, at most 40 a day",
-        "Likes: 5, at most 5 a day",
+        "Comments: 4 (most in one day: 3)",
+        "Views: 42 (most in one day: 40)",
+        "Likes: 5 (most in one day: 5)",
     ]
     for chart in charts:
         assert chart.locator("rect").count() == 30
