@@ -818,6 +818,11 @@ def test_the_rights_of_files_are_heeded(strangers: Path) -> None:
     assert ended(begun(strangers, "import", str(file))).counts == (12, 12, 0, 0)
     assert {each.stat().st_uid for each in strangers.iterdir()} == {strangers.stat().st_uid}
     assert (strangers / "commentd.db").stat().st_mode & 0o077 == 0
+    site = strangers / "site"
+    site.mkdir()
+    (site / "a.html").write_text("<commentd-thread></commentd-thread>")
+    site.chmod(0o555)
+    assert "can't write here" in ended(begun(strangers, "render", str(site), "--dry-run")).errors
 
 
 def test_files_may_be_packed_and_have_any_name(desk: Desk) -> None:
