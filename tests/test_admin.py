@@ -341,6 +341,7 @@ def test_a_new_link_for_an_address_ends_the_one_before(visitor: Visitor, app: Ap
         first, second = link(app, email), link(app, email)
         assert visitor.post_json("/admin/link", {"link": first}, status=403).json == BAD_LINK
         assert visitor.post_json("/admin/link", {"link": second}).json["email"] == email
+    assert 429 in {visitor.post_json("/admin/link", {}, status="*").status_int for _ in range(121)}
 
 
 @pytest.mark.parametrize("blocked", [0, 1])
