@@ -49,6 +49,7 @@ function insert(list, comment, isBefore, goesOn) {
   else if (!goesOn) list.push(comment)
 }
 
+/** The threads with what changed since: replies the oldest first, threads in the order of the list. */
 function withChanges(threads, {comments, removed, threads: total}, sort) {
   const kept = list => list.filter(({id}) => !removed.includes(id))
   const changed = kept(threads).map(thread => ({...thread, replies: kept(thread.replies)}))
