@@ -594,17 +594,17 @@ function showMoved(items, status) {
 /** Sentences after each other. Chinese and Japanese have no space between them. */
 const sentences = (...all) => all.filter(each => each).join(/^(zh|ja)/.test(lang) ? '' : ' ')
 
-/** Shows the new status at once. Where the service refuses, the comments come back. A block that was added before
- * has its `said` and is taken back too. */
-async function moderate(items, status, {said, back} = {}) {
+/** Shows the new status at once. Where the service refuses, the comments come back. For a block that was
+ * just added, `blocked` is its message; undoing calls `unblock` too. */
+async function moderate(items, status, {blocked, unblock} = {}) {
   const stayed = items.every(({comment}) => comment.status === status)
   const reported = items.filter(({comment}) => listOf(comment.reports).length).length
   const restore = showMoved(items, status)
   const moved = setStatus(items, status)
   const did = say('did_' + status, items.length)
   if (stayed) announce(say('did_keep', items.length))
-  else announce(sentences(said, did), async () => {
-    await back?.()
+  else announce(sentences(blocked, did), async () => {
+    await unblock?.()
     await putBack(items, await moved)
     restore({refused: false})
   })
@@ -613,7 +613,7 @@ async function moderate(items, status, {said, back} = {}) {
     if (reported) showCounts({...counts, reported: counts.reported - reported}) // undoing brings no reports back
   } catch (error) {
     restore({refused: true})
-    announce(sentences(said, errorText(error)), back)
+    announce(sentences(blocked, errorText(error)), unblock)
   }
 }
 
@@ -843,11 +843,11 @@ function edit(item) {
 /** Adds a block, which can be undone, and marks the comment as spam that is its reason. */
 async function blockNow({kind, value, days, note, sure, spam}, then) {
   const {block} = await call('POST', 'blocks', {kind, value, ...days > 0 && {days: Number(days)}, ...note && {note}, ...sure && {sure}})
-  const said = say('did_block', block.value)
-  const back = () => call('DELETE', 'blocks/' + block.id)
-  if (spam) return setTimeout(moderate, 0, [spam], 'spam', {said, back}) // the dialog has closed: the focus can move
-  announce(said, async () => {
-    await back()
+  const blocked = say('did_block', block.value)
+  const unblock = () => call('DELETE', 'blocks/' + block.id)
+  if (spam) return setTimeout(moderate, 0, [spam], 'spam', {blocked, unblock}) // the dialog has closed: the focus can move
+  announce(blocked, async () => {
+    await unblock()
     then?.()
   })
   then?.()
@@ -916,7 +916,7 @@ function filterState(filter) {
 
 let relearning
 
-/** Says anew what the filter has learnt from, where that stands. Clicks in quick succession ask once. */
+/** Updates the line with what the filter has learnt, where it is shown. Clicks in quick succession ask once. */
 function relearn() {
   clearTimeout(relearning)
   if (!main.querySelector('.filter')) return
