@@ -285,6 +285,7 @@ def test_an_email_shows_the_url_of_a_page_decoded(here: Here) -> None:
     ((message,), (text,)) = here.arrived(OWNER), here.texts()
     assert message["Subject"] == "blog.example: new comment on /你好/"
     assert "New comment on “/你好/” by" in text
+    assert "/你好/" in here.open(links_in(text)[0]).who
 
 
 @held
