@@ -143,12 +143,14 @@ class Problem(Exception):
     code = "bad_request"
     retry_after = 0
 
-    def __init__(self, text: str, code: str = "", status: int = 0, retry_after: int = 0) -> None:
+    def __init__(
+        self, text: str, code: str = "", status: int = 0, retry_after: int = 0, **details: int
+    ) -> None:
         super().__init__(text)
         self.code = code or self.code
         self.status = status or self.status
         self.retry_after = retry_after or self.retry_after
-        self.details: Json = {}
+        self.details = details
 
 
 class BadRequest(Problem):
@@ -177,17 +179,6 @@ class TextChanged(Problem):
     code = "text_changed"
 
 
-class WideBlock(Problem):
-    """A block would match many readers: `count` of the `total` latest comments are theirs."""
-
-    status = 409
-    code = "block_wide"
-
-    def __init__(self, count: int, total: int) -> None:
-        super().__init__(f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？")
-        self.details = {"count": count, "total": total}
-
-
 class TooMany(Problem):
     status = 429
     code = "too_many"
@@ -212,9 +203,9 @@ class CaptchaDown(Unavailable):
 
 def strict_json(body: bytes) -> Json:
     """The JSON object in a body. `ValueError` for other values, for what parsers read in different
-    ways (a name twice, NaN, lone surrogates), and for what is nested too deep."""
+    ways (NaN, lone surrogates), and for what is nested too deep."""
     try:
-        value = json.loads(body.decode(), object_pairs_hook=unique_names)
+        value = json.loads(body.decode())
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
         written.encode()
     except RecursionError:
@@ -222,14 +213,6 @@ def strict_json(body: bytes) -> Json:
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
-
-
-def unique_names(pairs: list[tuple[str, Any]]) -> Json:
-    """The members of a JSON object; `ValueError` if a name stands twice."""
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise ValueError("a name stands twice")
-    return members
 
 
 def attributes(row: object, names: str) -> Json:
@@ -274,9 +257,12 @@ UNSPACED = (
 )
 
 
+# Control characters, and the separators of lines and paragraphs.
+CONTROLS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
+
+
 def has_controls(text: str) -> bool:
-    """Whether there is a control character, or a separator of lines or paragraphs."""
-    return bool(re.search("[\0-\x1f\x7f-\x9f\u2028\u2029]", text))
+    return bool(CONTROLS.search(text))
 
 
 def is_blank(text: str) -> bool:
@@ -289,35 +275,19 @@ def one_line(text: str) -> str:
     """A text for an email header: one line of at most 120 characters, without hidden characters
     and without encoded words (RFC 2047), which some programs read as new headers. Bidi isolates go
     too: the cut could part a pair, and the rest of a list of subjects would turn around."""
-    shown = []
-    for character in unicodedata.normalize("NFC", text):
-        category = unicodedata.category(character)
-        if category == "Cc":
-            shown.append(" ")
-        elif category[0] != "C":
-            shown.append(character)
-    line = " ".join("".join(shown).split())
+    spaced = CONTROLS.sub(" ", unicodedata.normalize("NFC", text))
+    shown = "".join(each for each in spaced if unicodedata.category(each)[0] != "C")
+    line = " ".join(shown.split())
     # This comes last: a dropped character may have stood between `=` and `?`.
     return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)[:120]
-
-
-MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
 
 
 def folded(text: str) -> str:
     """Normalised so that texts which differ only in case, width, spaces or invisible characters
     compare equal."""
-    seen = ""
-    marks = 0
-    for character in INVISIBLE.sub("", text):
-        category = unicodedata.category(character)
-        if category == "Cf":
-            continue
-        marks = marks + 1 if category[0] == "M" else 0
-        # Normalising sorts a run of marks, in time that grows with the square of its length.
-        if marks <= MOST_MARKS:
-            seen += character
-    normalized = unicodedata.normalize("NFKC", seen).casefold()
+    bare = INVISIBLE.sub("", text)
+    shown = "".join(each for each in bare if unicodedata.category(each) != "Cf")
+    normalized = unicodedata.normalize("NFKC", shown).casefold()
     return " ".join(normalized.split())
 
 
@@ -345,10 +315,8 @@ def known_language(requested: str) -> str:
     requested = requested.lower()
     if re.match("zh(?!.*hans).*(hant|tw|hk|mo)", requested):
         return "zh-tw"
-    for language in (requested, requested[:2]):
-        if language in LANGUAGES:
-            return language
-    return ""
+    language = requested[:2]
+    return language if language in LANGUAGES else ""
 
 
 def language_of(requested: str, text: str) -> str:
@@ -526,7 +494,7 @@ def plain_host(text: str) -> str:
         return ""
     with contextlib.suppress(UnicodeError):
         host = host.encode("idna").decode()
-    return host.lower().strip(".")
+    return host.strip(".")
 
 
 def written_hosts(*texts: str) -> list[str]:
@@ -596,10 +564,8 @@ def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
     page_url = without_tracking(text) or "/"
     composed = unicodedata.normalize("NFC", unquoted(page_url))
     key = without_tracking(composed)
-    scheme, mark, rest = key.partition("//")
-    if mark and scheme.lower() in ("", "http:", "https:"):
-        written_host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        path = rest[len(written_host) :]
+    if match := re.fullmatch("(?is)(https?:)?//([^/?#]*)(.*)", key):
+        scheme, written_host, path = match.groups()
         host = host_of(f"{scheme or 'any:'}//{written_host}")
         key = f"//{host}{path or '/'}"
         if host in own_hosts:
@@ -611,12 +577,9 @@ def without_tracking(url: str) -> str:
     """Without tracking parameters, and without the fragment unless it is a route (`#/`, `#!`)."""
     base, _, fragment = url.partition("#")
     url, _, query = base.partition("?")
-    parameters = []
-    for parameter in query.split("&"):
-        if parameter and not TRACKING.match(parameter):
-            parameters.append(parameter)
-    if parameters:
-        url += "?" + "&".join(parameters)
+    kept = [each for each in query.split("&") if each and not TRACKING.match(each)]
+    if kept:
+        url += "?" + "&".join(kept)
     if fragment.startswith(("/", "!")):
         url += "#" + fragment
     return url
@@ -720,9 +683,8 @@ class CommentRenderer(mistune.HTMLRenderer):
         return self.link(text or html.escape(url), url)
 
     def block_code(self, code: str, info: str | None = None) -> str:
-        # The first word is the language. mistune fails on a space that was written as an entity.
-        language = re.match(r"(?a)\s*([\w+#-]+)(?!\S)", info or "")
-        return super().block_code(code, language and language[1])
+        # mistune fails on a space that was written as an entity.
+        return super().block_code(code, html.unescape(info or "").strip())
 
 
 @functools.cache
@@ -1172,21 +1134,6 @@ class Config:
         if self.server_public_url or self.server_listen.startswith("unix:"):
             return self.server_public_url
         return f"http://{self.server_listen}"
-
-    @property
-    def captcha_service(self) -> Json:
-        """The named parameters of `CaptchaProvider`, but for `fetch`."""
-        pages = (*self.site_origins, self.server_public_url)
-        form = {"secret": self.captcha_secret}
-        if self.captcha_provider == "hcaptcha":
-            form["sitekey"] = self.captcha_site_key
-        return {
-            "provider": self.captcha_provider,
-            "url": self.captcha_verify_url or SITEVERIFY.get(self.captcha_provider),
-            "form": form,
-            "hosts": [urllib.parse.urlsplit(page).hostname for page in pages if page],
-            "is_test": self.captcha_secret in TEST_SECRETS,
-        }
 
     @property
     def mail_server(self) -> Json:
@@ -4198,40 +4145,31 @@ SMTP_SECONDS = 10  # for each step
 
 
 def fetch(
-    url: str,
-    form: Json | None = None,
-    message: bytes | None = None,
-    most: int = RESPONSE_LIMIT,
-    **headers: str,
+    url: str, message: bytes | None = None, most: int = RESPONSE_LIMIT, **headers: str
 ) -> tuple[int, bytes]:
-    """GET of a URL of the settings, or POST of a form or of a JSON message. Returns status and the
-    first `most` bytes of the body; `OSError` for everything else. No redirect and no proxy of the
-    environment is followed; TLS is verified. The header `a_b` is sent as a-b."""
+    """GET of a URL of the settings, or POST of a message, which is JSON if no header says
+    otherwise. Returns status and the first `most` bytes of the body; `OSError` for everything else.
+    No redirect and no proxy of the environment is followed; TLS is verified. The header `a_b` is
+    sent as a-b."""
     parts = urllib.parse.urlsplit(url)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
-    sent = {"Connection": "close", "Accept": "application/json", "User-Agent": "commentd"}
+    sent = {"connection": "close", "accept": "application/json", "user-agent": "commentd"}
+    method = "GET"
+    if message is not None:
+        method = "POST"
+        sent["content-type"] = "application/json"
     for name, value in headers.items():
         sent[name.replace("_", "-")] = value
-    body = message
-    if form is not None:
-        body = urllib.parse.urlencode(form).encode()
-        sent["Content-Type"] = "application/x-www-form-urlencoded"
-    elif message is not None:
-        sent["Content-Type"] = "application/json"
-    method = "GET" if body is None else "POST"
     is_https = parts.scheme == "https"
     connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-    response_body = bytearray(most)
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
-            client.request(method, target, body, sent)
-            # readinto() has a bound. read() has none for a chunk of -1 bytes.
+            client.request(method, target, message, sent)
             with client.getresponse() as response:
-                size = response.readinto(response_body)
+                return response.status, response.read(most)
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
-    return response.status, bytes(response_body[:size])
 
 
 def send_email(
@@ -5200,7 +5138,7 @@ def send_webhook(services: MailServices, webhook: Message, comment: FullComment)
     headers = {}
     if config.webhook_kind == "json":
         headers = webhook_headers(services, webhook, message, now)
-    status, response = services.fetch(config.webhook_url, message=message, **headers)
+    status, response = services.fetch(config.webhook_url, message, **headers)
     code = ""
     if is_feishu:  # it refuses with the status 200
         refusal = re.search(rb'"code":\s*([1-9]\d*)', response)
@@ -5216,7 +5154,7 @@ def send_rebuild(services: MailServices, webhook: Message) -> None:
     headers = {}
     if config.webhook_kind == "json":
         headers = webhook_headers(services, webhook, message, str(services.timestamp()))
-    status, _ = services.fetch(config.webhook_rebuild_url, message=message, **headers)
+    status, _ = services.fetch(config.webhook_rebuild_url, message, **headers)
     if not 200 <= status < 300:
         raise Refused(0, str(status))
 
@@ -5603,15 +5541,10 @@ CAPTCHA_ACTION = "commentd"  # what the widget names as its action, where the pr
 @dataclass
 class CaptchaProvider:
     """A hosted captcha. Four requests at a time ask the provider, so that the others are served
-    while it is slow. `form` is sent with each captcha token, `hosts` are those of the blog, and
-    with the keys `is_test` every token passes."""
+    while it is slow."""
 
     fetch: Fetch
-    provider: str
-    url: str
-    form: Mapping[str, str]
-    hosts: list[str]
-    is_test: bool
+    config: Config
     seats: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(4))
     # When tokens passed: a provider accepts a token only once.
     passed_at: dict[str, int] = field(default_factory=dict)
@@ -5629,15 +5562,22 @@ class CaptchaProvider:
                 if self.accepts(captcha_token):
                     self.passed_at[captcha_token] = now
             except (OSError, CaptchaDown) as error:
-                log.error("[captcha] %s gives no verdict: %s", self.provider, error)
+                provider = self.config.captcha_provider
+                log.error("[captcha] %s gives no verdict: %s", provider, error)
                 raise down from None
         return captcha_token in self.passed_at  # after a double click, the other request passed
 
     def accepts(self, captcha_token: str) -> bool:
         """Whether the provider accepts a token. `CaptchaDown` or `OSError` if it gives no verdict,
         or if the fault is not the visitor's."""
-        form = {**self.form, "response": captcha_token}
-        status, body = self.fetch(self.url, form)
+        config = self.config
+        url = config.captcha_verify_url or SITEVERIFY[config.captcha_provider]
+        form = {"secret": config.captcha_secret, "response": captcha_token}
+        if config.captcha_provider == "hcaptcha":
+            form["sitekey"] = config.captcha_site_key
+        message = urllib.parse.urlencode(form).encode()
+        media_type = "application/x-www-form-urlencoded"
+        status, body = self.fetch(url, message, content_type=media_type)
         response = {}
         with contextlib.suppress(ValueError):
             response = strict_json(body)
@@ -5649,19 +5589,23 @@ class CaptchaProvider:
         success = response.get("success")
         if status != 200 or type(success) is not bool or "internal-error" in errors:
             raise CaptchaDown(f"status {status}, and no verdict")
-        return success and (self.is_test or self.is_ours(response))
+        is_test = config.captcha_secret in TEST_SECRETS
+        return success and (is_test or self.is_ours(response))
 
     def is_ours(self, response: Json) -> bool:
         """Whether the captcha was solved by a person, on the blog, and for this purpose."""
-        if response.get("hostname") not in self.hosts:
+        pages = (*self.config.site_origins, self.config.server_public_url)
+        hosts = [urllib.parse.urlsplit(page).hostname for page in pages if page]
+        if response.get("hostname") not in hosts:
             return False
         # reCAPTCHA v3 has a score, and suggests 0.5. The score of hCaptcha means the opposite.
-        has_score = self.provider == "recaptcha" and "score" in response
+        provider = self.config.captcha_provider
+        has_score = provider == "recaptcha" and "score" in response
         if has_score:
             score = response["score"]
             if type(score) not in (int, float) or score < 0.5:
                 return False
-        has_action = has_score or self.provider == "turnstile" or "action" in response
+        has_action = has_score or provider == "turnstile" or "action" in response
         return not has_action or response.get("action") == CAPTCHA_ACTION
 
 
@@ -8572,7 +8516,8 @@ def add_block(context: RequestContext) -> Json:
     if not flag_field(form, "sure"):
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
-            raise WideBlock(count, total)
+            text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
+            raise Problem(text, "block_wide", status=409, count=count, total=total)
     expires_at = None
     if days:
         expires_at = context.now + days * DAY
@@ -9029,7 +8974,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
         templates=templates_in(static),
         clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
-        captcha_provider=CaptchaProvider(world.fetch, **config.captcha_service),
+        captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
     )
     site = bottle.Bottle()
@@ -9309,7 +9254,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
         yield run_check("mail", success, lambda: send_test_email(config, world, to))
     if config.captcha_provider in SITEVERIFY:
         success = f"{config.captcha_provider} accepts the secret"
-        provider = CaptchaProvider(world.fetch, **config.captcha_service)
+        provider = CaptchaProvider(world.fetch, config)
         yield run_check("captcha", success, lambda: provider.accepts("check"))
     if not is_running(Path(config.database_path)):
         yield Finding("note", "service", "not running")

@@ -443,7 +443,7 @@ def test_signing_out_ends_both_kinds_of_token(owner: Visitor, app: App) -> None:
 
 @pytest.mark.parametrize("provider", ["altcha", "turnstile"])
 def test_the_admin_solves_our_own_captcha(config: Any, outside: Outside, provider: str) -> None:
-    def broken(url: str, form: Any = None) -> tuple[int, bytes]:
+    def broken(url: str, *form: bytes, **headers: str) -> tuple[int, bytes]:
         raise OSError("down")
 
     there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
