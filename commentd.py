@@ -10559,6 +10559,8 @@ PIECES = re.compile(
     rb"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + rb")>"
 )
 ONE_ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
+# The line with which nginx or Caddy puts the comments in.
+INCLUDE = re.compile(rb'<!--# (?:include|httpInclude) .*"/commentd-fragment')
 OLD_MARK = re.compile(rb"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
 THREAD_END = b"</commentd-thread>"
 
@@ -10587,6 +10589,8 @@ def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
     page = BuiltPage(content)
     script_end = 0
     for piece in PIECES.finditer(content):
+        if INCLUDE.match(piece[0]):
+            page.threads.append((piece.start(), b"", piece.end()))
         tag = (piece[1] or piece[3] or b"").lower()
         if tag not in (b"html", b"link", b"commentd-thread", b"script"):
             continue
