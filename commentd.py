@@ -71,12 +71,13 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Literal, TextIO, TypeVar, cast
 from xml.parsers import expat
+from zoneinfo import ZoneInfo
 
 try:
     import bottle
@@ -226,7 +227,7 @@ BEIJING = timezone(timedelta(hours=8))
 YEAR_9999 = 253_402_214_400
 
 
-def time_of(seconds: float, zone: timezone = UTC) -> datetime:
+def time_of(seconds: float, zone: tzinfo = UTC) -> datetime:
     """A stored time. An impossible value is moved into the range, so that no row breaks a list."""
     possible = max(0, min(seconds, YEAR_9999))
     return datetime.fromtimestamp(possible, zone)
@@ -241,6 +242,10 @@ def beijing_time(seconds: int | None) -> str | None:
     if seconds is None:
         return None
     return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def local_time(seconds: int, zone: tzinfo) -> str:
+    return time_of(seconds, zone).strftime("%Y-%m-%d %H:%M UTC%z")
 
 
 # Characters
@@ -837,6 +842,14 @@ def signing_key(text: str) -> str:
     return text
 
 
+def zone_name(text: str) -> str:
+    """A name in the time zone database of the system."""
+    try:
+        return text and ZoneInfo(text).key
+    except (KeyError, ValueError, OSError):
+        raise ValueError("must be a time zone such as Europe/Berlin") from None
+
+
 MAILBOX = re.compile(
     r"(?ai)([^<>]*<)?[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([\w-]+\.)*[\w-]+>?"
 )
@@ -959,6 +972,11 @@ class Config:
         list_of(origin),
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
+    site_timezone: str = setting(
+        "The time zone of dates in the HTML of your pages and on the pages of threads, such as\n"
+        "Europe/Berlin. Empty: Beijing's. The widget shows times in the reader's own.",
+        zone_name,
+    )
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
     site_picture: str = setting(
         "A picture of you for the comments of admins: a PNG, JPEG or WebP file of at most 100 kB."
@@ -1127,6 +1145,10 @@ class Config:
             return self.site_name
         url = self.site_origins[0] if self.site_origins else self.server_public_url
         return urllib.parse.urlsplit(url).netloc or "commentd"
+
+    @property
+    def time_zone(self) -> tzinfo:
+        return ZoneInfo(self.site_timezone) if self.site_timezone else BEIJING
 
     @property
     def service_url(self) -> str:
@@ -7637,7 +7659,8 @@ def get_thread(context: RequestContext) -> Response:
         language,
         name_of=name_of,
         rfc3339=rfc3339,
-        beijing_time=beijing_time,
+        local_time=local_time,
+        zone=context.config.time_zone,
         clean=clean,
         page=page,
         readable_url=unquoted(page.page_url),
@@ -7736,8 +7759,8 @@ class Locale:
     def number(self, n: int) -> str:
         return f"{n:,}".replace(",", self.group)
 
-    def day(self, seconds: int) -> str:
-        at = time_of(seconds, BEIJING)
+    def day(self, seconds: int, zone: tzinfo) -> str:
+        at = time_of(seconds, zone)
         return self.date.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
     def place(self, comment: Comment) -> str:
@@ -7837,7 +7860,7 @@ FRAGMENT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "face_of": face_of,
     "initial_of": initial_of,
     "rfc3339": rfc3339,
-    "beijing_time": beijing_time,
+    "local_time": local_time,
     "comment_link": comment_link,
     "clean": clean,
 }
@@ -7954,6 +7977,7 @@ def fragment(
         items=[items[0] for items in threads],
         is_closed=is_closed(services, page),
         config=config,
+        zone=config.time_zone,
         thread=thread_url(config, name.page_url),
         back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),

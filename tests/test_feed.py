@@ -398,6 +398,15 @@ def thread(visitor: Visitor, url: str = PAGE, **query: Any) -> Shown:
     return Shown(visitor.get("/thread", {"url": url, **query}))
 
 
+@pytest.mark.parametrize("settings", [{"site_timezone": "Pacific/Kiritimati"}])
+def test_dates_are_those_of_the_time_zone_of_the_blog(visitor: Crawler) -> None:
+    said(visitor, "hi")
+    assert thread(visitor).texts["time"] == ["2026-11-19 01:06 UTC+1400"]
+    fragment = visitor.get("/fragment", {"url": PAGE, "lang": "en"}).text
+    assert 'title="2026-11-19 01:06 UTC+1400"' in fragment
+    assert ">Nov 19, 2026</time>" in fragment
+
+
 def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: Outside) -> None:
     root = said(visitor, "A *question*", nickname="Lu <b>", email="lu@e.cn")
     outside.time += 1
@@ -410,7 +419,7 @@ def test_a_thread_needs_no_javascript(visitor: Crawler, owner: Judge, outside: O
     assert page.texts["title"] == [f"Comments on {PAGE}"]
     assert page.numbers == [root, reply, below, other]
     assert page.texts["bdi"] == ["Lu <b>", "Owner", "Ann", "Ann"]
-    assert page.texts["time"] == ["2026-11-18 19:06 UTC+8"] * 4  # in Beijing, as everywhere
+    assert page.texts["time"] == ["2026-11-18 19:06 UTC+0800"] * 4
     written = ["A question", "An answer", "Thanks", "Another"]
     assert [text.strip() for text in page.written] == written
     assert page.texts["em"] == ["question"]
