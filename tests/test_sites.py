@@ -9,7 +9,7 @@ import blog
 import pytest
 import shots
 import sites
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, Page, Route, expect
 from sites import PATH, QUIET, SITES
 
 SCHEMES: tuple[Any, ...] = ("light", "dark")
@@ -127,6 +127,9 @@ def test_a_theme_has_the_comments_in_its_own_place(
         for width in (390, 1280):
             page = sites.opened(browser, packages, width)
             assert (width, look(page, site, url + PATH)) == (width, fine)
+            if name == "hexo-next":
+                count = page.locator(f'a[data-commentd-count="{PATH}"]')
+                expect(count).to_have_text(str(len(blog.CONVERSATION)))
             if site.swaps:
                 assert (width, follow_a_link(page)) == (width, (1, 0))
             page.context.close()
