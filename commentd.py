@@ -7977,7 +7977,6 @@ def fragment(
         items=[items[0] for items in threads],
         is_closed=is_closed(services, page),
         config=config,
-        zone=config.time_zone,
         thread=thread_url(config, name.page_url),
         back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),
