@@ -401,7 +401,7 @@ async function takeBack(back) {
     await back()
     announce(say('undone'))
   } catch (error) {
-    announce(errorText(error))
+    announce(errorText(error), back)
   }
 }
 
