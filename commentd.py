@@ -6224,23 +6224,23 @@ def proper_field(
         raise BadRequest(f"参数 {name} 的格式不对", f"{name}_invalid") from None
 
 
-def nickname_field(form: Json, *, optional: bool = False) -> str:
-    return proper_field(form, "nickname", 256, proper_nickname, optional=optional)
+def nickname_field(context: RequestContext, *, optional: bool = False) -> str:
+    return proper_field(context.form, "nickname", 256, proper_nickname, optional=optional)
 
 
-def code_field(form: Json, name: str) -> str:
-    code = text_field(form, name, 6)
+def code_field(context: RequestContext, name: str) -> str:
+    code = text_field(context.form, name, 6)
     if not re.fullmatch("[0-9]{6}", code):
         raise BadRequest("验证码是 6 位数字", f"{name}_invalid")
     return code
 
 
-def email_field(form: Json, *, optional: bool = False) -> str:
-    return proper_field(form, "email", 254, proper_email, optional=optional)
+def email_field(context: RequestContext, *, optional: bool = False) -> str:
+    return proper_field(context.form, "email", 254, proper_email, optional=optional)
 
 
-def website_field(form: Json) -> str:
-    return proper_field(form, "website", 2048, proper_website, optional=True)
+def website_field(context: RequestContext) -> str:
+    return proper_field(context.form, "website", 2048, proper_website, optional=True)
 
 
 def content_field(context: RequestContext) -> str:
@@ -6264,9 +6264,9 @@ def id_field(form: Json, name: str) -> int:
     return value
 
 
-def flag_field(form: Json, name: str) -> bool:
+def flag_field(context: RequestContext, name: str) -> bool:
     """True or false; false if it is missing."""
-    value = form.get(name, False)
+    value = context.form.get(name, False)
     if not isinstance(value, bool):
         raise BadRequest(f"参数 {name} 必须是 true 或 false", f"{name}_invalid")
     return value
@@ -6508,8 +6508,8 @@ def visitor_of(context: RequestContext) -> Json:
     return {"visitor": hash[:32], "liked_at": context.now}
 
 
-def password_field(form: Json, name: str = "password") -> str:
-    return text_field(form, name, 1024)
+def password_field(context: RequestContext, name: str = "password") -> str:
+    return text_field(context.form, name, 1024)
 
 
 def spend_captcha(context: RequestContext, captcha: Captcha | None) -> None:
@@ -6586,7 +6586,7 @@ def hash_again(context: RequestContext, account: Account, password: str) -> str:
 def confirm_password(context: RequestContext) -> None:
     """`Forbidden` if the form does not hold the caller's own password."""
     try:
-        password = password_field(context.form)
+        password = password_field(context)
         authenticated(context, context.me.email, password, None)
     except Unauthorized:
         raise Forbidden("密码不对", "wrong_password") from None
@@ -6698,11 +6698,11 @@ class CodeRequest:
     replaced: str
 
 
-def code_request(form: Json) -> CodeRequest:
+def code_request(context: RequestContext) -> CodeRequest:
     return CodeRequest(
-        email=email_field(form),
-        language=known_language(text_field(form, "lang", 64, optional=True)),
-        replaced=text_field(form, "request_id", 64, optional=True),
+        email=email_field(context),
+        language=known_language(text_field(context.form, "lang", 64, optional=True)),
+        replaced=text_field(context.form, "request_id", 64, optional=True),
     )
 
 
@@ -6712,9 +6712,9 @@ def register(context: RequestContext) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    nickname = nickname_field(context.form)
-    request = code_request(context.form)
-    password = password_field(context.form)
+    nickname = nickname_field(context)
+    request = code_request(context)
+    password = password_field(context)
     captcha = captcha_field(context)
     limits = (("register",), ("code", request.email))
     stored = hash_within_limits(context, request.email, password, captcha, *limits)
@@ -6729,7 +6729,7 @@ def request_code(context: RequestContext) -> Json:
 
     `{email, captcha_token, request_id?, lang?}` to `{success, request_id}`. Response and work do
     not depend on whether the email address has an account or is blocked."""
-    request = code_request(context.form)
+    request = code_request(context)
     captcha = captcha_field(context)
     with context.writing():
         limit_client(context, "register")
@@ -6795,8 +6795,8 @@ def take_code_email(context: RequestContext, registration: Json, replaced: str) 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
 def verify(context: RequestContext) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
-    email = email_field(context.form)
-    code = code_field(context.form, "token")
+    email = email_field(context)
+    code = code_field(context, "token")
     request_id = text_field(context.form, "request_id", 64, optional=True)
 
     with context.writing_mail():
@@ -6845,11 +6845,11 @@ def login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` or `{email, code, request_id, nickname?}` to `{token,
     nickname, role}`. The captcha of a code was solved when it was asked for. A nickname is needed
     for a new account."""
-    email = email_field(context.form)
+    email = email_field(context)
     if "code" in context.form:
         account = authenticated_by_code(context, email)
     else:
-        password = password_field(context.form)
+        password = password_field(context)
         captcha = captcha_field(context)
         account = authenticated(context, email, password, captcha)
     token = make_token(account.claims, context.key, context.now)
@@ -6859,7 +6859,7 @@ def login(context: RequestContext) -> Json:
 def authenticated_by_code(context: RequestContext, email: str) -> Account:
     """The account of this email address, which may be a new one. `Unauthorized` if the form does
     not hold the code that was sent there."""
-    code = code_field(context.form, "code")
+    code = code_field(context, "code")
     request_id = text_field(context.form, "request_id", 64)
     account = None
     with context.writing():
@@ -6881,7 +6881,7 @@ def account_of_code(context: RequestContext, registration: Registration) -> Acco
     store = context.store
     account = store.account_with_email(registration.email)
     if account is None:
-        nickname = nickname_field(context.form)
+        nickname = nickname_field(context)
         check_nickname(context, nickname)
         account = store.confirm(replace(registration, nickname=nickname), context.now)
         store.claim_comments(account)
@@ -7093,13 +7093,13 @@ def author_fields(context: RequestContext) -> Json:
     caller = context.caller
     if caller is None and context.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
-    nickname = nickname_field(context.form, optional=caller is not None)
-    email = email_field(context.form, optional=True)
+    nickname = nickname_field(context, optional=caller is not None)
+    email = email_field(context, optional=True)
     return {
         "user_id": caller.id if caller else None,
         "nickname": nickname or context.me.nickname,
         "email": "" if caller else email,
-        "website": website_field(context.form),
+        "website": website_field(context),
     }
 
 
@@ -7378,7 +7378,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
 def like_comment(context: RequestContext) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
     comment_id = id_field(context.form, "id")
-    undo = flag_field(context.form, "undo")
+    undo = flag_field(context, "undo")
     with context.writing():
         visible_comment(context, comment_id)
         limit_client(context, "like_one", comment_id)
@@ -7391,7 +7391,7 @@ def like_page(context: RequestContext) -> Json:
     """`{page_url, undo?}`, or `url` for `page_url`, to `{success, page_likes, liked}`."""
     field = "url" if "url" in context.form else "page_url"
     name = page_field(context, context.form, field)
-    undo = flag_field(context.form, "undo")
+    undo = flag_field(context, "undo")
     with context.writing():
         page = context.store.page(name.key)
         if page is None and not undo:
@@ -7415,7 +7415,7 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
 def follow_page(context: RequestContext) -> Json:
     """`{page_url, undo?, lang?}` to `{success, following}`: emails about new comments there."""
     name = page_field(context, context.form, "page_url")
-    undo = flag_field(context.form, "undo")
+    undo = flag_field(context, "undo")
     language = language_field(context, context.me.nickname)
     with context.writing():
         limit_client(context, "follow")
@@ -7490,17 +7490,16 @@ def change_me(context: RequestContext) -> Json:
     `request_id` can stand for the password."""
     me = context.me
     store = context.store
-    form = context.form
-    nickname = nickname_field(form, optional=True)
+    nickname = nickname_field(context, optional=True)
     # The other fields are checked first, so that an invalid one uses up no code.
     if nickname not in ("", me.nickname):
         check_nickname(context, nickname)
     answers = ""
-    if "answers" in form:
-        answers = "yes" if flag_field(form, "answers") else "no"
+    if "answers" in context.form:
+        answers = "yes" if flag_field(context, "answers") else "no"
     stored = ""
-    if "new_password" in form:
-        password = password_field(form, "new_password")
+    if "new_password" in context.form:
+        password = password_field(context, "new_password")
         confirm_holder(context)
         stored = hash_again(context, me, password)
     with context.writing_mail():
@@ -8086,8 +8085,8 @@ def admin_captcha(context: RequestContext) -> Json:
 def admin_login(context: RequestContext) -> Json:
     """`{email, password, captcha_token}` to `{token, nickname, email}`. The token opens /admin. The
     token of `/auth/login`, which scripts of the blog can read, does not."""
-    email = email_field(context.form)
-    password = password_field(context.form)
+    email = email_field(context)
+    password = password_field(context)
     captcha = captcha_field(context, own=True)
     try:
         account = authenticated(context, email, password, captcha)
@@ -8144,10 +8143,10 @@ def claim(context: RequestContext) -> Json:
     """`{link, email, nickname, password}` to `{token, nickname, email}`: makes the account an
     admin's, with this password. A link for an address needs no `email`, an existing account no
     `nickname`."""
-    email = email_of_link(context) or email_field(context.form)
-    password = password_field(context.form)
+    email = email_of_link(context) or email_field(context)
+    password = password_field(context)
     has_account = context.store.account_with_email(email) is not None
-    nickname = nickname_field(context.form, optional=has_account)
+    nickname = nickname_field(context, optional=has_account)
     stored = hash_within_limits(context, email, password, None, ("login",))
     with context.writing():
         email_of_link(context)  # it may have been used meanwhile
@@ -8262,7 +8261,7 @@ def change_comment(context: RequestContext, comment_id: int, version: object) ->
     form = context.form
     for flag in FLAG_ACTIONS:
         if flag in form:
-            value = flag_field(form, flag)
+            value = flag_field(context, flag)
             with context.writing():
                 return set_flag(context, comment_id, flag, value)
     status = text_field(form, "status", 16)
@@ -8340,8 +8339,8 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     content = ""
     if "content" in context.form:
         content = content_field(context)
-    nickname = nickname_field(context.form, optional=True)
-    website = website_field(context.form)
+    nickname = nickname_field(context, optional=True)
+    website = website_field(context)
     markup = safe_html(content)
     with context.writing():
         comment = unchanged_comment(context, comment_id)
@@ -8450,7 +8449,7 @@ def change_page(context: RequestContext, page_id: int) -> Json:
     with context.writing():
         page = existing(store.page_by_id(page_id), "页面不存在", "page_gone")
         if "closed" in context.form:
-            closed = flag_field(context.form, "closed")
+            closed = flag_field(context, "closed")
             store.set_closed(page.id, closed, context.now)
             action = "close" if closed else "reopen"
             audit(context, action, page.page_url)
@@ -8466,7 +8465,7 @@ def rename_page(context: RequestContext, page: Page) -> Page:
     name = page_field(context, context.form, "page_url")
     other = context.store.page(name.key)
     merges = other is not None and other.id != page.id
-    if merges and not flag_field(context.form, "merge"):
+    if merges and not flag_field(context, "merge"):
         raise Problem("这个地址已有页面，是否合并？", "page_exists", status=409)
     action = "merge" if merges else "rename"
     audit(context, action, page.page_url, name.page_url)
@@ -8500,7 +8499,7 @@ def change_user(context: RequestContext, user_id: int) -> Json:
         check_choice(role, "role", ("user", "admin"))
         blocked = bool(user.blocked)
         if "blocked" in context.form:
-            blocked = flag_field(context.form, "blocked")
+            blocked = flag_field(context, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
         if loses_admin and len(store.admins()) == 1:
             raise Problem("至少要有一位管理员", "last_admin", status=409)
@@ -8536,7 +8535,7 @@ def add_block(context: RequestContext) -> Json:
     if days is not None and not is_number:
         raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
     note = text_field(form, "note", 200, optional=True)
-    if not flag_field(form, "sure"):
+    if not flag_field(context, "sure"):
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
