@@ -2985,21 +2985,22 @@ class Store:
              WHERE email = ? ORDER BY id"""
         return self.all(Registration, sql, email)
 
-    def may_register(self, email: str, client: str, request_id: str, now: int) -> bool:
+    def may_register(self, **values: Any) -> bool:
         """Whether fewer than three registrations of other clients wait for an email address. None
         of them is dropped for a new one. A client's own is replaced."""
         sql = """
             SELECT count(*) FROM registration
-             WHERE email = ? AND client <> ? AND request_id <> ? AND expires_at > ?"""
-        return int(self.value(sql, email, client, request_id, now)) < 3
+             WHERE email = :email AND client <> :client AND request_id <> :replaced
+               AND expires_at > :created_at"""
+        return int(self.value(sql, **values)) < 3
 
-    def add_registration(self, replaced: str, **values: Any) -> int:
+    def add_registration(self, **values: Any) -> int:
         """Replaces the client's own registration for the email address, and the one with the
         request id `replaced`."""
         sql = """
             DELETE FROM registration
-             WHERE email = ? AND (client = ? OR request_id = ?)"""
-        self.run(sql, values["email"], values["client"], replaced)
+             WHERE email = :email AND (client = :client OR request_id = :replaced)"""
+        self.run(sql, **values)
         sql = """
             INSERT INTO registration
                    (request_id, email, nickname, password, code, client, language, created_at,
@@ -3009,17 +3010,14 @@ class Store:
             RETURNING id"""
         return int(self.value(sql, **values))
 
-    def revise_registration(
-        self, email: str, request_id: str, nickname: str, password: str
-    ) -> bool:
-        """Changes what a waiting registration will make; its code stays. False if none waits. A
-        sign-in code cannot set a password, since its email does not mention one."""
+    def revise_registration(self, **values: Any) -> bool:
+        """Changes what the registration `replaced` will make; its code stays. False if it does not
+        wait. A sign-in code cannot set a password, since its email does not mention one."""
         sql = """
             UPDATE registration SET nickname = :nickname, password = :password
-             WHERE email = :email AND request_id = :request_id
+             WHERE email = :email AND request_id = :replaced
                AND (password = '') = (:password = '')"""
-        values = {"nickname": nickname, "password": password}
-        return self.run(sql, email=email, request_id=request_id, **values).rowcount == 1
+        return self.run(sql, **values).rowcount == 1
 
     def drop_registration(self, request_id: str) -> None:
         self.run("DELETE FROM registration WHERE request_id = ?", request_id)
@@ -6689,21 +6687,16 @@ def get_captcha(context: RequestContext) -> Json:
 # Registering and logging in
 
 
-@dataclass(frozen=True)
-class CodeRequest:
-    """Who gets a code, their language, and the id of the request that it replaces, or ""."""
-
-    email: str
-    language: str
-    replaced: str
-
-
-def code_request(context: RequestContext) -> CodeRequest:
-    return CodeRequest(
-        email=email_field(context),
-        language=known_language(text_field(context.form, "lang", 64, optional=True)),
-        replaced=text_field(context.form, "request_id", 64, optional=True),
-    )
+def code_request(context: RequestContext) -> Json:
+    """Who gets a code, their language, and the id of the request that it replaces, or ""; as for a
+    code to sign in with."""
+    return {
+        "email": email_field(context),
+        "nickname": "",
+        "password": "",
+        "language": known_language(text_field(context.form, "lang", 64, optional=True)),
+        "replaced": text_field(context.form, "request_id", 64, optional=True),
+    }
 
 
 @route("POST", "/auth/register", Permission.PUBLIC)
@@ -6716,11 +6709,12 @@ def register(context: RequestContext) -> Json:
     request = code_request(context)
     password = password_field(context)
     captcha = captcha_field(context)
-    limits = (("register",), ("code", request.email))
-    stored = hash_within_limits(context, request.email, password, captcha, *limits)
-    has_account = context.store.account_with_email(request.email) is not None
+    email = request["email"]
+    limits = (("register",), ("code", email))
+    stored = hash_within_limits(context, email, password, captcha, *limits)
+    has_account = context.store.account_with_email(email) is not None
     warning = "code_warning" if has_account else ""
-    return send_code(context, request, warning, nickname, stored)
+    return send_code(context, {**request, "nickname": nickname, "password": stored}, warning)
 
 
 @route("POST", "/auth/code", Permission.PUBLIC)
@@ -6733,59 +6727,49 @@ def request_code(context: RequestContext) -> Json:
     captcha = captcha_field(context)
     with context.writing():
         limit_client(context, "register")
-        limit_client(context, "code", request.email)
+        limit_client(context, "code", request["email"])
         spend_captcha(context, captcha)
     return send_code(context, request, "code_signin")
 
 
-def send_code(
-    context: RequestContext,
-    request: CodeRequest,
-    warning: str,
-    nickname: str = "",
-    password: str = "",
-) -> Json:
+def send_code(context: RequestContext, request: Json, warning: str) -> Json:
     """Keeps what the code will confirm, and emails it if the email address may get one."""
-    email = request.email
+    email = request["email"]
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
     client = context.client.network or request_id
     blocked = is_blocked_email(context.store, email, context.now)
-    message = code_email(context, email, request.language, code, warning)
+    message = code_email(context, email, request["language"], code, warning)
     code_hash = keyed_hash(context.key, "code", request_id, code)
     registration = {
+        **request,
         "request_id": request_id,
-        "email": email,
-        "nickname": nickname,
-        "password": password,
         # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else code_hash,
         "client": keyed_hash(context.key, "client", client),
-        "language": request.language,
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
     store = context.store
     with context.writing_mail():
-        if take_code_email(context, registration, request.replaced):
-            registration_id = store.add_registration(request.replaced, **registration)
+        if take_code_email(context, registration):
+            registration_id = store.add_registration(**registration)
             if not blocked:
                 store.add_message(context.now, **message, registration_id=registration_id)
-        elif store.revise_registration(email, request.replaced, nickname, password):
-            request_id = request.replaced  # no further email, but the last code is still valid
+        elif store.revise_registration(**registration):
+            request_id = request["replaced"]  # no further email, but the last code is still valid
 
     return {"success": True, "request_id": request_id}
 
 
-def take_code_email(context: RequestContext, registration: Json, replaced: str) -> bool:
+def take_code_email(context: RequestContext, registration: Json) -> bool:
     """Counts one more email with a code. False if no further registration may wait for the email
     address, or if no further email may be sent."""
     store = context.store
     email = registration["email"]
-    client = registration["client"]
     # Something is written in any case, so that the time of the response tells nothing.
     store.use_limit("quiet", "", context.now)
-    if not store.may_register(email, client, replaced, context.now):
+    if not store.may_register(**registration):
         return False
     recipient = keyed_hash(context.key, "mail", email)
     wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
