@@ -2080,6 +2080,11 @@ class Account:
     language: str
 
     @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever changed that revokes tokens."""
+        return self.version == 1
+
+    @property
     def claims(self) -> Json:
         """The fields that a token holds."""
         return {"id": self.id, "email": self.email, "role": self.role, "ver": self.version}
@@ -3045,7 +3050,11 @@ class Store:
 
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname, password and language and revokes its
-        tokens. All that waits for the email address is dropped, emails with codes included."""
+        tokens. All that waits for the email address is dropped, emails with codes included.
+
+        A new account gets the comments that guests wrote with its email address. Anybody can have
+        written them, so an existing account and an admin get none. Claimed comments keep the email
+        address: it shows which ones an account loses when it becomes an admin's."""
         sql = """
             INSERT INTO account AS a (email, nickname, password, language, created_at)
             VALUES (:email, :nickname, :password, :language, :now)
@@ -3054,7 +3063,13 @@ class Store:
                    language = excluded.language, version = a.version + 1
             RETURNING *"""
         self.run("DELETE FROM registration WHERE email = ?", registration.email)
-        return self.all(Account, sql, **vars(registration), now=now)[0]
+        account = self.all(Account, sql, **vars(registration), now=now)[0]
+        if account.is_new:
+            sql = """
+                UPDATE comment SET user_id = ?
+                 WHERE email = ? AND email <> '' AND user_id IS NULL"""
+            self.run(sql, account.id, account.email)
+        return account
 
     def change_account(self, user_id: int, nickname: str, password: str) -> Account:
         """ "" leaves a value as it is. A new password revokes the tokens."""
@@ -3066,15 +3081,6 @@ class Store:
              WHERE id = :id
             RETURNING *"""
         return self.all(Account, sql, id=user_id, nickname=nickname, password=password)[0]
-
-    def claim_comments(self, account: Account) -> None:
-        """Gives a new account the comments that guests wrote with its email address. Anybody can
-        have written them, so an existing account and an admin get none. Claimed comments keep the
-        email address: it shows which ones an account loses when it becomes an admin's."""
-        sql = """
-            UPDATE comment SET user_id = :id
-             WHERE email = :email AND email <> '' AND user_id IS NULL AND :role = 'user'"""
-        self.run(sql, **vars(account))
 
     def erase_account(self, account: Account, subscriber: str, *, comments: bool) -> None:
         """Deletes an account and what is stored of it. Its comments keep their text, without an
@@ -6786,7 +6792,9 @@ def verify(context: RequestContext) -> str:
     with context.writing_mail():
         confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
-            apply_registration(context, confirmed)
+            account = context.store.confirm(confirmed, context.now)
+            if not account.is_new:
+                context.store.add_message(context.now, **changed_email(context, account))
     if not confirmed:
         raise BadRequest("验证码错误或已过期")
 
@@ -6812,16 +6820,6 @@ def registration_with_code(
     if confirmed and not request_id:
         return_uses(context, guess)
     return confirmed
-
-
-def apply_registration(context: RequestContext, registration: Registration) -> None:
-    store = context.store
-    is_new = store.account_with_email(registration.email) is None
-    account = store.confirm(registration, context.now)
-    if is_new:
-        store.claim_comments(account)
-    else:
-        store.add_message(context.now, **changed_email(context, account))
 
 
 @route("POST", "/auth/login", Permission.PUBLIC)
@@ -6868,7 +6866,6 @@ def account_of_code(context: RequestContext, registration: Registration) -> Acco
         nickname = nickname_field(context)
         check_nickname(context, nickname)
         account = store.confirm(replace(registration, nickname=nickname), context.now)
-        store.claim_comments(account)
     elif account.role == "admin":
         raise Forbidden("管理员请用密码登录", "password_required")
     store.drop_registration(registration.request_id)
