@@ -6282,12 +6282,21 @@ def check_choice(text: str, name: str, choices: Collection[str]) -> None:
         raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
 
 
-def query_text(context: RequestContext, name: str, default: str = "") -> str:
+def query_text(context: RequestContext, name: str) -> str:
     """A query parameter, which may stand once."""
-    values = context.query.get(name, [default])
+    values = context.query.get(name, [""])
     if len(values) > 1:
         raise BadRequest(f"参数 {name} 只能出现一次", f"{name}_invalid")
     return values[0]
+
+
+def query_choice(context: RequestContext, name: str, choices: Collection[str]) -> str:
+    """One of the choices; the first one if the parameter is missing."""
+    if name not in context.query:
+        return next(iter(choices))
+    text = query_text(context, name)
+    check_choice(text, name, choices)
+    return text
 
 
 def query_number(
@@ -6884,35 +6893,6 @@ def logout(context: RequestContext) -> Json:
 # Reading
 
 
-@dataclass(frozen=True)
-class ListQuery:
-    """What a client wants of a page's list. `thread` and `around` are ids, 0 if missing."""
-
-    view: str
-    sort: str
-    page: int
-    limit: int
-    thread: int
-    around: int
-
-
-def list_query(context: RequestContext) -> ListQuery:
-    view = query_text(context, "view", "flat")
-    check_choice(view, "view", ("flat", "threads"))
-    sort = query_text(context, "sort", "newest")
-    check_choice(sort, "sort", SORTS)
-    thread = query_number(context, "thread", 0, NO_END)
-    usual_limit = context.config.comments_page_size
-    return ListQuery(
-        view="thread" if thread else view,
-        sort="oldest" if thread else sort,
-        page=query_number(context, "page", 1, 1_000_000),
-        limit=query_number(context, "limit", usual_limit, 100),
-        thread=thread,
-        around=query_number(context, "around", 0, NO_END),
-    )
-
-
 MOST_CHANGES = 100  # since a fragment was made; of more, the list is read again
 
 
@@ -6922,36 +6902,37 @@ def get_comments(context: RequestContext) -> Json:
     `?url=&since=` to what changed since a fragment was made."""
     store = context.store
     name = query_page(context)
-    query = list_query(context)
     page = page_named(store, name)
     if "since" in context.query:
         return changes_since(context, name, page)
-    if query.thread:
-        check_thread(store, query.thread, page)
-    number = query.page
-    if query.around:
-        number = page_around(store, query, page)
-    elif number == 1 and not query.thread:
+    view = query_choice(context, "view", ("flat", "threads"))
+    sort = query_choice(context, "sort", SORTS)
+    number = query_number(context, "page", 1, 1_000_000)
+    limit = query_number(context, "limit", context.config.comments_page_size, 100)
+    thread = query_number(context, "thread", 0, NO_END)
+    around = query_number(context, "around", 0, NO_END)
+    if thread:
+        check_thread(store, thread, page)
+        view = "thread"
+        sort = "oldest"
+    if around:
+        number = page_around(store, around, page, view, sort, limit)
+    elif number == 1 and not thread:
         note_view(context, name)
 
-    offset = (number - 1) * query.limit
-    parent = query.thread or page.id
-    comments = store.comments(query.view, query.sort, offset, query.limit, parent)
+    offset = (number - 1) * limit
+    comments = store.comments(view, sort, offset, limit, thread or page.id)
     response = {
         "page": number,
         **page_counts(context, page),
         "max_comment_length": context.config.comments_max_length,
     }
-    if query.view != "threads":
+    if view == "threads":
+        shown = [with_replies(context, root, limit) for root in comments]
+        response |= list_settings(context, page)
+    else:
         shown = [comment_or_tombstone(context, comment) for comment in comments]
-        return {"comments": shown, **response}
-    threads = [with_replies(context, root, query.limit) for root in comments]
-    return {
-        "comments": threads,
-        **response,
-        "threads": page.threads,
-        "settings": widget_settings(context, page),
-    }
+    return {"comments": shown, **response}
 
 
 def note_view(context: RequestContext, name: PageName) -> None:
@@ -6979,8 +6960,7 @@ def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
         "reload": reload,
         **page_counts(context, page),
         "max_comment_length": context.config.comments_max_length,
-        "threads": page.threads,
-        "settings": widget_settings(context, page),
+        **list_settings(context, page),
     }
 
 
@@ -6991,15 +6971,15 @@ def check_thread(store: Store, thread_id: int, page: Page) -> None:
         raise NotFound("评论不存在", "comment_gone")
 
 
-def page_around(store: Store, query: ListQuery, page: Page) -> int:
+def page_around(store: Store, comment_id: int, page: Page, view: str, sort: str, limit: int) -> int:
     """The number of the list's page that holds the comment; 1 if readers do not see it."""
-    comment = store.comment(query.around)
+    comment = store.comment(comment_id)
     if not comment or comment.page_id != page.id or not comment.shown:
         return 1
-    if query.view == "threads":
+    if view == "threads":
         comment = store.comment(comment.thread_id) or comment
-    before = store.count_before(query.view, query.sort, comment)
-    return before // query.limit + 1
+    before = store.count_before(view, sort, comment)
+    return before // limit + 1
 
 
 def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
@@ -7026,10 +7006,10 @@ def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
     return tombstone(context, comment)
 
 
-def widget_settings(context: RequestContext, page: Page) -> Json:
-    """What the widget needs to know before it shows a form."""
+def list_settings(context: RequestContext, page: Page) -> Json:
+    """How many threads there are, and what the widget needs to know before it shows a form."""
     config = context.config
-    return {
+    settings = {
         "captcha": config.captcha_provider,
         "site_key": config.captcha_site_key,
         "login_required": config.comments_login_required,
@@ -7039,6 +7019,7 @@ def widget_settings(context: RequestContext, page: Page) -> Json:
         "edit_minutes": config.comments_edit_minutes,
         "policy_url": config.privacy_policy_url,
     }
+    return {"threads": page.threads, "settings": settings}
 
 
 @route("GET", "/pages", Permission.ANYONE, public=True)
@@ -7891,10 +7872,7 @@ def get_fragment_style(context: RequestContext) -> Response:
 def get_fragment(context: RequestContext) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its
     HTML."""
-    sort = query_text(context, "sort", "newest")
-    check_choice(sort, "sort", SORTS)
-    style = query_text(context, "style", "inline")
-    check_choice(style, "style", ("inline", "link"))
+    style = query_choice(context, "style", ("inline", "link"))
     heading = None
     if "heading" in context.query:
         given = {"heading": query_text(context, "heading")}
@@ -7903,7 +7881,7 @@ def get_fragment(context: RequestContext) -> Response:
         context,
         query_page(context),
         query_text(context, "lang"),
-        sort=sort,
+        sort=query_choice(context, "sort", SORTS),
         limit=query_number(context, "limit", 10, 100),
         heading=heading,
         is_linked=style == "link",
@@ -8161,8 +8139,7 @@ def rows_before(
 def admin_comments(context: RequestContext) -> Json:
     """`?status=&q=&page=&before=&limit=` to comments, the newest first, and counts by status."""
     store = context.store
-    status = query_text(context, "status", "all")
-    check_choice(status, "status", SEARCH_COMMENTS)
+    status = query_choice(context, "status", SEARCH_COMMENTS)
     page_id = query_number(context, "page", 0, NO_END)
     pattern = search_pattern(context)
     find = functools.partial(store.search_comments, status, pattern, page_id)
@@ -8412,8 +8389,7 @@ def page_for_admin(context: RequestContext, page: Page) -> Json:
 @route("GET", "/admin/pages", Permission.ADMIN)
 def admin_pages(context: RequestContext) -> Json:
     """`?q=&sort=&skip=&limit=` to pages and their counts."""
-    sort = query_text(context, "sort", "latest")
-    check_choice(sort, "sort", SEARCH_PAGES)
+    sort = query_choice(context, "sort", SEARCH_PAGES)
     pattern = search_pattern(context)
     offset = query_number(context, "skip", 0, 1_000_000, least=0)
     limit = query_number(context, "limit", 30, 100)
