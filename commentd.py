@@ -7851,10 +7851,14 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
     return style
 
 
-def style_element(services: Services, faces: list[int], *, is_linked: bool) -> str:
-    if not is_linked:
-        return f"<style>{fragment_style(services, faces)}</style>"
-    url = f"{services.config.service_url}/fragment.css?faces={'.'.join(map(str, faces))}"
+def style_element(context: RequestContext, comments: list[Comment], locale: Locale) -> str:
+    """The style of a fragment. `link` is for pages that allow no style in them."""
+    style = query_choice(context, "style", ("inline", "link"))
+    visible = [comment for comment in comments if comment.status == "visible"]
+    faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
+    if style == "inline":
+        return f"<style>{fragment_style(context, faces)}</style>"
+    url = f"{context.config.service_url}/fragment.css?faces={'.'.join(map(str, faces))}"
     return f'<link rel="stylesheet" href="{html.escape(url)}">'
 
 
@@ -7866,28 +7870,6 @@ def get_fragment_style(context: RequestContext) -> Response:
         raise BadRequest("参数 faces 的格式不对", "faces_invalid")
     style = fragment_style(context, map(int, filter(None, faces.split("."))))
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
-
-
-@route("GET", "/fragment", Permission.PUBLIC, public=True)
-def get_fragment(context: RequestContext) -> Response:
-    """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its
-    HTML."""
-    style = query_choice(context, "style", ("inline", "link"))
-    heading = None
-    if "heading" in context.query:
-        given = {"heading": query_text(context, "heading")}
-        heading = text_field(given, "heading", 100, optional=True)
-    text = fragment(
-        context,
-        query_page(context),
-        query_text(context, "lang"),
-        sort=query_choice(context, "sort", SORTS),
-        limit=query_number(context, "limit", 10, 100),
-        heading=heading,
-        is_linked=style == "link",
-    )
-    headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
-    return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
 def thread_url(config: Config, page_url: str) -> str:
@@ -7902,27 +7884,21 @@ def fragment_language(requested: str, comments: list[Comment]) -> str:
     return known_language(requested) or "en"
 
 
-def fragment(
-    services: Services,
-    name: PageName,
-    requested: str,
-    *,
-    sort: str,
-    limit: int,
-    heading: str | None,
-    is_linked: bool,
-) -> str:
-    """`heading`: as the widget's. `is_linked`: for pages that allow no style in them."""
-    config = services.config
+@route("GET", "/fragment", Permission.PUBLIC, public=True)
+def get_fragment(context: RequestContext) -> Response:
+    """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
+    `heading`: as the widget's."""
+    config = context.config
+    name = query_page(context)
+    sort = query_choice(context, "sort", SORTS)
+    limit = query_number(context, "limit", 10, 100)
     # Read before its comments, so that the mark is not newer than they are.
-    page = page_named(services.store, name)
-    threads = nested_threads(services.store, page, sort, limit)
+    page = page_named(context.store, name)
+    threads = nested_threads(context.store, page, sort, limit)
     comments = [item.comment for items in threads for item in items]
-    language = fragment_language(requested, comments)
+    language = fragment_language(query_text(context, "lang"), comments)
     locale = locales()[language]
-    visible = [comment for comment in comments if comment.status == "visible"]
-    faces = {face_of(comment.nickname or locale.texts["nobody"]) for comment in visible}
-    text: str = services.templates["fragment.html"].render(
+    text: str = context.templates["fragment.html"].render(
         **vars(locale),
         **FRAGMENT_FUNCTIONS,
         locale=locale,
@@ -7931,9 +7907,9 @@ def fragment(
         page_url=name.page_url,
         sort=sort,
         limit=limit,
-        heading=heading,
+        heading=query_text(context, "heading") if "heading" in context.query else None,
         items=[items[0] for items in threads],
-        is_closed=is_closed(services, page),
+        is_closed=is_closed(context, page),
         config=config,
         thread=thread_url(config, name.page_url),
         back=own_link(page.page_url, config.site_origins),
@@ -7941,8 +7917,10 @@ def fragment(
     )
     # Template engines such as Caddy's would run text in braces.
     text = text.replace("{", "&#123;")
-    style = style_element(services, sorted(faces), is_linked=is_linked)
-    return text.replace('open">', f'open">{style}', 1)
+    style = style_element(context, comments, locale)
+    text = text.replace('open">', f'open">{style}', 1)
+    headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
+    return Response(text.encode(), "text/html; charset=utf-8", headers)
 
 
 # Other files

@@ -103,8 +103,7 @@ def test_a_heading_is_only_text(visitor: Visitor) -> None:
     assert "{" not in html.partition("</style>")[2]
     assert fragment(visitor, lang="de", heading="").text.startswith("Kommentare")
     assert fragment(visitor).all("b", "aria-level") == ["2"]
-    for wrong in ("heading=" + "x" * 101, "heading=a&heading=b", "heading=%00"):
-        visitor.get(f"/fragment?url={PAGE}&{wrong}", status=400)
+    visitor.get(f"/fragment?url={PAGE}&heading=a&heading=b", status=400)
 
 
 def test_it_has_all_that_the_widget_knows_of_a_comment(app: App, visitor: Visitor) -> None:
@@ -600,7 +599,7 @@ def test_rendering_over_http_gives_the_same_files(app: App, visitor: Visitor, bu
 def test_a_page_that_the_service_refuses_is_skipped(
     app: App, visitor: Visitor, built: Path
 ) -> None:
-    refused = f"<commentd-thread heading={'x' * 101}></commentd-thread>"
+    refused = f"<commentd-thread page={'x' * 2049}></commentd-thread>"
     with service(app) as url:
         for number, options in enumerate(
             [[], ["--from", url.replace("comments.test", "127.0.0.1")]]
@@ -609,7 +608,7 @@ def test_a_page_that_the_service_refuses_is_skipped(
             (built / "z.html").write_text(f"<commentd-thread id=z{number}></commentd-thread>")
             code, _, faults = render(app, built, *options)
             assert (code, b"data-mark" in files(built)["z.html"]) == (1, True)
-            assert "heading_too_long" in re.findall("public/a.html: (.*)", faults)[0]
+            assert "url_too_long" in re.findall("public/a.html: (.*)", faults)[0]
             assert files(built)["a.html"] == refused.encode()
 
 
