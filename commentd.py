@@ -7536,6 +7536,9 @@ def export_me(context: RequestContext) -> Json:
 # The feed and the thread page
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
+# What the templates call that show comments.
+CALLED = (clean, comment_link, local_time, name_of, own_link, rfc3339, texts_in)
+TEMPLATE_FUNCTIONS = {function.__name__: function for function in CALLED}
 
 
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
@@ -7555,15 +7558,16 @@ def get_feed(context: RequestContext) -> Response:
         comments = context.store.latest_comments(50)
         feed_id = lasting_id(context, "site")
         link = "".join(config.site_origins[:1])
-    times = [comment.edited_at or comment.created_at for comment in comments]
-    newest = max(times, default=0)
     text = context.templates["feed.xml"].render(
+        **TEMPLATE_FUNCTIONS,
         title=title,
         id=feed_id,
         self_url=url,
         link=link,
-        updated=rfc3339(newest),
-        entries=[feed_entry(context, comment) for comment in comments],
+        updated_at=max([each.edited_at or each.created_at for each in comments], default=0),
+        comments=comments,
+        comment_id=functools.partial(lasting_id, context, "comment"),
+        origins=config.site_origins,
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
@@ -7573,21 +7577,6 @@ def lasting_id(context: RequestContext, *parts: object) -> str:
     """An id that stays when `public_url` changes (RFC 4287, section 4.2.6)."""
     hash = keyed_hash(context.key, "feed", *parts)
     return f"urn:commentd:{hash[:32]}"
-
-
-def feed_entry(context: RequestContext, comment: Comment) -> Json:
-    link = own_link(comment.page_url, context.config.site_origins)
-    name = name_of(texts_in(comment.language), comment)
-    return {
-        "title": f"{name} · {comment.page_url}",
-        # The time is part of the id, since a number can be used again after `restore`.
-        "id": lasting_id(context, "comment", comment.id, comment.created_at),
-        "link": comment_link(link, comment.id),
-        "name": name,
-        "published": rfc3339(comment.created_at),
-        "updated": rfc3339(comment.edited_at or comment.created_at),
-        "html": clean(comment.html),
-    }
 
 
 THREADS_ON_PAGE = 20  # of the thread page
@@ -7618,15 +7607,11 @@ def get_thread(context: RequestContext) -> Response:
         context,
         "thread.html",
         language,
-        name_of=name_of,
-        rfc3339=rfc3339,
-        local_time=local_time,
+        **TEMPLATE_FUNCTIONS,
         zone=context.config.time_zone,
-        clean=clean,
         page=page,
         readable_url=unquoted(page.page_url),
         back=link,
-        comment_link=comment_link,
         links=thread_links(context, page, number, language, has_next=has_next),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
         threads=threads,
@@ -7816,16 +7801,6 @@ def initial_of(name: str) -> str:
     return name[found.start() : found.end()].upper() if found else ""
 
 
-# What the template calls.
-FRAGMENT_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "face_of": face_of,
-    "initial_of": initial_of,
-    "rfc3339": rfc3339,
-    "local_time": local_time,
-    "comment_link": comment_link,
-    "clean": clean,
-}
-
 # In embed.js, `SERVICE` is the URL of the service.
 PICTURE_STYLE = """
 .owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
@@ -7900,7 +7875,9 @@ def get_fragment(context: RequestContext) -> Response:
     locale = locales()[language]
     text: str = context.templates["fragment.html"].render(
         **vars(locale),
-        **FRAGMENT_FUNCTIONS,
+        **TEMPLATE_FUNCTIONS,
+        face_of=face_of,
+        initial_of=initial_of,
         locale=locale,
         dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
         page=page,
