@@ -7591,17 +7591,13 @@ def get_thread(context: RequestContext) -> Response:
     page = page_named(store, query_page(context))
     number = query_number(context, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
-    roots = store.comments("threads", "oldest", offset, THREADS_ON_PAGE + 1, page.id)
-    has_next = len(roots) > THREADS_ON_PAGE
     threads = []
     comments = []
-    for root in roots[:THREADS_ON_PAGE]:
+    for root in store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id):
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
         threads.append((root, replies))
         comments += [root, *replies]
-    requested = query_text(context, "lang")
-    written = " ".join(each.content for each in comments)
-    language = language_of(requested, written)
+    language = page_language(context, comments)
     link = own_link(page.page_url, context.config.site_origins)
     response = translated_page(
         context,
@@ -7612,7 +7608,7 @@ def get_thread(context: RequestContext) -> Response:
         page=page,
         readable_url=unquoted(page.page_url),
         back=link,
-        links=thread_links(context, page, number, language, has_next=has_next),
+        links=thread_links(context.config, page, number, language, link),
         feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
         threads=threads,
         replies_on_page=REPLIES_ON_PAGE,
@@ -7622,24 +7618,35 @@ def get_thread(context: RequestContext) -> Response:
     return replace(response, headers=headers)
 
 
-def thread_links(
-    context: RequestContext, page: Page, number: int, language: str, *, has_next: bool
-) -> Json:
+def page_language(context: RequestContext, comments: list[Comment]) -> str:
+    """As in the widget; that of the comments if the page or the link does not say it."""
+    requested = query_text(context, "lang")
+    if not requested:
+        return language_of("", " ".join(comment.content for comment in comments))
+    return known_language(requested) or "en"
+
+
+def thread_query(page_url: str, **more: object) -> str:
+    """The URL of the thread page, relative to the service's."""
+    return f"thread?{urllib.parse.urlencode({'url': page_url, **more})}"
+
+
+def thread_url(config: Config, page_url: str, **more: object) -> str:
+    """The URL of the thread page; "" where only a proxy knows that of the service."""
+    url = config.service_url
+    return url and f"{url}/{thread_query(page_url, **more)}"
+
+
+def thread_links(config: Config, page: Page, number: int, language: str, link: str) -> Json:
     """URLs by relation. The canonical one is the blog's page, where search engines find the same
     comments; the thread page itself where the owner has named no blog."""
-
-    def thread_url(number: int, **more: str) -> str:
-        query = {"url": page.page_url, "page": number, **more}
-        return f"thread?{urllib.parse.urlencode(query)}"
-
+    url = page.page_url
     links = {}
     if number > 1:
-        links["prev"] = thread_url(number - 1, lang=language)
-    if has_next:
-        links["next"] = thread_url(number + 1, lang=language)
-    canonical = own_link(page.page_url, context.config.site_origins)
-    if context.config.server_public_url and not canonical:
-        canonical = f"{context.config.server_public_url}/{thread_url(number)}"
+        links["prev"] = thread_query(url, page=number - 1, lang=language)
+    if number * THREADS_ON_PAGE < page.threads:
+        links["next"] = thread_query(url, page=number + 1, lang=language)
+    canonical = link or thread_url(config, url, page=number)
     if canonical:
         links["canonical"] = canonical
     return links
@@ -7847,18 +7854,6 @@ def get_fragment_style(context: RequestContext) -> Response:
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
 
 
-def thread_url(config: Config, page_url: str) -> str:
-    url = config.service_url
-    return url and f"{url}/thread?{urllib.parse.urlencode({'url': page_url})}"
-
-
-def fragment_language(requested: str, comments: list[Comment]) -> str:
-    """As in the widget; of the comments if the page does not say it."""
-    if not requested:
-        return language_of("", " ".join(comment.content for comment in comments))
-    return known_language(requested) or "en"
-
-
 @route("GET", "/fragment", Permission.PUBLIC, public=True)
 def get_fragment(context: RequestContext) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
@@ -7871,7 +7866,7 @@ def get_fragment(context: RequestContext) -> Response:
     page = page_named(context.store, name)
     threads = nested_threads(context.store, page, sort, limit)
     comments = [item.comment for items in threads for item in items]
-    language = fragment_language(query_text(context, "lang"), comments)
+    language = page_language(context, comments)
     locale = locales()[language]
     text: str = context.templates["fragment.html"].render(
         **vars(locale),
