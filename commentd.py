@@ -1379,6 +1379,13 @@ PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp")
 MOST_PICTURE_BYTES = 100_000
 
 
+# For the comments of admins. In embed.js, `SERVICE` is the URL of the service.
+PICTURE_STYLE = """
+.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
+.owner .avatar::before { content: none }
+"""
+
+
 def read_picture(file: str) -> tuple[bytes, str]:
     """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
     type."""
@@ -7806,13 +7813,6 @@ def initial_of(name: str) -> str:
     kinds = "".join(unicodedata.category(character)[0] for character in name)
     found = re.search("[LN]M*", kinds)
     return name[found.start() : found.end()].upper() if found else ""
-
-
-# In embed.js, `SERVICE` is the URL of the service.
-PICTURE_STYLE = """
-.owner .avatar { background: url(${SERVICE}picture) 50%/cover content-box !important }
-.owner .avatar::before { content: none }
-"""
 
 
 @functools.cache
