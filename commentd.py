@@ -2149,7 +2149,7 @@ KEPT: Any = object()  # in place of a value: erasing a comment leaves the field 
 FieldKind = Literal["public", "personal", "exported", "text", "flag"]
 
 
-def comment_field(*kinds: FieldKind, erased: Any) -> Any:
+def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
     """A field of a comment, declared once for all that handle comments.
 
     `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
@@ -2172,15 +2172,15 @@ class Comment:
     parent_id: int | None = comment_field("public", "exported", erased=KEPT)
     thread_id: int | None = comment_field(erased=KEPT)
     user_id: int | None = comment_field("public", "personal", erased=None)
-    role: str = comment_field("public", erased="")
-    nickname: str = comment_field("public", "personal", "exported", "text", erased="")
-    website: str = comment_field("public", "personal", "exported", "text", erased="")
-    content: str = comment_field("public", "exported", "text", erased="")
-    html: str = comment_field("public", erased="")
-    ip: str = comment_field("public", "personal", "exported", erased="")
+    role: str = comment_field("public")
+    nickname: str = comment_field("public", "personal", "exported", "text")
+    website: str = comment_field("public", "personal", "exported", "text")
+    content: str = comment_field("public", "exported", "text")
+    html: str = comment_field("public")
+    ip: str = comment_field("public", "personal", "exported")
     masked: int = comment_field("personal", erased=1)
-    country: str = comment_field("public", "personal", "exported", erased="")
-    location: str = comment_field("public", "personal", "exported", erased="")
+    country: str = comment_field("public", "personal", "exported")
+    location: str = comment_field("public", "personal", "exported")
     likes: int = comment_field("public", "exported", erased=0)
     pinned: int = comment_field("public", "exported", "flag", erased=0)
     shown: int = comment_field(erased=KEPT)
@@ -2188,9 +2188,9 @@ class Comment:
     created_at: int = comment_field("public", "exported", erased=KEPT)
     edited_at: int | None = comment_field("public", "exported", erased=None)
     hidden_at: int | None = comment_field(erased=None)
-    held: str = comment_field("personal", "exported", erased="")
-    language: str = comment_field("personal", "exported", erased="")
-    learnt: str = comment_field("personal", erased="")
+    held: str = comment_field("personal", "exported")
+    language: str = comment_field("personal", "exported")
+    learnt: str = comment_field("personal")
     changed: int = comment_field(erased=KEPT)
 
     @property
@@ -2209,7 +2209,7 @@ class Comment:
 class FullComment(Comment):
     """A comment with its author's email address, for admins and notifications alone."""
 
-    email: str = comment_field("personal", "exported", erased="")
+    email: str = comment_field("personal", "exported")
 
 
 def comment_fields(kind: FieldKind) -> list[str]:
