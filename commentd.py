@@ -3297,15 +3297,15 @@ class Store:
         self.set_status(comment_id, status, now)
         return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)[0]
 
-    def edit_comment(self, comment_id: int, content: str, html: str, now: int) -> None:
-        sql = "UPDATE comment SET content = ?, html = ?, edited_at = ? WHERE id = ?"
-        self.run(sql, content, html, now, comment_id)
-        self.withdraw([comment_id])
-
-    def edit_author(self, comment_id: int, nickname: str, website: str) -> None:
-        sql = "UPDATE comment SET nickname = ?, website = ? WHERE id = ?"
-        self.run(sql, nickname, website, comment_id)
-        self.withdraw([comment_id])
+    def edit_comment(self, comment: Comment) -> None:
+        """Stores the texts of a comment that were changed. The filter may learn them again."""
+        sql = """
+            UPDATE comment
+               SET nickname = :nickname, website = :website, content = :content, html = :html,
+                   edited_at = :edited_at, learnt = ''
+             WHERE id = :id"""
+        self.run(sql, **vars(comment))
+        self.withdraw([comment.id])
 
     def set_flag(self, comment_id: int, flag: str, value: bool) -> None:
         self.run(SET_FLAG[flag], value, comment_id)
@@ -3674,10 +3674,6 @@ class Store:
 
     def unlearn(self, comment_id: int, kind: str, hashes: list[int]) -> None:
         self.run_script(UNLEARN[kind], comment_id=comment_id, hashes=[0, *hashes])
-
-    def leave_learnt(self, comment_id: int) -> None:
-        """The filter keeps what it has learnt from the comment, and may learn it again."""
-        self.run("UPDATE comment SET learnt = '' WHERE id = ?", comment_id)
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -4522,9 +4518,8 @@ def is_blocked_ip(store: Store, ip: str, now: int) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The HTML of a text, its status, and the reason (`held`) if it is not shown."""
+    """The status of a text, and the reason (`held`) if it is not shown."""
 
-    html: str
     status: str
     held: str
 
@@ -4537,43 +4532,34 @@ def moderate_text(
     *,
     hold: str,
     held_terms: Iterable[str],
-    **captcha: bool,
+    doubt: str,
 ) -> Verdict:
     """Decides on the status of a comment. It is costly, so it runs outside of transactions. Nothing
     is dropped: what is blocked is kept as spam, for the owner to see. `hold` and `held_terms` are
-    what the owner has set; `captcha` as in `suspicion`."""
+    what the owner has set; `doubt` as in `suspicion`."""
     target = target_of(written)
     block = matching_block(store, target, now)
     if block:
-        return Verdict(written.html, "spam", f"block: {block_summary(block)}")
+        return Verdict("spam", f"block: {block_summary(block)}")
     if hold == "all":
-        return Verdict(written.html, "waiting", "all")
+        return Verdict("waiting", "all")
     for term in held_terms:
         if folded(term) in target.text:
-            return Verdict(written.html, "waiting", f"word: {term}")
-    held = suspicion(store, key, written, hold, **captcha)
+            return Verdict("waiting", f"word: {term}")
+    held = suspicion(store, key, written, hold, doubt)
     status = "waiting" if held else "visible"
-    return Verdict(written.html, status, held)
+    return Verdict(status, held)
 
 
-def suspicion(
-    store: Store,
-    key: bytes,
-    written: FullComment,
-    hold: str,
-    *,
-    too_fast: bool = False,
-    captcha_down: bool = False,
-) -> str:
-    """Why a comment waits that has none of the owner's terms; "" if it does not wait. `too_fast`:
-    it came sooner than a person types. `captcha_down`: the captcha could not be checked."""
-    if too_fast:
-        return "fast"
+def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: str) -> str:
+    """Why a comment waits that has none of the owner's terms; "" if it does not wait. `doubt`: what
+    was wrong with its captcha: `fast`, if it came sooner than a person types, or `captcha_down`, if
+    it could not be checked. Else ""."""
     opinion = filter_opinion(store, key, written)
     if opinion and opinion["score"] >= SPAM_SCORE:
         return f"learnt: {opinion_summary(opinion)}"
-    if captcha_down:
-        return "captcha_down"
+    if doubt:
+        return doubt
     has_link = bool(written.website) or "<a " in written.html
     if hold == "links" and has_link:
         return "links"
@@ -7093,22 +7079,20 @@ def post_comment(context: RequestContext) -> Json:
     text = written["nickname"] + written["content"]
     written["language"] = language_field(context, text)
     captcha = None
-    captcha_down = False
+    doubt = ""
     try:
         captcha = captcha_field(context)
+        if came_too_fast(captcha, written["content"], context.now):
+            doubt = "fast"
     except CaptchaDown:
-        captcha_down = True
+        doubt = "captcha_down"
 
     earlier = check_destination(context, name, written, captcha)
     if earlier:
         return posted(context, earlier, captcha, again=True)
     check_comment_limit(context)
-    verdict = verdict_on(
-        context,
-        written,
-        too_fast=came_too_fast(captcha, written["content"], context.now),
-        captcha_down=captcha_down,
-    )
+    written["html"] = safe_html(written["content"])
+    verdict = verdict_on(context, written, doubt)
     written |= location_fields(context)
     with context.writing_mail():
         # It may have changed meanwhile.
@@ -7171,21 +7155,19 @@ def earlier_comment(
     raise Forbidden("人机验证已用过，请重试", "captcha_failed")
 
 
-def verdict_on(context: RequestContext, written: Json, **captcha: bool) -> Verdict:
+def verdict_on(context: RequestContext, written: Json, doubt: str = "") -> Verdict:
     """The verdict on a text. An admin's is always visible."""
-    markup = safe_html(written["content"])
     if context.is_admin:
-        return Verdict(markup, "visible", "")
+        return Verdict("visible", "")
     email = context.caller.email if context.caller else written["email"]
-    author = {"email": email, "html": markup}
     return moderate_text(
         context.store,
         context.key,
-        FullComment(**{**NEW_COMMENT, **written, **author}),
+        FullComment(**{**NEW_COMMENT, **written, "email": email}),
         context.now,
         hold=context.config.moderation_hold,
         held_terms=context.config.moderation_words,
-        **captcha,
+        doubt=doubt,
     )
 
 
@@ -7203,9 +7185,7 @@ def add_comment(
 ) -> Comment:
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     verdict = within_limits(context, verdict)
-    comment = context.store.add_comment(
-        verdict.status, context.now, **written, html=verdict.html, held=verdict.held
-    )
+    comment = context.store.add_comment(verdict.status, context.now, **written, held=verdict.held)
     context.store.notify_of_new(comment, context.now)
     if verdict.status != "spam" and not context.is_admin:
         add_webhook(context, comment.id, "created")
@@ -7272,12 +7252,12 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     if content == comment.content:
         return as_author_sees(context, comment)
     check_comment_limit(context)
-    edited = {**vars(comment), "content": content}
-    verdict = verdict_on(context, edited)
+    text = {"content": content, "html": safe_html(content)}
+    verdict = verdict_on(context, {**vars(comment), **text})
     with context.writing_mail():
         comment = editable_comment(context, comment_id)
         if content != comment.content:  # pragma: no branch - the same edit, sent twice at once
-            change_text(context, comment, content, verdict)
+            change_text(context, comment, text, verdict)
         return as_author_sees(context, own_comment(context, comment_id))
 
 
@@ -7308,16 +7288,14 @@ def editable_comment(context: RequestContext, comment_id: int) -> FullComment:
 
 
 def change_text(
-    context: RequestContext, comment: FullComment, content: str, verdict: Verdict
+    context: RequestContext, comment: FullComment, text: Json, verdict: Verdict
 ) -> None:
     """An edit by the author. It may hide the comment, and never shows it."""
     store = context.store
     verdict = within_limits(context, verdict)
-    if comment.learnt == "ham":
+    if comment.learnt == "ham":  # what was learnt of spam is kept
         unteach(store, context.key, comment)
-    elif comment.learnt:  # spam
-        store.leave_learnt(comment.id)
-    store.edit_comment(comment.id, content, verdict.html, context.now)
+    store.edit_comment(replace(comment, **text, edited_at=context.now))
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
     if verdict.status == "visible":
@@ -8253,11 +8231,12 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     with context.writing():
         comment = unchanged_comment(context, comment_id)
         unteach(store, context.key, comment)
+        edited = replace(comment, nickname=nickname or comment.nickname)
+        if "website" in context.form:
+            edited = replace(edited, website=website)
         if content not in ("", comment.content):
-            store.edit_comment(comment.id, content, markup, context.now)
-        if "website" not in context.form:
-            website = comment.website
-        store.edit_author(comment.id, nickname or comment.nickname, website)
+            edited = replace(edited, content=content, html=markup, edited_at=context.now)
+        store.edit_comment(edited)
         audit(context, "edit", comment.id)
         comment = moderated_comment(context, comment_id)
         shown = comment_for_admin(context, comment)
