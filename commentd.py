@@ -2351,18 +2351,6 @@ class StuckMessage:
 
 
 @dataclass(frozen=True)
-class Notification:
-    """News of a comment for a recipient; "" until the recipients are looked up."""
-
-    id: int
-    comment_id: int
-    kind: str  # owner, author (of the comment above), or follower of the page
-    recipient: str
-    due_at: int
-    outbox_id: int | None
-
-
-@dataclass(frozen=True)
 class AuditEntry:
     id: int
     created_at: int
@@ -3416,9 +3404,9 @@ class Store:
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
 
-    def next_due(self) -> int | None:
-        due_at: int | None = self.value("SELECT min(due_at) FROM outbox")
-        return due_at
+    def next_due(self) -> int:
+        """When the next message is due."""
+        return int(self.value("SELECT coalesce(min(due_at), ?) FROM outbox", NO_END))
 
     def begin_try(self, message: Message, due_at: int, tries: int) -> bool:
         """Stores when the next try is due. False if the message is gone or has changed."""
@@ -3433,19 +3421,17 @@ class Store:
         self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
-    def note_failure(self, message_id: int, tries: int, failure: str) -> None:
-        """Stores why that try failed, unless the owner asked for another one meanwhile."""
-        sql = "UPDATE outbox SET failure = ? WHERE id = ? AND tries = ?"
-        self.run(sql, failure, message_id, tries)
-
-    def give_up(self, message_id: int, tries: int, failure: str, expires_at: int) -> None:
-        """The message stays until `expires_at`, and the owner may try it again. The text of a code
-        goes, since it is of no use any more."""
+    def note_failure(self, now: int, **values: Any) -> None:
+        """Stores the `failure` of one of the `tries` of the message with that `id`, unless the
+        owner asked for another one meanwhile. After the last (`is_over`), the message stays for a
+        month, and the owner may try it again. The text of a code goes, since it is of no use any
+        more."""
         sql = """
-            UPDATE outbox SET due_at = NULL, failure = ?, expires_at = ?,
+            UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries;
+            UPDATE outbox SET due_at = NULL, expires_at = :now + 30 * 86400,
                    message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
-             WHERE id = ? AND tries = ?"""
-        self.run(sql, failure, expires_at, message_id, tries)
+             WHERE id = :id AND tries = :tries AND :is_over"""
+        self.run_script(sql, now=now, **values)
 
     def stuck_messages(self) -> list[StuckMessage]:
         sql = """
@@ -3496,22 +3482,15 @@ class Store:
                 ON CONFLICT DO NOTHING"""
         self.run(sql, email=email, since=since)
 
-    def without_recipient(self, now: int) -> Notification | None:
-        """The next notification whose recipients are not looked up yet."""
-        sql = """
-            SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
-             WHERE recipient = '' AND """
-        return self.one(Notification, sql + IS_DUE + " LIMIT 1", now)
-
-    def set_recipients(self, news: Notification, recipients: list[str]) -> None:
+    def set_recipients(self, notification_id: int, recipients: list[str]) -> None:
         """Replaces a notification without a recipient, if it is still there, by one for each
         recipient."""
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
             SELECT comment_id, kind, value, due_at FROM notification, json_each(:recipients)
-             WHERE notification.id = :id ON CONFLICT DO NOTHING"""
-        self.run(sql, id=news.id, recipients=recipients)
-        self.run("DELETE FROM notification WHERE id = ?", news.id)
+             WHERE notification.id = :id ON CONFLICT DO NOTHING;
+            DELETE FROM notification WHERE id = :id"""
+        self.run_script(sql, id=notification_id, recipients=recipients)
 
     def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
         # CROSS: SQLite would begin with all comments.
@@ -3521,13 +3500,15 @@ class Store:
              WHERE kind = ? AND recipient > '' AND """
         return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT ?", kind, now, most)
 
-    def due_notifications(self, kind: str, recipient: str, now: int) -> list[Notification]:
-        """The oldest ones of a recipient, at most what one email takes."""
+    def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
+        """The ids of the comments by those of the notifications: the oldest ones of a recipient, at
+        most what one email takes; or with "", of those whose recipients are not looked up yet."""
         sql = """
-            SELECT notification.* FROM notification JOIN comment ON comment.id = comment_id
+            SELECT notification.id, comment_id
+              FROM notification JOIN comment ON comment.id = comment_id
              WHERE kind = ? AND recipient = ? AND """
         sql = sql + IS_DUE + " ORDER BY comment_id LIMIT 200"
-        return self.all(Notification, sql, kind, recipient, now)
+        return dict(self.run(sql, kind, recipient, now).fetchall())
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
@@ -5193,11 +5174,8 @@ def add_rebuild(services: MailServices) -> None:
 def due_news(store: Store, kind: str, to: str, now: int) -> News:
     """The comments of the notifications that are due."""
     due = store.due_notifications(kind, to, now)
-    comments = store.full_comments({notification.comment_id for notification in due})
-    news = {}
-    for notification in due:
-        news[notification.id] = comments[notification.comment_id]
-    return news
+    comments = store.full_comments(due.values())
+    return {id: comments[comment_id] for id, comment_id in due.items()}
 
 
 def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
@@ -5390,19 +5368,19 @@ KINDS = {
 }
 
 
-def address_next(services: MailServices) -> bool:
-    """Looks up the recipients of the next notification; False if there is none."""
+def find_recipients(services: MailServices) -> None:
+    """Of the notifications that are due. Codes are sent in between."""
     store = services.store
-    notification = store.without_recipient(services.timestamp())
-    if notification is None:
-        return False
-    with store.writing():
-        comment = store.full_comment(notification.comment_id)
-        recipients_of = KINDS[notification.kind].recipients
-        recipients = recipients_of(services, comment) if comment else []  # it may be erased
-        emails = filter(EMAIL.fullmatch, recipients)
-        store.set_recipients(notification, [*emails])
-    return True
+    for name, kind in KINDS.items():
+        due = store.due_notifications(name, "", services.timestamp())
+        for id, comment_id in due.items():
+            with store.writing():
+                comment = store.full_comment(comment_id)
+                # It may be erased.
+                recipients = kind.recipients(services, comment) if comment else []
+                emails = filter(EMAIL.fullmatch, recipients)
+                store.set_recipients(id, [*emails])
+            send_due(services)
 
 
 def write_emails(services: MailServices) -> bool:
@@ -5427,14 +5405,10 @@ def deliver_due(services: MailServices) -> float:
     """Writes and sends the emails and webhooks that are due. Codes go first each time. Returns the
     seconds until the next one is due."""
     send_due(services)
-    while address_next(services):
-        send_due(services)
+    find_recipients(services)
     while write_emails(services):
         send_due(services)
-    due_at = services.store.next_due()
-    if due_at is None:
-        return MINUTE
-    wait = due_at - services.clock()
+    wait = services.store.next_due() - services.clock()
     return min(MINUTE, max(1, wait))
 
 
@@ -5465,11 +5439,8 @@ def deliver(services: MailServices, message: Message) -> None:
     with store.writing():
         if not failure:
             store.end_message(message.id, carried)
-        elif is_over:
-            expires_at = now + 30 * DAY
-            store.give_up(message.id, tries, failure, expires_at)
         else:
-            store.note_failure(message.id, tries, failure)
+            store.note_failure(now, id=message.id, tries=tries, failure=failure, is_over=is_over)
 
 
 def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
