@@ -8945,13 +8945,6 @@ def check_setup(config: Config) -> Iterator[Finding]:
     yield from check_versions()
 
 
-def check_settings_file(file: Path | None) -> Iterator[Finding]:
-    if not file:
-        missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
-        text = f"{missing}: defaults and the environment are used"
-        yield Finding("note", "settings", text)
-
-
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
@@ -8977,23 +8970,12 @@ def check_settings(config: Config) -> Iterator[Finding]:
         effect = "otherwise all readers appear to have the same IP address"
         yield Finding("warn", "unnamed_proxy", f"set [server] trusted_proxy = {name}: {effect}")
     yield from check_captcha_settings(config, warn)
-    webhook = urllib.parse.urlsplit(config.webhook_url)
-    if webhook.scheme == "http":
+    if config.webhook_url.startswith("http:"):
         yield Finding(
             "warn", "webhook", "[webhook] url is not https: comments are sent unencrypted"
         )
-    if is_private(webhook.hostname or ""):
-        yield Finding("warn", "webhook", "[webhook] url is in a private network: is that meant?")
     if not config.limits_enabled:
         yield Finding(warn, "limits", "[limits] enabled = no: there are no rate limits")
-
-
-def is_private(host: str) -> bool:
-    """Whether a host is this machine, or an IP address that is not on the open Internet."""
-    try:
-        return not ipaddress.ip_address(host).is_global
-    except ValueError:
-        return host == "localhost"
 
 
 def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
@@ -9059,8 +9041,10 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
     yield Finding("ok", "database", text)
     if not figures.admins:
         text = "no admin yet: open the link printed at start, or run `commentd admin EMAIL`"
-        yield Finding("warn", "admin", text)
-    yield from check_clock(figures, now)
+        yield Finding("note", "admin", text)
+    if max(figures.newest or 0, RELEASED) > now + MINUTE:
+        text = "the system clock is wrong: it is behind the newest comment or this release"
+        yield Finding("fail", "clock", text)
     if figures.unnamed_proxy and not config.server_trusted_proxy:
         text = "requests come through a proxy that is not trusted: set [server] trusted_proxy"
         yield Finding("warn", "unnamed_proxy", text)
@@ -9082,12 +9066,6 @@ def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Find
         hours = int((now - max(times)) // HOUR)
         level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
         yield Finding(level, "backup", f"last backup {hours} h ago")
-
-
-def check_clock(figures: Figures, now: float) -> Iterator[Finding]:
-    if max(figures.newest or 0, RELEASED) > now + MINUTE:
-        text = "the system clock is wrong: it is behind the newest comment or this release"
-        yield Finding("fail", "clock", text)
 
 
 def check_versions() -> Iterator[Finding]:
@@ -9161,6 +9139,13 @@ def check_health_url(world: World, url: str) -> None:
         raise OSError(f"HTTP {status}: {reasons.get(status, 'this is not commentd')}")
 
 
+def escaped(line: str) -> str:
+    """Without control characters, which could steer the terminal, and bidi characters, which would
+    turn the line around."""
+    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
+    return "".join(characters)
+
+
 def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Finding:
     """A finding about what the attempt raises, else `success`. Its first word is the subject."""
     try:
@@ -9170,9 +9155,7 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
         detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
             detail = "refuses [mail] user and password"  # some servers repeat what was sent
-        # Control characters could steer the terminal, and bidi characters turn the line around.
-        shown = [character if character.isprintable() else " " for character in detail]
-        detail = "".join(shown)[:300]
+        detail = escaped(detail.replace("\n", " "))[:300]
         code = getattr(error, "smtp_code", "") or type(error).__name__
         hints = [hint for sign, hint in SMTP_HINTS.items() if sign in detail]
         text = f"{success.split()[0]}: {detail} ({code}){''.join(hints)}"
@@ -9180,10 +9163,12 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
     return Finding("ok", topic, success)
 
 
-def findings_inside(context: RequestContext, figures: Figures) -> list[Finding]:
+def findings_inside(services: Services) -> list[Finding]:
     """What a running service finds wrong about itself, the worst last."""
-    config = context.config
-    findings = [*check_setup(config), *check_figures(config, figures, context.now)]
+    config = services.config
+    now = services.timestamp()
+    figures = services.store.figures(now)
+    findings = [*check_setup(config), *check_figures(config, figures, now)]
     wrong = [finding for finding in findings if finding.level != "ok"]
     return sorted(wrong, key=severity)
 
@@ -9195,10 +9180,9 @@ def home(context: RequestContext) -> Response:
     if config.server_public_url and not config.site_demo:
         raise NotFound("没有这个网址")
     state: Json = {"public": True}
-    figures = context.store.figures(context.now)
-    if not config.server_public_url and not figures.admins:
+    if not config.server_public_url and not context.store.admins():
         # Only topics and levels: nothing that tells of the machine.
-        state = {each.topic: each.level for each in findings_inside(context, figures)}
+        state = {each.topic: each.level for each in findings_inside(context)}
         if context.clients.unnamed_proxy:
             state["unnamed_proxy"] = "warn"
     return html_page(context, "home.html", state=json_in_html(state))
@@ -9209,13 +9193,12 @@ def admin_settings(context: RequestContext) -> Json:
     """`?lang=zh` to the settings in effect, with secrets hidden, and what is wrong, the worst
     first."""
     language = query_text(context, "lang")
-    figures = context.store.figures(context.now)
     return {
         "version": __version__,
         "settings": [*settings_in_effect(context.config, language)],
         "findings": [
             vars(finding) | {"text": translated(finding.text, language)}
-            for finding in reversed(findings_inside(context, figures))
+            for finding in reversed(findings_inside(context))
         ],
     }
 
@@ -9888,6 +9871,10 @@ def value_or_empty(rule: Callable[[str], str], text: str) -> str:
     return ""
 
 
+def time_zone(text: str) -> tzinfo | None:
+    return datetime.strptime(text, "%z").tzinfo
+
+
 class Import:
     """Imports one file. The records are staged in a temporary database, where replies find their
     parents, and then added, fifty a transaction, so that an import may be stopped."""
@@ -9898,17 +9885,16 @@ class Import:
         origins: Iterable[str],
         place_of: Callable[[str], tuple[str, str]] | None,
         now: int,
-        zone: str,
+        zone: tzinfo | None,
     ) -> None:
         """`name` is that of the product. `origins` are those of the blog. `place_of` is None if no
-        location is wanted. `zone` is that of the command line, or ""."""
+        location is wanted. `zone` is that of the command line, if it names one."""
         self.name = name
         self.product = PRODUCTS[name]
         self.origins = origins
         self.place_of = place_of
         self.now = now
-        offset = zone or self.product.zone or "Z"
-        self.zone = datetime.fromisoformat(f"2000-01-01T00:00{offset}").tzinfo
+        self.zone = zone or time_zone(self.product.zone or "Z")
         self.is_ours = name == "commentd"  # then all is as it was exported
         self.counts = Counter[str]()
         self.names = defaultdict[str, list[str]](list)  # of the first comments with each event
@@ -10238,13 +10224,11 @@ def list_items(records: Iterable[Json]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported: all comments, with or without email addresses, of the blog of that name."""
+    """What is exported: all comments, with or without email addresses, of the blog of `config`."""
 
     store: Store
+    config: Config
     emails: bool
-    blog_name: str
-    origins: Strings
-    has_places: bool
 
     def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
         """All comments, with times in that form. A comment that was deleted while others below it
@@ -10283,7 +10267,7 @@ def as_data(export: Export) -> Iterator[str]:
             is_visible = row["status"] == "visible"
             if not is_visible:
                 row |= ERASED
-            if not export.has_places:
+            if not export.config.privacy_show_location:
                 row |= {"country": "", "location": ""}
             row["html"] = clean(row["html"])
             table = """id parent_id nickname website role html likes pinned country location
@@ -10323,8 +10307,8 @@ def as_artalk(export: Export) -> Iterator[str]:
     table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
     constants = {
-        "site_name": export.blog_name,
-        "site_urls": ",".join(export.origins),
+        "site_name": export.config.blog_name,
+        "site_urls": ",".join(export.config.site_origins),
         "is_collapsed": "false",
         "vote_down": "0",
         **dict.fromkeys(("ua", "password", "badge_name", "badge_color"), ""),
@@ -10374,7 +10358,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
         page_url, closed, opened_at = page
         item = {
             "title": page_url,
-            "link": page_link(page_url, export.origins) or quoted_url(page_url),
+            "link": page_link(page_url, export.config.site_origins) or quoted_url(page_url),
             "content:encoded": "",
             "dsq:thread_identifier": page_url,
             "wp:post_id": number,
@@ -10968,10 +10952,9 @@ def serve(config: Config, arguments: Arguments) -> int:
         )
     with contextlib.closing(make_app(config)) as app:
         server = make_server(app, app.services, fast=fast)
-        now = app.services.clock()
-        figures = app.services.store.figures(int(now))
-        clock = check_clock(figures, now)
-        for finding in (*check_settings(config), *check_files(config), *clock):
+        now = app.services.timestamp()
+        figures = check_figures(config, app.services.store.figures(now), now)
+        for finding in (*check_settings(config), *check_files(config), *figures):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
@@ -10997,11 +10980,14 @@ def check(config: Config, arguments: Arguments) -> int:
     print(f"\n{translated('Checks:', language)}\n")
     world = World()
     findings = [
-        *check_settings_file(arguments.file),
         *check_setup(config),
         *check_database(config, world.now()),
         *check_outside(config, world, arguments.mail),
     ]
+    if not arguments.file:
+        missing = f"no commentd.ini in {Path.cwd()} (is this its folder?)"
+        text = f"{missing}: defaults and the environment are used"
+        findings.append(Finding("note", "settings", text))
     for finding in sorted(findings, key=severity):
         print(f"  {finding.level:5} {finding.topic:14} {translated(finding.text, language)}")
     counts = Counter(finding.level for finding in findings)
@@ -11056,9 +11042,8 @@ def admin(config: Config, arguments: Arguments) -> int:
     world = World()
     with command_store(config.database_path) as store:
         link = new_admin_link(store, world.random_bytes, int(world.now()), email)
-    url = config.server_public_url or f"http://{config.server_listen}"
     print(f"Open this link within an hour to make {email} an admin and set a password:\n")
-    print(f"  {url}/admin#link={link}\n\nIt works once.")
+    print(f"  {config.service_url}/admin#link={link}\n\nIt works once.")
     return 0
 
 
@@ -11090,17 +11075,12 @@ def import_command(config: Config, arguments: Arguments) -> int:
         store = resources.enter_context(command_store(path, is_new=not size_of(path)))
         importer.add_all(store, progress("imported"))
     print(importer.report())
-    if is_new:
-        print(new_database_text(config, arguments.file))
+    if is_new:  # the owner may run the import in the wrong folder
+        reason = "" if arguments.file else f" (there is no commentd.ini in {Path.cwd()})"
+        print(f"the database is a new one: {Path(config.database_path).absolute()}{reason}")
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
-
-
-def new_database_text(config: Config, settings: Path | None) -> str:
-    """Names the new database, in case the owner runs the import in the wrong folder."""
-    reason = "" if settings else f" (there is no commentd.ini in {Path.cwd()})"
-    return f"the database is a new one: {Path(config.database_path).absolute()}{reason}"
 
 
 @contextlib.contextmanager
@@ -11126,13 +11106,7 @@ def export_command(config: Config, arguments: Arguments) -> int:
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config.database_path) as store:
-            export = Export(
-                store,
-                emails=arguments.emails,
-                blog_name=config.blog_name,
-                origins=config.site_origins,
-                has_places=config.privacy_show_location,
-            )
+            export = Export(store, config, emails=arguments.emails)
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
@@ -11378,11 +11352,6 @@ def email_address(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
-def time_zone(text: str) -> str:
-    datetime.fromisoformat(f"2000-01-01T00:00{text}")
-    return text
-
-
 def parse_arguments(argv: list[str] | None) -> Arguments:
     """The command and its arguments. Wrong use ends the program with exit code 2."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
@@ -11444,17 +11413,12 @@ def give_up_root(path: Path) -> None:
     in the settings, could misuse root."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:  # pragma: no cover - the user of the tests
         return
-    import pwd  # which Windows lacks
-
     for place in (path, path.absolute().parent):
         if not os.path.lexists(place):
             continue
         owner = os.lstat(place)
         if owner.st_uid:
-            name = str(owner.st_uid)
-            with contextlib.suppress(KeyError):
-                name = pwd.getpwuid(owner.st_uid).pw_name
-            text = f"root takes the rights of the owner of {place} (user {name})"
+            text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])
             os.setgid(owner.st_gid)
@@ -11482,17 +11446,11 @@ class OnceAMinute(logging.Filter):
 
 
 class LogLine(logging.Formatter):
-    """Indents the lines of a traceback, so that each event begins a line, and escapes control
-    characters, which could steer a terminal."""
+    """Indents the lines of a traceback, so that each event begins a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).splitlines()
         return "\n    ".join(escaped(line) for line in lines)
-
-
-def escaped(line: str) -> str:
-    characters = [char if char.isprintable() else repr(char)[1:-1] for char in line]
-    return "".join(characters)
 
 
 def set_up_output() -> None:
