@@ -71,7 +71,7 @@ class Outside:
 
     @property
     def world(self) -> World:
-        return World(now=lambda: self.time, send=self.send)
+        return World(clock=lambda: self.time, send=self.send)
 
     def text(self, number: int = -1) -> str:
         """The body of an email that was sent."""

@@ -269,11 +269,6 @@ def add_stored_comment(
     return store.add_comment(status, created_at, created_at=created_at, **values)
 
 
-def set_import_patience(monkeypatch: Any, seconds: float) -> None:
-    """How long an import may read in a foreign database."""
-    monkeypatch.setattr(commentd, "HOUR", seconds)
-
-
 @contextmanager
 def foreign_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Another program's database, as an import opens it."""

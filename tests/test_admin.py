@@ -448,7 +448,7 @@ def test_the_admin_solves_our_own_captcha(config: Any, outside: Outside, provide
 
     there = {"captcha_site_key": "k", "captcha_secret": "s", "site_origins": (BLOG,)}
     config = replace(config, captcha_provider=provider, **there)
-    world = World(now=lambda: outside.time, send=outside.send, fetch=broken)
+    world = World(clock=lambda: outside.time, send=outside.send, fetch=broken)
     with closing(make_app(config, world, rounds=1)) as app:
         visitor = Judge(app)
         new_admin(app)

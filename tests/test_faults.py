@@ -191,7 +191,7 @@ class Town:
         def chance(size: int) -> bytes:
             return self.chance.randbytes(size)
 
-        return World(now=lambda: self.outside.time, random_bytes=chance, send=send, fetch=fetch)
+        return World(clock=lambda: self.outside.time, random_bytes=chance, send=send, fetch=fetch)
 
     @cached_property
     def app(self) -> App:

@@ -53,7 +53,7 @@ def serve(config: Config, outside: Outside, empty_database: Path) -> Iterator[Se
         changed = replace(config, **(usual | settings))
         if not Path(changed.database_path).exists():
             shutil.copy(empty_database, changed.database_path)
-        started.append(make_app(changed, World(now=lambda: outside.time), rounds=1))
+        started.append(make_app(changed, World(clock=lambda: outside.time), rounds=1))
         return started[-1]
 
     yield start

@@ -406,7 +406,7 @@ def test_a_failure_says_nothing_of_itself(config: Config, caplog: pytest.LogCapt
             raise RuntimeError(f"SELECT * FROM account -- {CANARY}")
         return START
 
-    app = make_app(replace(config, token_key="k" * 32), World(now=now))
+    app = make_app(replace(config, token_key="k" * 32), World(clock=now))
     visitor = Visitor(app)
     visitor.faults_allowed = True
     broken.append(True)

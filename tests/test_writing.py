@@ -49,7 +49,7 @@ class Outdoors(Outside):
 
     @property
     def world(self) -> World:
-        return World(now=lambda: time.time() + self.ahead)
+        return World(clock=lambda: time.time() + self.ahead)
 
 
 @pytest.fixture(scope="session")
