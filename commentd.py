@@ -2584,8 +2584,8 @@ RATE_LIMITS = {
     "follow": {HOUR: 30},
     "report": {HOUR: 5, DAY: 20},
     "reports": {HOUR: 60},  # all
-    # Emails about comments. The worker's pause adds a minute to the first.
-    "notification": {9 * MINUTE: 1},  # a recipient
+    # Emails about comments.
+    "notification": {10 * MINUTE: 1},  # a recipient
     "reply_emails": {HOUR: 6},  # a recipient
     "questions": {HOUR: 30},  # all
 }
@@ -3401,10 +3401,6 @@ class Store:
               FROM outbox
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
-
-    def next_due(self) -> int:
-        """When the next message is due."""
-        return int(self.value("SELECT coalesce(min(due_at), ?) FROM outbox", NO_END))
 
     def begin_try(self, message: Message, due_at: int, tries: int) -> bool:
         """Stores when the next try is due. False if the message is gone or has changed."""
@@ -5399,15 +5395,12 @@ def write_emails(services: MailServices) -> bool:
 # Sending
 
 
-def deliver_due(services: MailServices) -> float:
-    """Writes and sends the emails and webhooks that are due. Codes go first each time. Returns the
-    seconds until the next one is due."""
+def deliver_due(services: MailServices) -> None:
+    """Writes and sends the emails and webhooks that are due. Codes go first each time."""
     send_due(services)
     find_recipients(services)
     while write_emails(services):
         send_due(services)
-    wait = services.store.next_due() - services.clock()
-    return min(MINUTE, max(1, wait))
 
 
 def send_due(services: MailServices) -> None:
@@ -5763,7 +5756,6 @@ class Services(MailServices):
     hasher: PasswordHasher = field(default_factory=PasswordHasher)
     minute_counter: MinuteCounter = field(default_factory=MinuteCounter)
     views: ViewCounter = field(default_factory=ViewCounter)
-    mail_added: threading.Event = field(default_factory=threading.Event)
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
 
 
@@ -5816,13 +5808,6 @@ class RequestContext(Services):
             if caller:
                 valid_account(self.store, caller.id, caller.version)
             yield
-
-    @contextlib.contextmanager
-    def writing_mail(self) -> Iterator[None]:
-        """One transaction, after which the mail worker looks for new work."""
-        with self.writing():
-            yield
-        self.mail_added.set()
 
 
 def valid_account(store: Store, user_id: int, version: int) -> Account:
@@ -6728,7 +6713,7 @@ def send_code(context: RequestContext, request: Json, warning: str) -> Json:
         "expires_at": context.now + CODE_LIFE,
     }
     store = context.store
-    with context.writing_mail():
+    with context.writing():
         if take_code_email(context, registration):
             registration_id = store.add_registration(**registration)
             if not blocked:
@@ -6760,7 +6745,7 @@ def verify(context: RequestContext) -> str:
     code = code_field(context, "token")
     request_id = text_field(context.form, "request_id", 64, optional=True)
 
-    with context.writing_mail():
+    with context.writing():
         confirmed = registration_with_code(context, email, request_id, code)
         if confirmed:
             account = context.store.confirm(confirmed, context.now)
@@ -7063,7 +7048,7 @@ def post_comment(context: RequestContext) -> Json:
     written["html"] = safe_html(written["content"])
     verdict = verdict_on(context, written, doubt)
     written |= location_fields(context)
-    with context.writing_mail():
+    with context.writing():
         # It may have changed meanwhile.
         earlier = check_destination(context, name, written, captcha)
         if earlier:
@@ -7223,7 +7208,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     check_comment_limit(context)
     text = {"content": content, "html": safe_html(content)}
     verdict = verdict_on(context, {**vars(comment), **text})
-    with context.writing_mail():
+    with context.writing():
         comment = editable_comment(context, comment_id)
         if content != comment.content:  # pragma: no branch - the same edit, sent twice at once
             change_text(context, comment, text, verdict)
@@ -7351,7 +7336,7 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
     reason = text_field(context.form, "reason", 500, optional=True)
     reason = " ".join(reason.split())
     blocked = is_blocked_ip(store, context.client.ip, context.now)
-    with context.writing_mail():
+    with context.writing():
         visible_comment(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
@@ -7418,7 +7403,7 @@ def change_me(context: RequestContext) -> Json:
         password = password_field(context, "new_password")
         confirm_holder(context)
         stored = hash_again(context, me, password)
-    with context.writing_mail():
+    with context.writing():
         changed = store.change_account(me.id, nickname, stored)
         if stored:
             store.add_message(context.now, **changed_email(context, me))
@@ -8127,7 +8112,7 @@ def change_comment(context: RequestContext, comment_id: int, version: object) ->
 def give_status(context: RequestContext, comment_id: int, status: str, version: object) -> str:
     """Gives a comment a status. Returns the old one. `TextChanged` if a comment would be approved
     whose text is not the `version` that was read."""
-    with context.writing_mail():
+    with context.writing():
         comment = moderated_comment(context, comment_id)
         if status == "visible":
             check_version(comment, version)
@@ -8220,7 +8205,7 @@ def reply_as_owner(context: RequestContext) -> Json:
     markup = safe_html(content)
     parent_id = id_field(context.form, "parent_id")
     location = location_fields(context)
-    with context.writing_mail():
+    with context.writing():
         parent = unchanged_comment(context, parent_id)
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
@@ -8442,7 +8427,7 @@ def admin_outbox(context: RequestContext) -> Json:
 @route("DELETE", "/admin/outbox/<message_id>", Permission.ADMIN)
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
-    with context.writing_mail():
+    with context.writing():
         if context.is_post:
             action = "retry"
             done = context.store.retry_message(message_id, context.now)
@@ -8595,7 +8580,7 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
         params = {**params, "do": action}
     if not context.is_post:
         return link_page(context, f"page_{action}", params)
-    with context.writing_mail():
+    with context.writing():
         if action in ("follow", "unfollow"):
             change_follow(context, params, comment)
         else:
@@ -8725,7 +8710,8 @@ class App:
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
         with self.services.store.machine_faults():
-            return deliver_due(self.services)
+            deliver_due(self.services)
+        return 1
 
     def back_up_if_due(self) -> float:
         """Makes a backup when the last one is old, and deletes the oldest."""
@@ -8779,7 +8765,7 @@ def new_admin_link(store: Store, random_bytes: RandomBytes, now: int, email: str
     return link
 
 
-def repeat(work: Callable[[], float], wake: threading.Event, stopping: threading.Event) -> None:
+def repeat(work: Callable[[], float], stopping: threading.Event) -> None:
     """Does some work of the app again and again. The work returns the seconds to rest."""
     while not stopping.is_set():
         seconds = 5.0
@@ -8789,21 +8775,15 @@ def repeat(work: Callable[[], float], wake: threading.Event, stopping: threading
             pass
         except Exception:
             log.exception("%s failed, and goes on", work.__name__)
-        wake.wait(seconds)
-        wake.clear()
+        stopping.wait(seconds)
 
 
 @contextlib.contextmanager
 def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
     """Threads do the regular work of the app meanwhile."""
-    wakes = {
-        app.deliver: app.services.mail_added,
-        app.tick: threading.Event(),
-        app.back_up_if_due: threading.Event(),
-    }
     threads = []
-    for work, wake in wakes.items():
-        thread = threading.Thread(target=repeat, args=(work, wake, stopping), daemon=True)
+    for work in (app.deliver, app.tick, app.back_up_if_due):
+        thread = threading.Thread(target=repeat, args=(work, stopping), daemon=True)
         threads.append(thread)
     try:
         for thread in threads:
@@ -8811,8 +8791,6 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
         yield
     finally:
         stopping.set()
-        for wake in wakes.values():
-            wake.set()
         for thread in threads:
             thread.join(2)
 

@@ -157,14 +157,13 @@ def moderation_link(app: App, comment_id: int, status: str, email: str) -> str:
 
 def in_its_thread(work: Callable[[], float]) -> None:
     """Does some regular work once, as the thread does that goes on after any fault."""
-    wake, stopping = threading.Event(), threading.Event()
-    wake.set()
+    stopping = threading.Event()
 
     def work_once() -> float:
         stopping.set()
         return work()
 
-    commentd.repeat(work_once, wake, stopping)
+    commentd.repeat(work_once, stopping)
 
 
 def just_before_it_writes(app: App, act: Callable[[], object]) -> None:

@@ -832,9 +832,9 @@ def test_ten_minutes_lie_between_two_emails_about_a_page(here: Here, ann: Reader
         here.deliver()
         times += [minute] * (len(here.arrived()) - before)
         here.outside.time += MINUTE
-    assert times == [0, 9, 18]
-    assert here.arrived(ANN)[1]["Subject"] == "blog.example: 9 new replies to your comments"
-    assert here.told()[1] == [quote for n in range(1, 10) for quote in (str(n), "mine")]
+    assert times == [0, 10, 20]
+    assert here.arrived(ANN)[1]["Subject"] == "blog.example: 10 new replies to your comments"
+    assert here.told()[1] == [quote for n in range(1, 11) for quote in (str(n), "mine")]
     assert len(links_in(here.texts(ANN)[1])) == 2
 
 
