@@ -4974,7 +4974,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     text = f"{heading}\n\n{shortened(comment.content, 1000)}"
     name = "owner_reported" if is_report else "owner"
     subject = owner.subject(name, comment)
-    return CHAT_BODIES[config.webhook_kind](config, subject, text, buttons)
+    return CHAT_BODIES[config.webhook_kind](services, subject, text, buttons)
 
 
 def json_webhook(
@@ -5016,7 +5016,12 @@ def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
 Buttons = list[tuple[str, str]]  # label and URL
 
 
-def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+def webhook_signature(key: bytes, message: bytes) -> str:
+    digest = hmac.digest(key, message, "sha256")
+    return base64.b64encode(digest).decode()
+
+
+def slack_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
     plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
     blocks = [{"type": "section", "text": plain}]
@@ -5031,7 +5036,7 @@ def slack_body(config: Config, subject: str, text: str, buttons: Buttons) -> Jso
     return {"text": summary, "blocks": blocks}
 
 
-def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+def discord_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
     links = []
     escapes = str.maketrans({"(": "%28", ")": "%29"})
@@ -5046,14 +5051,14 @@ def discord_body(config: Config, subject: str, text: str, buttons: Buttons) -> J
     return {"embeds": [embed], "allowed_mentions": nobody}
 
 
-def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+def telegram_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """core.telegram.org/bots/api#sendmessage. Plain text, so that nothing in it is markup."""
-    query = urllib.parse.urlsplit(config.webhook_url).query
+    query = urllib.parse.urlsplit(services.config.webhook_url).query
     params = urllib.parse.parse_qs(query)
     # Telegram refuses the whole message for one button URL that it does not like, such as a host
     # without a dot (github.com/rubenlagus/TelegramBots/issues/302). So only our own links are
     # buttons. In the text, any URL is fine.
-    public_url = config.server_public_url
+    public_url = services.config.server_public_url
     host = urllib.parse.urlsplit(public_url).netloc
     lines = [f"{subject}\n\n{text}"]
     keyboard = []
@@ -5072,7 +5077,7 @@ def telegram_body(config: Config, subject: str, text: str, buttons: Buttons) -> 
     return body
 
 
-def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Json:
+def feishu_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
     lines = [[{"tag": "text", "text": text}]]
     links = []
@@ -5081,7 +5086,14 @@ def feishu_body(config: Config, subject: str, text: str, buttons: Buttons) -> Js
     if links:
         lines.append(links)
     translations = {"zh_cn": {"title": subject, "content": lines}}
-    return {"msg_type": "post", "content": {"post": translations}}
+    body: Json = {"msg_type": "post", "content": {"post": translations}}
+    secret = services.config.webhook_secret
+    if secret:
+        now = str(services.timestamp())
+        # The signature of nothing, with time and secret as the key.
+        signature = webhook_signature(f"{now}\n{secret}".encode(), b"")
+        body |= {"timestamp": now, "sign": signature}
+    return body
 
 
 CHAT_BODIES = {
@@ -5092,17 +5104,11 @@ CHAT_BODIES = {
 }
 
 
-def webhook_signature(key: bytes, message: bytes) -> str:
-    digest = hmac.digest(key, message, "sha256")
-    return base64.b64encode(digest).decode()
-
-
-def webhook_headers(
-    services: MailServices, webhook: Message, message: bytes, now: str
-) -> dict[str, str]:
-    """As github.com/standard-webhooks/standard-webhooks has them."""
-    hash = keyed_hash(services.key, "webhook", webhook.id, webhook.created_at)
-    webhook_id = "msg_" + hash[:32]
+def webhook_headers(services: MailServices, webhook: Message, message: bytes) -> dict[str, str]:
+    """As github.com/standard-webhooks/standard-webhooks has them. The id is the same in each try,
+    the time is not."""
+    webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
+    now = str(services.timestamp())
     headers = {"webhook_id": webhook_id, "webhook_timestamp": now}
     key = webhook_key(services.config.webhook_secret)
     if key:
@@ -5116,41 +5122,30 @@ class Refused(OSError):
     """The status with which a webhook was refused, and a code of Feishu."""
 
 
-def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
-    """One try; `Refused` or another `OSError` unless it was taken. The id is the same in each try,
-    the time is not."""
-    config = services.config
-    is_feishu = config.webhook_kind == "feishu"
-    now = str(services.timestamp())
-    body = webhook_body(services, comment, webhook)
-    if is_feishu and config.webhook_secret:
-        # open.feishu.cn: the signature of nothing, with time and secret as the key.
-        key = f"{now}\n{config.webhook_secret}".encode()
-        body["timestamp"] = now
-        body["sign"] = webhook_signature(key, b"")
+def post_webhook(services: MailServices, webhook: Message, url: str, body: Json) -> bytes:
+    """One try; `Refused` or another `OSError` unless it was taken. Returns the response."""
     message = json.dumps(body, ensure_ascii=False).encode()
     headers = {}
-    if config.webhook_kind == "json":
-        headers = webhook_headers(services, webhook, message, now)
-    status, response = services.fetch(config.webhook_url, message, **headers)
-    code = ""
-    if is_feishu:  # it refuses with the status 200
-        refusal = re.search(rb'"code":\s*([1-9]\d*)', response)
-        code = refusal[1].decode() if refusal else ""
-    if code or not 200 <= status < 300:
-        raise Refused(0, f"{status} {code}".strip())
+    if services.config.webhook_kind == "json":
+        headers = webhook_headers(services, webhook, message)
+    status, response = services.fetch(url, message, **headers)
+    if not 200 <= status < 300:
+        raise Refused(0, str(status))
+    return response
+
+
+def send_webhook(services: MailServices, webhook: Message, comment: FullComment) -> None:
+    config = services.config
+    body = webhook_body(services, comment, webhook)
+    response = post_webhook(services, webhook, config.webhook_url, body)
+    code = re.search(rb'"code":\s*([1-9]\d*)', response)
+    if config.webhook_kind == "feishu" and code:  # it refuses with the status 200
+        raise Refused(0, f"200 {code[1].decode()}")
 
 
 def send_rebuild(services: MailServices, webhook: Message) -> None:
-    config = services.config
     body = {"type": "comments.changed", "timestamp": rfc3339(webhook.created_at)}
-    message = json.dumps(body).encode()
-    headers = {}
-    if config.webhook_kind == "json":
-        headers = webhook_headers(services, webhook, message, str(services.timestamp()))
-    status, _ = services.fetch(config.webhook_rebuild_url, message, **headers)
-    if not 200 <= status < 300:
-        raise Refused(0, str(status))
+    post_webhook(services, webhook, services.config.webhook_rebuild_url, body)
 
 
 def add_rebuild(services: MailServices) -> None:

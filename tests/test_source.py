@@ -171,7 +171,7 @@ def test_the_network_is_reached_by_one_function_for_the_web_and_one_for_mail() -
     assert callers_of(r"smtplib\.SMTP(_SSL)?") == {"send_email"}
     # Each of a URL of the settings: of a captcha provider, of a webhook, of a build, of the
     # service; or of the command line.
-    hooks = {"send_webhook", "send_rebuild"}
+    hooks = {"post_webhook"}
     others = {"accepts", "check_health_url", "fetched_fragment"}
     assert callers_of(r"(.*\.)?fetch") == hooks | others
 
