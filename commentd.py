@@ -2499,14 +2499,15 @@ ADD_LIKES = {
     for what in ("comment", "page")
 }
 # Notifications that wait for no email, about comments that their recipients may read.
-# News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired.
+# News of a comment that lost its page or its parent, in a damaged file, wait until it is repaired;
+# news of a reply wait while its parent does, which its author edited.
 IS_DUE = """
     outbox_id IS NULL AND due_at <= ?
        AND (comment.status = 'visible' OR (comment.status = 'waiting' AND kind = 'owner'))
        AND EXISTS (SELECT 1 FROM page WHERE page.id = comment.page_id)
        AND (kind <> 'author' OR EXISTS
             (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
-              WHERE parent.id = comment.parent_id))"""
+              WHERE parent.id = comment.parent_id AND parent.status <> 'waiting'))"""
 LEARN = {
     kind: f"""
     UPDATE comment SET learnt = '{kind}' WHERE id = :comment_id;
@@ -4368,7 +4369,7 @@ def opinion_summary(opinion: Json) -> str:
         if clue["score"] > UNKNOWN and kind != "links":
             words[word] = None
     strongest = ", ".join([*words][:5])
-    return f"{opinion['score']:.2f} {strongest}"
+    return f"{strongest} ({opinion['score']:.2f})"
 
 
 # Blocks
@@ -4655,9 +4656,7 @@ def compose(
     message["Date"] = datetime.fromtimestamp(now, UTC)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-    head = ""
-    for name, value in by_hand.items():
-        head += f"{name}: {value}\r\n"
+    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
     return head + message.as_bytes().decode("ascii")
 
 
@@ -4747,18 +4746,13 @@ class Recipient:
         to be sent there. `more`: what else the text needs."""
         more["nickname"] = name_of(self.texts, comment)
         more["quote"] = quoted(comment.content)
-        more["read"] = ""
-        if link:
-            url = comment_link(link, comment.id)
-            more["read"] = self.text("read", link=url)
+        url = comment_link(link, comment.id)
+        more["read"] = self.text("read", link=url) if url else ""
         return self.text(name, **more)
 
     def why_held(self, comment: Comment) -> str:
         """Why a comment waits, in words."""
         kind, _, value = comment.held.partition(": ")
-        if kind == "learnt":
-            score, _, terms = value.partition(" ")
-            value = f"{terms} ({score})"
         text = self.texts.get(f"held_{kind}", "{held}")
         return text.format(value=value, held=comment.held)
 
@@ -4823,9 +4817,7 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
 
 def owner_email(services: MailServices, to: str, news: News) -> Json:
     """What is new. Comments that the owner should decide on come first."""
-    reports = {}
-    for comment in news.values():
-        reports[comment.id] = services.store.reports(comment.id)
+    reports = {comment.id: services.store.reports(comment.id) for comment in news.values()}
 
     def needs_no_decision(comment: FullComment) -> bool:
         return comment.status != "waiting" and not reports[comment.id]
@@ -4833,10 +4825,8 @@ def owner_email(services: MailServices, to: str, news: News) -> Json:
     comments = sorted(news.values(), key=needs_no_decision)
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
-    sections = []
-    for comment in comments[:MOST_QUOTED]:
-        section = owner_section(owner, comment, reports[comment.id])
-        sections.append(section)
+    shown = comments[:MOST_QUOTED]
+    sections = [owner_section(owner, comment, reports[comment.id]) for comment in shown]
     name = "owner"
     if len(comments) == 1 and reports[first.id]:
         name = "owner_reported"
@@ -4854,10 +4844,11 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
         kind = "owner_reported"
     elif comment.status == "waiting":
         kind = "owner_waiting"
-    reasons: dict[str, None] = {}  # each once
+    reasons = []
     for report in reports:
         reason = report.reason or owner.texts["report_none"]
-        reasons[quoted(reason, 200)] = None
+        reasons.append(quoted(reason, 200))
+    each_once = [*dict.fromkeys(reasons)]
     urls = owner.moderation_links(comment, STATUSES, services.timestamp())
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
@@ -4873,7 +4864,7 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
         website=website,
         held=owner.why_held(comment),
         n=len(reports),
-        reasons="\n".join([*reasons][:5]),
+        reasons="\n".join(each_once[:5]),
         links=links,
     )
 
@@ -4964,9 +4955,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     link = comment_link(page, comment.id)
     if config.webhook_kind == "json":
         return json_webhook(comment, webhook, link, links)
-    buttons = []
-    for status, url in links.items():
-        buttons.append((owner.texts[f"button_{status}"], url))
+    buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
     if 0 < len(link) < 500:
         buttons.append((owner.texts["page"], link))
     heading = chat_heading(owner, comment, webhook)
@@ -5025,10 +5014,7 @@ def slack_body(services: MailServices, subject: str, text: str, buttons: Buttons
     """docs.slack.dev/messaging/sending-messages-using-incoming-webhooks"""
     plain = {"type": "plain_text", "text": f"{subject}\n{text}"}
     blocks = [{"type": "section", "text": plain}]
-    links = []
-    for label, url in buttons:
-        url = html.escape(url, quote=False)
-        links.append(f"<{url}|{label}>")
+    links = [f"<{html.escape(url, quote=False)}|{label}>" for label, url in buttons]
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
@@ -5038,10 +5024,8 @@ def slack_body(services: MailServices, subject: str, text: str, buttons: Buttons
 
 def discord_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """docs.discord.com/developers/resources/webhook. A stranger's text cannot mention anybody."""
-    links = []
     escapes = str.maketrans({"(": "%28", ")": "%29"})
-    for label, url in buttons:
-        links.append(f"[{label}]({url.translate(escapes)})")
+    links = [f"[{label}]({url.translate(escapes)})" for label, url in buttons]
     last_line = " · ".join(links)
     most = (4094 - len(last_line)) // 2  # each character may become two
     # Each mark is escaped, so that no text is a link, a mention or an emphasis.
@@ -5080,9 +5064,7 @@ def telegram_body(services: MailServices, subject: str, text: str, buttons: Butt
 def feishu_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
     """open.feishu.cn, custom bots: a post."""
     lines = [[{"tag": "text", "text": text}]]
-    links = []
-    for label, url in buttons:
-        links.append({"tag": "a", "text": f"{label} ", "href": url})
+    links = [{"tag": "a", "text": f"{label} ", "href": url} for label, url in buttons]
     if links:
         lines.append(links)
     translations = {"zh_cn": {"title": subject, "content": lines}}
@@ -5243,24 +5225,18 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     may_ask = subscription is None and services.config.server_public_url
     parents = services.store.full_comments({reply.parent_id for reply in news.values()})
     unwanted = []
-    early = []
     unasked: News = {}
     by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
         parent = parents[reply.parent_id]
         is_wanted = is_for_author(services, to, reply, parent)
-        if parent.status == "waiting":
-            early.append(id)
-        elif is_wanted and (parent.user_id or subscription == "yes"):
+        if is_wanted and (parent.user_id or subscription == "yes"):
             by_page[reply.page_id][id] = reply
         elif is_wanted and may_ask:
             unasked[id] = parent
         else:
             unwanted.append(id)
     services.store.drop_notifications(unwanted)
-    # A comment that was edited may wait for the owner. Its author hears of replies once it is
-    # shown again.
-    services.store.postpone(early, services.timestamp() + HOUR)
     hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
         pause = ("notification", f"{subscriber} {page_id}")
@@ -5367,7 +5343,7 @@ def find_recipients(services: MailServices) -> None:
                 comment = store.full_comment(comment_id)
                 # It may be erased.
                 recipients = kind.recipients(services, comment) if comment else []
-                emails = filter(EMAIL.fullmatch, recipients)
+                emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
                 store.set_recipients(id, [*emails])
             send_due(services)
 
@@ -6073,7 +6049,7 @@ def html_page(services: Services, template: str, **variables: Any) -> Response:
         "Cache-Control": "no-store",
         "Cross-Origin-Resource-Policy": "same-origin",
     }
-    if services.config.server_public_url.startswith("https:"):  # elsewhere browsers ignore it
+    if services.config.server_public_url.startswith("https:"):  # elsewhere browsers warn of it
         headers["Cross-Origin-Opener-Policy"] = "same-origin"
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 

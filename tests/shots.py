@@ -60,7 +60,7 @@ def settle(page: Page) -> None:
 WAITING = [
     ("first", "Ada Winter", "Does this hold for e-readers too? Mine breaks lines at 40."),
     ("links", "Mateo Silva", "I wrote down how I measured it: <https://mateo.example/lines/>"),
-    ("learnt: 0.97 casino, bonus, win", "Lucky", "Best casino bonus! Win every day, no deposit."),
+    ("learnt: casino, bonus, win (0.97)", "Lucky", "Best casino bonus! Win every day, no deposit."),
     ("word: loan", "Fast Cash", "You need a loan? Ask us, we answer within the hour."),
 ]
 
