@@ -2694,11 +2694,10 @@ class Store:
             log.info("the database is brought up to date; before that, it was saved in %s", backup)
         try:
             migrate(self.writer)
-        except BaseException:
-            with contextlib.suppress(OSError, sqlite3.Error):
-                # A supervisor starts the service again and again: one backup of each try is enough.
-                if backup and schema_version(self.writer) == version:
-                    backup.unlink()
+        except Exception:
+            # A supervisor starts the service again and again: one backup of each try is too many.
+            if backup:
+                backup.unlink()
             raise
 
     @property
@@ -2824,18 +2823,17 @@ class Store:
         """The first column of the first row; None if there is no row."""
         return next(iter(self.values(sql, *values, **named)), None)
 
-    # Secrets, rate limits, captchas
+    # The key, rate limits, captchas
 
-    def secret(self, name: str, make: Callable[[], str]) -> str:
-        """The secret with that name. It is made and stored when it is first asked for."""
+    def token_key(self, new: str) -> str:
+        """The key in the database, which is `new` in a new database."""
         with self.writing():
-            secret = self.value("SELECT value FROM secret WHERE name = ?", name)
-            if secret is None:
+            key = self.value("SELECT value FROM secret WHERE name = 'token_key'")
+            if key is None:
                 if self.value("SELECT max(id) FROM account"):
                     raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
-                secret = make()
-                self.run("INSERT INTO secret (name, value) VALUES (?, ?)", name, secret)
-            return str(secret)
+                self.run("INSERT INTO secret (name, value) VALUES ('token_key', ?)", new)
+            return str(key or new)
 
     def use_limit(self, name: str, subject: str, now: int, factor: int = 1) -> int:
         """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
@@ -2937,9 +2935,10 @@ class Store:
 
     def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
         """Replaces older links for the same email address; "" stands for any."""
-        self.run("DELETE FROM admin_link WHERE email = ?", email)
-        sql = "INSERT INTO admin_link (hash, email, expires_at) VALUES (?, ?, ?)"
-        self.run(sql, hash, email, expires_at)
+        sql = """
+            DELETE FROM admin_link WHERE email = :email;
+            INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"""
+        self.run_script(sql, hash=hash, email=email, expires_at=expires_at)
 
     def admin_link_email(self, hash: str, now: int) -> str | None:
         """The email address that a one-time link is for; None if the link is not valid. A link for
@@ -3119,17 +3118,13 @@ class Store:
         sql = "UPDATE page SET closed = ?, opened_at = ? WHERE id = ?"
         self.run(sql, closed, now, page_id)
 
-    def rename_page(self, page: Page, key: str, page_url: str) -> Page:
-        """Gives a page another key. If another page has it, that one takes in all of this one."""
+    def rename_page(self, page_id: int, key: str, page_url: str) -> int:
+        """Gives a page another key. If another page has it, that one takes in all of this one, and
+        a visitor who liked both counts once. Returns the id of the page that has the key."""
         other = self.page(key)
-        if other and other.id != page.id:
-            self.merge_pages(page.id, other.id)
-        else:
-            self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page.id)
-        return self.all(Page, "SELECT * FROM page WHERE key = ?", key)[0]
-
-    def merge_pages(self, old: int, new: int) -> None:
-        """The counts are right afterwards: a visitor who liked both pages counts once."""
+        if other is None or other.id == page_id:
+            self.run("UPDATE page SET key = ?, page_url = ? WHERE id = ?", key, page_url, page_id)
+            return page_id
         sql = """
             UPDATE comment SET page_id = :new WHERE page_id = :old;
 
@@ -3153,7 +3148,8 @@ class Store:
                    page_likes = (SELECT count(*) FROM page_liker WHERE page_id = :new)
               FROM page AS o WHERE p.id = :new AND o.id = :old;
             DELETE FROM page WHERE id = :old;"""
-        self.run_script(sql, old=old, new=new)
+        self.run_script(sql, old=page_id, new=other.id)
+        return other.id
 
     def add_views(self, key: str, views: int, now: int) -> bool:
         """False if there is no such page."""
@@ -3357,8 +3353,6 @@ class Store:
         changed = self.run(sql, id=id, visitor=visitor, liked_at=liked_at).rowcount
         more = -changed if undo else changed
         self.run(COUNT_DAY["likes"], more=more, now=now)
-        if what == "page":
-            self.run("UPDATE page SET seen_at = ? WHERE id = ?", now, id)
         return self.value(COUNT_LIKES[what], id=id) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
@@ -3734,11 +3728,10 @@ class Store:
         likes = self.value(sql, id=page_id, closed=closed, views=views) or 0
         self.add_likes("page", page_id, page_likes - likes)
 
-    def exported_pages(self) -> Iterator[Page]:
+    def exported_pages(self) -> list[Page]:
         """All pages. From here on, until the store is closed, this thread reads one moment."""
         self.run("BEGIN")
-        for row in self.run("SELECT * FROM page ORDER BY key"):
-            yield Page(**dict(row))
+        return self.all_pages()
 
     def exported_comments(self) -> Iterator[Json]:
         """All columns of each comment, with those of its page, page by page, the oldest first.
@@ -4302,8 +4295,8 @@ def badness(counts: tuple[int, int], totals: tuple[int, int]) -> float:
     comments of each kind."""
     ham, spam = counts
     seen = ham + spam
-    good = min(1, ham / totals[0])
-    bad = min(1, spam / totals[1])
+    good = ham / totals[0]
+    bad = spam / totals[1]
     share = bad / (good + bad)
     return (STRENGTH * UNKNOWN + seen * share) / (STRENGTH + seen)
 
@@ -4346,30 +4339,25 @@ def filter_opinion(store: Store, key: bytes, written: Comment) -> Json | None:
     if not has_learnt_enough(*totals):
         return None
     terms = {term_hash(key, term): term for term in terms_in(written)}
-    counts = store.term_counts([*terms])
-    clues = []
-    for hash, counts_of_term in counts.items():
-        score = badness(counts_of_term, totals)
-        distance = abs(score - UNKNOWN)
-        if distance >= LEAST_DISTANCE:
-            clues.append((-distance, terms[hash], score))
-    clues = sorted(clues)[:MOST_CLUES]
-    score = spam_score([score for _, _, score in clues])
-    strongest = []
-    for _, term, term_score in clues[:10]:
-        strongest.append({"token": term, "score": round(term_score, 2)})
-    return {"score": round(score, 2), "tokens": strongest}
+    clues = {}
+    for hash, counts in store.term_counts([*terms]).items():
+        score = badness(counts, totals)
+        if abs(score - UNKNOWN) >= LEAST_DISTANCE:
+            clues[terms[hash]] = score
+    strongest = sorted(clues, key=lambda term: (-abs(clues[term] - UNKNOWN), term))
+    score = spam_score([clues[term] for term in strongest[:MOST_CLUES]])
+    shown = [{"token": term, "score": round(clues[term], 2)} for term in strongest[:10]]
+    return {"score": round(score, 2), "tokens": shown}
 
 
 def opinion_summary(opinion: Json) -> str:
     """The score and the terms that speak most for spam."""
-    words: dict[str, None] = {}
+    words = []
     for clue in opinion["tokens"]:
         kind, _, word = clue["token"].rpartition(":")
-        if clue["score"] > UNKNOWN and kind != "links":
-            words[word] = None
-    strongest = ", ".join([*words][:5])
-    return f"{strongest} ({opinion['score']:.2f})"
+        if clue["score"] > UNKNOWN and kind != "links" and word not in words:
+            words.append(word)
+    return f"{', '.join(words[:5])} ({opinion['score']:.2f})"
 
 
 # Blocks
@@ -4403,8 +4391,7 @@ def matches(kind: str, value: str, target: Target) -> bool:
         return any(f".{host}".endswith(f".{value}") for host in target.hosts)
     if kind == "email":
         return target.email == value
-    term = folded(value)
-    return bool(term) and term in target.text
+    return folded(value) in target.text
 
 
 def matching_block(store: Store, target: Target, now: int) -> Block | None:
@@ -4483,10 +4470,6 @@ def is_blocked_email(store: Store, email: str, now: int) -> bool:
         return True
     target = Target(email=email, hosts=hosts_in(email))
     return matching_block(store, target, now) is not None
-
-
-def is_blocked_ip(store: Store, ip: str, now: int) -> bool:
-    return matching_block(store, Target(ip=ip), now) is not None
 
 
 # The status of a new text
@@ -7306,14 +7289,13 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
     store = context.store
     reason = text_field(context.form, "reason", 500, optional=True)
     reason = " ".join(reason.split())
-    blocked = is_blocked_ip(store, context.client.ip, context.now)
+    block = matching_block(store, Target(ip=context.client.ip), context.now)
     with context.writing():
         visible_comment(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
-        is_new = not blocked and store.report(comment_id, visitor, reason, context.now)
-        if is_new:
+        if not block and store.report(comment_id, visitor, reason, context.now):
             store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
@@ -8265,14 +8247,14 @@ def change_page(context: RequestContext, page_id: int) -> Json:
             action = "close" if closed else "reopen"
             audit(context, action, page.page_url)
         if "page_url" in context.form:
-            page = rename_page(context, page)
-        changed = store.page_by_id(page.id) or page
+            page_id = rename_page(context, page)
+        changed = store.page_by_id(page_id) or page
         return {"success": True, "page": page_for_admin(context, changed)}
 
 
-def rename_page(context: RequestContext, page: Page) -> Page:
+def rename_page(context: RequestContext, page: Page) -> int:
     """Gives a page the URL in the form. If another page has it, the two are merged, if the caller
-    wants that."""
+    wants that. Returns the id of the page that has the URL now."""
     name = page_field(context, context.form, "page_url")
     other = context.store.page(name.key)
     merges = other is not None and other.id != page.id
@@ -8280,7 +8262,7 @@ def rename_page(context: RequestContext, page: Page) -> Page:
         raise Problem("这个地址已有页面，是否合并？", "page_exists", status=409)
     action = "merge" if merges else "rename"
     audit(context, action, page.page_url, name.page_url)
-    return context.store.rename_page(page, name.key, name.page_url)
+    return context.store.rename_page(page.id, name.key, name.page_url)
 
 
 # Users and blocks
@@ -8785,7 +8767,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
 
 def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
-    key = config.token_key or store.secret("token_key", lambda: world.random_bytes(32).hex())
+    key = config.token_key or store.token_key(world.random_bytes(32).hex())
     static = static_folder()
     places = places_of(config)
     services = Services(
@@ -10487,7 +10469,7 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
         for page, name in moves:
             merged = " (merged)" if name.key in other_keys else ""
             lines.append(f"{page.page_url} -> {name.page_url}{merged}")
-            store.rename_page(page, name.key, name.page_url)
+            store.rename_page(page.id, name.key, name.page_url)
     return lines
 
 
