@@ -9154,7 +9154,7 @@ class Product:
     `status` is a path whose value `STATUS_VALUES` translates, or rules in order, separated by
     commas: `path:status` applies if the value is true, `!path:status` if it is false."""
 
-    sign: str  # a pattern for the beginning of the file; for SQLite, its tables
+    sign: str  # a pattern for the beginning of the file; for SQLite, for the names of its tables
     comment: str
     pages: str = ""
     people: str = ""
@@ -9201,7 +9201,7 @@ PRODUCTS = {
         escaped=True,
     ),
     "cusdis": Product(
-        "comments pages projects",
+        r".*\bcomments\b.*\bpages\b.*\bprojects\b",
         """id parent=parentId page=url|slug nickname=by_nickname email=by_email markdown=content
         created_at status=deletedAt:deleted,!approved:waiting""",
         sql="""
@@ -9226,7 +9226,7 @@ PRODUCTS = {
         escaped=True,
     ),
     "isso": Product(
-        "comments threads",
+        r".*\bcomments\b.*\bthreads\b",
         """id parent page=uri nickname=author email website markdown=text ip=remote_addr
         created_at=created edited_at=modified likes status=mode""",
         lost="dislikes",
@@ -9352,7 +9352,7 @@ def status_in(record: Any, rules: str) -> str:
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
-ATTRIBUTE = re.compile(r"""(?s)([\w-]+)(?:\s*=\s*(["'])(.*?)\2)?""")
+ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
@@ -9362,11 +9362,19 @@ MARKUP_LIMIT = 256 * 1024
 TEXT_LIMIT = 64 * 1024
 
 
+def attributes_in(tag: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in ATTRIBUTE.findall(tag):
+        bare = value[1:-1] if value[:1] in ("'", '"') else value
+        values.setdefault(name.lower(), html.unescape(bare))
+    return values
+
+
 def images_as_links(text: str, link: str) -> str:
     """The text with a link for each `<img>` element; with the name alone for a sticker."""
 
     def replaced(tag: re.Match[str]) -> str:
-        attributes = {name: value for name, _, value in ATTRIBUTE.findall(tag[1])}
+        attributes = attributes_in(tag[1])
         url = attributes.get("src", "")
         file_name = url.rpartition("/")[2]
         name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
@@ -9434,8 +9442,8 @@ CODINGS = [codecs.lookup(name) for name in ("utf-8-sig", "utf-16")]
 
 def read_records(path: Path, product: Product, show: Progress) -> Records:
     size = path.stat().st_size
+    start = beginning(path)
     with open_text(path) as text:
-        start = beginning(text)
         if product.sql:
             records = database_records(path, product)
         elif start.startswith("<"):
@@ -9461,10 +9469,9 @@ def open_text(path: Path) -> TextIO:
     return path.open(encoding="utf-16" if is_utf_16 else "utf-8-sig", errors="replace")
 
 
-def beginning(text: TextIO) -> str:
-    start = text.read(MEGA).lstrip()
-    text.seek(0)
-    return start
+def beginning(path: Path) -> str:
+    with open_text(path) as text:
+        return text.read(MEGA).lstrip()
 
 
 def has_record_lines(start: str) -> bool:
@@ -9498,10 +9505,10 @@ def line_records(text: TextIO) -> Records:
 def json_records(text: TextIO) -> Records:
     """The items of all lists that are not in a list themselves."""
     try:
-        data = json.loads(text.read(), strict=False)  # control characters are cleaned later
+        # Control characters are cleaned later.
+        yield from items_of_lists("", json.loads(text.read(), strict=False))
     except (ValueError, RecursionError) as error:
         raise OperatorError(f"the file breaks off, or is no JSON ({error})") from None
-    yield from items_of_lists("", data)
 
 
 def items_of_lists(name: str, data: Any) -> Records:
@@ -9590,9 +9597,9 @@ def local_name(name: str) -> str:
 
 
 @contextlib.contextmanager
-def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]]]:
-    """A copy of another program's database, and its tables. The file and its folder are left as
-    they are."""
+def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """A copy of another program's database, and the names of its tables in their order. The file
+    and its folder are left as they are."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         for suffix in ("", "-wal"):
@@ -9605,8 +9612,8 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
             db.row_factory = sqlite3.Row
             db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
             try:
-                names = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-                yield db, {name for (name,) in names}
+                sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
+                yield db, " ".join(name for (name,) in db.execute(sql))
             except sqlite3.Error as error:
                 reason = f"the database can't be read from there on ({error})"
                 raise OperatorError(reason) from None
@@ -9614,8 +9621,8 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, set[str]
 
 def database_records(path: Path, product: Product) -> Records:
     with open_foreign_copy(path) as (db, tables):
-        if not tables.issuperset(product.sign.split()):
-            raise OperatorError(f"the file lacks the tables {product.sign}")
+        if not re.match(product.sign, tables):
+            raise OperatorError("the file is no database of that product")
         result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
         if result != "ok":
             raise OperatorError(f"the database is damaged ({one_line(result)})")
@@ -9625,18 +9632,12 @@ def database_records(path: Path, product: Product) -> Records:
 
 def product_of(path: Path) -> str:
     """The name of the product that a file is from, by how it begins."""
-    with open_text(path) as text:
-        start = beginning(text)
-    tables = set[str]()
+    start = beginning(path)
     if start.startswith("SQLite format 3\0"):
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
-            pass
+            start = tables
     for name, product in PRODUCTS.items():
-        if product.sql:
-            matches = tables.issuperset(product.sign.split())
-        else:
-            matches = re.match(product.sign, start) is not None
-        if matches:
+        if re.match(product.sign, start):
             return name
     names = ", ".join(PRODUCTS)
     raise OperatorError(f"the file is of no known product: name one with --format ({names})")
@@ -10326,28 +10327,19 @@ EXPORTERS = {
 
 # Comments in the HTML of a built site
 
-ATTRIBUTES = rb"""(?:"[^"]*"|'[^']*'|[^'">])*+"""
+ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'">])*+"""
 # Elements whose content is text, or is not shown.
-RAW = rb"(?:script|style|textarea|title|noscript|template)(?=[\s/>])"
+RAW = r"(?:script|style|textarea|title|noscript|template)(?=[\s/>])"
 # A comment, a raw element or a tag. Each begins where it is tried, so that the time grows no faster
 # than the page.
 PIECES = re.compile(
-    rb"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + rb")(" + ATTRIBUTES + rb")>.*?(?:</\1\s*>|\Z)"
-    rb"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + rb")>"
+    r"(?is)<!--.*?(?:-->|\Z)|<(" + RAW + r")(" + ATTRIBUTES + r")>.*?(?:</\1\s*>|\Z)"
+    r"|<([a-z][^\s/>]*+)(" + ATTRIBUTES + r")>"
 )
-ONE_ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
 # The line with which nginx or Caddy puts the comments in.
-INCLUDE = re.compile(rb'<!--# (?:include|httpInclude) .*"/commentd-fragment')
-OLD_MARK = re.compile(rb"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
-THREAD_END = b"</commentd-thread>"
-
-
-def attributes_in(tag: bytes) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for name, value in ONE_ATTRIBUTE.findall(tag.decode(errors="replace")):
-        bare = value[1:-1] if value[:1] in ("'", '"') else value
-        values.setdefault(name.lower(), html.unescape(bare))
-    return values
+INCLUDE = re.compile(r'<!--# (?:include|httpInclude) .*"/commentd-fragment')
+OLD_MARK = re.compile(r"""(?i)\sdata-mark\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""")
+THREAD_END = "</commentd-thread>"
 
 
 @dataclass
@@ -10355,43 +10347,43 @@ class BuiltPage:
     """A page of a built site. `threads`: of each `<commentd-thread>`, or of the place for one, its
     start, its opening tag, and its end."""
 
-    content: bytes
+    content: str
     language: str = ""
     canonical: str = ""
-    threads: list[tuple[int, bytes, int]] = field(default_factory=list)
+    threads: list[tuple[int, str, int]] = field(default_factory=list)
 
 
-def read_built_page(content: bytes, script_urls: tuple[str, ...]) -> BuiltPage:
+def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
     """Finds the places for comments. `ValueError` if an element has no end."""
     page = BuiltPage(content)
     script_end = 0
     for piece in PIECES.finditer(content):
         if INCLUDE.match(piece[0]):
-            page.threads.append((piece.start(), b"", piece.end()))
-        tag = (piece[1] or piece[3] or b"").lower()
-        values = attributes_in(piece[2] or piece[4] or b"")
-        if tag == b"html":
+            page.threads.append((piece.start(), "", piece.end()))
+        tag = (piece[1] or piece[3] or "").lower()
+        values = attributes_in(piece[2] or piece[4] or "")
+        if tag == "html":
             page.language = values.get("lang", "")
-        elif tag == b"link" and values.get("rel", "").lower() == "canonical":
+        elif tag == "link" and values.get("rel", "").lower() == "canonical":
             page.canonical = values.get("href", "")
-        elif tag == b"commentd-thread":
+        elif tag == "commentd-thread":
             end = content.find(THREAD_END, piece.end())
             if end < 0:
                 raise ValueError("<commentd-thread> is not closed")
             page.threads.append((piece.start(), piece[0], end + len(THREAD_END)))
-        elif tag == b"script" and values.get("src", "").partition("?")[0].endswith(script_urls):
+        elif tag == "script" and values.get("src", "").partition("?")[0].endswith(script_urls):
             script_end = script_end or piece.end()
     if script_end and not page.threads:
         # In the head, the widget shows comments only in an element.
-        is_in_head = re.search(rb"(?i)</head>|<body", content[script_end:])
+        is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
         if not is_in_head:
-            page.threads.append((script_end, b"", script_end))
+            page.threads.append((script_end, "", script_end))
     return page
 
 
 def render_page(
     page: BuiltPage, path: str, style: str, fragment_of: Callable[[dict[str, str]], bytes]
-) -> bytes:
+) -> str:
     """The page with its comments. `path`: where readers find it, if it does not say so itself.
     `fragment_of` has the parameters of `GET /fragment`. What the page has set for an element
     stays."""
@@ -10410,16 +10402,15 @@ def render_page(
             query["limit"] = values["limit"]
         if "heading" in values:
             query["heading"] = values["heading"]
-        fragment = fragment_of(query).rstrip()
+        fragment = fragment_of(query).decode().rstrip()
         if not fragment.endswith(THREAD_END):
-            reason = fragment[:200].decode(errors="replace")
-            raise ValueError(f"no fragment for {query['url']}: {reason}")
+            raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
         if tag:
-            mark_on = fragment[fragment.index(b' data-mark="') :]  # no text has such a quote
-            fragment = OLD_MARK.sub(b"", tag)[:-1] + mark_on
+            mark_on = fragment[fragment.index(' data-mark="') :]  # no text has such a quote
+            fragment = OLD_MARK.sub("", tag)[:-1] + mark_on
         pieces += [page.content[written:start], fragment]
         written = end
-    return b"".join([*pieces, page.content[written:]])
+    return "".join([*pieces, page.content[written:]])
 
 
 # Moving pages
@@ -11074,11 +11065,11 @@ def render_file(
     arguments: Arguments,
 ) -> str:
     """Puts the comments into a file. Returns its result for the report, or raises `ValueError`."""
-    content = path.read_bytes()
+    content = path.read_bytes().decode(errors="surrogateescape")
     page = read_built_page(content, script_urls)
     if not page.threads:
         return "without a thread"
-    content.decode()  # raises unless the page is UTF-8, as the fragment is
+    content.encode()  # raises unless the page is UTF-8, as the fragment is
     name = path.relative_to(folder).as_posix()
     site_path = quoted_url("/" + name.removesuffix("index.html"))
     rendered = render_page(page, site_path, arguments.style, fragment_of)
@@ -11088,7 +11079,7 @@ def render_file(
         raise OSError(NOT_WRITABLE)
     if not arguments.dry_run:
         part = path.with_name(".commentd.part")
-        part.write_bytes(rendered)
+        part.write_bytes(rendered.encode())
         shutil.copymode(path, part)
         part.replace(path)
     return "rendered"
