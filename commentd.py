@@ -2144,7 +2144,7 @@ STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
 KEPT: Any = object()  # in place of a value: erasing a comment leaves the field as it is
 
 
-FieldKind = Literal["public", "personal", "exported", "text", "flag"]
+FieldKind = Literal["public", "personal", "exported", "text"]
 
 
 def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
@@ -2155,8 +2155,7 @@ def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
     format holds it, and the import reads it as a text unless `Import.row_of` has a rule. Text: its
     author wrote it, so it is compared with the blocks and is a part of `version`; what the spam
     filter learns of it stands in `terms_in`, and what makes two comments the same one in
-    `Store.same_comment`. Flag: 0 or 1, which admins set on visible top-level comments
-    (`FLAG_ACTIONS`)."""
+    `Store.same_comment`."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -2180,7 +2179,7 @@ class Comment:
     country: str = comment_field("public", "personal", "exported")
     location: str = comment_field("public", "personal", "exported")
     likes: int = comment_field("public", "exported", erased=0)
-    pinned: int = comment_field("public", "exported", "flag", erased=0)
+    pinned: int = comment_field("public", "exported", erased=0)
     shown: int = comment_field(erased=KEPT)
     status: str = comment_field("exported", erased="deleted")
     created_at: int = comment_field("public", "exported", erased=KEPT)
@@ -2215,7 +2214,6 @@ def comment_fields(kind: FieldKind) -> list[str]:
     return [each.name for each in fields(FullComment) if kind in each.metadata["kinds"]]
 
 
-FLAGS = comment_fields("flag")
 JOINED = ("page_url", "role")  # from other tables
 COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in JOINED]
 # The values of a comment that was erased; fields that it keeps are left out.
@@ -2283,15 +2281,14 @@ INSERT_COMMENT = f"""
     INSERT INTO comment ({", ".join(COMMENT_COLUMNS)})
     VALUES ({", ".join(COMPUTED.get(name, f":{name}") for name in COMMENT_COLUMNS)})
     RETURNING id"""
-SET_FLAG = {flag: f"UPDATE comment SET {flag} = ? WHERE id = ?" for flag in FLAGS}
-# A hidden comment loses its flags and its webhooks.
-SET_STATUS = f"""
+# A hidden comment loses its pin and its webhooks.
+SET_STATUS = """
     UPDATE page SET total = total + (:status = 'visible') - (comment.status = 'visible')
       FROM comment WHERE comment.id = :id AND page.id = comment.page_id;
     UPDATE comment
        SET status = :status, held = coalesce(:held, held),
-           hidden_at = CASE WHEN :status IN ('spam', 'deleted') THEN :now END
-           {"".join(f", {flag} = {flag} AND :status = 'visible'" for flag in FLAGS)}
+           hidden_at = CASE WHEN :status IN ('spam', 'deleted') THEN :now END,
+           pinned = pinned AND :status = 'visible'
      WHERE id = :id;
     DELETE FROM outbox WHERE comment_id = :id AND :status IN ('spam', 'deleted')"""
 
@@ -3290,8 +3287,8 @@ class Store:
         self.run(sql, **vars(comment))
         self.withdraw([comment.id])
 
-    def set_flag(self, comment_id: int, flag: str, value: bool) -> None:
-        self.run(SET_FLAG[flag], value, comment_id)
+    def set_pinned(self, comment_id: int, pinned: bool) -> None:
+        self.run("UPDATE comment SET pinned = ? WHERE id = ?", pinned, comment_id)
 
     def set_status(self, comment_id: int, status: str, now: int, held: str | None = None) -> None:
         """Shows or hides a comment. The counts of its page and its parents follow. Emails
@@ -6527,7 +6524,7 @@ def public_fields(config: Config, comment: Comment) -> Json:
         **values,
         "created_at": beijing_time(comment.created_at),
         "edited": beijing_time(edited_at),
-        **{flag: bool(values[flag]) for flag in FLAGS},
+        "pinned": bool(comment.pinned),
     }
 
 
@@ -8049,14 +8046,12 @@ def versions_by_id(form: Json) -> dict[int, Any]:
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
-    """Gives a comment a flag or a status, as the form says. Returns what it had before. All of it
+    """Pins a comment, or gives it a status, as the form says. Returns what it had before. All of it
     is also open to `moderate`, for admins who are logged in on the blog only."""
     form = context.form
-    for flag in FLAG_ACTIONS:
-        if flag in form:
-            value = flag_field(context, flag)
-            with context.writing():
-                return set_flag(context, comment_id, flag, value)
+    if "pinned" in form:
+        pinned = flag_field(context, "pinned")
+        return pin(context, comment_id, pinned)
     status = text_field(form, "status", 16)
     check_choice(status, "status", STATUSES)
     return give_status(context, comment_id, status, version)
@@ -8092,21 +8087,16 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
     store.end_reports(comment.id)
 
 
-# What the audit log calls setting and clearing each flag, and the error where it can't be set.
-FLAG_ACTIONS = {"pinned": ("pin", "unpin", "只有公开的主评论可以置顶", "pin_invalid")}
-
-
-def set_flag(context: RequestContext, comment_id: int, flag: str, value: bool) -> bool:
-    """Gives a comment a flag or takes it away. Returns whether it had the flag."""
-    action, undoing, text, code = FLAG_ACTIONS[flag]
-    comment = moderated_comment(context, comment_id)
-    was = bool(getattr(comment, flag))
-    if value != was:
-        if comment.parent_id or comment.status != "visible":
-            raise BadRequest(text, code)
-        context.store.set_flag(comment.id, flag, value)
-        audit(context, action if value else undoing, comment.id)
-    return was
+def pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
+    """Pins or unpins a comment. Returns whether it was pinned."""
+    with context.writing():
+        comment = moderated_comment(context, comment_id)
+        if pinned != comment.pinned:
+            if comment.parent_id or comment.status != "visible":
+                raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
+            context.store.set_pinned(comment.id, pinned)
+            audit(context, "pin" if pinned else "unpin", comment.id)
+    return bool(comment.pinned)
 
 
 def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
@@ -9979,7 +9969,7 @@ class Import:
             "language": known_language(values["language"]),
             "likes": count_in(values["likes"], 10_000),
             "edited_at": self.time_in(values["edited_at"]),
-            **{flag: is_true(values[flag]) for flag in FLAGS},
+            "pinned": is_true(values["pinned"]),
         }
         was_erased = not self.is_ours and content.replace("\\", "") == "[deleted]"
         if row["status"] == "deleted" or is_blank(content) or was_erased:
