@@ -6227,11 +6227,12 @@ def query_page(context: RequestContext) -> PageName:
     return page_field(context, {"url": url}, "url")
 
 
-def existing(row: Row | None, text: str, code: str) -> Row:
-    """The row; `NotFound` if there is none."""
-    if row is None:
-        raise NotFound(text, code)
-    return row
+def full_comment(context: RequestContext, comment_id: int) -> FullComment:
+    """A comment of any status; `NotFound` if it was erased."""
+    comment = context.store.full_comment(comment_id)
+    if comment is None or not comment.content:
+        raise NotFound("评论不存在", "comment_gone")
+    return comment
 
 
 def visible_comment(context: RequestContext, comment_id: int) -> Comment:
@@ -7161,15 +7162,14 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
     verdict = verdict_on(context, {**vars(comment), **text})
     with context.writing():
         comment = editable_comment(context, comment_id)
-        if content != comment.content:  # pragma: no branch - the same edit, sent twice at once
-            change_text(context, comment, text, verdict)
+        change_text(context, comment, text, verdict)
         return as_author_sees(context, own_comment(context, comment_id))
 
 
 def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     """A comment that the caller may change; `NotFound` for all others."""
     token = text_field(context.form, "edit_token", 64, optional=True)
-    comment = existing(context.store.full_comment(comment_id), "评论不存在", "comment_gone")
+    comment = full_comment(context, comment_id)
     if comment.user_id is None:
         may_change = equal_in_constant_time(token, edit_token(context, comment))
     else:
@@ -7407,13 +7407,10 @@ def export_me(context: RequestContext) -> Json:
         page = store.page_by_id(page_id)
         if page and state == "no":
             muted.append(page)
-    comments = []
-    for comment in store.comments_of(me.id):
-        shown = as_author_sees(context, comment)
-        comments.append(shown["comment"])
+    comments = store.comments_of(me.id)
     export: Json = {
         "account": account_fields(context),
-        "comments": comments,
+        "comments": [as_author_sees(context, comment)["comment"] for comment in comments],
         "follows": linked_pages(context, store.followed(me.id)),
         "muted": linked_pages(context, muted),
     }
@@ -7647,8 +7644,9 @@ class Item:
     replies: list["Item"] = field(default_factory=list)
 
 
-def nested(root: Comment, replies: list[Comment], more_replies: int) -> list[Item]:
+def nested(comments: list[Comment], more_replies: int) -> list[Item]:
     """The item of a top-level comment, and after it those of its replies."""
+    root, *replies = comments
     items = {root.id: Item(root, more_replies=more_replies)}
     homes = {root.id: items[root.id]}  # by comment id: the item whose list takes the replies
     for reply in replies:
@@ -7666,19 +7664,15 @@ def nested_threads(store: Store, page: Page, sort: str, limit: int) -> list[list
     threads = []
     for root in store.comments("threads", sort, 0, limit, page.id):
         replies, more_replies = first_replies(store, root, limit)
-        root, *replies = map(without_hidden_text, (root, *replies))
-        threads.append(nested(root, replies, more_replies))
+        comments = [each if each.status == "visible" else erased(each) for each in (root, *replies)]
+        threads.append(nested(comments, more_replies))
     return threads
-
-
-def without_hidden_text(comment: Comment) -> Comment:
-    return comment if comment.status == "visible" else erased(comment)
 
 
 def data_of(config: Config, comment: Comment) -> str:
     """The public fields of a comment as JSON for the widget, without its Markdown and HTML."""
     values = public_fields(config, comment)
-    values = {name: value for name, value in values.items() if name not in ("content", "html")}
+    del values["content"], values["html"]
     return json.dumps({**values, "deleted": comment.status != "visible"}, ensure_ascii=False)
 
 
@@ -7732,7 +7726,7 @@ def get_fragment_style(context: RequestContext) -> Response:
     faces = query_text(context, "faces")
     if not re.fullmatch(r"([0-9]{1,4}\.){0,1000}[0-9]{0,4}", faces):
         raise BadRequest("参数 faces 的格式不对", "faces_invalid")
-    style = fragment_style(context, map(int, filter(None, faces.split("."))))
+    style = fragment_style(context, map(int, re.findall("[0-9]+", faces)))
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
 
 
@@ -7989,7 +7983,7 @@ def admin_comments(context: RequestContext) -> Json:
 def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     store = context.store
     origins = context.config.site_origins
-    page = existing(store.page_by_id(comment.page_id), "页面不存在", "page_gone")
+    page = store.page_by_id(comment.page_id)
     parent = store.comment(comment.parent_id)
     reports = store.reports(comment.id)
     opinion = None
@@ -8003,7 +7997,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
-        "closed": is_closed(context, page),
+        "closed": page and is_closed(context, page),
         "parent": parent and attributes(parent, "id nickname content"),
     }
 
@@ -8038,11 +8032,8 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    by_id = {}
-    for id, version in zip(ids, versions, strict=True):
-        comment_id = id_field({"ids": id}, "ids")
-        by_id[comment_id] = version
-    return by_id
+    comment_ids = [id_field({"ids": id}, "ids") for id in ids]
+    return dict(zip(comment_ids, versions, strict=True))
 
 
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
@@ -8061,7 +8052,7 @@ def give_status(context: RequestContext, comment_id: int, status: str, version: 
     """Gives a comment a status. Returns the old one. `TextChanged` if a comment would be approved
     whose text is not the `version` that was read."""
     with context.writing():
-        comment = moderated_comment(context, comment_id)
+        comment = full_comment(context, comment_id)
         if status == "visible":
             check_version(comment, version)
         set_status(context, comment, status)
@@ -8090,7 +8081,7 @@ def set_status(context: RequestContext, comment: Comment, status: str) -> None:
 def pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
     """Pins or unpins a comment. Returns whether it was pinned."""
     with context.writing():
-        comment = moderated_comment(context, comment_id)
+        comment = full_comment(context, comment_id)
         if pinned != comment.pinned:
             if comment.parent_id or comment.status != "visible":
                 raise BadRequest("只有公开的主评论可以置顶", "pin_invalid")
@@ -8099,17 +8090,9 @@ def pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
     return bool(comment.pinned)
 
 
-def moderated_comment(context: RequestContext, comment_id: int) -> FullComment:
-    """A comment of any status; `NotFound` if it was erased."""
-    comment = context.store.full_comment(comment_id)
-    if comment is None or not comment.content:
-        raise NotFound("评论不存在", "comment_gone")
-    return comment
-
-
 def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     """The comment; `TextChanged` if it was edited since the `version` in the form."""
-    comment = moderated_comment(context, comment_id)
+    comment = full_comment(context, comment_id)
     version = text_field(context.form, "version", 64, optional=True)
     check_version(comment, version)
     return comment
@@ -8135,7 +8118,7 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
             edited = replace(edited, content=content, html=markup, edited_at=context.now)
         store.edit_comment(edited)
         audit(context, "edit", comment.id)
-        comment = moderated_comment(context, comment_id)
+        comment = full_comment(context, comment_id)
         shown = comment_for_admin(context, comment)
         return {"success": True, "comment": shown}
 
@@ -8169,7 +8152,7 @@ def reply_as_owner(context: RequestContext) -> Json:
             reply = store.add_comment("visible", context.now, **written, html=markup)
             store.notify_of_new(reply, context.now)
             audit(context, "reply", parent.id)
-        shown = comment_for_admin(context, moderated_comment(context, reply.id))
+        shown = comment_for_admin(context, full_comment(context, reply.id))
         return {"success": True, "comment": shown}
 
 
@@ -8192,7 +8175,7 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
     with the token that the widget stores on the blog. /admin can undo it."""
     version = text_field(context.form, "version", 64, optional=True)
     was = change_comment(context, comment_id, version)
-    comment = moderated_comment(context, comment_id)
+    comment = full_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
 
@@ -8230,7 +8213,9 @@ def change_page(context: RequestContext, page_id: int) -> Json:
     store = context.store
     flush_views(context)  # the views of the old URL go to the new one
     with context.writing():
-        page = existing(store.page_by_id(page_id), "页面不存在", "page_gone")
+        page = store.page_by_id(page_id)
+        if page is None:
+            raise NotFound("页面不存在", "page_gone")
         if "closed" in context.form:
             closed = flag_field(context, "closed")
             store.set_closed(page.id, closed, context.now)
@@ -8277,7 +8262,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
     if "role" in context.form:
         confirm_password(context)
     with context.writing():
-        user = existing(store.account(user_id), "用户不存在", "user_gone")
+        user = store.account(user_id)
+        if user is None:
+            raise NotFound("用户不存在", "user_gone")
         role = text_field(context.form, "role", 8, optional=True) or user.role
         check_choice(role, "role", ("user", "admin"))
         blocked = bool(user.blocked)
@@ -8337,7 +8324,9 @@ def add_block(context: RequestContext) -> Json:
 @route("DELETE", "/admin/blocks/<block_id>", Permission.ADMIN)
 def drop_block(context: RequestContext, block_id: int) -> Json:
     with context.writing():
-        block = existing(context.store.drop_block(block_id), "屏蔽规则不存在", "block_gone")
+        block = context.store.drop_block(block_id)
+        if block is None:
+            raise NotFound("屏蔽规则不存在", "block_gone")
         audit(context, "unblock", block.value, block.kind)
     return {"success": True}
 
@@ -8408,14 +8397,11 @@ def admin_figures(context: RequestContext) -> Json:
     # Days are counted from 1970 in Beijing, as in `COUNT_DAY`.
     today = (context.now + 8 * HOUR) // DAY
     first = today - count + 1
-    numbers = range(first, today + 1)
-    days = {number: Day(number, 0, 0, 0) for number in numbers}
-    for day in context.store.days(first):
-        # A clock that was ahead has left days that are yet to come.
-        if day.day in days:
-            days[day.day] = day
+    # A clock that was ahead may have left days that are yet to come.
+    known = {day.day: day for day in context.store.days(first)}
+    days = [known.get(number, Day(number, 0, 0, 0)) for number in range(first, today + 1)]
     return {
-        "days": [day_for_admin(day) for day in days.values()],
+        "days": [day_for_admin(day) for day in days],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
@@ -8494,7 +8480,7 @@ def link_page(
 def moderation_page(context: RequestContext, params: Params) -> Response:
     """A comment, and the button that gives it a status; after that, one that undoes it. A comment
     that was edited after the email is shown again instead."""
-    comment = moderated_comment(context, int(params["id"]))
+    comment = full_comment(context, int(params["id"]))
     if not may_moderate_by_link(context, params["who"], comment):
         return link_page(context, "bad", status=403)
     fresh = {**params, "version": comment.version}
@@ -8502,11 +8488,9 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
         code = 409 if context.is_post else 200
         return link_page(context, "changed", fresh, comment=comment, status=code)
     status = params["do"]
-    reports = context.store.reports(comment.id)
-    is_done = comment.status == status and not reports
     if context.is_post:
         give_status(context, comment.id, status, params["version"])
-    elif not is_done:
+    elif comment.status != status or context.store.reports(comment.id):
         return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
     link = ("admin", "more")
@@ -8563,17 +8547,14 @@ def change_subscription(
     subscriber = params["who"]
     stops = action in ("stop", "stop_all")
     page_id = 0
-    email = ""
-    if comment:
-        email = comment.email
-        if action in ("stop", "start"):
-            page_id = comment.page_id
-    author = subscriber_of(context.key, email)
-    if author == subscriber:  # not so if the comment was erased
+    if comment and action in ("stop", "start"):
+        page_id = comment.page_id
+    # A comment that was erased has no email address.
+    if comment and subscriber_of(context.key, comment.email) == subscriber:
         state = store.subscriptions(subscriber).get(0)
         if action == "confirm" and state == "asked":
-            store.notify_again(email, context.now - LINK_LIFE)
-        account = store.account_with_email(email)
+            store.notify_again(comment.email, context.now - LINK_LIFE)
+        account = store.account_with_email(comment.email)
         if account and stops:  # they want no emails about new comments either
             store.unfollow(account.id, page_id)
     store.subscribe(subscriber, page_id, "no" if stops else "yes")
