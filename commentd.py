@@ -3844,11 +3844,9 @@ MUNICIPALITIES = {"北京", "上海", "天津", "重庆"}
 REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 
 
-def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
-    """Country code (ISO 3166) and, in China, the location that the owner's file names. Both are ""
-    if they are unknown."""
-    if ":" in ip and reader.metadata().ip_version == 4:
-        return "", ""
+def place_in_file(reader: Any, ip: str) -> tuple[str, str] | None:
+    """Country code (ISO 3166) and, in China, the location that the owner's file names. None if the
+    country is unknown."""
     record: Json = reader.get(ip) or {}
     entry = record.get("country", {})
     if isinstance(entry, str):  # the records of IPinfo are flat
@@ -3856,7 +3854,7 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
     else:
         country = entry.get("iso_code", "")
     if not re.fullmatch("[A-Z]{2}", country):
-        return "", ""
+        return None
     provinces = record.get("subdivisions", [])[:1]
     names = []
     for part in (*provinces, record.get("city", {})):
@@ -3872,22 +3870,17 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str]:
 
 class Places:
     """Looks up the place of an IP address in the owner's file, else in the two bundled tables. A
-    source that cannot be read is logged once and skipped."""
+    source that cannot be read is logged and skipped."""
 
     def __init__(self, folder: Path, file: str = "") -> None:
         """`folder` holds the bundled tables."""
         self.folder = folder
-        self.lock = threading.Lock()
-        self.opened = contextlib.ExitStack()
-        self.tables: dict[int, sqlite3.Connection | None] = {}  # by IP version
         self.own: Any = None
         if file:
             try:
-                self.own = self.opened.enter_context(open_places(Path(file)))
+                self.own = open_places(Path(file))
             except ValueError as error:
                 log.warning("%s; using the bundled tables", error)
-        self.of("192.0.2.1")  # so that a table that cannot be read is logged at the start
-        self.of("2001:db8::")
 
     def of(self, ip: str) -> tuple[str, str]:
         """Country (ISO 3166) and location of an IP address, such as `CN` and `浙江 杭州`. Both are
@@ -3895,52 +3888,42 @@ class Places:
         if not ip:
             return "", ""
         parsed = ipaddress.ip_address(ip)
-        with self.lock:
-            if parsed.is_global and not parsed.is_multicast:
-                country, location = self.from_own_file(ip)
-                if country:
-                    return country, location
-            # The table of IPv6 has the upper half, moved into the range of a signed number.
-            start = int(parsed)
-            if parsed.version == 6:
-                start = (start >> 64) - 2**63
-            sql = """
-                SELECT country, location FROM range JOIN place ON place.id = range.place
-                 WHERE start <= ? ORDER BY start DESC LIMIT 1"""
-            return self.query(parsed.version, sql, start) or ("", "")
+        # The table of IPv6 has the upper half, moved into the range of a signed number.
+        start = int(parsed)
+        if parsed.version == 6:
+            start = (start >> 64) - 2**63
+        sql = """
+            SELECT country, location FROM range JOIN place ON place.id = range.place
+             WHERE start <= ? ORDER BY start DESC LIMIT 1"""
+        place = self.from_own_file(ip) if parsed.is_global else None
+        return place or self.query(parsed.version, sql, start) or ("", "")
 
-    def from_own_file(self, ip: str) -> tuple[str, str]:
+    def from_own_file(self, ip: str) -> tuple[str, str] | None:
         """The place in the owner's file, with the country name of the bundled tables."""
-        if self.own is None:
-            return "", ""
+        place = None
         try:
-            country, location = place_in_file(self.own, ip)
+            place = self.own and place_in_file(self.own, ip)
         except Exception as error:
             log.warning("[geo] file fails (%s); using the bundled tables", error)
-            self.own = None
-            return "", ""
-        if country and not location:
-            row = self.query(6, "SELECT location FROM place WHERE country = ?", country)
-            location = row[0] if row else ""
-        return country, location
+        if place and not place[1]:
+            sql = "SELECT country, location FROM place WHERE country = ?"
+            return self.query(6, sql, place[0]) or place
+        return place
 
     def query(self, version: int, sql: str, value: int | str) -> Any:
         """A row of the bundled table for that IP version; None if there is none."""
         file = self.folder / f"places{version}.db"
+        uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
         try:
-            if version not in self.tables:
-                uri = f"{file.absolute().as_uri()}?mode=ro&immutable=1"
-                opened = sqlite3.connect(uri, uri=True, check_same_thread=False)
-                self.tables[version] = self.opened.enter_context(contextlib.closing(opened))
-            table = self.tables[version]
-            return table and table.execute(sql, (value,)).fetchone()
+            with contextlib.closing(sqlite3.connect(uri, uri=True)) as table:
+                return table.execute(sql, (value,)).fetchone()
         except sqlite3.Error as error:
             log.warning("can't read %s, so locations are missing: %s", file.name, error)
-            self.tables[version] = None
             return None
 
     def close(self) -> None:
-        self.opened.close()
+        if self.own:
+            self.own.close()
 
 
 # -- Keys ---------------------------------------------------------------------
