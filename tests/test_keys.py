@@ -4,11 +4,9 @@ The `altcha` package solves and verifies what the service asks for, as the oracl
 
 import base64
 import hashlib
-import hmac
 import json
 import re
 import secrets
-import time
 from contextlib import closing
 from dataclasses import replace
 from itertools import product
@@ -62,24 +60,16 @@ def comment(visitor: Visitor, payload: Any, status: int = 200, text: str = "hi")
 @pytest.mark.slow
 @unlimited
 def test_what_the_oracle_solves_passes(visitor: Visitor, app: App, outside: Outside) -> None:
-    outside.time = int(time.time())  # the oracle has the real clock
-    key = hmac.digest(inside.token_key(app), b"captcha", "sha256")
     for number in range(3):
         payload = solved(visitor)
         assert 20_000 <= payload["solution"]["counter"] <= 150_000, "nobody works longer"
-        assert altcha.verify_solution(packed(payload), key).verified
-        assert not altcha.verify_solution(packed(payload), inside.token_key(app)).verified
         comment(visitor, payload, text=str(number))
-
-    def made(secret: bytes, **more: Any) -> str:
-        """What somebody solved who made the challenge themselves."""
-        there = {"counter": 321, "expires_at": outside.time + HOUR, "hmac_secret": secret, **more}
-        challenge = altcha.create_challenge("SHA-256", 1, **there)
-        return str(altcha.Payload(challenge, altcha.solve_challenge(challenge)).to_base64())
-
-    for more in ({}, {"data": {"a": "b"}}, {"key_prefix_length": 3}):
-        visitor.say(f"made with {more}", captcha_token=made(key, **more))
-    assert visitor.say("of others", captcha_token=made(b"x" * 32), status=403) == CAPTCHA_FAILED
+    # What somebody solved who made the challenge themselves.
+    there = {"counter": 321, "expires_at": outside.time + HOUR}
+    for secret in (inside.token_key(app), b"x" * 32):
+        challenge = altcha.create_challenge("SHA-256", 1, hmac_secret=secret, **there)
+        made = altcha.Payload(challenge, altcha.solve_challenge(challenge)).to_base64()
+        assert visitor.say("of others", captcha_token=str(made), status=403) == CAPTCHA_FAILED
 
 
 @with_altcha
@@ -129,7 +119,8 @@ def changed(value: Any, path: tuple[str, ...], new: Any) -> Any:
 @unlimited
 def test_a_solution_with_anything_changed_is_refused(visitor: Visitor) -> None:
     payload = solved(visitor)
-    ways = [path for path in places(payload) if path[-1:] not in [("time",), ("provider",)]]
+    free = [("time",), ("provider",), ("derivedKey",)]  # which the service finds by itself
+    ways = [path for path in places(payload) if path[-1:] not in free]
     odd: list[Any] = [..., None, 0, True, -1, 1.5, 2**32, 10**300, "", "00", "é", "\ud800", [], {}]
     client = webtest.TestApp(visitor.served)
     for path, new in product(ways, odd):
