@@ -827,11 +827,11 @@ def network(text: str) -> str:
 
 
 def listening(text: str) -> str:
-    if not re.fullmatch(r"unix:/[\w./@+-]+|(\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):[0-9]{1,5}", text):
-        raise ValueError("must be host:port, such as 127.0.0.1:8080, or unix:/path")
-    port = text.rpartition(":")[2]
-    if not text.startswith("unix:") and int(port) > 65535:
-        raise ValueError("the port must be from 0 to 65535")
+    pattern = r"unix:/[\w./@+-]+|(?:\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):([0-9]{1,5})"
+    found = re.fullmatch(pattern, text)
+    if not found or int(found[1] or 0) > 65535:
+        choices = "host:port, such as 127.0.0.1:8080 (up to 65535), or unix:/path"
+        raise ValueError(f"must be {choices}")
     return text
 
 
@@ -1151,9 +1151,13 @@ class Config:
         return ZoneInfo(self.site_timezone) if self.site_timezone else BEIJING
 
     @property
+    def listens_on_file(self) -> bool:
+        return self.server_listen.startswith("unix:")
+
+    @property
     def service_url(self) -> str:
         """Where readers reach the service; "" if only a proxy knows."""
-        if self.server_public_url or self.server_listen.startswith("unix:"):
+        if self.server_public_url or self.listens_on_file:
             return self.server_public_url
         return f"http://{self.server_listen}"
 
@@ -1192,9 +1196,6 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     for name, text, source in [*written, *environment_entries(environ)]:
         try:
             values[name] = parsed(name, text)
-        except KeyError:
-            hint = nearest_setting(name)
-            errors.append(f"{source}: there is no such setting{hint}")
         except ValueError as error:
             errors.append(f"{source}: {error}")
     config = Config(**values)
@@ -1213,9 +1214,11 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def parsed(name: str, text: str) -> Any:
-    """The value of a setting; `KeyError` if there is no such setting, `ValueError` if the text is
-    wrong. Control characters would steer the terminal of `check`, and add lines to what
-    `example systemd` prints, which root runs in part."""
+    """The value of a setting; `ValueError` if there is no such setting, or if the text is wrong.
+    Control characters would steer the terminal of `check`, and add lines to what `example systemd`
+    prints, which root runs in part."""
+    if name not in SETTINGS:
+        raise ValueError(f"there is no such setting{nearest_setting(name)}")
     parse = SETTINGS[name].metadata["parse"]
     checked = text
     if parse is not str:  # a list may have an item a line
@@ -1243,8 +1246,6 @@ def reading_error(error: Exception) -> str:
         return f"line {error.lineno}: a [section] must come first"
     if isinstance(error, configparser.ParsingError):
         return f"line {error.errors[0][0]}: write key = value"
-    if isinstance(error, configparser.DuplicateSectionError):
-        return f"line {error.lineno}: [{error.section}] is there already: write each section once"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8: save it in that encoding"
     return getattr(error, "strerror", None) or " ".join(str(error).split())
@@ -1287,14 +1288,10 @@ def contradictions(config: Config) -> Iterator[str]:
     if {"0.0.0.0/0", "::/0"} & proxies:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
     is_wrong = proxies == {"unix"}
-    if listens_on_file(config):
+    if config.listens_on_file:
         is_wrong = "unix" not in proxies
     if proxies and is_wrong:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
-
-
-def listens_on_file(config: Config) -> bool:
-    return config.server_listen.startswith("unix:")
 
 
 def example_config(language: str) -> str:
@@ -1347,23 +1344,18 @@ def manual(language: str) -> dict[str, str]:
 
 
 @functools.cache
-def chinese_texts() -> dict[str, dict[re.Pattern[str], str]]:
-    """The texts of `check` and `example` as patterns, and each in Chinese, by the file that has
-    them. It has `{}` where a text has a value."""
-    files = {}
-    for path in (static_folder() / "help/zh").glob("*.json"):
-        files[path.stem] = texts = dict[re.Pattern[str], str]()
-        for english, chinese in json.loads(path.read_bytes()).items():
-            pattern = re.escape(english).replace(r"\{\}", "(.*)")
-            texts[re.compile(pattern)] = chinese
-    return files
+def terminal_texts() -> dict[str, dict[str, str]]:
+    """By language, the texts of `check` and `example` and what they are there. They have `{}` where
+    a text has a value."""
+    files = (static_folder() / "terminal").iterdir()
+    return {path.stem: json.loads(path.read_bytes()) for path in files}
 
 
 def translated(text: str, language: str) -> str:
     """A text of `check` or `example` in Chinese for `zh` and its kinds, else in English."""
-    file = {"zh": "terminal", "zh-tw": "terminal-TW"}.get(known_language(language), "")
-    for pattern, chinese in chinese_texts().get(file, {}).items():
-        if match := pattern.fullmatch(text):
+    for english, chinese in terminal_texts().get(known_language(language), {}).items():
+        pattern = re.escape(english).replace(r"\{\}", "(.*)")
+        if match := re.fullmatch(pattern, text):
             return chinese.format(*match.groups())
     return text
 
@@ -1373,9 +1365,13 @@ def topic_title(topic: str) -> str:
     return topic.partition("\n")[0].removeprefix("# ")
 
 
-# By their first bytes. SVG is not among them, since it may hold scripts.
-PICTURE = re.compile(rb"(?s)(\x89PNG\r\n)|(\xff\xd8\xff)|(RIFF....WEBP)")
-PICTURE_TYPES = ("image/png", "image/jpeg", "image/webp")
+# The media types of pictures, by their first bytes. SVG is not among them, since it may hold
+# scripts.
+PICTURES = {
+    rb"\x89PNG\r\n": "image/png",
+    rb"\xff\xd8\xff": "image/jpeg",
+    rb"(?s)RIFF....WEBP": "image/webp",
+}
 MOST_PICTURE_BYTES = 100_000
 # For the comments of admins. In embed.js, `SERVICE` is the URL of the service.
 PICTURE_STYLE = """
@@ -1387,12 +1383,11 @@ PICTURE_STYLE = """
 def read_picture(file: str) -> tuple[bytes, str]:
     """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
     type."""
-    with Path(file).open("rb") as picture:
-        body = picture.read(MOST_PICTURE_BYTES + 1)
-    found = PICTURE.match(body)
-    if not found or len(body) > MOST_PICTURE_BYTES:
-        raise ValueError
-    return body, PICTURE_TYPES[(found.lastindex or 1) - 1]
+    body = Path(file).read_bytes()
+    for start, media_type in PICTURES.items():
+        if re.match(start, body) and len(body) <= MOST_PICTURE_BYTES:
+            return body, media_type
+    raise ValueError
 
 
 # -- Schema -------------------------------------------------------------------
@@ -8704,7 +8699,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         place_of=places.of,
         assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
         templates=templates_in(static),
-        clients=Clients(config.server_trusted_proxy, listens_on_file=listens_on_file(config)),
+        clients=Clients(config.server_trusted_proxy, listens_on_file=config.listens_on_file),
         captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
     )
@@ -8818,7 +8813,7 @@ def check_settings(config: Config) -> Iterator[Finding]:
     local = ("127.", "localhost:", "[::1]:", "unix:")
     behind_proxy = public_url and config.server_listen.startswith(local)
     if behind_proxy and not config.server_trusted_proxy:
-        name = "unix" if listens_on_file(config) else "127.0.0.1"
+        name = "unix" if config.listens_on_file else "127.0.0.1"
         effect = "otherwise all readers appear to have the same IP address"
         yield Finding("warn", "unnamed_proxy", f"set [server] trusted_proxy = {name}: {effect}")
     yield from check_captcha_settings(config, warn)

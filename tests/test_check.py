@@ -446,8 +446,8 @@ def test_check_neither_waits_nor_writes_beside_a_service(
 # In Chinese
 
 TEMPLATES = {
-    language: json.loads((ROOT / f"static/help/zh/{name}.json").read_text("utf-8"))
-    for language, name in {"zh": "terminal", "zh-TW": "terminal-TW"}.items()
+    language: json.loads((ROOT / f"static/terminal/{language.lower()}.json").read_text("utf-8"))
+    for language in ("zh", "zh-TW")
 }
 # Whose errors become findings.
 CHECKED = {"read_only", "check_database_file", "figures_of", "other_claim"}
