@@ -1721,10 +1721,6 @@ def schema_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def is_ours(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
-
-
 def size_of(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
@@ -1761,7 +1757,8 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     if not size_of(path):
         return
     with read_only(path) as db:
-        if not is_ours(db) and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+        if not is_ours and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
             source = "another program, or of commentd before 0.1.0"
             remedy = "name another file, and import what the older commentd exports"
             raise SchemaError(f"{path} is a database of {source}: {remedy}")
@@ -1775,16 +1772,6 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
         result = db.execute(sql).fetchone()[0]
         if result != "ok":
             raise sqlite3.DatabaseError(result)
-
-
-def is_database(path: Path) -> bool:
-    """Whether a file is a commentd database. SQLite has to look: a process that opens and closes
-    the file itself drops all its locks on it (sqlite.org/howtocorrupt.html, section 2.2)."""
-    try:
-        with read_only(path) as db:
-            return is_ours(db)
-    except SchemaError:
-        return False
 
 
 def statements(script: str) -> Iterator[str]:
@@ -1841,28 +1828,18 @@ def is_running(path: Path) -> bool:
     return False
 
 
-def take_service_lock(path: Path) -> sqlite3.Connection:
-    """The lock that keeps a second service from the same file, until it is closed."""
-    db = open_lock_file(path, "-lock")
-    try:
-        db.execute("PRAGMA busy_timeout = 0")
-        db.execute("PRAGMA journal_mode = MEMORY")  # else there is one more file
-        db.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        db.close()
-        raise SchemaError(f"another commentd is running on {path}: stop it first") from None
-    return db
-
-
-def take_write_lock(path: Path) -> sqlite3.Connection:
-    """The lock of `Store.write_lock`, until it is closed."""
-    db = open_lock_file(path, "-turn")
-    try:
-        db.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError:
-        db.close()
-        raise SchemaError(f"a command is writing to {path}: wait until it ends") from None
-    return db
+@contextlib.contextmanager
+def file_lock(path: Path, suffix: str) -> Iterator[None]:
+    """Holds a lock: `-lock` keeps a second service from the same file, and `-turn` is that of
+    `Store.write_lock`."""
+    with contextlib.closing(open_lock_file(path, suffix)) as db:
+        try:
+            db.execute("PRAGMA busy_timeout = 0")
+            db.execute("PRAGMA journal_mode = MEMORY")  # else there is one more file
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            raise SchemaError(f"another commentd is running on {path}: stop it first") from None
+        yield
 
 
 # Backups
@@ -1871,16 +1848,14 @@ STAMP = "%Y%m%d-%H%M%S"
 
 
 def copy_database(
-    db: sqlite3.Connection, target: Path, progress: Progress | None = None, part: str = ""
+    db: sqlite3.Connection,
+    target: Path,
+    progress: Progress = lambda left, total: None,
+    part: str = "",
 ) -> None:
     """Copies one moment of a database, which may be in use. The copy is written aside (as `part`),
     checked and synced, and only then gets its name. Nobody else can read it."""
     aside = target.with_name(part or f".{target.name}.part")
-
-    def show(_: int, left: int, total: int) -> None:
-        if progress:
-            progress(left, total)
-
     try:
         if not schema_version(db):
             raise OperatorError(f"{target} was not written: the database is empty")
@@ -1892,7 +1867,7 @@ def copy_database(
             db.execute("BEGIN")
             # From this read on, the connection sees one moment.
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            db.backup(copy, pages=4096, progress=show)
+            db.backup(copy, pages=4096, progress=lambda _, left, total: progress(left, total))
             db.execute("COMMIT")
         check_database_file(aside, FULL_CHECK)
         sync(aside)
@@ -1998,7 +1973,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     check_database_file(source, FULL_CHECK)
     restored = path.with_name(f"{path.name}.restored")
     replaced = path.with_name(f"{path.name}.{datetime.fromtimestamp(now, UTC):{STAMP}}")
-    with contextlib.closing(take_service_lock(path)), contextlib.closing(take_write_lock(path)):
+    with file_lock(path, "-lock"), file_lock(path, "-turn"):
         try:
             for suffix in ("-wal", "-shm"):  # left by a restore that was interrupted
                 Path(f"{restored}{suffix}").unlink(missing_ok=True)
@@ -2039,12 +2014,9 @@ def set_aside(path: Path, new_name: Path) -> None:
     writing to the old file, and SQLite would write its -wal into the new one."""
     if path.exists():
         leave_wal_mode(path)
-        part = new_name.with_name(f".{new_name.name}.part")
-        part.unlink(missing_ok=True)
-        part.touch(0o600, exist_ok=False)
-        shutil.copyfile(path, part)
-        sync(part)
-        part.replace(new_name)
+        new_name.touch(0o600)
+        shutil.copyfile(path, new_name)
+        sync(new_name)
     for suffix in ("-wal", "-shm"):  # still there when the file is damaged or missing
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{new_name}{suffix}")
@@ -2662,7 +2634,7 @@ class Store:
             # With the journal in memory, taking the lock costs 11 µs instead of 47.
             self.write_turn.execute("PRAGMA journal_mode = MEMORY")
             if not as_command:
-                self.opened.callback(take_service_lock(path).close)
+                self.opened.enter_context(file_lock(path, "-lock"))
             if not path.exists():
                 path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
@@ -8841,9 +8813,7 @@ def check_files(config: Config) -> Iterator[Finding]:
     folder = Path(config.backup_folder).absolute()
     if path.parent.is_dir():
         yield from check_disk(path)
-    # The rights of another program's file are not mentioned: nobody should chmod /etc/passwd.
-    databases = [path, Path(f"{path}-wal")] if is_database(path) else []
-    for file in [*databases, *regular_backups(path, folder)]:
+    for file in [path, Path(f"{path}-wal"), *regular_backups(path, folder)]:
         if file.exists() and file.stat().st_mode & 0o077:
             yield Finding("warn", "rights", f"others can read {file}: run chmod 600 on it")
     existing_folder = folder if folder.exists() else folder.parent

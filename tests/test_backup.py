@@ -492,7 +492,7 @@ def test_nothing_is_put_back_while_another_program_has_the_file(tmp_path: Path) 
         code, _, errors = run_here(tmp_path, "recount")
         assert (code, "can't be written" in errors) == (1, True)
         code, _, errors = run_here(tmp_path, "restore", "new.db")
-        assert (code, "a command is writing to" in errors) == (1, True)
+        assert (code, "another commentd is running" in errors) == (1, True)
         assert said(path) == old
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
