@@ -1384,8 +1384,8 @@ def read_picture(file: str) -> tuple[bytes, str]:
     """Reads a picture: its bytes and its media type. `ValueError` if it is too large or of another
     type."""
     body = Path(file).read_bytes()
-    for start, media_type in PICTURES.items():
-        if re.match(start, body) and len(body) <= MOST_PICTURE_BYTES:
+    for pattern, media_type in PICTURES.items():
+        if re.match(pattern, body) and len(body) <= MOST_PICTURE_BYTES:
             return body, media_type
     raise ValueError
 
