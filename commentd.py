@@ -2799,10 +2799,10 @@ class Store:
                 self.run("INSERT INTO secret (name, value) VALUES ('token_key', ?)", new)
             return str(key or new)
 
-    def use_limit(self, name: str, subject: str, now: int, factor: int = 1) -> int:
+    def use_limit(self, now: int, name: str, subject: str = "", factor: int = 1) -> int:
         """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
         nothing and returns the seconds until the next use. `factor` multiplies the limit."""
-        wait = self.limit_wait(name, subject, now, factor)
+        wait = self.limit_wait(now, name, subject, factor)
         if wait:
             return wait
         # A window that ends further ahead than it is long was made by a wrong clock: it begins
@@ -2819,7 +2819,7 @@ class Store:
             self.run(sql, name=f"{name}/{window}", subject=subject, window=window, now=now)
         return 0
 
-    def limit_wait(self, name: str, subject: str, now: int, factor: int = 1) -> int:
+    def limit_wait(self, now: int, name: str, subject: str, factor: int) -> int:
         """What `use_limit` would return; nothing is counted."""
         sql = """
             SELECT ends_at - :now FROM rate_limit
@@ -5078,7 +5078,7 @@ def use_mail_limits(services: MailServices, ids: Collection[int], *limits: tuple
     `limits`: the name and the subject of each."""
     now = services.timestamp()
     for limit in limits:
-        wait = services.store.use_limit(*limit, now)
+        wait = services.store.use_limit(now, *limit)
         if wait:
             services.store.postpone(ids, now + wait)
             return False
@@ -5167,7 +5167,7 @@ def ask_guest(services: MailServices, unasked: News) -> None:
     stranger's email address; without an email, the notifications are dropped."""
     store = services.store
     now = services.timestamp()
-    if store.use_limit("questions", "", now):
+    if store.use_limit(now, "questions"):
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
@@ -5356,8 +5356,6 @@ class PasswordHasher:
     """Hashes two passwords at a time while six wait, and refuses more. It takes no threads from
     readers and, on Linux, has a lower priority than they have."""
 
-    SECONDS = 30  # for all eight to be hashed, on a slow machine
-
     def __init__(self) -> None:
         self.seats = threading.Semaphore(8)
         # Without an initializer: one that fails would break the pool for good.
@@ -5373,13 +5371,7 @@ class PasswordHasher:
         return hash_password(password, scheme)
 
     def hash(self, password: str, scheme: str) -> str:
-        """`Unavailable` if the system gives no thread for it."""
-        try:
-            future = self.pool.submit(self.work, password, scheme)
-            return future.result(self.SECONDS)
-        except (RuntimeError, TimeoutError) as error:
-            log.error("hashing fails: %s", str(error) or "no thread answers")
-            raise Unavailable("暂时无法处理密码，请稍后再试", "busy") from None
+        return self.pool.submit(self.work, password, scheme).result()
 
     def seat(self) -> contextlib.AbstractContextManager[None]:
         """A place in the queue; `Unavailable` if there is none."""
@@ -5466,26 +5458,21 @@ class CaptchaProvider:
 class MinuteCounter:
     """Counts uses by client and minute in memory: they are too many for rows."""
 
-    MOST = 10_000  # clients: of more, the one whose last use is oldest is forgotten
+    MOST = 50_000  # clients and networks in a minute: with more of them, counting starts again
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.minute = 0
-        self.counts: dict[tuple[str, str], int] = {}
+        self.counts: Counter[tuple[str, str]] = Counter()
 
     def take(self, name: str, subject: str, factor: int, now: int) -> bool:
         """Counts one use; False if the limit is used up."""
         with self.lock:
-            if now // MINUTE != self.minute:
+            if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
-                self.counts = {}
-            count = self.counts.pop((name, subject), 0)
-            allowed = count < MEMORY_LIMITS[name] * factor
-            # Inserted again, so that the keys stand in the order of their last use.
-            self.counts[name, subject] = count + allowed
-            if len(self.counts) > self.MOST:
-                del self.counts[next(iter(self.counts))]
-            return allowed
+                self.counts.clear()
+            self.counts[name, subject] += 1
+            return self.counts[name, subject] <= MEMORY_LIMITS[name] * factor
 
 
 # Clients
@@ -5513,20 +5500,19 @@ SHARED = 20
 class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
-    def __init__(self, trusted_proxies: Iterable[str], *, listens_on_file: bool) -> None:
+    def __init__(self, trusted_proxies: Iterable[str]) -> None:
         networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
         self.trusted = [*map(ipaddress.ip_network, networks)]
         self.trusts_file = "unix" in trusted_proxies
-        self.listens_on_file = listens_on_file
         self.unnamed_proxy = False
 
     def of(self, environ: Json) -> Client:
         ip = plain_ip(environ.get("REMOTE_ADDR", ""))
-        through_file = self.listens_on_file and not ip
+        is_trusted = self.trusts(ip) if ip else self.trusts_file
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
         nearest_first = reversed(forwarded.split(","))
         hops = [*map(plain_ip, nearest_first)]
-        if self.trusts(ip) or (through_file and self.trusts_file):
+        if is_trusted:
             if forwarded:
                 ip = next((hop for hop in hops if not self.trusts(hop)), ip)
         elif forwarded or environ.get("HTTP_FORWARDED"):
@@ -5545,13 +5531,12 @@ class Clients:
         the IP address (`hop`) in it. So all from there share the limits of `SHARED` clients."""
         named = bool(self.trusted or self.trusts_file)
         networks = networks_of(peer)
-        ip = ipaddress.ip_address(peer or "::")
-        through_file = self.listens_on_file and not peer
-        if through_file or ip.is_loopback:
+        ip = ipaddress.ip_address(peer or "::1")
+        if ip.is_loopback:
             self.notice(peer or "unix")
             return Client(peer, networks if named else [])
         # Containers and machines reach each other in networks that are not global.
-        if named or ip.is_global or not peer:
+        if named or ip.is_global:
             return Client(peer, networks)
         self.notice(f"{peer}, if that is yours")
         shared = [(network, factor * SHARED) for network, factor in networks]
@@ -5740,13 +5725,13 @@ def route(
 def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPResponse]:
     """The route as Bottle calls it. Only this function sees Bottle's request."""
 
-    def respond(**segments: str) -> bottle.HTTPResponse:
+    def respond(**segments: Any) -> bottle.HTTPResponse:
         environ = bottle.request.environ
         entry = CacheEntry(services.store.changes)
         try:
             with services.store.machine_faults():
                 context = context_of(route, services, environ, entry)
-                result = route.handler(context, **path_arguments(segments))
+                result = route.handler(context, **segments)
                 response = response_of(result)
             if route.public and context.caller is None:
                 if len(response.body) <= CACHEABLE_BYTES:
@@ -5764,24 +5749,12 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
     return respond
 
 
-def path_arguments(segments: Mapping[str, str]) -> Json:
-    """The variable parts of a path; ids as numbers, 0 for what is no id."""
-    arguments: Json = {}
-    for name, text in segments.items():
-        arguments[name] = text
-        if name.endswith("_id"):
-            is_id = re.fullmatch("[0-9]{1,18}", text)
-            arguments[name] = int(text) if is_id else 0
-    return arguments
-
-
 def context_of(
     route: Route, services: Services, environ: Json, entry: CacheEntry
 ) -> RequestContext:
     writes = route.method != "GET" and not route.by_link
     if writes:
-        is_admin_page = route.path.startswith("/admin")
-        check_origin(services, environ, admin_page=is_admin_page)
+        check_origin(services, route.path, environ)
     now = services.timestamp()
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
@@ -5796,30 +5769,29 @@ def context_of(
     )
 
 
-def check_origin(services: Services, environ: Json, *, admin_page: bool) -> None:
-    """`Forbidden` for a write from a page of another origin, if `[site] origins` is set. The admin
-    page accepts only its own origin."""
+def check_origin(services: Services, path: str, environ: Json) -> None:
+    """`Forbidden` for a write from a page of another origin that may not use the path."""
     origin = environ.get("HTTP_ORIGIN", "")
     scheme, _, host = origin.partition("://")
     public_host = urllib.parse.urlsplit(services.config.server_public_url).netloc
     own_hosts = (public_host, environ.get("HTTP_HOST"))
     is_own = scheme in ("http", "https") and host in own_hosts
-    is_allowed = is_own or (not admin_page and may_comment_from(origin, services))
-    if origin and not is_allowed:
+    if origin and not is_own and not is_open_to(services, path, origin):
         raise Forbidden("这个网站不能在此评论：请管理员把它加入 [site] origins", "origin_refused")
 
 
-def may_comment_from(origin: str, services: Services) -> bool:
+def is_open_to(services: Services, path: str, origin: str) -> bool:
+    """Whether pages of another origin may use a path: those of `[site] origins`, or all if it is
+    not set. The admin page accepts only its own origin."""
     origins = services.config.site_origins
-    return not origins or origin in origins
+    return not path.startswith("/admin") and (not origins or origin in origins)
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
     """The parameters of the URL."""
     try:
         # WSGI gives one character per byte.
-        body = environ.get("QUERY_STRING", "").encode("latin-1")
-        text = body.decode()
+        text = environ.get("QUERY_STRING", "").encode("latin-1").decode()
         return urllib.parse.parse_qs(
             text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
@@ -5832,11 +5804,10 @@ JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I
 
 def read_form(environ: Json) -> Json:
     """The JSON object in the body; an empty one if there is no body."""
-    length = environ.get("CONTENT_LENGTH") or "0"
-    is_number = re.fullmatch("[0-9]{1,9}", length)
-    if not is_number or int(length) > BODY_LIMIT:
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    if length > BODY_LIMIT:
         raise Problem("请求内容太大", "body_too_large", status=413)
-    body = environ["wsgi.input"].read(int(length))
+    body = environ["wsgi.input"].read(length)
     content_type = environ.get("CONTENT_TYPE", "").strip()
     if not body and not content_type:
         return {}
@@ -5877,8 +5848,7 @@ def may_moderate_by_link(services: Services, subscriber: str, comment: Comment) 
     recipients = owner_recipients(services, comment)
     if services.config.webhook_url:
         recipients.append(WEBHOOK)
-    subscribers = [subscriber_of(services.key, each) for each in recipients]
-    return subscriber in subscribers
+    return subscriber in [subscriber_of(services.key, each) for each in recipients]
 
 
 # Responses
@@ -5978,7 +5948,7 @@ def json_in_html(data: Json) -> str:
 def headers_for(services: Services, path: str, origin: str, authenticated: bool) -> dict[str, str]:
     """The headers of every response to a path, unless its handler sets them."""
     config = services.config
-    is_admin = path.startswith("/admin")  # for our own pages alone
+    is_admin = path.startswith("/admin")
     is_private = authenticated or re.match("/(admin|auth/|me(/|$))", path)
     headers = {
         "X-Content-Type-Options": "nosniff",
@@ -5989,7 +5959,7 @@ def headers_for(services: Services, path: str, origin: str, authenticated: bool)
         "Cache-Control": "no-store" if is_private else "no-cache",
         "Vary": "Accept-Encoding, Origin, Authorization",
     }
-    if not is_admin and may_comment_from(origin, services):
+    if is_open_to(services, path, origin):
         headers["Access-Control-Allow-Origin"] = origin if config.site_origins else "*"
         headers["Access-Control-Expose-Headers"] = "Retry-After"
     # Under a path, the host is not ours alone.
@@ -6175,8 +6145,8 @@ def use_limits(services: Services, *uses: Use) -> int:
     if not services.config.limits_enabled:
         return 0
     now = services.timestamp()
-    for used, (name, subject, factor) in enumerate(uses):
-        wait = services.store.use_limit(name, subject, now, factor)
+    for used, use in enumerate(uses):
+        wait = services.store.use_limit(now, *use)
         if wait:
             return_uses(services, *uses[:used])
             return wait
@@ -6205,7 +6175,9 @@ def use_memory_limit(services: Services, client: Client, name: str) -> bool:
         return True
     now = services.timestamp()
     take = services.minute_counter.take
-    return all(take(name, network, factor, now) for network, factor in client.networks)
+    # The widest first: once it is used up, the networks in it are not counted.
+    networks = reversed(client.networks)
+    return all(take(name, network, factor, now) for network, factor in networks)
 
 
 TOO_OFTEN = "操作太频繁，请稍后再试"
@@ -6219,13 +6191,11 @@ def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
 
 def limit_client(context: RequestContext, name: str, *parts: object) -> None:
     """Counts one use by this client; `TooMany` if its rate limit is used up."""
-    if name in MEMORY_LIMITS:
-        allowed = use_memory_limit(context, context.client, name)
-        wait = 0 if allowed else MINUTE
-    else:
+    if name not in MEMORY_LIMITS:
         uses = client_uses(context, context.client, name, *parts)
-        wait = use_limits(context, *uses)
-    refuse_after(wait)
+        refuse_after(use_limits(context, *uses))
+    elif not use_memory_limit(context, context.client, name):
+        refuse_after(MINUTE)
 
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
@@ -6239,9 +6209,8 @@ def check_comment_limit(context: RequestContext) -> None:
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
-    uses = client_uses(context, context.client, "comment")
-    for name, subject, factor in uses:
-        wait = context.store.limit_wait(name, subject, context.now, factor)
+    for use in client_uses(context, context.client, "comment"):
+        wait = context.store.limit_wait(context.now, *use)
         refuse_after(wait)
 
 
@@ -6255,16 +6224,12 @@ def flush_views(services: Services) -> None:
     now = services.timestamp()
     with store.writing(only_views=True):
         for key, views in pending.items():
-            is_known = store.add_views(key, views.count, now)
-            if not is_known and use_page_limits(services, views.client):
+            if store.add_views(key, views.count, now):
+                continue
+            uses = client_uses(services, views.client, "page")
+            if not use_limits(services, ("pages", "", 1), *uses):
                 store.add_page(key, views.page_url, now)
                 store.add_views(key, views.count, now)
-
-
-def use_page_limits(services: Services, client: Client) -> bool:
-    """Counts a new page that a view adds; False if no more may be added."""
-    uses = client_uses(services, client, "page")
-    return not use_limits(services, ("pages", "", 1), *uses)
 
 
 BOTS = re.compile(
@@ -6506,7 +6471,7 @@ def is_closed(services: Services, page: Page) -> bool:
 def health(context: RequestContext) -> Json:
     """`{ok}`; 503 if nothing can be written, which is tried every five seconds."""
     with context.writing():
-        context.store.use_limit("health", "", context.now)
+        context.store.use_limit(context.now, "health")
     return {"ok": True}
 
 
@@ -6604,7 +6569,7 @@ def take_code_email(context: RequestContext, registration: Json) -> bool:
     store = context.store
     email = registration["email"]
     # Something is written in any case, so that the time of the response tells nothing.
-    store.use_limit("quiet", "", context.now)
+    store.use_limit(context.now, "quiet")
     if not store.may_register(**registration):
         return False
     recipient = keyed_hash(context.key, "mail", email)
@@ -7072,7 +7037,7 @@ def preview(context: RequestContext) -> Json:
     return {"html": safe_html(content)}
 
 
-@route("PATCH", "/comments/<comment_id>", Permission.ANYONE)
+@route("PATCH", "/comments/<comment_id:id>", Permission.ANYONE)
 def edit_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content, edit_token?}` to `{success, comment}`, within `edit_minutes`."""
     content = content_field(context)
@@ -7133,7 +7098,7 @@ def change_text(
         add_webhook(context, comment.id, "created")
 
 
-@route("DELETE", "/comments/<comment_id>", Permission.ANYONE)
+@route("DELETE", "/comments/<comment_id:id>", Permission.ANYONE)
 def delete_comment(context: RequestContext, comment_id: int) -> Json:
     """`{edit_token?}` to `{success, comment}`. An account may delete its comments at any time."""
     with context.writing():
@@ -7202,7 +7167,7 @@ def follow_page(context: RequestContext) -> Json:
     return {"success": True, "following": not undo}
 
 
-@route("POST", "/comments/<comment_id>/report", Permission.ANYONE)
+@route("POST", "/comments/<comment_id:id>/report", Permission.ANYONE)
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     store = context.store
@@ -8020,7 +7985,7 @@ def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
     return comment
 
 
-@route("PATCH", "/admin/comments/<comment_id>", Permission.ADMIN)
+@route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
 def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
     store = context.store
@@ -8091,7 +8056,7 @@ def waiting_comments(context: RequestContext) -> Json:
     return {"comments": comments}
 
 
-@route("POST", "/comments/<comment_id>/moderate", Permission.MODERATOR)
+@route("POST", "/comments/<comment_id:id>/moderate", Permission.MODERATOR)
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
@@ -8129,7 +8094,7 @@ def admin_pages(context: RequestContext) -> Json:
     return {"pages": shown, "more": len(pages) > limit}
 
 
-@route("PATCH", "/admin/pages/<page_id>", Permission.ADMIN)
+@route("PATCH", "/admin/pages/<page_id:id>", Permission.ADMIN)
 def change_page(context: RequestContext, page_id: int) -> Json:
     """`{closed?, page_url?, merge?}` to `{success, page}`."""
     store = context.store
@@ -8177,7 +8142,7 @@ def admin_users(context: RequestContext) -> Json:
     return {"users": users, "more": more}
 
 
-@route("PATCH", "/admin/users/<user_id>", Permission.ADMIN)
+@route("PATCH", "/admin/users/<user_id:id>", Permission.ADMIN)
 def change_user(context: RequestContext, user_id: int) -> Json:
     """`{blocked?}` or `{role, password}` (the caller's own password) to `{success}`."""
     store = context.store
@@ -8243,7 +8208,7 @@ def add_block(context: RequestContext) -> Json:
     return {"success": True, "block": with_times(block)}
 
 
-@route("DELETE", "/admin/blocks/<block_id>", Permission.ADMIN)
+@route("DELETE", "/admin/blocks/<block_id:id>", Permission.ADMIN)
 def drop_block(context: RequestContext, block_id: int) -> Json:
     with context.writing():
         block = context.store.drop_block(block_id)
@@ -8277,8 +8242,8 @@ def admin_outbox(context: RequestContext) -> Json:
     return {"emails": shown}
 
 
-@route("POST", "/admin/outbox/<message_id>", Permission.ADMIN)
-@route("DELETE", "/admin/outbox/<message_id>", Permission.ADMIN)
+@route("POST", "/admin/outbox/<message_id:id>", Permission.ADMIN)
+@route("DELETE", "/admin/outbox/<message_id:id>", Permission.ADMIN)
 def change_message(context: RequestContext, message_id: int) -> Json:
     """Sends a message again (POST), or drops it."""
     with context.writing():
@@ -8532,14 +8497,14 @@ class App:
         now = services.timestamp()
         flush_views(services)
         with store.writing():
-            minute_passed = not store.use_limit("purge", "", now)
+            minute_passed = not store.use_limit(now, "purge")
             if minute_passed:
                 store.purge(now)
                 add_rebuild(services)
             if minute_passed or self.has_more_to_forget:
                 self.forget(now)
             if services.clients.unnamed_proxy:
-                store.use_limit("unnamed_proxy", "", now)  # for `check` to see
+                store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if minute_passed and store.has_erased:
             store.empty_wal()
         return 1
@@ -8671,12 +8636,13 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         place_of=places.of,
         assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
         templates=templates_in(static),
-        clients=Clients(config.server_trusted_proxy, listens_on_file=config.listens_on_file),
+        clients=Clients(config.server_trusted_proxy),
         captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
     )
     site = bottle.Bottle()
     site.default_error_handler = bottle_refusal
+    site.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
     for each in ROUTES:
         site.route(each.path, each.method, mounted(each, services))
     return App(services, places, site)

@@ -5,6 +5,7 @@ When the inside of `commentd.py` changes, only this file has to follow."""
 
 import functools
 import logging
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -111,7 +112,8 @@ def greet(app: App, port: int) -> None:
 
 def routes() -> set[str]:
     """What the service answers, such as `GET /comments/{comment_id}`."""
-    return {f"{r.method} {r.path}".replace("<", "{").replace(">", "}") for r in ROUTES}
+    labels = [f"{each.method} {each.path}" for each in ROUTES]
+    return {re.sub("<([a-z_]+)(:id)?>", r"{\1}", label) for label in labels}
 
 
 @contextmanager
@@ -250,7 +252,7 @@ def rate_limits() -> set[int]:
 
 
 def count_few_clients(app: App, most: int) -> None:
-    """How many clients are counted in memory, before the least recent is forgotten."""
+    """How many clients are counted in memory, before counting starts again."""
     app.services.minute_counter.MOST = most
 
 

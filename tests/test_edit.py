@@ -187,9 +187,10 @@ def test_what_is_anothers_is_as_missing(app: App, visitor: Visitor, outside: Out
     for form in ({}, {"edit_token": None}):
         for write in (visitor.patch_json, visitor.delete_json):
             assert write("/comments/1", {"content": "ho"} | form, status=404).json == GONE
-    odd = ["0", "-1", "1.0", "1e0", "+1", "%EF%BC%91", "%20", "1%20", "1%0a", "%00", "x"]
-    for of in (2, 3, *odd, "preview", "1;2", *("9" * n for n in (18, 19, 40))):
+    for of in (2, 3, "0", "9" * 18):
         both(visitor, one, of=of)
+    for of in ("-1", "1.0", "1e0", "+1", "%EF%BC%91", "%20", "1%20", "%00", "x", "1;2", "9" * 19):
+        visitor.delete_json(f"/comments/{of}", {"edit_token": one}, status=404)
     outside.time += 3600  # nor is anybody told that it would be too late
     both(visitor, other)
     assert [c["content"] for c in visitor.listing()["comments"]] == ["oh", "hi"]
