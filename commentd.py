@@ -8436,12 +8436,13 @@ def change_subscription(
     page_id = 0
     if comment and action in ("stop", "start"):
         page_id = comment.page_id
-    # A comment that was erased has no email address.
-    if comment and subscriber_of(context.key, comment.email) == subscriber:
+    email = comment.email if comment else ""  # also if the comment was erased
+    author = subscriber_of(context.key, email)
+    if author == subscriber:
         state = store.subscriptions(subscriber).get(0)
         if action == "confirm" and state == "asked":
-            store.notify_again(comment.email, context.now - LINK_LIFE)
-        account = store.account_with_email(comment.email)
+            store.notify_again(email, context.now - LINK_LIFE)
+        account = store.account_with_email(email)
         if account and stops:  # they want no emails about new comments either
             store.unfollow(account.id, page_id)
     store.subscribe(subscriber, page_id, "no" if stops else "yes")
