@@ -2472,24 +2472,6 @@ IS_DUE = """
        AND (kind <> 'author' OR EXISTS
             (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
               WHERE parent.id = comment.parent_id AND parent.status <> 'waiting'))"""
-LEARN = {
-    kind: f"""
-    UPDATE comment SET learnt = '{kind}' WHERE id = :comment_id;
-    INSERT INTO term AS t (hash, {kind}, learnt_at)
-    SELECT value, 1, :now FROM json_each(:hashes)
-     WHERE true
-        ON CONFLICT (hash) DO UPDATE SET {kind} = t.{kind} + 1, learnt_at = excluded.learnt_at"""
-    for kind in ("ham", "spam")
-}
-UNLEARN = {
-    kind: f"""
-    UPDATE comment SET learnt = '' WHERE id = :comment_id;
-    UPDATE term SET {kind} = max(0, {kind} - 1)
-     WHERE hash IN (SELECT value FROM json_each(:hashes));
-    DELETE FROM term WHERE ham = 0 AND spam = 0
-       AND hash IN (SELECT value FROM json_each(:hashes))"""
-    for kind in ("ham", "spam")
-}
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
@@ -2635,8 +2617,7 @@ class Store:
             self.write_turn.execute("PRAGMA journal_mode = MEMORY")
             if not as_command:
                 self.opened.enter_context(file_lock(path, "-lock"))
-            if not path.exists():
-                path.touch(0o600)
+            path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
             with self.write_lock() if as_command else contextlib.nullcontext():
                 self.writer = connect(path)
@@ -3115,16 +3096,13 @@ class Store:
         self.run_script(sql, old=page_id, new=other.id)
         return other.id
 
-    def add_views(self, key: str, views: int, now: int) -> bool:
-        """False if there is no such page."""
+    def add_views(self, page_id: int, views: int, now: int) -> None:
         sql = """
             UPDATE page SET seen_at = :now, views = views
                    + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
-             WHERE key = :key"""
-        is_known = self.run(sql, key=key, views=views, now=now).rowcount == 1
-        if is_known:
-            self.run(COUNT_DAY["views"], more=views, now=now)
-        return is_known
+             WHERE id = :id"""
+        self.run(sql, id=page_id, views=views, now=now)
+        self.run(COUNT_DAY["views"], more=views, now=now)
 
     # Comments
 
@@ -3150,10 +3128,10 @@ class Store:
         """Those that readers saw change after the page had counted `since`, also those that are
         not shown any more; the oldest comment first."""
         sql = """
-             WHERE comment.page_id = ? AND comment.changed > ?
-             ORDER BY comment.changed LIMIT ?"""
-        changed = self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
-        return sorted(changed, key=lambda comment: (comment.created_at, comment.id))
+             WHERE comment.id IN (SELECT id FROM comment WHERE page_id = ? AND changed > ?
+                                   ORDER BY changed LIMIT ?)
+             ORDER BY comment.created_at, comment.id"""
+        return self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
 
     def count_before(self, view: str, sort: str, comment: Comment) -> int:
         """How many comments of a list come before one of them."""
@@ -3308,16 +3286,15 @@ class Store:
 
     # Likes
 
-    def like(
-        self, what: str, id: int, visitor: str, liked_at: int | None, undo: bool, now: int
-    ) -> int:
-        """Adds or takes back the like of a visitor; returns the number of likes. `what` is comment
-        or page. `liked_at` is None for an account, whose like is never anonymised."""
+    def like(self, what: str, *, undo: bool, **values: Any) -> int:
+        """Adds or takes back the like of a `visitor`; returns the number of likes. `what` is the
+        comment or page with that `id`. `liked_at` is None for an account, whose like is never
+        anonymised; `now` counts the like in any case."""
         sql = UNLIKE[what] if undo else LIKE[what]
-        changed = self.run(sql, id=id, visitor=visitor, liked_at=liked_at).rowcount
+        changed = self.run(sql, **values).rowcount
         more = -changed if undo else changed
-        self.run(COUNT_DAY["likes"], more=more, now=now)
-        return self.value(COUNT_LIKES[what], id=id) or 0
+        self.run(COUNT_DAY["likes"], more=more, **values)
+        return self.value(COUNT_LIKES[what], **values) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
         """Adds anonymous likes, for imports. Each call adds them again."""
@@ -3604,10 +3581,25 @@ class Store:
 
     def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
         """Counts the terms of a comment as those of ham or spam."""
-        self.run_script(LEARN[kind], comment_id=comment_id, hashes=[0, *hashes], now=now)
+        sql = """
+            UPDATE comment SET learnt = :kind WHERE id = :comment_id;
+            INSERT INTO term AS t (hash, ham, spam, learnt_at)
+            SELECT value, :kind = 'ham', :kind = 'spam', :now FROM json_each(:hashes)
+             WHERE true
+                ON CONFLICT (hash) DO UPDATE
+               SET ham = t.ham + excluded.ham, spam = t.spam + excluded.spam,
+                   learnt_at = excluded.learnt_at"""
+        self.run_script(sql, comment_id=comment_id, kind=kind, hashes=[0, *hashes], now=now)
 
-    def unlearn(self, comment_id: int, kind: str, hashes: list[int]) -> None:
-        self.run_script(UNLEARN[kind], comment_id=comment_id, hashes=[0, *hashes])
+    def unlearn(self, comment: Comment, hashes: list[int]) -> None:
+        sql = """
+            UPDATE comment SET learnt = '' WHERE id = :id;
+            UPDATE term SET ham = max(0, ham - (:learnt = 'ham')),
+                            spam = max(0, spam - (:learnt = 'spam'))
+             WHERE hash IN (SELECT value FROM json_each(:hashes));
+            DELETE FROM term WHERE ham = 0 AND spam = 0
+               AND hash IN (SELECT value FROM json_each(:hashes))"""
+        self.run_script(sql, id=comment.id, learnt=comment.learnt, hashes=[0, *hashes])
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -3765,13 +3757,10 @@ class Store:
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats; a thousand times at most, since comments could reply to each other."""
+        are, so this repeats."""
         fixed = 0
-        for _ in range(1000):  # pragma: no branch - so that it ends whatever the rows are
-            wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
+        while wrong := sum(self.run(sql).rowcount for sql in RECOUNTS):
             fixed += wrong
-            if not wrong:
-                break
         return fixed
 
 
@@ -4460,7 +4449,7 @@ def unteach(store: Store, key: bytes, comment: Comment) -> None:
     """Before a text changes that the filter has learnt, or is learnt as another kind. What is
     erased stays learnt."""
     if comment.learnt:
-        store.unlearn(comment.id, comment.learnt, hashes_of(key, comment))
+        store.unlearn(comment, hashes_of(key, comment))
 
 
 def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
@@ -6224,12 +6213,12 @@ def flush_views(services: Services) -> None:
     now = services.timestamp()
     with store.writing(only_views=True):
         for key, views in pending.items():
-            if store.add_views(key, views.count, now):
-                continue
+            page = store.page(key)
             uses = client_uses(services, views.client, "page")
-            if not use_limits(services, ("pages", "", 1), *uses):
-                store.add_page(key, views.page_url, now)
-                store.add_views(key, views.count, now)
+            if page is None and not use_limits(services, ("pages", "", 1), *uses):
+                page = store.add_page(key, views.page_url, now)
+            if page:
+                store.add_views(page.id, views.count, now)
 
 
 BOTS = re.compile(
@@ -7147,7 +7136,7 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
     limit_client(context, "like")
     limit_all(context, "likes", "点赞的人太多，请稍后再试")
     visitor = visitor_of(context)
-    return context.store.like(what, id, undo=undo, now=context.now, **visitor)
+    return context.store.like(what, undo=undo, id=id, now=context.now, **visitor)
 
 
 @route("POST", "/page/follow", Permission.USER)

@@ -193,8 +193,7 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
             page = store.add_page(name.key, name.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
-            for number in range(likes):
-                store.like("page", page.id, f"visitor {number}", None, False, start)
+            store.add_likes("page", page.id, likes)
             grow(store, page.id, rows, start)
 
 
@@ -222,8 +221,7 @@ def grow(store: Any, page_id: int, rows: list[Row], start: int) -> None:
             edited_at=one["edited_at"] and start + one["edited_at"],
             pinned=one["pinned"],
         )
-        for number in range(one["likes"]):
-            store.like("comment", comment.id, f"visitor {number}", None, False, start)
+        store.add_likes("comment", comment.id, one["likes"])
         made.append(comment)
         if gone:
             erased.append((comment.id, one["status"] == "erased"))
