@@ -9659,22 +9659,19 @@ class Import:
         self.zone = zone or time_zone(self.product.zone or "Z")
         self.is_ours = name == "commentd"  # then all is as it was exported
         self.counts = Counter[str]()
-        self.names = defaultdict[str, list[str]](list)  # of the first comments with each event
+        self.names = defaultdict[str, list[str]](list)  # of the records with each event
         self.matched = set[int | None]()  # our comments that are a record of the file
         self.db = sqlite3.connect("")  # a temporary file, which goes when it is closed
         self.db.row_factory = sqlite3.Row
         self.db.executescript(STAGE)
 
     def note(self, event: str, name: str) -> None:
-        """Counts an event for the report, and keeps the names of the first ones."""
-        self.counts[event] += 1
-        if self.counts[event] <= NAMES_IN_REPORT:
-            self.names[event].append(one_line(name)[:64])
+        """Keeps the name of a record that the report is to list under an event."""
+        self.names[event].append(one_line(name)[:64])
 
     def note_each(self, event: str, sql: str, *values: str) -> None:
         """Notes an event for each id that a statement returns."""
-        ids = self.db.execute(sql, values).fetchall()
-        for (id,) in ids:
+        for (id,) in self.db.execute(sql, values).fetchall():
             self.note(event, id)
 
     # Staging
@@ -9943,8 +9940,9 @@ class Import:
         totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
         lines = [f"{self.name}: {counts['read']} read, {totals}"]
         for event, names in self.names.items():
-            more = " …" if counts[event] > len(names) else ""
-            lines.append(f"  {event} ({counts[event]}): {', '.join(names)}{more}")
+            shown = ", ".join(names[:NAMES_IN_REPORT])
+            more = " …" if len(names) > NAMES_IN_REPORT else ""
+            lines.append(f"  {event} ({len(names)}): {shown}{more}")
         statuses = [f"{counts[status]} {status}" for status in STATUSES if counts[status]]
         if statuses:
             lines.append(f"  new: {', '.join(statuses)}")
@@ -10079,9 +10077,9 @@ def as_artalk(export: Export) -> Iterator[str]:
     yield from list_items(
         {
             **{name: str(value) for name, value in renamed_fields(row, table).items()},
-            "is_pinned": artalk_flag(row["pinned"]),
-            "page_admin_only": artalk_flag(row["closed"]),
-            "is_pending": artalk_flag(row["status"] == "waiting"),
+            "is_pinned": json.dumps(bool(row["pinned"])),
+            "page_admin_only": json.dumps(bool(row["closed"])),
+            "is_pending": json.dumps(row["status"] == "waiting"),
             "rid": str(row["parent_id"] or 0),
             "page_key": quoted_url(row["page_url"]),
             **constants,
@@ -10090,10 +10088,6 @@ def as_artalk(export: Export) -> Iterator[str]:
         if row["status"] != "spam"
     )
     yield "\n]\n"
-
-
-def artalk_flag(value: object) -> str:
-    return str(bool(value)).lower()
 
 
 WXR = """<?xml version="1.0" encoding="UTF-8"?>
@@ -10228,11 +10222,9 @@ def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
     return page
 
 
-def render_page(
-    page: BuiltPage, path: str, style: str, fragment_of: Callable[[dict[str, str]], bytes]
-) -> str:
+def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[str], bytes]) -> str:
     """The page with its comments. `path`: where readers find it, if it does not say so itself.
-    `fragment_of` has the parameters of `GET /fragment`. What the page has set for an element
+    `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
     stays."""
     url = urllib.parse.urlsplit(urllib.parse.urljoin(f"http://page{path}", page.canonical))
     route = f"#{url.fragment}" if url.fragment.startswith(("/", "!")) else ""
@@ -10249,7 +10241,7 @@ def render_page(
             query["limit"] = values["limit"]
         if "heading" in values:
             query["heading"] = values["heading"]
-        fragment = fragment_of(query).decode().rstrip()
+        fragment = fragment_of(urllib.parse.urlencode(query)).decode().rstrip()
         if not fragment.endswith(THREAD_END):
             raise ValueError(f"no fragment for {query['url']}: {fragment[:200]}")
         if tag:
@@ -10817,9 +10809,9 @@ def import_command(config: Config, arguments: Arguments) -> int:
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
-        is_new = not size_of(Path(config.database_path))
         path = resources.enter_context(database_of(config, arguments.dry_run))
-        store = resources.enter_context(command_store(path, is_new=not size_of(path)))
+        is_new = not size_of(path)
+        store = resources.enter_context(command_store(path, is_new=is_new))
         importer.add_all(store, progress("imported"))
     print(importer.report())
     if is_new:  # the owner may run the import in the wrong folder
@@ -10871,7 +10863,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
     service = (arguments.source or config.service_url).rstrip("/")
     service_path = re.sub("^https?:", "", service)
     script_urls = (f"{service_path}/embed.js", f"{service_path}/loader.js")
-    counts: Counter[str] = Counter()
+    counts = Counter[str]()
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
         if not arguments.source:
@@ -10908,7 +10900,7 @@ def render_file(
     folder: Path,
     path: Path,
     script_urls: tuple[str, ...],
-    fragment_of: Callable[[dict[str, str]], bytes],
+    fragment_of: Callable[[str], bytes],
     arguments: Arguments,
 ) -> str:
     """Puts the comments into a file. Returns its result for the report, or raises `ValueError`."""
@@ -10932,20 +10924,19 @@ def render_file(
     return "rendered"
 
 
-def own_fragment(app: App, query: dict[str, str]) -> bytes:
+def own_fragment(app: App, query: str) -> bytes:
     """The response of this program to `GET /fragment`."""
     environ = {
         "REQUEST_METHOD": "GET",
         "PATH_INFO": "/fragment",
-        "QUERY_STRING": urllib.parse.urlencode(query),
+        "QUERY_STRING": query,
         "wsgi.input": io.BytesIO(),
     }
     return b"".join(app(environ, lambda *head: None))
 
 
-def fetched_fragment(service: str, query: dict[str, str]) -> bytes:
-    url = f"{service}/fragment?{urllib.parse.urlencode(query)}"
-    return World().fetch(url, most=8 * MEGA)[1]
+def fetched_fragment(service: str, query: str) -> bytes:
+    return World().fetch(f"{service}/fragment?{query}", most=8 * MEGA)[1]
 
 
 def move(config: Config, arguments: Arguments) -> int:
