@@ -9964,10 +9964,6 @@ SECONDS = "%Y-%m-%d %H:%M:%S"
 GONE = {**ERASED, "nickname": "-", "content": "[deleted]", "status": "visible"}
 
 
-def utc_text(seconds: int | None, form: str = ISO) -> str | None:
-    return time_of(seconds).strftime(form) if seconds else None
-
-
 def renamed_fields(row: Json, table: str) -> Json:
     """The fields of a row under other names, by a table as in `Product`."""
     return {name: row[path] for name, path in field_paths(table).items()}
@@ -9998,9 +9994,9 @@ class Export:
             if row["status"] == "deleted":
                 row |= deleted
             row["updated_at"] = row["edited_at"] or row["created_at"]
-            for name in row:
-                if name.endswith("_at"):
-                    row[name] = utc_text(row[name], form)
+            for name, value in row.items():
+                if name.endswith("_at") and value:
+                    row[name] = time_of(value).strftime(form)
             yield row
 
 
@@ -10008,7 +10004,7 @@ def as_commentd(export: Export) -> Iterator[str]:
     """Our own format, as the manual documents it. It is equal for equal comments."""
     yield '{"format": "commentd", "version": 1, "pages": [\n'
     yield from list_items(
-        {**renamed_fields(vars(page), COMMENTD_PAGE), "opened_at": utc_text(page.opened_at)}
+        {**renamed_fields(vars(page), COMMENTD_PAGE), "opened_at": rfc3339(page.opened_at)}
         for page in export.store.exported_pages()
     )
     yield '\n], "comments": [\n'
@@ -11039,22 +11035,16 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
             if not Path(path).is_relative_to(folder):
                 written.append(f"-{path}")
     in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
-    values = {
-        "folder": folder,
-        "written": " ".join(f'"{path}"' for path in written),
-        "command": shlex.join(command),
-    }
-    if not many:
-        # systemd expands specifiers such as %i.
-        values = {name: text.replace("%", "%%") for name, text in values.items()}
     return template(
         "commentd.service",
         kind=arguments.what,
+        folder=folder,
+        written=" ".join(f'"{path}"' for path in written),
+        command=shlex.join(command),
         unit="commentd@" if many else "commentd",
         instance="commentd@blog" if many else "commentd",
         runtime="commentd/%i" if many else "commentd",
         home="read-only" if in_home else "yes",
-        **values,
     )
 
 
