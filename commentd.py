@@ -9199,7 +9199,7 @@ def status_in(record: Any, rules: str) -> str:
 
 HTML_START = re.compile(r"(?i)\s*<(p|pre|blockquote|[uo]l|h\d|div|table|hr)\b|\s*<a class=")
 IMAGE = re.compile(r"(?i)<img\b([^<>]*)>")
-ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+))?""")
+ATTRIBUTE = re.compile(r"""(?s)([^\s=>"'/]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
 STICKER = re.compile("(?i)(?<![a-z])(v?emo(ji|t)|smil[ei]|owo|sticker|tv_)")
 CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
@@ -9211,9 +9211,8 @@ TEXT_LIMIT = 64 * 1024
 
 def attributes_in(tag: str) -> dict[str, str]:
     values: dict[str, str] = {}
-    for name, value in ATTRIBUTE.findall(tag):
-        bare = value[1:-1] if value[:1] in ("'", '"') else value
-        values.setdefault(name.lower(), html.unescape(bare))
+    for name, *value in ATTRIBUTE.findall(tag):
+        values.setdefault(name.lower(), html.unescape("".join(value)))
     return values
 
 
@@ -9511,9 +9510,9 @@ def unpack_archive(path: Path, target: IO[bytes], limit: int) -> None:
     """The comments, views and users of LeanCloud's archive, one after the other."""
     with tarfile.open(path) as archive:
         for member in archive:
-            source = archive.extractfile(member) if member.isfile() else None
-            if source and re.match(r"(?i)comment|counter|users", Path(member.name).name):
-                copy_within_limit(source, target, limit)
+            name = Path(member.name).name
+            if member.isfile() and re.match("(?i)comment|counter|users", name):
+                copy_within_limit(archive.extractfile(member), target, limit)
                 target.write(b"\n")
 
 
@@ -10223,8 +10222,7 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
     stays."""
     url = urllib.parse.urlsplit(urllib.parse.urljoin(f"http://page{path}", page.canonical))
-    route = f"#{url.fragment}" if url.fragment.startswith(("/", "!")) else ""
-    usual_url = url._replace(scheme="", netloc="", fragment="").geturl() + route
+    usual_url = url._replace(scheme="", netloc="").geturl()
     pieces = []
     written = 0
     for start, tag, end in page.threads:
@@ -10735,10 +10733,9 @@ def progress(done: str) -> Progress:
     """A line that counts up, if there is a terminal."""
 
     def show(left: int, total: int) -> None:
-        if not sys.stderr.isatty():
-            return
-        end = "" if left else "\n"
-        print(f"\r{100 * (total - left) // max(1, total)} % {done}", end=end, file=sys.stderr)
+        if sys.stderr.isatty():
+            end = "" if left else "\n"
+            print(f"\r{100 * (total - left) // max(1, total)} % {done}", end=end, file=sys.stderr)
 
     return show
 
@@ -11089,7 +11086,6 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
     )
     parser.add_argument("--version", action="version", version=f"commentd {__version__}")
     commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    parsers: dict[str, argparse.ArgumentParser] = {}
     for name, (_, parameters, help_text) in COMMANDS.items():
         command = commands.add_parser(name, help=help_text, description=help_text, parents=[common])
         for parameter in parameters.split():
@@ -11098,8 +11094,7 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
             kind = email_address if parameter == "EMAIL" else str
             metavar = parameter.strip("[]")
             command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
-        parsers[name] = command
-    add_options(parsers)
+    add_options(commands.choices)
     arguments = parser.parse_args(argv)
     arguments.command = arguments.command or "serve"
     arguments.config = getattr(arguments, "config", None)
