@@ -180,12 +180,6 @@ class TextChanged(Problem):
     code = "text_changed"
 
 
-class TooMany(Problem):
-    status = 429
-    code = "too_many"
-    retry_after = MINUTE
-
-
 class Unavailable(Problem):
     status = 503
     code = "unavailable"
@@ -219,6 +213,13 @@ def strict_json(body: bytes) -> Json:
 def attributes(row: object, names: str) -> Json:
     """The named attributes of a row, as a dictionary; `names` are separated by spaces."""
     return {name: getattr(row, name) for name in names.split()}
+
+
+def value_or_empty(rule: Callable[[str], str], text: str) -> str:
+    """A text in the one spelling that a rule gives; "" if it raises `ValueError`."""
+    with contextlib.suppress(ValueError):
+        return rule(text)
+    return ""
 
 
 # Times
@@ -378,8 +379,8 @@ def script_of(character: str) -> str:
 
 
 def has_shape(character: str) -> bool:
-    """Whether a character is visible and alphanumeric, or drawn like one that is."""
-    if INVISIBLE.match(character) or script_of(character) == "MODIFIER":
+    """Whether a character is alphanumeric, or drawn like one that is."""
+    if script_of(character) == "MODIFIER":
         return False
     return character.isalnum() or latin_base(character) != ""
 
@@ -431,11 +432,9 @@ def looks_like(nickname: str, admin: str) -> bool:
     protected = skeletons(admin)
     for name, title in itertools.product(skeletons(admin), TITLE_SKELETONS):
         protected |= {name + title, title + name}
-    for shapes in skeletons(nickname) | skeletons(without_titles(nickname)):
-        pattern = re.escape(shapes).replace(ANY_SHAPE, "[\0-\x7f]")
-        if any(re.fullmatch(pattern, other) for other in protected):
-            return True
-    return False
+    shapes = skeletons(nickname) | skeletons(without_titles(nickname))
+    pattern = "|".join(map(re.escape, shapes)).replace(ANY_SHAPE, "[\0-\x7f]")
+    return any(re.fullmatch(pattern, other) for other in protected)
 
 
 def without_titles(nickname: str) -> str:
@@ -637,10 +636,7 @@ def page_link(page_url: str, origins: Strings) -> str:
     url = page_url
     if origins and re.match("/(?!/)", page_url):
         url = origins[0] + page_url
-    try:
-        return proper_website(quoted_url(url))
-    except ValueError:
-        return ""
+    return value_or_empty(proper_website, quoted_url(url))
 
 
 def is_foreign(page_url: str, origins: Strings) -> bool:
@@ -1857,8 +1853,6 @@ def copy_database(
     checked and synced, and only then gets its name. Nobody else can read it."""
     aside = target.with_name(part or f".{target.name}.part")
     try:
-        if not schema_version(db):
-            raise OperatorError(f"{target} was not written: the database is empty")
         aside.unlink(missing_ok=True)
         aside.touch(0o600, exist_ok=False)
         with contextlib.closing(sqlite3.connect(aside, isolation_level=None)) as copy:
@@ -1916,10 +1910,7 @@ def back_up_regularly(path: Path, folder: Path, now: float, **options: Any) -> P
     if reason := other_claim(path, folder):
         raise OperatorError(reason)
     backup = back_up(path, folder, now, **options)
-    try:
-        claim_file(path, folder).write_text(str(path.resolve()), "utf-8")
-    except OSError as error:
-        raise OperatorError(f"{folder} can't be written: {error.strerror}") from None
+    claim_file(path, folder).write_text(str(path.resolve()), "utf-8")
     return backup
 
 
@@ -3893,8 +3884,7 @@ LINK_LIFE = 30 * DAY  # of the links in an email to the owner
 
 def keyed_hash(key: bytes, purpose: str, *parts: object) -> str:
     """HMAC-SHA256 in hex. A hash for one purpose is not valid for another."""
-    texts = [purpose, *map(str, parts)]
-    message = json.dumps(texts)
+    message = json.dumps([purpose, *map(str, parts)])
     return hmac.new(key, message.encode(), "sha256").hexdigest()
 
 
@@ -3937,8 +3927,7 @@ def new_code(random_bytes: RandomBytes) -> str:
 def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
     """A JWT with the claims `id`, `email`, `role` and `ver` of an account, and `iat`, `exp`, `use`.
     A token for one use is not valid for another."""
-    expires_at = now + TOKEN_LIFE
-    claims = {**account, "iat": now, "exp": expires_at, "use": use}
+    claims = {**account, "iat": now, "exp": now + TOKEN_LIFE, "use": use}
     return jwt.encode(claims, key, algorithm="HS256")
 
 
@@ -3982,12 +3971,12 @@ def subscriber_of(key: bytes, email: str) -> str:
 
 @dataclass(frozen=True)
 class Captcha:
-    """A captcha that was solved. It is spent once, under its signature. `made_at` is known of the
-    proof of work alone."""
+    """A captcha that was solved. It is spent once, under its signature. `made_at` is 0 but for the
+    proof of work."""
 
     signature: str
     expires_at: int
-    made_at: int | None = None
+    made_at: int = 0
 
 
 def new_challenge(key: bytes, now: int, random_bytes: RandomBytes) -> Json:
@@ -4037,10 +4026,8 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
     """Whether a text came sooner than a person types or pastes it. The widget asks for the
     challenge at the first character. A long text needs three seconds; twenty characters none."""
-    if captcha is None or captcha.made_at is None:
-        return False
     typing_time = min(3, len(text) // 20)
-    return 0 <= now - captcha.made_at < typing_time
+    return captcha is not None and 0 <= now - captcha.made_at < typing_time
 
 
 # -- World --------------------------------------------------------------------
@@ -6173,13 +6160,13 @@ TOO_OFTEN = "操作太频繁，请稍后再试"
 
 
 def refuse_after(wait: int, text: str = TOO_OFTEN) -> None:
-    """`TooMany` if there are seconds to wait."""
+    """Refuses the request if there are seconds to wait."""
     if wait:
-        raise TooMany(text, retry_after=wait)
+        raise Problem(text, "too_many", status=429, retry_after=wait)
 
 
 def limit_client(context: RequestContext, name: str, *parts: object) -> None:
-    """Counts one use by this client; `TooMany` if its rate limit is used up."""
+    """Counts one use by this client; a `Problem` if its rate limit is used up."""
     if name not in MEMORY_LIMITS:
         uses = client_uses(context, context.client, name, *parts)
         refuse_after(use_limits(context, *uses))
@@ -6188,13 +6175,13 @@ def limit_client(context: RequestContext, name: str, *parts: object) -> None:
 
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
-    """Counts one use by all clients together; `TooMany` if that rate limit is used up."""
+    """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
     wait = use_limits(context, (name, "", 1))
     refuse_after(wait, text)
 
 
 def check_comment_limit(context: RequestContext) -> None:
-    """`TooMany` if this client has used up its comments. Nothing is counted, so that costly work
+    """A `Problem` if this client has used up its comments. Nothing is counted, so that costly work
     can be done between this and the transaction that counts."""
     if not context.config.limits_enabled:
         return
@@ -6309,7 +6296,7 @@ def spend_captcha(context: RequestContext, captcha: Captcha | None) -> None:
 def hash_within_limits(
     context: RequestContext, email: str, password: str, captcha: Captcha | None, *limits: Strings
 ) -> str:
-    """The hash of a password for an email address. `TooMany` for a used-up limit (name and parts
+    """The hash of a password for an email address. `Problem` for a used-up limit (name and parts
     as in `limit_client`). The captcha is spent only when there is room in the queue."""
     with contextlib.ExitStack() as seat:
         with context.writing():
@@ -6977,7 +6964,7 @@ def add_comment(
 
 
 def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
-    """Counts a text against the rate limits; `TooMany` if the client's is used up. In a flood,
+    """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
     wait = use_limits(context, ("comments", "", 1))
@@ -9624,12 +9611,6 @@ def import_website(text: str) -> str:
     has_no_scheme = re.match(r"[\w-]+(\.[\w-]+)+(?![^/])", text)
     url = f"http://{text}" if has_no_scheme else text
     return value_or_empty(proper_website, url) if len(text) <= 2048 else ""
-
-
-def value_or_empty(rule: Callable[[str], str], text: str) -> str:
-    with contextlib.suppress(ValueError):
-        return rule(text)
-    return ""
 
 
 def time_zone(text: str) -> tzinfo | None:

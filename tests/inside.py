@@ -122,8 +122,8 @@ def refusing_with(status: int) -> Iterator[None]:
     if not status:
         yield
         return
-    refusals = {429: commentd.TooMany, 503: commentd.Unavailable}
-    refusal = refusals.get(status, commentd.Problem)("refused", "refused", status)
+    wait = {429: 60, 503: 5}.get(status, 0)
+    refusal = commentd.Problem("refused", "refused", status, retry_after=wait)
 
     def refuse(*_: Any) -> Any:
         raise RuntimeError("a fault of ours") if status == 500 else refusal

@@ -535,7 +535,7 @@ def assert_all_or_nothing(town: Town, name: str, folder: Path, usual: Told, case
     result = in_a_child(town, name, folder, *case)
     if result is None:  # it died
         config = replace(town.config, database_path=str(folder / "commentd.db"))
-        make_app(config, replace(town.world, now=lambda: NOW), rounds=1).close()
+        make_app(config, replace(town.world, clock=lambda: NOW), rounds=1).close()
         assert_whole(config.database_path)
         left = state(Path(config.database_path))
         assert left in usual.states, which
