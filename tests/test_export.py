@@ -193,7 +193,9 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
             page = store.add_page(name.key, name.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
-            store.add_likes("page", page.id, likes)
+            like = {"undo": False, "liked_at": None, "now": start}
+            for number in range(likes):
+                store.like("page", id=page.id, visitor=f"visitor {number}", **like)
             grow(store, page.id, rows, start)
 
 
