@@ -5020,13 +5020,6 @@ def add_rebuild(services: MailServices) -> None:
 # Notifications
 
 
-def due_news(store: Store, kind: str, to: str, now: int) -> News:
-    """The comments of the notifications that are due."""
-    due = store.due_notifications(kind, to, now)
-    comments = store.full_comments(due.values())
-    return {id: comments[comment_id] for id, comment_id in due.items()}
-
-
 def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
     config = services.config
@@ -5049,37 +5042,35 @@ def is_on_page(key: str, pattern: str) -> bool:
     return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
-def use_mail_limits(services: MailServices, ids: Collection[int], *limits: tuple[str, str]) -> bool:
-    """Counts an email about some notifications. False if there are too many; then they wait.
-    `limits`: the name and the subject of each."""
+def add_email(
+    services: MailServices, ids: Collection[int], email: Json, *limits: tuple[str, str]
+) -> None:
+    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit,
+    given as its name and subject, is used up."""
+    store = services.store
     now = services.timestamp()
     for limit in limits:
-        wait = services.store.use_limit(now, *limit)
+        wait = store.use_limit(now, *limit)
         if wait:
-            services.store.postpone(ids, now + wait)
-            return False
-    return True
-
-
-def add_email(services: MailServices, ids: Collection[int], email: Json) -> None:
-    """Adds an email to the outbox, which carries some notifications."""
-    message_id = services.store.add_message(services.timestamp(), **email)
-    services.store.carry(ids, message_id)
+            store.postpone(ids, now + wait)
+            return
+    message_id = store.add_message(now, **email)
+    store.carry(ids, message_id)
 
 
 def write_to_owner(services: MailServices, to: str, news: News) -> None:
     """Adds one email about all that is new, without the owner's own comments."""
-    wanted: News = {}
-    for id, comment in news.items():
-        is_own = comment.user_id and comment.email == to
-        if not is_own and to in owner_recipients(services, comment):
-            wanted[id] = comment
+    wanted = {
+        id: comment
+        for id, comment in news.items()
+        if not (comment.user_id and comment.email == to)
+        and to in owner_recipients(services, comment)
+    }
     services.store.drop_notifications(news.keys() - wanted)
-    subscriber = subscriber_of(services.key, to)
-    pause = ("notification", f"owner {subscriber}")
-    if wanted and use_mail_limits(services, wanted, pause):
+    if wanted:
         email = owner_email(services, to, wanted)
-        add_email(services, wanted, email)
+        subscriber = subscriber_of(services.key, to)
+        add_email(services, wanted, email, ("notification", f"owner {subscriber}"))
 
 
 def author_recipients(services: MailServices, comment: Comment) -> list[str]:
@@ -5117,10 +5108,9 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     services.store.drop_notifications(unwanted)
     hourly = ("reply_emails", subscriber)
     for page_id, replies in by_page.items():
+        email = author_email(services, to, replies, parents)
         pause = ("notification", f"{subscriber} {page_id}")
-        if use_mail_limits(services, replies, pause, hourly):
-            email = author_email(services, to, replies, parents)
-            add_email(services, replies, email)
+        add_email(services, replies, email, pause, hourly)
     if unasked:
         ask_guest(services, unasked)
 
@@ -5165,17 +5155,16 @@ def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
 def write_to_follower(services: MailServices, to: str, news: News) -> None:
     """Adds one email about what is new on the pages that a reader follows."""
     reader = services.store.account_with_email(to)
-    wanted: News = {}
-    if reader and not reader.blocked:
-        for id, comment in news.items():
-            if is_for_follower(services, reader, comment):
-                wanted[id] = comment
+    wanted = {
+        id: comment
+        for id, comment in news.items()
+        if reader and not reader.blocked and is_for_follower(services, reader, comment)
+    }
     services.store.drop_notifications(news.keys() - wanted)
-    subscriber = subscriber_of(services.key, to)
-    pause = ("notification", f"follower {subscriber}")
-    if reader and wanted and use_mail_limits(services, wanted, pause):
+    if reader and wanted:
         email = follower_email(services, reader, wanted)
-        add_email(services, wanted, email)
+        subscriber = subscriber_of(services.key, to)
+        add_email(services, wanted, email, ("notification", f"follower {subscriber}"))
 
 
 def is_for_follower(services: MailServices, reader: Account, comment: FullComment) -> bool:
@@ -5234,7 +5223,9 @@ def write_emails(services: MailServices) -> bool:
         recipients = store.due_recipients(name, now, BATCH)
         for to in recipients:
             with store.writing():
-                news = due_news(store, name, to, now)
+                due = store.due_notifications(name, to, now)
+                comments = store.full_comments(due.values())
+                news = {id: comments[comment_id] for id, comment_id in due.items()}
                 kind.write_to(services, to, news)
         if recipients:
             return True
@@ -5477,8 +5468,7 @@ class Clients:
     """Finds the client of a request: the peer, or the client that a trusted proxy names."""
 
     def __init__(self, trusted_proxies: Iterable[str]) -> None:
-        networks = [proxy for proxy in trusted_proxies if proxy != "unix"]
-        self.trusted = [*map(ipaddress.ip_network, networks)]
+        self.trusted = [ipaddress.ip_network(ip) for ip in trusted_proxies if ip != "unix"]
         self.trusts_file = "unix" in trusted_proxies
         self.unnamed_proxy = False
 
@@ -5486,8 +5476,7 @@ class Clients:
         ip = plain_ip(environ.get("REMOTE_ADDR", ""))
         is_trusted = self.trusts(ip) if ip else self.trusts_file
         forwarded = environ.get("HTTP_X_FORWARDED_FOR") or environ.get("HTTP_X_REAL_IP", "")
-        nearest_first = reversed(forwarded.split(","))
-        hops = [*map(plain_ip, nearest_first)]
+        hops = [plain_ip(hop) for hop in reversed(forwarded.split(","))]  # the nearest first
         if is_trusted:
             if forwarded:
                 ip = next((hop for hop in hops if not self.trusts(hop)), ip)
@@ -5574,7 +5563,6 @@ class Response:
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
-    gzipped: bytes = b""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5787,8 +5775,7 @@ def read_form(environ: Json) -> Json:
     content_type = environ.get("CONTENT_TYPE", "").strip()
     if not body and not content_type:
         return {}
-    is_plain = environ.get("HTTP_CONTENT_ENCODING", "identity") == "identity"
-    if not is_plain or not JSON_TYPE.fullmatch(content_type):
+    if not JSON_TYPE.fullmatch(content_type):
         text = "请求必须是 application/json，UTF-8 编码，不压缩"
         raise Problem(text, "content_type", status=415)
     try:
@@ -5856,7 +5843,7 @@ def compressed(response: Response, environ: Json) -> Response:
     if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
         return Response(b"", response.content_type, headers, 304)
     if is_gzipped:
-        body = response.gzipped or gzip.compress(body, 5, mtime=0)
+        body = gzip.compress(body, mtime=0)
         headers["Content-Encoding"] = "gzip"
     return replace(response, body=body, headers=headers)
 
@@ -6327,8 +6314,7 @@ def authenticated(
     limits = (("login",), ("password", email))
     stored = hash_within_limits(context, email, password, captcha, *limits)
     account = context.store.account_with_email(email)
-    right = account is not None and equal_in_constant_time(account.password, stored)
-    if account is None or account.blocked or not right:
+    if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = context.store.registrations(email)
         if any(equal_in_constant_time(each.password, stored) for each in waiting):
             raise Unauthorized("邮箱未验证", "email_unverified")
@@ -6414,10 +6400,7 @@ def erased(comment: Comment) -> Comment:
 def with_times(row: Any, **more: Any) -> Json:
     """The values of a row, times in Beijing."""
     values = row if isinstance(row, dict) else vars(row)
-    times = {}
-    for name, value in values.items():
-        if name.endswith("_at"):
-            times[name] = beijing_time(value)
+    times = {name: beijing_time(value) for name, value in values.items() if name.endswith("_at")}
     return {**values, **times, **more}
 
 
@@ -8647,10 +8630,9 @@ def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
             body = COMMENTS.sub(b"", body)
         if path.name == "embed.js":
             body = body.replace(b"\n`)\n", f"\n{added_style}`)\n".encode(), 1)
-        gzipped = gzip.compress(body, 9, mtime=0)
         content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()
-        assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
+        assets[name] = Response(body, content_type, max_age(HOUR))
     return assets
 
 

@@ -143,8 +143,6 @@ def test_what_is_not_plain_json_by_its_headers_is_refused(eve: Eve) -> None:
         form = json.dumps(eve.forms[route]).encode()
         for kind in some(kinds, 3, route):
             assert_refused(route, send(eve, route, form, kind=kind), 415, "content_type", kind)
-        response = send(eve, route, form, **{"Content-Encoding": "gzip"})
-        assert_refused(route, response, 415, "content_type", "gzip")
 
 
 @pytest.mark.slow
@@ -265,7 +263,7 @@ def test_a_path_that_is_not_utf8_is_refused(eve: Eve) -> None:
 
 def like(path: str) -> re.Pattern[str]:
     """The paths of a route."""
-    return re.compile(re.sub("{.*?}", "[^/]+", path))
+    return re.compile(re.sub("{.*?}", "[^/]+", re.sub("{[a-z]+_id}", "[0-9]+", path)))
 
 
 @pytest.mark.slow
