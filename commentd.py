@@ -2547,7 +2547,9 @@ MEMORY_LIMITS = {
 
 Row = TypeVar("Row")
 
-sqlite3.register_adapter(list, json.dumps)  # a list is bound as JSON, for `json_each`
+# Lists and objects are bound as JSON, for `json_each`.
+sqlite3.register_adapter(list, json.dumps)
+sqlite3.register_adapter(dict, json.dumps)
 
 # What SQLite reports when the machine is at fault, not the program (sqlite.org/rescode.html):
 # busy, locked, out of memory, read-only, interrupted, input/output, corrupt, full, can't open,
@@ -2610,7 +2612,7 @@ class Store:
                 self.opened.enter_context(file_lock(path, "-lock"))
             path.touch(0o600)
             # While `restore` has the write lock, a command would open the file that it replaces.
-            with self.write_lock() if as_command else contextlib.nullcontext():
+            with self.write_lock():
                 self.writer = connect(path)
             self.opened.callback(self.close_writer)
             self.bring_up_to_date(back_up)
@@ -2781,41 +2783,33 @@ class Store:
         # anew.
         sql = """
             INSERT INTO rate_limit AS r (name, subject, used, ends_at)
-            VALUES (:name, :subject, 1, :now + :window)
+            SELECT :name || '/' || key, :subject, 1, :now + key FROM json_each(:windows)
+             WHERE true
                 ON CONFLICT (name, subject) DO UPDATE
-               SET used = CASE WHEN r.ends_at BETWEEN :now + 1 AND :now + :window
+               SET used = CASE WHEN r.ends_at BETWEEN :now + 1 AND excluded.ends_at
                                THEN r.used + 1 ELSE 1 END,
-                   ends_at = CASE WHEN r.ends_at BETWEEN :now + 1 AND :now + :window
+                   ends_at = CASE WHEN r.ends_at BETWEEN :now + 1 AND excluded.ends_at
                                   THEN r.ends_at ELSE excluded.ends_at END"""
-        for window in COUNTED[name]:
-            self.run(sql, name=f"{name}/{window}", subject=subject, window=window, now=now)
+        self.run(sql, name=name, subject=subject, now=now, windows=COUNTED[name])
         return 0
 
     def limit_wait(self, now: int, name: str, subject: str, factor: int) -> int:
         """What `use_limit` would return; nothing is counted."""
         sql = """
-            SELECT ends_at - :now FROM rate_limit
-             WHERE name = :name AND subject = :subject AND used >= :most
-               AND ends_at BETWEEN :now + 1 AND :now + :window"""
-        waits = [0]
-        for window, most in COUNTED[name].items():
-            waits += self.values(
-                sql,
-                name=f"{name}/{window}",
-                subject=subject,
-                most=most * factor,
-                window=window,
-                now=now,
-            )
-        return max(waits)
+            SELECT coalesce(max(ends_at), :now) - :now
+              FROM json_each(:windows) JOIN rate_limit ON name = :name || '/' || key
+             WHERE subject = :subject AND used >= value * :factor
+               AND ends_at BETWEEN :now + 1 AND :now + key"""
+        values = {"name": name, "subject": subject, "now": now, "factor": factor}
+        return int(self.value(sql, **values, windows=COUNTED[name]))
 
     def return_use(self, name: str, subject: str) -> None:
         """Takes back one use that was counted in advance."""
         sql = """
             UPDATE rate_limit SET used = used - 1
-             WHERE name = :name AND subject = :subject AND used > 0"""
-        for window in COUNTED[name]:
-            self.run(sql, name=f"{name}/{window}", subject=subject)
+             WHERE name IN (SELECT :name || '/' || key FROM json_each(:windows))
+               AND subject = :subject AND used > 0"""
+        self.run(sql, name=name, subject=subject, windows=COUNTED[name])
 
     def spend_captcha(self, signature: str, expires_at: int, comment_id: int | None = None) -> bool:
         """Spends a captcha, perhaps on a comment. False if it was spent before."""
@@ -3199,11 +3193,10 @@ class Store:
         sql = """
             SELECT status, count(*) FROM comment WHERE status <> 'deleted' GROUP BY status
              UNION ALL
-            SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''"""
-        counts = dict.fromkeys(STATUSES, 0)
-        counts.update(self.run(sql).fetchall())
-        counts["reported"] = self.value("SELECT count(DISTINCT comment_id) FROM report")
-        return counts
+            SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''
+             UNION ALL
+            SELECT 'reported', count(DISTINCT comment_id) FROM report"""
+        return dict.fromkeys(STATUSES, 0) | dict(self.run(sql).fetchall())
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
         """`values` has the columns that are not as in `NEW_COMMENT`."""
@@ -3267,13 +3260,13 @@ class Store:
             RETURNING page_id, parent_id, 2 * shown - 1 AS more"""
         while ids:
             flipped = self.run(flip, ids=ids).fetchall()
-            for page_id, parent_id, more in flipped:
-                if parent_id:
-                    sql = "UPDATE comment SET replies = replies + ? WHERE id = ?"
-                    self.run(sql, more, parent_id)
-                else:
-                    self.run("UPDATE page SET threads = threads + ? WHERE id = ?", more, page_id)
-            ids = [parent_id for _, parent_id, _ in flipped if parent_id]
+            for row in flipped:
+                sql = """
+                    UPDATE comment SET replies = replies + :more WHERE id = :parent_id;
+                    UPDATE page SET threads = threads + :more
+                     WHERE id = :page_id AND :parent_id IS NULL"""
+                self.run_script(sql, **dict(row))
+            ids = [row["parent_id"] for row in flipped if row["parent_id"]]
 
     # Likes
 
@@ -3741,8 +3734,7 @@ class Store:
              WHERE masked = 0 AND created_at < ? ORDER BY created_at LIMIT 500"""
         unmasked = self.run(sql, before).fetchall()
         for comment_id, ip in unmasked:
-            sql = "UPDATE comment SET ip = ?, masked = 1 WHERE id = ?"
-            self.run(sql, masked(ip), comment_id)
+            self.run("UPDATE comment SET ip = ?, masked = 1 WHERE id = ?", masked(ip), comment_id)
             self.has_erased = True
         return len(unmasked) == 500
 
@@ -4143,21 +4135,20 @@ WORD = rf"[{UNSPACED}]+|{LETTER}+(?:['’-]{LETTER}+)*"
 BETWEEN = rf"(?<=[{UNSPACED}])(?:(?![{UNSPACED}])[\W_])+(?=[{UNSPACED}])"
 
 
-def terms_in(written: Comment) -> list[str]:
-    """The terms of a comment, each once: words (pairs of characters in scripts without spaces),
-    `link:HOST` for each host, `links:N` for their number, and `name:WORD` for the nickname."""
-    terms = [*words_in(plain_text(written.html))]
+def terms_in(written: Comment) -> Iterator[str]:
+    """The terms of a comment: words (pairs of characters in scripts without spaces), `link:HOST`
+    for each host, `links:N` for their number, and `name:WORD` for the nickname."""
+    yield from words_in(plain_text(written.html))
     for word in words_in(folded(written.nickname)):
-        terms.append(f"name:{word}")
+        yield f"name:{word}"
     markup = html.unescape(written.html)
     for host in hosts_in(markup, written.website):
         labels = host.split(".")
         domain = ".".join(labels[-2:])
         for name in (host, domain):
-            terms.append(f"link:{folded(name)[:80]}")
+            yield f"link:{folded(name)[:80]}"
     count = written.html.count("<a ") + bool(written.website)
-    terms.append(f"links:{min(5, count)}")
-    return [*dict.fromkeys(terms)]
+    yield f"links:{min(5, count)}"
 
 
 def plain_text(markup: str) -> str:
@@ -4428,8 +4419,8 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
 
 
 def hashes_of(key: bytes, comment: Comment) -> list[int]:
-    """What stands for the terms of a comment in the database."""
-    return [term_hash(key, term) for term in terms_in(comment)]
+    """What stands for the terms of a comment in the database, each once."""
+    return [term_hash(key, term) for term in {*terms_in(comment)}]
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:

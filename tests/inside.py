@@ -222,7 +222,7 @@ def connections(app: App) -> tuple[sqlite3.Connection, sqlite3.Connection]:
 def terms_of(nickname: str, website: str, markup: str) -> list[str]:
     """What the spam filter reads of a comment."""
     written: Any = SimpleNamespace(nickname=nickname, website=website, html=markup)
-    return commentd.terms_in(written)
+    return [*dict.fromkeys(commentd.terms_in(written))]
 
 
 def term_number(app: App, term: str) -> int:
