@@ -865,6 +865,14 @@ def split_mailbox(text: str) -> tuple[str, str]:
     return name.strip('" '), address.rstrip("> ")
 
 
+def email_address(text: str) -> str:
+    """One on the command line."""
+    try:
+        return proper_email(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+
+
 def contact(text: str) -> str:
     """An email address, or an https page, as a URI (RFC 9116, section 2.5.3)."""
     if text.startswith("https://") or not text:
@@ -9411,18 +9419,15 @@ def open_foreign_copy(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
         for suffix in ("", "-wal"):
             if Path(f"{path}{suffix}").exists():
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
-        with contextlib.closing(sqlite3.connect(copy)) as db:
-            db.execute("PRAGMA trusted_schema = OFF")
-            # No text of any product has a thousandth of it.
-            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 * MEGA)
-            db.row_factory = sqlite3.Row
-            db.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
-            try:
+        try:
+            with contextlib.closing(connect(copy)) as db:
+                # No text of any product has a thousandth of it.
+                db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 * MEGA)
                 sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name"
                 yield db, " ".join(name for (name,) in db.execute(sql))
-            except sqlite3.Error as error:
-                reason = f"the database can't be read from there on ({error})"
-                raise OperatorError(reason) from None
+        except sqlite3.Error as error:
+            reason = f"the database can't be read from there on ({error})"
+            raise OperatorError(reason) from None
 
 
 def database_records(path: Path, product: Product) -> Records:
@@ -10175,7 +10180,8 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     """The page with its comments. `path`: where readers find it, if it does not say so itself.
     `fragment_of` takes the query of `GET /fragment`. What the page has set for an element
     stays."""
-    url = urllib.parse.urlsplit(urllib.parse.urljoin(f"http://page{path}", page.canonical))
+    own_url = f"http://page{quoted_url(path)}"
+    url = urllib.parse.urlsplit(urllib.parse.urljoin(own_url, page.canonical))
     usual_url = url._replace(scheme="", netloc="").geturl()
     pieces = []
     written = 0
@@ -10857,7 +10863,7 @@ def render_file(
         return "without a thread"
     content.encode()  # raises unless the page is UTF-8, as the fragment is
     name = path.relative_to(folder).as_posix()
-    site_path = quoted_url("/" + name.removesuffix("index.html"))
+    site_path = "/" + name.removesuffix("index.html")
     rendered = render_page(page, site_path, arguments.style, fragment_of)
     if rendered == content:
         return "unchanged"
@@ -11018,13 +11024,6 @@ COMMANDS = {
     ),
     "help": (print_manual, "[TOPIC]", "print the manual: its topics, or one of them"),
 }
-
-
-def email_address(text: str) -> str:
-    try:
-        return proper_email(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def parse_arguments(argv: list[str] | None) -> Arguments:
