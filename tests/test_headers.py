@@ -102,7 +102,8 @@ def due(config: Config, method: str, path: str, sent: dict[str, str], response: 
 
 
 def methods_at(path: str) -> set[str]:
-    return {r.method for r in ROUTES if re.fullmatch(re.sub("{.*?}", "[^/]+", r.path), path)}
+    ids = [(r.method, re.sub("{[a-z]+_id}", "[0-9]+", r.path)) for r in ROUTES]
+    return {m for m, each in ids if re.fullmatch(each.replace("{name}", "[^/]+"), path)}
 
 
 def assert_due(config: Config, method: str, path: str, sent: dict[str, str], response: Any) -> None:
