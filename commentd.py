@@ -3214,14 +3214,16 @@ class Store:
         self.set_status(comment_id, status, now)
         return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)[0]
 
-    def edit_comment(self, comment: Comment) -> None:
-        """Stores the texts of a comment that were changed. The filter may learn them again."""
+    def edit_comment(self, comment: Comment, now: int) -> None:
+        """Stores the texts of a comment that were changed. The filter may learn them again. As long
+        as the content is the same, so is its HTML, which may have been imported."""
         sql = """
             UPDATE comment
-               SET nickname = :nickname, website = :website, content = :content, html = :html,
-                   edited_at = :edited_at, learnt = ''
+               SET nickname = :nickname, website = :website, content = :content, learnt = '',
+                   html = CASE content WHEN :content THEN html ELSE :html END,
+                   edited_at = CASE content WHEN :content THEN edited_at ELSE :now END
              WHERE id = :id"""
-        self.run(sql, **vars(comment))
+        self.run(sql, **vars(comment), now=now)
         self.withdraw([comment.id])
 
     def set_pinned(self, comment_id: int, pinned: bool) -> None:
@@ -6862,7 +6864,10 @@ def check_destination(
     before. It writes nothing: it runs before the costly work, and again in the transaction."""
     check_nickname(context, written["nickname"])
     page = page_named(context.store, name)
-    check_parent(context.store, written["parent_id"], page)
+    if written["parent_id"] is not None:
+        parent = context.store.comment(written["parent_id"])
+        if parent is None or parent.page_id != page.id or parent.status != "visible":
+            raise NotFound("要回复的评论不存在", "parent_gone")
     earlier = earlier_comment(context, {**written, "page_id": page.id}, captcha)
     if is_closed(context, page) and not earlier:
         raise Forbidden("这里的评论已关闭", "page_closed")
@@ -6876,15 +6881,6 @@ def check_nickname(context: RequestContext, nickname: str) -> None:
     for admin in context.store.admins():
         if looks_like(nickname, admin.nickname):
             raise Problem("这个昵称和管理员的太像，请换一个", "nickname_taken", status=409)
-
-
-def check_parent(store: Store, parent_id: int | None, page: Page) -> None:
-    """`NotFound` if the comment to reply to is not visible on that page."""
-    if parent_id is None:
-        return
-    parent = store.comment(parent_id)
-    if parent is None or parent.page_id != page.id or parent.status != "visible":
-        raise NotFound("要回复的评论不存在", "parent_gone")
 
 
 def earlier_comment(
@@ -6963,10 +6959,8 @@ def posted(
 ) -> Json:
     """The response to a new comment, or to one that was there (`again`). A guest who repeats
     another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    is_own = not again
-    if again and captcha:
-        spent_on = context.store.comment_of_captcha(captcha.signature)
-        is_own = spent_on is not None and spent_on.id == comment.id
+    spent_on = context.store.comment_of_captcha(captcha.signature) if captcha else None
+    is_own = not again or (spent_on is not None and spent_on.id == comment.id)
     response = as_author_sees(context, comment)
     if is_own and not context.caller:
         response["edit_token"] = edit_token(context, comment)
@@ -7045,7 +7039,7 @@ def change_text(
     verdict = within_limits(context, verdict)
     if comment.learnt == "ham":  # what was learnt of spam is kept
         unteach(store, context.key, comment)
-    store.edit_comment(replace(comment, **text, edited_at=context.now))
+    store.edit_comment(replace(comment, **text), context.now)
     if comment.status == "spam":  # it stays spam, and nobody is notified
         return
     if verdict.status == "visible":
@@ -7905,8 +7899,8 @@ def give_status(context: RequestContext, comment_id: int, status: str, version: 
 
 
 def check_version(comment: Comment, version: object) -> None:
-    """`TextChanged` if the text of a comment is not the one that was read. Without a version it
-    does not matter."""
+    """`TextChanged` if the text of a comment is not the one that was read. Without a version, which
+    is of any type, it does not matter."""
     if version and version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
 
@@ -7914,12 +7908,12 @@ def check_version(comment: Comment, version: object) -> None:
 def set_status(context: RequestContext, comment: Comment, status: str) -> None:
     """Gives a comment a status and teaches the filter."""
     store = context.store
-    if status == comment.status and store.reports(comment.id):
-        audit(context, "keep", comment.id)
     teach(store, context.key, comment, status, context.now)
     if status != comment.status:
         store.set_status(comment.id, status, context.now)
         audit(context, status, comment.id)
+    elif store.reports(comment.id):
+        audit(context, "keep", comment.id)
     store.end_reports(comment.id)
 
 
@@ -7935,36 +7929,25 @@ def pin(context: RequestContext, comment_id: int, pinned: bool) -> bool:
     return bool(comment.pinned)
 
 
-def unchanged_comment(context: RequestContext, comment_id: int) -> FullComment:
-    """The comment; `TextChanged` if it was edited since the `version` in the form."""
-    comment = full_comment(context, comment_id)
-    version = text_field(context.form, "version", 64, optional=True)
-    check_version(comment, version)
-    return comment
-
-
 @route("PATCH", "/admin/comments/<comment_id:id>", Permission.ADMIN)
 def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
     """`{content?, nickname?, website?, version?}` to `{success, comment}`."""
-    store = context.store
-    content = ""
+    edited: Json = {}
     if "content" in context.form:
         content = content_field(context)
+        edited = {"content": content, "html": safe_html(content)}
     nickname = nickname_field(context, optional=True)
-    website = website_field(context)
-    markup = safe_html(content)
+    if nickname:
+        edited["nickname"] = nickname
+    if "website" in context.form:
+        edited["website"] = website_field(context)
     with context.writing():
-        comment = unchanged_comment(context, comment_id)
-        unteach(store, context.key, comment)
-        edited = replace(comment, nickname=nickname or comment.nickname)
-        if "website" in context.form:
-            edited = replace(edited, website=website)
-        if content not in ("", comment.content):
-            edited = replace(edited, content=content, html=markup, edited_at=context.now)
-        store.edit_comment(edited)
-        audit(context, "edit", comment.id)
         comment = full_comment(context, comment_id)
-        shown = comment_for_admin(context, comment)
+        check_version(comment, context.form.get("version"))
+        unteach(context.store, context.key, comment)
+        context.store.edit_comment(replace(comment, **edited), context.now)
+        audit(context, "edit", comment.id)
+        shown = comment_for_admin(context, full_comment(context, comment_id))
         return {"success": True, "comment": shown}
 
 
@@ -7977,7 +7960,8 @@ def reply_as_owner(context: RequestContext) -> Json:
     parent_id = id_field(context.form, "parent_id")
     location = location_fields(context)
     with context.writing():
-        parent = unchanged_comment(context, parent_id)
+        parent = full_comment(context, parent_id)
+        check_version(parent, context.form.get("version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         set_status(context, parent, "visible")
@@ -8018,8 +8002,7 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    version = text_field(context.form, "version", 64, optional=True)
-    was = change_comment(context, comment_id, version)
+    was = change_comment(context, comment_id, context.form.get("version"))
     comment = full_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
