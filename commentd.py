@@ -7899,9 +7899,14 @@ def give_status(context: RequestContext, comment_id: int, status: str, version: 
     return comment.status
 
 
+def version_field(context: RequestContext) -> str:
+    """The version of the text that the caller has read, or ""."""
+    return text_field(context.form, "version", 64, optional=True)
+
+
 def check_version(comment: Comment, version: object) -> None:
-    """`TextChanged` if the text of a comment is not the one that was read. Without a version, which
-    is of any type, it does not matter."""
+    """`TextChanged` if the text of a comment is not the one that was read. Without a version it
+    does not matter."""
     if version and version != comment.version:
         raise TextChanged("评论内容改过，请再看一遍")
 
@@ -7944,7 +7949,7 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
         edited["website"] = website_field(context)
     with context.writing():
         comment = full_comment(context, comment_id)
-        check_version(comment, context.form.get("version"))
+        check_version(comment, version_field(context))
         unteach(context.store, context.key, comment)
         context.store.edit_comment(replace(comment, **edited), context.now)
         audit(context, "edit", comment.id)
@@ -7962,7 +7967,7 @@ def reply_as_owner(context: RequestContext) -> Json:
     location = location_fields(context)
     with context.writing():
         parent = full_comment(context, parent_id)
-        check_version(parent, context.form.get("version"))
+        check_version(parent, version_field(context))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         set_status(context, parent, "visible")
@@ -8003,7 +8008,7 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    was = change_comment(context, comment_id, context.form.get("version"))
+    was = change_comment(context, comment_id, version_field(context))
     comment = full_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
