@@ -8514,13 +8514,13 @@ def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closi
     return contextlib.closing(store)
 
 
-def new_admin_link(store: Store, random_bytes: RandomBytes, now: int, email: str) -> str:
+def new_admin_link(store: Store, world: World | Services, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
-    link = random_bytes(16).hex()
+    link = world.random_bytes(16).hex()
     hash = hashlib.sha256(link.encode()).hexdigest()
     with store.writing():
-        store.add_admin_link(hash, email, now + HOUR)
+        store.add_admin_link(hash, email, int(world.clock()) + HOUR)
     return link
 
 
@@ -9330,10 +9330,6 @@ XML_DECLARATION = re.compile(r"\ufeff?<\?xml[^>]*>")
 CDATA_MARK = re.compile(r"(<!\[CDATA\[|\]\]>)")
 
 
-def fixed_reference(reference: re.Match[str]) -> str:
-    return html.escape(html.unescape(reference[0]))
-
-
 def xml_pieces(text: TextIO) -> Iterator[str]:
     """The text in pieces, with what would break the parser fixed."""
     in_cdata = False
@@ -9342,7 +9338,8 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
             if piece == ("]]>" if in_cdata else "<![CDATA["):
                 in_cdata = not in_cdata
             elif not in_cdata:
-                piece = REFERENCE.sub(fixed_reference, XML_DECLARATION.sub("", piece))
+                piece = XML_DECLARATION.sub("", piece)
+                piece = REFERENCE.sub(lambda name: html.escape(html.unescape(name[0])), piece)
             yield piece
 
 
@@ -9353,12 +9350,13 @@ class XmlReader:
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.items = 0
-        self.path: list[tuple[str, Json, list[str]]] = []  # the open elements, with their texts
+        self.path: list[tuple[str, Json]] = []  # the open elements
+        self.texts: list[str] = []  # since the last one was opened
         self.records: list[tuple[str, Json]] = []
         self.parser = expat.ParserCreate()
         self.parser.StartDoctypeDeclHandler = self.refuse_doctype
         self.parser.StartElementHandler = self.start
-        self.parser.CharacterDataHandler = self.add_text
+        self.parser.CharacterDataHandler = self.texts.append
         self.parser.EndElementHandler = self.end
 
     def refuse_doctype(self, *_: object) -> None:
@@ -9368,18 +9366,16 @@ class XmlReader:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         values = {f"@{local_name(key)}": value for key, value in attributes.items()}
-        self.path.append((local_name(name), values, []))
+        self.path.append((local_name(name), values))
+        self.texts.clear()
         self.items += name == "item"
 
-    def add_text(self, text: str) -> None:
-        self.path[-1][2].append(text)
-
     def end(self, _: str) -> None:
-        name, values, texts = self.path.pop()
+        name, values = self.path.pop()
         if name in self.names:
             self.records.append((name, {**values, "in": str(self.items)}))
         if self.path:
-            self.path[-1][1][name] = values or "".join(texts)
+            self.path[-1][1][name] = values or "".join(self.texts)
 
 
 def xml_records(text: TextIO, names: list[str]) -> Records:
@@ -10616,8 +10612,7 @@ def greet(app: App, server: Any) -> None:
     if store.admins():
         lines.append(f"Moderate: {url}/admin")
     else:
-        now = int(services.clock())
-        link = new_admin_link(store, services.random_bytes, now, "")
+        link = new_admin_link(store, services, "")
         lines.append(f"Become admin: {url}/admin#link={link} (works once, within an hour)")
     if not config.mail_host:
         effect = ", so readers can't register" if config.server_public_url else ""
@@ -10720,9 +10715,8 @@ def restore_command(config: Config, arguments: Arguments) -> int:
 
 def admin(config: Config, arguments: Arguments) -> int:
     email = arguments.what
-    world = World()
     with command_store(config.database_path) as store:
-        link = new_admin_link(store, world.random_bytes, int(world.clock()), email)
+        link = new_admin_link(store, World(), email)
     print(f"Open this link within an hour to make {email} an admin and set a password:\n")
     print(f"  {config.service_url}/admin#link={link}\n\nIt works once.")
     return 0

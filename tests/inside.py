@@ -101,8 +101,7 @@ def token_of(app: App, email: str, use: str = "login", ago: int = 0) -> str:
 
 def admin_link(app: App, email: str = "") -> str:
     """The secret of the one-time link that `commentd admin EMAIL` prints."""
-    services = app.services
-    return new_admin_link(services.store, services.random_bytes, now(app), email)
+    return new_admin_link(app.services.store, app.services, email)
 
 
 def greet(app: App, port: int) -> None:

@@ -164,7 +164,7 @@ def test_what_comes_from_two_products_comes_once(desk: Desk) -> None:
 
 @pytest.mark.slow
 def test_wherever_it_was_killed_it_goes_on(desk: Desk) -> None:
-    file = desk.file(waline(blog(60)))
+    file = desk.file(waline(blog(90)))
     desk.use("whole.db", made=False)
     desk.bring(file)
     whole, left, died = desk.dump(), [], True
@@ -175,11 +175,11 @@ def test_wherever_it_was_killed_it_goes_on(desk: Desk) -> None:
         if left[-1]:
             assert_whole(str(desk.path))
         again = desk.bring(file)
-        assert (again.code, again.counts) == (0, (60, 60 - left[-1], left[-1], 0)), line
+        assert (again.code, again.counts) == (0, (90, 90 - left[-1], left[-1], 0)), line
         assert desk.dump() == whole, line
         if not died:
             break
-    assert {0 < n < 60 for n in left} == {True, False}
+    assert {0 < n < 90 for n in left} == {True, False}
 
 
 @pytest.mark.slow
