@@ -201,8 +201,7 @@ def strict_json(body: bytes) -> Json:
     ways (NaN, lone surrogates), and for what is nested too deep."""
     try:
         value = json.loads(body.decode())
-        written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        written.encode()
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
@@ -470,10 +469,8 @@ def proper_website(text: str) -> str:
     """An http(s) URL with a host and without a user; `ValueError` for any other."""
     bare = text.strip()
     url = urllib.parse.urlsplit(bare)
-    is_web = url.scheme in ("http", "https") and url.hostname
-    if not is_web or "@" in url.netloc or url.port == 0:
-        raise ValueError
-    if has_controls(text) or re.search(r"[\s<>\"'`\\]", bare):
+    is_web = re.fullmatch(r"(?i)https?://[^\s<>\"'`\\]+", bare) and url.hostname
+    if not is_web or "@" in url.netloc or url.port == 0 or has_controls(text):
         raise ValueError
     return bare
 
@@ -544,9 +541,7 @@ def networks_of(ip: str) -> list[tuple[str, int]]:
     address; of IPv6 the /64 of a household, and the /48 with ten times the limits."""
     if ":" not in ip:
         return [(ip, 1)]
-    household = network_of(ip, 64)
-    site = network_of(ip, 48)
-    return [(household, 1), (site, 10)]
+    return [(network_of(ip, 64), 1), (network_of(ip, 48), 10)]
 
 
 # Page keys
@@ -642,9 +637,7 @@ def page_link(page_url: str, origins: Strings) -> str:
 def is_foreign(page_url: str, origins: Strings) -> bool:
     """Whether a page is on a host that the owner did not name."""
     origin = re.match("(?i)https?://[^/?#]*", page_url)
-    if not origin:
-        return False
-    return host_of(origin[0]) not in map(host_of, origins)
+    return origin is not None and host_of(origin[0]) not in map(host_of, origins)
 
 
 def own_link(page_url: str, origins: Strings) -> str:
@@ -877,9 +870,7 @@ def contact(text: str) -> str:
     """An email address, or an https page, as a URI (RFC 9116, section 2.5.3)."""
     if text.startswith("https://") or not text:
         return web_page(text)
-    with contextlib.suppress(ValueError):
-        return "mailto:" + proper_email(text.removeprefix("mailto:"))
-    raise ValueError("must be an email address, or a page such as https://blog.example/security/")
+    return "mailto:" + proper_email(text.removeprefix("mailto:"))
 
 
 def recipient(text: str) -> str:
@@ -1288,13 +1279,10 @@ def contradictions(config: Config) -> Iterator[str]:
     has_chat = re.match("[^?#]*[?]([^#]*&)?chat_id=[^&#]", config.webhook_url)
     if config.webhook_kind == "telegram" and config.webhook_url and not has_chat:
         yield "[webhook] kind = telegram needs a [webhook] url that ends in ?chat_id=NUMBER"
-    proxies = {*config.server_trusted_proxy}
-    if {"0.0.0.0/0", "::/0"} & proxies:
+    proxies = config.server_trusted_proxy
+    if {"0.0.0.0/0", "::/0"} & {*proxies}:
         yield "[server] trusted_proxy trusts everyone: name the proxy"
-    is_wrong = proxies == {"unix"}
-    if config.listens_on_file:
-        is_wrong = "unix" not in proxies
-    if proxies and is_wrong:
+    if proxies and ("unix" in proxies) != config.listens_on_file:
         yield "[server] trusted_proxy must be unix where listen is unix:…, and only there"
 
 
@@ -1944,7 +1932,7 @@ def other_claim(path: Path, folder: Path) -> str:
     """An error message if the folder holds the backups of another database of the same name that
     still exists: each would delete the backups of the other. Else ""."""
     try:
-        claimed_by = Path(claim_file(path, folder).read_text("utf-8")).resolve()
+        claimed_by = Path(claim_file(path, folder).read_text("utf-8"))
     except (OSError, ValueError):  # there is no claim yet
         return ""
     if claimed_by == path.resolve() or not claimed_by.exists():
@@ -3778,20 +3766,6 @@ def figures_of(path: Path, now: int) -> tuple[Figures, int]:
 # -- Places -------------------------------------------------------------------
 
 
-def open_places(file: Path) -> Any:
-    """A reader of the owner's own file of locations, as MaxMind, DB-IP and IPinfo write them
-    (.mmdb); `ValueError` if it cannot be read."""
-    try:
-        import maxminddb
-
-        # Not mapped into memory: a file that is replaced in place would kill the process.
-        return maxminddb.open_database(file, maxminddb.MODE_FILE)
-    except ModuleNotFoundError:
-        raise ValueError("[geo] file needs maxminddb: pip install maxminddb") from None
-    except Exception as error:
-        raise ValueError(f"[geo] file {file} can't be read ({error})") from None
-
-
 # Endings of Chinese names that the shipped tables leave out too.
 PEOPLES = "壮|回|藏|羌|彝|苗|侗|布依|土家|蒙古|傣|白|朝鲜|哈尼|傈僳|景颇|哈萨克|柯尔克孜|维吾尔"
 ENDING = re.compile(f"(?<=..)(省|市|地区|盟|特别行政区|(({PEOPLES})族?)*自治[区州])$")
@@ -3812,10 +3786,9 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str] | None:
     if not re.fullmatch("[A-Z]{2}", country):
         return None
     provinces = record.get("subdivisions", [])[:1]
-    names = []
-    for part in (*provinces, record.get("city", {})):
-        if name := part.get("names", {}).get("zh-CN"):
-            names.append(ENDING.sub("", name))
+    parts = (*provinces, record.get("city", {}))
+    chinese = [part.get("names", {}).get("zh-CN") for part in parts]
+    names = [ENDING.sub("", name) for name in chinese if name]
     province = names[0] if names else ""
     if country != "CN" or province in REGIONS:
         return REGIONS.get(province, country), ""
@@ -3825,8 +3798,9 @@ def place_in_file(reader: Any, ip: str) -> tuple[str, str] | None:
 
 
 class Places:
-    """Looks up the place of an IP address in the owner's file, else in the two bundled tables. A
-    source that cannot be read is logged and skipped."""
+    """Looks up the place of an IP address in the owner's file, as MaxMind, DB-IP and IPinfo write
+    them (.mmdb), else in the two bundled tables. A source that cannot be read is logged and
+    skipped."""
 
     def __init__(self, folder: Path, file: str = "") -> None:
         """`folder` holds the bundled tables."""
@@ -3834,9 +3808,13 @@ class Places:
         self.own: Any = None
         if file:
             try:
-                self.own = open_places(Path(file))
-            except ValueError as error:
-                log.warning("%s; using the bundled tables", error)
+                import maxminddb
+
+                # Not mapped into memory: a file that is replaced in place would kill the process.
+                self.own = maxminddb.open_database(file, maxminddb.MODE_FILE)
+            except Exception as error:
+                hint = "it needs maxminddb: pip install maxminddb"
+                log.warning("can't read %s (%s; %s); using the bundled tables", file, error, hint)
 
     def of(self, ip: str) -> tuple[str, str]:
         """Country (ISO 3166) and location of an IP address, such as `CN` and `浙江 杭州`. Both are
