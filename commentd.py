@@ -2095,21 +2095,18 @@ class Page:
 
 
 STATUSES = ("visible", "waiting", "spam", "deleted")  # of a comment
-KEPT: Any = object()  # in place of a value: erasing a comment leaves the field as it is
-
-
-FieldKind = Literal["public", "personal", "exported", "text"]
+FieldKind = Literal["public", "personal", "exported", "text", "kept"]
 
 
 def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
     """A field of a comment, declared once for all that handle comments.
 
-    `erased`: its value in a comment that was erased, or `KEPT`. Public: readers see it. Personal:
-    it also goes when its author's account is deleted and the text stays. Exported: our own export
-    format holds it, and the import reads it as a text unless `Import.row_of` has a rule. Text: its
-    author wrote it, so it is compared with the blocks and is a part of `version`; what the spam
-    filter learns of it stands in `terms_in`, and what makes two comments the same one in
-    `Store.same_comment`."""
+    `erased`: its value in a comment that was erased, except where that leaves it as it is (kept).
+    Public: readers see it. Personal: it also goes when its author's account is deleted and the text
+    stays. Exported: our own export format holds it, and the import reads it as a text unless
+    `Import.row_of` has a rule. Text: its author wrote it, so it is compared with the blocks and is
+    a part of `version`; what the spam filter learns of it stands in `terms_in`, and what makes two
+    comments the same one in `Store.same_comment`."""
     return field(metadata={"kinds": kinds, "erased": erased})
 
 
@@ -2117,11 +2114,11 @@ def comment_field(*kinds: FieldKind, erased: Any = "") -> Any:
 class Comment:
     """A comment with the URL of its page and the role of its author's account."""
 
-    id: int = comment_field("public", "exported", erased=KEPT)
-    page_id: int = comment_field(erased=KEPT)
-    page_url: str = comment_field("public", erased=KEPT)
-    parent_id: int | None = comment_field("public", "exported", erased=KEPT)
-    thread_id: int | None = comment_field(erased=KEPT)
+    id: int = comment_field("public", "exported", "kept")
+    page_id: int = comment_field("kept")
+    page_url: str = comment_field("public", "kept")
+    parent_id: int | None = comment_field("public", "exported", "kept")
+    thread_id: int | None = comment_field("kept")
     user_id: int | None = comment_field("public", "personal", erased=None)
     role: str = comment_field("public")
     nickname: str = comment_field("public", "personal", "exported", "text")
@@ -2134,15 +2131,14 @@ class Comment:
     location: str = comment_field("public", "personal", "exported")
     likes: int = comment_field("public", "exported", erased=0)
     pinned: int = comment_field("public", "exported", erased=0)
-    shown: int = comment_field(erased=KEPT)
+    shown: int = comment_field("kept")
     status: str = comment_field("exported", erased="deleted")
-    created_at: int = comment_field("public", "exported", erased=KEPT)
+    created_at: int = comment_field("public", "exported", "kept")
     edited_at: int | None = comment_field("public", "exported", erased=None)
     hidden_at: int | None = comment_field(erased=None)
     held: str = comment_field("personal", "exported")
     language: str = comment_field("personal", "exported")
     learnt: str = comment_field("personal")
-    changed: int = comment_field(erased=KEPT)
 
     @property
     def texts(self) -> list[str]:
@@ -2174,21 +2170,16 @@ COMMENT_COLUMNS = [each.name for each in fields(FullComment) if each.name not in
 ERASED = {
     each.name: each.metadata["erased"]
     for each in fields(FullComment)
-    if each.metadata["erased"] is not KEPT
+    if "kept" not in each.metadata["kinds"]
 }
 # A comment that is not stored yet, before it gets what its author wrote.
 NEW_COMMENT = {
+    **dict.fromkeys(comment_fields("kept"), 0),
     **ERASED,
-    "id": 0,
-    "page_id": 0,
     "page_url": "",
     "parent_id": None,
-    "thread_id": None,
     "masked": 0,
-    "shown": 0,
     "status": "waiting",
-    "created_at": 0,
-    "changed": 0,
 }
 
 
@@ -3621,9 +3612,9 @@ class Store:
         """A backup as an open file without a name, which is gone when it is closed. One at a time:
         the file always has the same name at first, so that a crash leaves no more than one."""
         target = self.path.with_name(f".{self.path.name}.download")
-        backup = back_up_to(self.path, target)
-        file = backup.open("rb")
-        backup.unlink()
+        back_up_to(self.path, target)
+        file = target.open("rb")
+        target.unlink()
         return file
 
     def delete_leftovers(self) -> None:
@@ -4205,8 +4196,7 @@ def combined(scores: list[float]) -> float:
 
 def learnt_counts(store: Store) -> tuple[int, int]:
     """How many good and spam comments the filter has learnt."""
-    counts = store.term_counts([0])
-    return counts.get(0, (0, 0))
+    return store.term_counts([0]).get(0, (0, 0))
 
 
 def has_learnt_enough(ham: int, spam: int) -> bool:
@@ -4325,8 +4315,7 @@ MAIL_PROVIDERS = re.compile(
 def reach_of_block(store: Store, kind: str, value: str) -> tuple[int, int]:
     """How many of the latest comments a block would match, and how many those are."""
     latest = store.search_comments("visible", "", 0, NO_END, LATEST)
-    targets = map(target_of, latest)
-    count = sum(matches(kind, value, target) for target in targets)
+    count = sum(matches(kind, value, target_of(comment)) for comment in latest)
     return count, len(latest)
 
 
@@ -4400,8 +4389,7 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
         return f"learnt: {opinion_summary(opinion)}"
     if doubt:
         return doubt
-    has_link = bool(written.website) or "<a " in written.html
-    if hold == "links" and has_link:
+    if hold == "links" and (written.website or "<a " in written.html):
         return "links"
     if len(written_hosts(written.html)) > MOST_HOSTS:
         return "links"
