@@ -203,7 +203,7 @@ class Town:
         """A request, named by its route. In paths and forms stand facts of the town."""
         method, path = name.partition(",")[0].split()
         path = PATHS.get(path, path) if method == "GET" else path
-        path = re.sub("<(\\w+)>", lambda found: str(self.facts[found[1]]), path)
+        path = re.sub("<(\\w+)(?::id)?>", lambda found: str(self.facts[found[1]]), path)
         form = {k: v.format(**self.facts) if isinstance(v, str) else v for k, v in form.items()}
         client = Client(self.app, "203.0.113.8", HTTP_USER_AGENT="Mozilla/5.0")
         if "/mail" in path:  # the link in an email
@@ -248,15 +248,15 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /comments, a reply": ("", {**COMMENT, "email": ANN, "parent_id": 1}),
     "POST /comments, of an account": (ANN, NEW),
     "POST /comments/preview": ("", {"content": "hi"}),
-    "PATCH /comments/<comment_id>": ("", {"content": "new", "edit_token": "{edit_token}"}),
-    "DELETE /comments/<comment_id>": ("", {"edit_token": "{edit_token}"}),
+    "PATCH /comments/<comment_id:id>": ("", {"content": "new", "edit_token": "{edit_token}"}),
+    "DELETE /comments/<comment_id:id>": ("", {"edit_token": "{edit_token}"}),
     "POST /comment/like": ("", {"id": 2}),
     "POST /comment/like, taken back": ("", {"id": 1, "undo": True}),
     "POST /page/like": ("", {"page_url": "/new/"}),
     "POST /page/like, taken back": ("", {"page_url": PAGE, "undo": True}),
     "POST /page/follow": (ANN, {"page_url": "/new/"}),
     "POST /page/follow, no more": (ANN, {"page_url": PAGE, "undo": True}),
-    "POST /comments/<comment_id>/report": ("", {"reason": "rude"}),
+    "POST /comments/<comment_id:id>/report": ("", {"reason": "rude"}),
     "PATCH /me": (ANN, {"nickname": "Anna", "answers": False}),
     "PATCH /me, a password": (ANN, {"new_password": "another one", **SAFE}),
     "DELETE /me": (ANN, {"comments": "keep", **SAFE}),
@@ -268,19 +268,19 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "POST /admin/comments": (OWNER, {"ids": [1, 2, 3], "status": "spam"}),
     "POST /admin/comments, a pin": (OWNER, {"ids": [2], "pinned": True}),
     "POST /admin/comments, erased": (OWNER, {"ids": [1], "status": "deleted"}),
-    "PATCH /admin/comments/<comment_id>": (OWNER, {"content": "new"}),
+    "PATCH /admin/comments/<comment_id:id>": (OWNER, {"content": "new"}),
     "POST /admin/reply": (OWNER, {"parent_id": 1, "content": "indeed"}),
-    "PATCH /admin/pages/<page_id>": (OWNER, {"closed": True}),
-    "PATCH /admin/pages/<page_id>, renamed": (OWNER, {"page_url": "/moved/"}),
-    "PATCH /admin/pages/<page_id>, merged": (OWNER, {"page_url": "/other/", "merge": True}),
-    "PATCH /admin/users/<user_id>": (OWNER, {"blocked": True}),
-    "PATCH /admin/users/<user_id>, a role": (OWNER, {"role": "admin", **SAFE}),
+    "PATCH /admin/pages/<page_id:id>": (OWNER, {"closed": True}),
+    "PATCH /admin/pages/<page_id:id>, renamed": (OWNER, {"page_url": "/moved/"}),
+    "PATCH /admin/pages/<page_id:id>, merged": (OWNER, {"page_url": "/other/", "merge": True}),
+    "PATCH /admin/users/<user_id:id>": (OWNER, {"blocked": True}),
+    "PATCH /admin/users/<user_id:id>, a role": (OWNER, {"role": "admin", **SAFE}),
     "POST /admin/blocks": (OWNER, {"kind": "word", "value": "pills"}),
-    "DELETE /admin/blocks/<block_id>": (OWNER, {}),
-    "DELETE /admin/outbox/<message_id>": (OWNER, {}),
-    "POST /admin/outbox/<message_id>": (OWNER, {}),
+    "DELETE /admin/blocks/<block_id:id>": (OWNER, {}),
+    "DELETE /admin/outbox/<message_id:id>": (OWNER, {}),
+    "POST /admin/outbox/<message_id:id>": (OWNER, {}),
     "POST /admin/backup": (OWNER, SAFE),
-    "POST /comments/<comment_id>/moderate": (OWNER, {"status": "spam"}),
+    "POST /comments/<comment_id:id>/moderate": (OWNER, {"status": "spam"}),
     "GET /mail": ("", {"link": "{moderates}"}),
     "POST /mail": ("", {"link": "{moderates}"}),
     "POST /mail, a subscription": ("", {"link": "{confirms}"}),
