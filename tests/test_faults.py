@@ -489,7 +489,6 @@ def play(town: Town, name: str) -> Told:
 
 def go_on(town: Town, name: str, how: str) -> str:
     """The machine works again: how the same operation goes now, if it did not."""
-    town.chance.seed(2)
     town.outside.time = NOW + (MINUTE if name in A_MINUTE_LATER else 0)
     if name not in ALONE and name != "a stop":
         health = stranger(town.app).get("/health", expect_errors=True)
@@ -497,6 +496,7 @@ def go_on(town: Town, name: str, how: str) -> str:
             town.app.close()  # where it sees damage it writes no more, until it is started again
             del town.app
         stranger(town.app).get("/health", status=200)
+    town.chance.seed(2)
     again = "" if how == "done" else attempt(lambda: OPERATIONS[name](town), "")
     if "app" in vars(town):
         town.app.close()
