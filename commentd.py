@@ -8474,10 +8474,23 @@ class App:
             self.places.close()
 
 
-def command_store(path: str | Path, *, is_new: bool = False) -> contextlib.closing[Store]:
-    """The store for a command. Unless it `is_new`, the service may be running on the same file."""
-    store = Store(Path(path), as_command=not is_new)
-    return contextlib.closing(store)
+@contextlib.contextmanager
+def command_store(
+    config: Config, *, is_new: bool = False, dry_run: bool = False
+) -> Iterator[Store]:
+    """The store for a command; of a copy for a dry run. Unless it `is_new`, the service may be
+    running on the same file."""
+    path = Path(config.database_path)
+    with contextlib.ExitStack() as resources:
+        if dry_run:
+            folder = resources.enter_context(tempfile.TemporaryDirectory())
+            copy = Path(folder) / path.name
+            if size_of(path):
+                with read_only(path) as db:
+                    copy_database(db, copy)
+            path = copy
+        store = Store(path, as_command=not is_new)
+        yield resources.enter_context(contextlib.closing(store))
 
 
 def new_admin_link(store: Store, world: World | Services, email: str) -> str:
@@ -10681,7 +10694,7 @@ def restore_command(config: Config, arguments: Arguments) -> int:
 
 def admin(config: Config, arguments: Arguments) -> int:
     email = arguments.what
-    with command_store(config.database_path) as store:
+    with command_store(config) as store:
         link = new_admin_link(store, World(), email)
     print(f"Open this link within an hour to make {email} an admin and set a password:\n")
     print(f"  {config.service_url}/admin#link={link}\n\nIt works once.")
@@ -10689,7 +10702,7 @@ def admin(config: Config, arguments: Arguments) -> int:
 
 
 def recount(config: Config, arguments: Arguments) -> int:
-    with command_store(config.database_path) as store, store.writing():
+    with command_store(config) as store, store.writing():
         corrected = store.recount()
     print(f"{corrected} counters corrected" if corrected else "all counters were correct")
     return 0
@@ -10711,9 +10724,9 @@ def import_command(config: Config, arguments: Arguments) -> int:
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
-        path = resources.enter_context(database_of(config, arguments.dry_run))
-        is_new = not size_of(path)
-        store = resources.enter_context(command_store(path, is_new=is_new))
+        is_new = not size_of(Path(config.database_path))
+        opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
+        store = resources.enter_context(opened)
         importer.add_all(store, progress("imported"))
     print(importer.report())
     if is_new:  # the owner may run the import in the wrong folder
@@ -10724,21 +10737,6 @@ def import_command(config: Config, arguments: Arguments) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def database_of(config: Config, is_dry_run: bool) -> Iterator[Path]:
-    """The database; a copy of it for a dry run."""
-    path = Path(config.database_path)
-    if not is_dry_run:
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / path.name
-        if size_of(path):
-            with read_only(path) as db:
-                copy_database(db, copy)
-        yield copy
-
-
 def export_command(config: Config, arguments: Arguments) -> int:
     name = arguments.what or "commentd"
     if name not in EXPORTERS:
@@ -10746,7 +10744,7 @@ def export_command(config: Config, arguments: Arguments) -> int:
     write, lost = EXPORTERS[name]
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
-        with command_store(config.database_path) as store:
+        with command_store(config) as store:
             export = Export(store, config, emails=arguments.emails)
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
@@ -10769,7 +10767,7 @@ def render_command(config: Config, arguments: Arguments) -> int:
     with contextlib.ExitStack() as resources:
         fragment_of = functools.partial(fetched_fragment, service)
         if not arguments.source:
-            store = resources.enter_context(command_store(config.database_path))
+            store = resources.enter_context(command_store(config))
             app = app_on(store, config, World(), {})
             resources.callback(app.places.close)
             fragment_of = functools.partial(own_fragment, app)
@@ -10844,7 +10842,7 @@ def fetched_fragment(service: str, query: str) -> bytes:
 def move(config: Config, arguments: Arguments) -> int:
     if not (arguments.what and arguments.new):
         raise SettingsError("a URL is empty")
-    with database_of(config, arguments.dry_run) as path, command_store(path) as store:
+    with command_store(config, dry_run=arguments.dry_run) as store:
         lines = move_pages(store, arguments.what, arguments.new, config.site_origins)
     for line in lines:
         print(line)
