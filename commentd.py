@@ -8535,7 +8535,7 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
 
 def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     """The whole service as a WSGI application. `options` are values of `Services`, for tests.
-    `OperatorError` if the database cannot be served."""
+    `OperatorError` or `Unavailable` if the database cannot be served."""
     world = world or World()
     path = Path(config.database_path)
     folder = Path(config.backup_folder)
@@ -8543,10 +8543,8 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     try:
         store.delete_leftovers()
         return app_on(store, config, world, options)
-    except BaseException as error:
+    except BaseException:
         store.close()  # else its lock would refuse the next start
-        if isinstance(error, Unavailable):
-            raise SchemaError(f"{path} can't be read or written: see the log") from None
         raise
 
 
@@ -8769,12 +8767,12 @@ def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Find
     times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
-    elif figures.comments and not times:
-        yield Finding("note", "backup", "no backup yet")
-    elif figures.comments:
+    elif times:
         hours = int((now - max(times)) // HOUR)
         level = "ok" if 0 <= hours < 2 * config.backup_every else "warn"
         yield Finding(level, "backup", f"last backup {hours} h ago")
+    elif figures.comments:
+        yield Finding("note", "backup", "no backup yet")
 
 
 def check_versions() -> Iterator[Finding]:
@@ -10151,8 +10149,11 @@ def render_page(page: BuiltPage, path: str, style: str, fragment_of: Callable[[s
     written = 0
     for start, tag, end in page.threads:
         values = attributes_in(tag)
-        query = {"url": values.get("page") or usual_url, "style": style}
-        query["lang"] = values.get("lang", page.language)
+        query = {
+            "url": values.get("page") or usual_url,
+            "lang": values.get("lang", page.language),
+            "style": style,
+        }
         if values.get("sort") in SORTS:
             query["sort"] = values["sort"]
         if re.fullmatch("[1-9][0-9]?|100", values.get("limit", "")):

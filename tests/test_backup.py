@@ -746,7 +746,7 @@ def test_who_writes_has_the_turn_alone(config: Config) -> None:
         stranger(app).post_json("/comments", COMMENT)
     with closing(sqlite3.connect(config.database_path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(REFUSALS, match="can't be read or written: see the log"):
+        with pytest.raises(REFUSALS):
             make_app(config)
 
 
