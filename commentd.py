@@ -6444,8 +6444,7 @@ def register(context: RequestContext) -> Json:
     password = password_field(context)
     captcha = captcha_field(context)
     email = request["email"]
-    limits = (("register",), ("code", email))
-    stored = hash_within_limits(context, email, password, captcha, *limits)
+    stored = hash_within_limits(context, email, password, captcha, ("register",), ("code", email))
     has_account = context.store.account_with_email(email) is not None
     warning = "code_warning" if has_account else ""
     return send_code(context, {**request, "nickname": nickname, "password": stored}, warning)
@@ -6506,8 +6505,7 @@ def take_code_email(context: RequestContext, registration: Json) -> bool:
     if not store.may_register(**registration):
         return False
     recipient = keyed_hash(context.key, "mail", email)
-    wait = use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
-    return wait == 0
+    return not use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
 
 
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
@@ -6563,7 +6561,7 @@ def login(context: RequestContext) -> Json:
         captcha = captcha_field(context)
         account = authenticated(context, email, password, captcha)
     token = make_token(account.claims, context.key, context.now)
-    return {"token": token, "nickname": account.nickname, "role": account.role}
+    return {"token": token, **attributes(account, "nickname role")}
 
 
 def authenticated_by_code(context: RequestContext, email: str) -> Account:
@@ -6697,8 +6695,7 @@ def page_around(store: Store, comment_id: int, page: Page, view: str, sort: str,
         return 1
     if view == "threads":
         comment = store.comment(comment.thread_id) or comment
-    before = store.count_before(view, sort, comment)
-    return before // limit + 1
+    return store.count_before(view, sort, comment) // limit + 1
 
 
 def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
@@ -6714,9 +6711,8 @@ def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment
 def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
     """A top-level comment with its first replies in a flat list."""
     replies, more_replies = first_replies(context.store, root, limit)
-    thread = comment_or_tombstone(context, root)
     shown = [comment_or_tombstone(context, reply) for reply in replies]
-    return {**thread, "replies": shown, "more_replies": more_replies}
+    return {**comment_or_tombstone(context, root), "replies": shown, "more_replies": more_replies}
 
 
 def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
@@ -6752,8 +6748,7 @@ def get_pages(context: RequestContext) -> Json:
     for url in urls:
         name = page_field(context, {"url": url}, "url")
         page = page_named(context.store, name)
-        counts = page_counts(context, page)
-        pages.append({"page_url": name.page_url, **counts})
+        pages.append({"page_url": name.page_url, **page_counts(context, page)})
     return {"pages": pages}
 
 
@@ -6762,8 +6757,7 @@ def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
     limit = query_number(context, "limit", 6, 30)
     latest = context.store.latest_comments(limit)
-    shown = [serialize(context, comment) for comment in latest]
-    return {"comments": shown}
+    return {"comments": [serialize(context, comment) for comment in latest]}
 
 
 # Writing
@@ -7031,8 +7025,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         context.store.erase_comments([comment.id])
-    shown = tombstone(context, comment)
-    return {"success": True, "comment": {**shown, "status": "deleted"}}
+    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
 
 
 # Liking, following, reporting
@@ -7071,8 +7064,7 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
     """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
     limit_client(context, "like")
     limit_all(context, "likes", "点赞的人太多，请稍后再试")
-    visitor = visitor_of(context)
-    return context.store.like(what, undo=undo, id=id, now=context.now, **visitor)
+    return context.store.like(what, undo=undo, id=id, now=context.now, **visitor_of(context))
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -7306,8 +7298,7 @@ def get_thread(context: RequestContext) -> Response:
         replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
     )
-    headers = {**response.headers, **max_age(5 * MINUTE)}
-    return replace(response, headers=headers)
+    return replace(response, headers={**response.headers, **max_age(5 * MINUTE)})
 
 
 def page_language(context: RequestContext, comments: list[Comment]) -> str:
@@ -7599,19 +7590,16 @@ def get_metrics(context: RequestContext) -> Response:
         'learnt{kind="ham"}': ham,
         'learnt{kind="spam"}': spam,
     }
-    lines = [f"commentd_{name} {value}\n" for name, value in values.items()]
-    text = "".join(lines)
+    text = "".join([f"commentd_{name} {value}\n" for name, value in values.items()])
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
 @route("GET", "/picture", Permission.PUBLIC, public=True)
 def get_picture(context: RequestContext) -> Response:
     """The picture of `[site] picture`."""
-    if not context.config.site_picture:
-        raise NotFound("没有这个网址")
     try:
         body, content_type = read_picture(context.config.site_picture)
-    except (OSError, ValueError):  # `check` says why
+    except (OSError, ValueError):  # there is none, or `check` says why
         raise NotFound("没有这个网址") from None
     return Response(body, content_type, max_age(HOUR))
 
@@ -7761,9 +7749,8 @@ def rows_before(
 ) -> tuple[list[Row], bool]:
     """`?before=&limit=`: rows with an id below `before`, and whether there are more. `find` takes
     these two numbers."""
-    before = query_number(context, "before", NO_END, NO_END)
     limit = query_number(context, "limit", 30, 100)
-    rows = find(before, limit + 1)
+    rows = find(query_number(context, "before", NO_END, NO_END), limit + 1)
     return rows[:limit], len(rows) > limit
 
 
@@ -7773,16 +7760,14 @@ def admin_comments(context: RequestContext) -> Json:
     store = context.store
     status = query_choice(context, "status", SEARCH_COMMENTS)
     page_id = query_number(context, "page", 0, NO_END)
-    pattern = search_pattern(context)
-    find = functools.partial(store.search_comments, status, pattern, page_id)
+    find = functools.partial(store.search_comments, status, search_pattern(context), page_id)
     comments, more = rows_before(context, find)
     ham, spam = learnt_counts(store)
-    active = has_learnt_enough(ham, spam)
     return {
         "comments": [comment_for_admin(context, comment) for comment in comments],
         "more": more,
         "counts": store.count_statuses(),
-        "filter": {"ham": ham, "spam": spam, "active": active},
+        "filter": {"ham": ham, "spam": spam, "active": has_learnt_enough(ham, spam)},
     }
 
 
@@ -7791,7 +7776,6 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
     origins = context.config.site_origins
     page = store.page_by_id(comment.page_id)
     parent = store.comment(comment.parent_id)
-    reports = store.reports(comment.id)
     opinion = None
     if comment.status in ("waiting", "spam"):
         opinion = filter_opinion(store, context.key, comment)
@@ -7799,7 +7783,7 @@ def comment_for_admin(context: RequestContext, comment: FullComment) -> Json:
         **serialize(context, comment),
         **attributes(comment, "location country status held email page_id learnt version"),
         "spam": opinion,
-        "reports": [with_times(report) for report in reports],
+        "reports": [with_times(report) for report in store.reports(comment.id)],
         "known": store.count_known(comment),
         "page_link": page_link(comment.page_url, origins),
         "foreign": is_foreign(comment.page_url, origins),
@@ -7845,11 +7829,9 @@ def versions_by_id(form: Json) -> dict[int, Any]:
 def change_comment(context: RequestContext, comment_id: int, version: object) -> str | bool:
     """Pins a comment, or gives it a status, as the form says. Returns what it had before. All of it
     is also open to `moderate`, for admins who are logged in on the blog only."""
-    form = context.form
-    if "pinned" in form:
-        pinned = flag_field(context, "pinned")
-        return pin(context, comment_id, pinned)
-    status = text_field(form, "status", 16)
+    if "pinned" in context.form:
+        return pin(context, comment_id, flag_field(context, "pinned"))
+    status = text_field(context.form, "status", 16)
     check_choice(status, "status", STATUSES)
     return give_status(context, comment_id, status, version)
 
@@ -7961,12 +7943,11 @@ def reply_as_owner(context: RequestContext) -> Json:
 def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
-    page_id = page.id or -1
-    waiting = context.store.search_comments("waiting", "", page_id, NO_END, 100)
+    waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
     comments = []
     for comment in reversed(waiting):
-        public = serialize(context, comment)
-        comments.append({**public, **attributes(comment, "status held version")})
+        more = attributes(comment, "status held version")
+        comments.append({**serialize(context, comment), **more})
     return {"comments": comments}
 
 
@@ -7985,10 +7966,9 @@ def moderate(context: RequestContext, comment_id: int) -> Json:
 
 def page_for_admin(context: RequestContext, page: Page) -> Json:
     closed = is_closed(context, page)
-    link = page_link(page.page_url, context.config.site_origins)
     return {
         **attributes(page, "id page_url"),
-        "page_link": link,
+        "page_link": page_link(page.page_url, context.config.site_origins),
         **page_counts(context, page),
         "closed": closed,
         "closed_by_age": closed and not page.closed,
@@ -8019,8 +7999,7 @@ def change_page(context: RequestContext, page_id: int) -> Json:
         if "closed" in context.form:
             closed = flag_field(context, "closed")
             store.set_closed(page.id, closed, context.now)
-            action = "close" if closed else "reopen"
-            audit(context, action, page.page_url)
+            audit(context, "close" if closed else "reopen", page.page_url)
         if "page_url" in context.form:
             page_id = rename_page(context, page)
         changed = store.page_by_id(page_id) or page
@@ -8035,8 +8014,7 @@ def rename_page(context: RequestContext, page: Page) -> int:
     merges = other is not None and other.id != page.id
     if merges and not flag_field(context, "merge"):
         raise Problem("这个地址已有页面，是否合并？", "page_exists", status=409)
-    action = "merge" if merges else "rename"
-    audit(context, action, page.page_url, name.page_url)
+    audit(context, "merge" if merges else "rename", page.page_url, name.page_url)
     return context.store.rename_page(page.id, name.key, name.page_url)
 
 
@@ -8048,10 +8026,10 @@ def admin_users(context: RequestContext) -> Json:
     """`?q=&before=&limit=` to accounts, the newest first."""
     find = functools.partial(context.store.accounts, search_pattern(context))
     accounts, more = rows_before(context, find)
-    users = []
-    for account in accounts:
-        is_caller = account.id == context.me.id
-        users.append(with_times(account, blocked=bool(account.blocked), you=is_caller))
+    users = [
+        with_times(account, blocked=bool(account.blocked), you=account.id == context.me.id)
+        for account in accounts
+    ]
     return {"users": users, "more": more}
 
 
@@ -8075,11 +8053,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             raise Problem("至少要有一位管理员", "last_admin", status=409)
         if role == "admin" and blocked:
             raise Problem("不能屏蔽管理员：请先改为普通用户", "is_admin", status=409)
-        revoke = loses_admin or blocked
-        store.set_rights(user.id, role, blocked, revoke=revoke)
+        store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
         if blocked != user.blocked:
-            action = "block_user" if blocked else "unblock_user"
-            audit(context, action, user.id)
+            audit(context, "block_user" if blocked else "unblock_user", user.id)
         if role != user.role:
             audit(context, "role", user.id, role)
     return {"success": True}
@@ -8087,8 +8063,7 @@ def change_user(context: RequestContext, user_id: int) -> Json:
 
 @route("GET", "/admin/blocks", Permission.ADMIN)
 def admin_blocks(context: RequestContext) -> Json:
-    blocks = context.store.blocks(context.now)
-    return {"blocks": [with_times(block) for block in blocks]}
+    return {"blocks": [with_times(block) for block in context.store.blocks(context.now)]}
 
 
 @route("POST", "/admin/blocks", Permission.ADMIN)
@@ -8098,8 +8073,7 @@ def add_block(context: RequestContext) -> Json:
     form = context.form
     kind = text_field(form, "kind", 16)
     check_choice(kind, "kind", BLOCK_KINDS)
-    proper = functools.partial(proper_block, kind)
-    value = proper_field(form, "value", 254, proper)
+    value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
     days = form.get("days")
     is_number = type(days) is int and 1 <= days <= 3650
     if days is not None and not is_number:
@@ -8138,8 +8112,7 @@ def drop_block(context: RequestContext, block_id: int) -> Json:
 def admin_audit(context: RequestContext) -> Json:
     """`?before=&limit=` to who did what, the newest first."""
     entries, more = rows_before(context, context.store.audit)
-    shown = [with_times(entry) for entry in entries]
-    return {"audit": shown, "more": more}
+    return {"audit": [with_times(entry) for entry in entries], "more": more}
 
 
 @route("GET", "/admin/outbox", Permission.ADMIN)
@@ -8199,17 +8172,16 @@ def admin_figures(context: RequestContext) -> Json:
     first = today - count + 1
     # A clock that was ahead may have left days that are yet to come.
     known = {day.day: day for day in context.store.days(first)}
-    days = [known.get(number, Day(number, 0, 0, 0)) for number in range(first, today + 1)]
+    days = range(first, today + 1)
     return {
-        "days": [day_for_admin(day) for day in days],
+        "days": [day_for_admin(known.get(day, Day(day, 0, 0, 0))) for day in days],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
 
 
 def top_pages(context: RequestContext, sort: str) -> list[Json]:
-    pages = context.store.pages(sort, "", 0, 10)
-    return [page_for_admin(context, page) for page in pages]
+    return [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
 
 
 def day_for_admin(day: Day) -> Json:
@@ -8231,14 +8203,11 @@ OPPOSITES = {"stop": "start", "stop_all": "start_all", "unfollow": "follow"}
 def follow_link(context: RequestContext) -> Response:
     """A page that asks whether to do what a signed link says. A POST does it: from the button on
     that page, or from the one click of a mail program (RFC 8058)."""
-    params = {}
-    for name, values in context.query.items():
-        params[name] = " ".join(values)
+    params = {name: " ".join(values) for name, values in context.query.items()}
     signature = params.pop("mac", "")
     right_signature = link_signature(context.key, params)
     is_genuine = equal_in_constant_time(signature, right_signature)
-    until = params.get("until", NO_END)
-    if not is_genuine or context.now >= int(until):
+    if not is_genuine or context.now >= int(params.get("until", NO_END)):
         return link_page(context, "bad", status=403)
     if params["do"] not in STATUSES:
         return subscription_page(context, params)
@@ -8261,8 +8230,7 @@ def link_page(
     Title and labels are names of texts."""
     label = ""
     if params:
-        is_done = title.startswith("done_")
-        label = "undo" if is_done else f"button_{params['do']}"
+        label = "undo" if title.startswith("done_") else f"button_{params['do']}"
     page = translated_page(
         context,
         "link.html",
@@ -8293,8 +8261,7 @@ def moderation_page(context: RequestContext, params: Params) -> Response:
     elif comment.status != status or context.store.reports(comment.id):
         return link_page(context, f"page_{status}", params, comment=comment)
     back = {**params, "do": params["was"], "was": status}
-    link = ("admin", "more")
-    return link_page(context, f"done_{status}", back, comment=comment, link=link)
+    return link_page(context, f"done_{status}", back, comment=comment, link=("admin", "more"))
 
 
 def subscription_page(context: RequestContext, params: Params) -> Response:
