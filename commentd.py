@@ -198,15 +198,23 @@ class CaptchaDown(Unavailable):
 
 def strict_json(body: bytes) -> Json:
     """The JSON object in a body. `ValueError` for other values, for what parsers read in different
-    ways (NaN, lone surrogates), and for what is nested too deep."""
+    ways (a name twice, NaN, lone surrogates), and for what is nested too deep."""
     try:
-        value = json.loads(body.decode())
+        value = json.loads(body.decode(), object_pairs_hook=unique_names)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except RecursionError:
         raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
         raise ValueError("not an object")
     return value
+
+
+def unique_names(pairs: list[tuple[str, Any]]) -> Json:
+    """The members of a JSON object; `ValueError` if a name stands twice."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice")
+    return members
 
 
 def attributes(row: object, names: str) -> Json:
@@ -10998,14 +11006,19 @@ def give_up_root(path: Path) -> None:
     """Root takes the rights of the owner of a file, or of its folder if the file is root's.
     Otherwise the service could not open what a command makes, and a symbolic link there, or a path
     in the settings, could misuse root."""
-    if os.geteuid() != 0:  # pragma: no cover - the user of the tests
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:  # pragma: no cover - the user of the tests
         return
+    import pwd  # which Windows lacks
+
     for place in (path, path.absolute().parent):
         if not os.path.lexists(place):
             continue
         owner = os.lstat(place)
         if owner.st_uid:
-            text = f"root takes the rights of the owner of {place} (user {owner.st_uid})"
+            name = str(owner.st_uid)
+            with contextlib.suppress(KeyError):
+                name = pwd.getpwuid(owner.st_uid).pw_name
+            text = f"root takes the rights of the owner of {place} (user {name})"
             print(f"commentd: {text}", file=sys.stderr)
             os.setgroups([])
             os.setgid(owner.st_gid)

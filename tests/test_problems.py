@@ -114,8 +114,8 @@ def assert_refused(route: Route, response: Any, status: int, codes: str, about: 
 
 BODIES: dict[str, bytes] = {
     "nothing": b"", "no JSON": b"email=a@b.c", "half": b'{"n": 1', "two": b"{}{}", "list": b"[]",
-    "null": b"null", "too deep": b'{"a":' + b"[" * 60_000,
-    "NaN": b'{"n": NaN}',
+    "null": b"null", "too deep": b'{"a":' + b"[" * 60_000, "double key": b'{"n": 1, "n": 1}',
+    "double key inside": b'{"n": 1, "a": [{"b": 1, "b": 2}]}', "NaN": b'{"n": NaN}',
     "too large": b'{"n": 1e999}', "very long number": b'{"n": %s}' % (b"9" * 5000),
     "lone surrogate": b'{"a": "\\udc00"}', "Latin-1": '{"a": "é"}'.encode("latin-1"),
     "byte order mark": b'\xef\xbb\xbf{"a": 1}',
