@@ -1962,8 +1962,7 @@ def restore(path: Path, source: Path, now: int) -> Path | None:
     would become valid again."""
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
-    is_itself = path.exists() and source.samefile(path)
-    if is_itself or not size_of(source):
+    if not size_of(source):
         raise OperatorError(f"{source} is no backup: name a file that `commentd backup` made")
     check_database_file(source, FULL_CHECK)
     restored = path.with_name(f"{path.name}.restored")
@@ -3943,8 +3942,7 @@ def link_signature(key: bytes, params: Json) -> str:
 
 def signed_query(key: bytes, params: Json) -> str:
     """A query string whose parameters nobody else can choose."""
-    signature = link_signature(key, params)
-    return urllib.parse.urlencode({**params, "mac": signature})
+    return urllib.parse.urlencode({**params, "mac": link_signature(key, params)})
 
 
 def subscriber_of(key: bytes, email: str) -> str:
@@ -3978,8 +3976,7 @@ def new_challenge(key: bytes, now: int, random_bytes: RandomBytes) -> Json:
         "salt": random_bytes(16).hex(),
     }
     parameters["keyPrefix"] = proof(parameters, counter)[:32]
-    signature = challenge_signature(parameters, key)
-    return {"parameters": parameters, "signature": signature}
+    return {"parameters": parameters, "signature": challenge_signature(parameters, key)}
 
 
 def proof(parameters: Json, counter: int) -> str:

@@ -434,7 +434,6 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (lambda p: os.truncate(p, 0), "is no backup"),
     "missing": (lambda p: p.unlink(), "no such file"),
     "a folder": (lambda p: (p.unlink(), p.mkdir()), "no such file"),
-    "itself": (lambda p: (p.unlink(), p.symlink_to("commentd.db")), "is no backup"),
 }
 
 
