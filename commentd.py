@@ -160,12 +160,10 @@ class BadRequest(Problem):
 
 class Unauthorized(Problem):
     status = 401
-    code = "unauthorized"
 
 
 class Forbidden(Problem):
     status = 403
-    code = "forbidden"
 
 
 class NotFound(Problem):
@@ -182,7 +180,6 @@ class TextChanged(Problem):
 
 class Unavailable(Problem):
     status = 503
-    code = "unavailable"
     retry_after = 5
 
 
