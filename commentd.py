@@ -2439,7 +2439,8 @@ COUNT_LIKES = {
 }
 ADD_LIKES = {
     what: f"""
-    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :likes)
+    WITH RECURSIVE n (i) AS
+         (SELECT 1 WHERE :likes > 0 UNION ALL SELECT i + 1 FROM n WHERE i < :likes)
     INSERT INTO {what}_liker ({what}_id, visitor) SELECT :id, 'import ' || :id || ' ' || i FROM n
      WHERE true ON CONFLICT DO NOTHING"""
     for what in ("comment", "page")
@@ -2737,16 +2738,15 @@ class Store:
             self.run(statement, **named)
 
     def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
-        """All rows of a statement; an open cursor would hold back the checkpoint."""
-        rows = self.run(sql, *values, **named).fetchall()
-        return [row_type(**dict(row)) for row in rows]
+        """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
+        return [row_type(**dict(row)) for row in self.run(sql, *values, **named)]
 
     def one(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> Row | None:
         return next(iter(self.all(row_type, sql, *values, **named)), None)
 
     def values(self, sql: str, *values: Any, **named: Any) -> list[Any]:
         """The first column of all rows."""
-        return [row[0] for row in self.run(sql, *values, **named).fetchall()]
+        return [row[0] for row in self.run(sql, *values, **named)]
 
     def value(self, sql: str, *values: Any, **named: Any) -> Any:
         """The first column of the first row; None if there is no row."""
@@ -2791,8 +2791,10 @@ class Store:
               FROM json_each(:windows) JOIN rate_limit ON name = :name || '/' || key
              WHERE subject = :subject AND used >= value * :factor
                AND ends_at BETWEEN :now + 1 AND :now + key"""
-        values = {"name": name, "subject": subject, "now": now, "factor": factor}
-        return int(self.value(sql, **values, windows=COUNTED[name]))
+        wait = self.value(
+            sql, name=name, subject=subject, now=now, factor=factor, windows=COUNTED[name]
+        )
+        return int(wait)
 
     def return_use(self, name: str, subject: str) -> None:
         """Takes back one use that was counted in advance."""
@@ -2942,7 +2944,7 @@ class Store:
         self.run("DELETE FROM registration WHERE request_id = ?", request_id)
 
     def use_up_try(
-        self, email: str, request_id: str, now: int, *, sign_in: bool = False
+        self, email: str, request_id: str, now: int, *, sign_in: bool
     ) -> list[Registration]:
         """Takes one of five tries from each code that a guess is compared with, and returns those
         registrations. Tries that name the request are counted apart: otherwise strangers could
@@ -2959,8 +2961,9 @@ class Store:
                  WHERE email = :email AND (password = '') = :sign_in
                    AND request_id = :request_id AND named_tries < 5 AND expires_at > :now
                 RETURNING request_id, email, nickname, password, code, language"""
-        values = {"email": email, "request_id": request_id, "now": now, "sign_in": sign_in}
-        return self.all(Registration, sql, **values)
+        return self.all(
+            Registration, sql, email=email, request_id=request_id, now=now, sign_in=sign_in
+        )
 
     def confirm(self, registration: Registration, now: int) -> Account:
         """Makes the account, or gives it the new nickname, password and language and revokes its
@@ -3187,7 +3190,7 @@ class Store:
             SELECT 'deleted', count(*) FROM comment WHERE status = 'deleted' AND content <> ''
              UNION ALL
             SELECT 'reported', count(DISTINCT comment_id) FROM report"""
-        return dict.fromkeys(STATUSES, 0) | dict(self.run(sql).fetchall())
+        return dict.fromkeys(STATUSES, 0) | dict(self.run(sql))
 
     def add_comment(self, status: str, now: int, **values: Any) -> Comment:
         """`values` has the columns that are not as in `NEW_COMMENT`."""
@@ -3275,9 +3278,8 @@ class Store:
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
         """Adds anonymous likes, for imports. Each call adds them again."""
-        if likes > 0:
-            self.run(ADD_LIKES[what], id=id, likes=likes)
-            self.run(COUNT_LIKES[what], id=id)
+        self.run(ADD_LIKES[what], id=id, likes=likes)
+        self.run(COUNT_LIKES[what], id=id)
 
     # Outbox
 
@@ -3415,7 +3417,7 @@ class Store:
               FROM notification JOIN comment ON comment.id = comment_id
              WHERE kind = ? AND recipient = ? AND """
         sql = sql + IS_DUE + " ORDER BY comment_id LIMIT 200"
-        return dict(self.run(sql, kind, recipient, now).fetchall())
+        return dict(self.run(sql, kind, recipient, now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
@@ -3464,7 +3466,7 @@ class Store:
     def subscriptions(self, subscriber: str) -> dict[int, str]:
         """The answer (yes, no, or asked) by page id; 0 stands for all pages."""
         sql = "SELECT page_id, state FROM subscription WHERE subscriber = ?"
-        return dict(self.run(sql, subscriber).fetchall())
+        return dict(self.run(sql, subscriber))
 
     def muted(self, subscriber: str) -> list[Page]:
         """The pages of which the holder wants no emails about replies."""
@@ -3505,11 +3507,10 @@ class Store:
              WHERE page_id = ?"""
         return self.values(sql, page_id)
 
-    def follow_language(self, user_id: int, page_id: int) -> str | None:
-        """The language of the emails that a follower of a page gets; None for others."""
-        sql = "SELECT language FROM follow WHERE user_id = ? AND page_id = ?"
-        language: str | None = self.value(sql, user_id, page_id)
-        return language
+    def follow_languages(self, user_id: int) -> dict[int, str]:
+        """The language of the emails about each page that a reader follows, by page id."""
+        sql = "SELECT page_id, language FROM follow WHERE user_id = ?"
+        return dict(self.run(sql, user_id))
 
     # Moderation
 
@@ -3560,8 +3561,7 @@ class Store:
         sql = """
             SELECT hash, max(0, ham), max(0, spam) FROM term
              WHERE hash IN (SELECT value FROM json_each(?)) AND max(ham, spam) > 0"""
-        rows = self.run(sql, hashes).fetchall()
-        return {hash: (ham, spam) for hash, ham, spam in rows}
+        return {hash: (ham, spam) for hash, ham, spam in self.run(sql, hashes)}
 
     def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
         """Counts the terms of a comment as those of ham or spam."""
@@ -4420,13 +4420,13 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     spam it also learns a good comment: an owner who holds nothing approves nothing, and the filter
     would know one kind only."""
     kinds = {"visible": "ham", "spam": "spam"}
+    if comment.learnt == "spam":  # when it is shown again, it is only forgotten
+        kinds = {"spam": "spam", "deleted": "spam"}
     kind = kinds.get(status, "")
-    is_deleted_spam = status == "deleted" and comment.learnt == "spam"
-    if kind == comment.learnt or is_deleted_spam:
+    if kind == comment.learnt:
         return
     unteach(store, key, comment)
-    is_undo = kind == "ham" and comment.learnt  # spam that is shown again
-    if not kind or is_undo:
+    if not kind:
         return
     store.learn(comment.id, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
@@ -4774,8 +4774,8 @@ def follower_email(services: MailServices, reader: Account, news: News) -> Json:
 
 def follower_recipient(services: MailServices, reader: Account, page_id: int) -> Recipient:
     """Each page in the language in which its reader follows it."""
-    language = services.store.follow_language(reader.id, page_id)
-    return Recipient(services, reader.email, language or "en")
+    languages = services.store.follow_languages(reader.id)
+    return Recipient(services, reader.email, languages.get(page_id, "en"))
 
 
 # Webhooks
@@ -5148,7 +5148,7 @@ def is_for_follower(services: MailServices, reader: Account, comment: FullCommen
     an owner or as the author of its parent."""
     if comment.user_id == reader.id:
         return False
-    if not services.store.follow_language(reader.id, comment.page_id):
+    if comment.page_id not in services.store.follow_languages(reader.id):
         return False
     if reader.email in owner_recipients(services, comment):
         return False
