@@ -3401,13 +3401,14 @@ class Store:
             DELETE FROM notification WHERE id = :id"""
         self.run_script(sql, id=notification_id, recipients=recipients)
 
-    def due_recipients(self, kind: str, now: int, most: int) -> list[str]:
+    def due_recipients(self, kind: str, now: int) -> list[str]:
+        """Ten of those who are due, so that the outbox is sent in between."""
         # CROSS: SQLite would begin with all comments.
         sql = """
             SELECT DISTINCT recipient
               FROM notification CROSS JOIN comment ON comment.id = comment_id
              WHERE kind = ? AND recipient > '' AND """
-        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT ?", kind, now, most)
+        return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT 10", kind, now)
 
     def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
         """The ids of the comments by those of the notifications: the oldest ones of a recipient, at
@@ -4438,7 +4439,6 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 
 # -- Mail ---------------------------------------------------------------------
 
-BATCH = 10  # recipients that get emails before those in the outbox are sent
 MOST_QUOTED = 20  # comments in one email
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
@@ -4489,7 +4489,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
 def compose(
     config: Config,
     random_bytes: RandomBytes,
-    now: int,
+    now: float,
     to: str,
     subject: str,
     text: str,
@@ -4505,9 +4505,9 @@ def compose(
         by_hand["From"] = str(sender)
     else:
         message["From"] = sender
-    message["To"] = email.headerregistry.Address(addr_spec=to)
+    message["To"] = to
     message["Subject"] = one_line(subject)
-    message["Date"] = datetime.fromtimestamp(now, UTC)
+    message["Date"] = time_of(now)
     message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
     message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
     head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
@@ -4523,7 +4523,7 @@ def email_row(
     life: int = DAY,
 ) -> Json:
     """An email as `Store.add_message` takes it. It is given up after `life` seconds."""
-    now = services.timestamp()
+    now = services.clock()
     message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
     return {"recipient": to, "message": message, "life": life}
 
@@ -4733,10 +4733,8 @@ def author_email(
     page = own_link(own.page_url, services.config.site_origins)
     sections = []
     for reply in replies[:MOST_QUOTED]:
-        parent = parents[reply.parent_id]
-        quote = quoted(parent.content, 300)
-        section = author.section("author_text", reply, page, own=quote)
-        sections.append(section)
+        quote = quoted(parents[reply.parent_id].content, 300)
+        sections.append(author.section("author_text", reply, page, own=quote))
     end = ""
     stop = author.signed_link(do="stop", id=own.id)
     if stop:
@@ -4758,8 +4756,7 @@ def follower_email(services: MailServices, reader: Account, news: News) -> Json:
         follower = follower_recipient(services, reader, page_id)
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
-            section = follower.section("follow_text", comment, page)
-            sections.append(section)
+            sections.append(follower.section("follow_text", comment, page))
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
@@ -5196,7 +5193,7 @@ def write_emails(services: MailServices) -> bool:
     store = services.store
     now = services.timestamp()
     for name, kind in KINDS.items():
-        recipients = store.due_recipients(name, now, BATCH)
+        recipients = store.due_recipients(name, now)
         for to in recipients:
             with store.writing():
                 due = store.due_notifications(name, to, now)
@@ -5271,8 +5268,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
 
 def failure_text(error: Exception) -> str:
     """What went wrong, without the text of the server, which may name email addresses."""
-    code = getattr(error, "smtp_code", "")
-    detail = code or getattr(error, "strerror", "")
+    detail = getattr(error, "smtp_code", "") or getattr(error, "strerror", "")
     if isinstance(error, smtplib.SMTPNotSupportedError):
         detail = f"{error} See [mail] security and user."  # this text is smtplib's own
     kind = type(error).__name__
@@ -5408,14 +5404,18 @@ class MinuteCounter:
         self.minute = 0
         self.counts: Counter[tuple[str, str]] = Counter()
 
-    def take(self, name: str, subject: str, factor: int, now: int) -> bool:
-        """Counts one use; False if the limit is used up."""
+    def take(self, name: str, networks: list[tuple[str, int]], now: int) -> bool:
+        """Counts one use by a client; False if the limit is used up for one of its networks."""
         with self.lock:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
                 self.counts.clear()
-            self.counts[name, subject] += 1
-            return self.counts[name, subject] <= MEMORY_LIMITS[name] * factor
+            # The widest first: once it is used up, the networks in it are not counted.
+            for network, factor in reversed(networks):
+                self.counts[name, network] += 1
+                if self.counts[name, network] > MEMORY_LIMITS[name] * factor:
+                    return False
+            return True
 
 
 # Clients
@@ -5696,7 +5696,6 @@ def context_of(
     if writes:
         check_origin(services, route.path, environ)
     now = services.timestamp()
-    authorization = environ.get("HTTP_AUTHORIZATION", "")
     return RequestContext(
         **vars(services),
         now=now,
@@ -5704,7 +5703,7 @@ def context_of(
         query=read_query(environ),
         form=read_form(environ) if writes else {},
         client=services.clients.of(environ),
-        caller=caller_of(route.permission, services, authorization, now),
+        caller=caller_of(route.permission, services, environ, now),
         cache_entry=entry,
     )
 
@@ -5761,13 +5760,13 @@ def read_form(environ: Json) -> Json:
 
 
 def caller_of(
-    permission: Permission, services: Services, authorization: str, now: int
+    permission: Permission, services: Services, environ: Json, now: int
 ) -> Account | None:
     """The account whose token was sent. Role and revocation are read from the database."""
     if permission is Permission.PUBLIC:
         return None
     account = None
-    scheme, _, token = authorization.partition(" ")
+    scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
         valid_for = read_token(token.strip(), services.key, now, use)
@@ -5923,7 +5922,7 @@ def server_refusal(services: Services, code: int, path: str, origin: str) -> Res
     """The response to a request that waitress's parser refuses with a status."""
     response = refusal(REFUSALS.get(code, INTERNAL))
     headers = headers_for(services, path, origin, authenticated=True)
-    headers |= {**response.headers, "Content-Type": response.content_type}
+    headers["Content-Type"] = response.content_type
     return replace(response, headers=headers)
 
 
@@ -6112,11 +6111,7 @@ def use_memory_limit(services: Services, client: Client, name: str) -> bool:
     """Counts one use of a limit in memory; False if it is used up."""
     if not services.config.limits_enabled:
         return True
-    now = services.timestamp()
-    take = services.minute_counter.take
-    # The widest first: once it is used up, the networks in it are not counted.
-    networks = reversed(client.networks)
-    return all(take(name, network, factor, now) for network, factor in networks)
+    return services.minute_counter.take(name, client.networks, services.timestamp())
 
 
 TOO_OFTEN = "操作太频繁，请稍后再试"
@@ -6139,8 +6134,7 @@ def limit_client(context: RequestContext, name: str, *parts: object) -> None:
 
 def limit_all(context: RequestContext, name: str, text: str = TOO_OFTEN) -> None:
     """Counts one use by all clients together; a `Problem` if that rate limit is used up."""
-    wait = use_limits(context, (name, "", 1))
-    refuse_after(wait, text)
+    refuse_after(use_limits(context, (name, "", 1)), text)
 
 
 def check_comment_limit(context: RequestContext) -> None:
@@ -6149,8 +6143,7 @@ def check_comment_limit(context: RequestContext) -> None:
     if not context.config.limits_enabled:
         return
     for use in client_uses(context, context.client, "comment"):
-        wait = context.store.limit_wait(context.now, *use)
-        refuse_after(wait)
+        refuse_after(context.store.limit_wait(context.now, *use))
 
 
 def flush_views(services: Services) -> None:
@@ -6296,8 +6289,7 @@ def authenticated(
             raise Unauthorized("邮箱未验证", "email_unverified")
         raise Unauthorized("邮箱或密码错误", "wrong_credentials")
     with context.writing():
-        uses = client_uses(context, context.client, "password", email)
-        return_uses(context, *uses)
+        return_uses(context, *client_uses(context, context.client, "password", email))
     with contextlib.suppress(Unavailable):  # the next login can do it
         strengthen(context, account, password)
     return account
@@ -8799,7 +8791,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
-    now = int(world.clock())
+    now = world.clock()
     message = compose(config, world.random_bytes, now, to, "commentd: test", text)
     world.send(to, message, **config.mail_server)
 
