@@ -3229,9 +3229,9 @@ class Store:
         self.run_script(ERASE_COMMENTS, ids=ids, **ERASED)
         self.update_shown(ids)
 
-    def erase_hidden(self, before: int) -> bool:
-        """Erases some of the comments that were hidden before that time; True if there may be
-        more. The row goes too, unless there are replies."""
+    def erase_hidden(self, before: int) -> None:
+        """Erases some of the comments that were hidden before that time. The row goes too, unless
+        there are replies."""
         sql = "SELECT id FROM comment WHERE hidden_at < ? ORDER BY hidden_at LIMIT 200"
         ids = self.values(sql, before)
         self.erase_comments(ids)
@@ -3244,7 +3244,6 @@ class Store:
                 DELETE FROM comment WHERE id = :id AND NOT EXISTS
                        (SELECT 1 FROM comment AS c WHERE c.parent_id = :id OR c.thread_id = :id)"""
             self.run(sql, id=comment_id)
-        return len(ids) == 200
 
     def update_shown(self, ids: list[int]) -> None:
         """Recomputes `shown` and the counts that depend on it, for some comments and the comments
@@ -3718,9 +3717,9 @@ class Store:
                AND NOT EXISTS (SELECT 1 FROM page WHERE page.id = subscription.page_id);"""
         self.run_script(sql, now=now)
 
-    def forget(self, before: int) -> bool:
+    def forget(self, before: int) -> None:
         """Makes likes and reports that are older than that time anonymous, and masks 500 older IP
-        addresses. True if there may be more of these."""
+        addresses."""
         sql = """
             UPDATE comment_liker SET visitor = 'past ' || random(), liked_at = NULL
              WHERE liked_at < :before;
@@ -3737,7 +3736,6 @@ class Store:
         for comment_id, ip in unmasked:
             self.run("UPDATE comment SET ip = ?, masked = 1 WHERE id = ?", masked(ip), comment_id)
             self.has_erased = True
-        return len(unmasked) == 500
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
@@ -8340,7 +8338,6 @@ class App:
     services: Services
     places: Places
     site: Callable[..., Iterable[bytes]]  # the routes
-    has_more_to_forget: bool = False  # than one transaction should do
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Adds CORS and security headers to every response, answers preflights, and refuses paths
@@ -8375,9 +8372,8 @@ class App:
             minute_passed = not store.use_limit(now, "purge")
             if minute_passed:
                 store.purge(now)
-                add_rebuild(services)
-            if minute_passed or self.has_more_to_forget:
                 self.forget(now)
+                add_rebuild(services)
             if services.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if minute_passed and store.has_erased:
@@ -8389,9 +8385,8 @@ class App:
         config = self.services.config
         store = self.services.store
         keep_ip = max(HOUR, config.privacy_keep_ip_days * DAY)
-        more_to_mask = store.forget(now - keep_ip)
-        more_to_erase = store.erase_hidden(now - config.moderation_keep_days * DAY)
-        self.has_more_to_forget = more_to_mask or more_to_erase
+        store.forget(now - keep_ip)
+        store.erase_hidden(now - config.moderation_keep_days * DAY)
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
