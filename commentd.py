@@ -5985,12 +5985,15 @@ def content_field(context: RequestContext) -> str:
     return text
 
 
-def id_field(form: Json, name: str) -> int:
+def number_field(form: Json, name: str, most: int = NO_END, *, optional: bool = False) -> int:
+    """A number from 1 to `most`; 0 if it is optional and missing."""
     value = form.get(name)
     if value is None:
+        if optional:
+            return 0
         raise BadRequest(f"缺少参数 {name}", f"{name}_missing")
-    if type(value) is not int or not 1 <= value < 2**63:
-        raise BadRequest(f"参数 {name} 必须是正整数", f"{name}_invalid")
+    if type(value) is not int or not 1 <= value <= most:
+        raise BadRequest(f"参数 {name} 必须是 1 到 {most} 的整数", f"{name}_invalid")
     return value
 
 
@@ -6504,11 +6507,8 @@ def take_code_email(context: RequestContext, registration: Json) -> bool:
 def verify(context: RequestContext) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
     email = email_field(context)
-    code = code_field(context, "token")
-    request_id = text_field(context.form, "request_id", 64, optional=True)
-
     with context.writing():
-        confirmed = registration_with_code(context, email, request_id, code)
+        confirmed = registration_with_code(context, email)
         if confirmed:
             account = context.store.confirm(confirmed, context.now)
             if not account.is_new:
@@ -6520,11 +6520,13 @@ def verify(context: RequestContext) -> str:
 
 
 def registration_with_code(
-    context: RequestContext, email: str, request_id: str, code: str, *, sign_in: bool = False
+    context: RequestContext, email: str, *, sign_in: bool = False
 ) -> Registration | None:
-    """What waits for this code, to sign in or otherwise. Each comparison uses up a try. A client
-    that knows the request id has five tries of its own. Without one, it shares the tries of the
-    email address with strangers."""
+    """What waits for the code in the form, to sign in or otherwise. Each comparison uses up a try.
+    A client that knows the request id has five tries of its own. Without one, it shares the tries
+    of the email address with strangers."""
+    code = code_field(context, "code" if sign_in else "token")
+    request_id = text_field(context.form, "request_id", 64, optional=not sign_in)
     limit_client(context, "verify")
     guess = ("guess", keyed_hash(context.key, "guess", email), 1)
     if not request_id and use_limits(context, guess):
@@ -6559,11 +6561,9 @@ def login(context: RequestContext) -> Json:
 def authenticated_by_code(context: RequestContext, email: str) -> Account:
     """The account of this email address, which may be a new one. `Unauthorized` if the form does
     not hold the code that was sent there."""
-    code = code_field(context, "code")
-    request_id = text_field(context.form, "request_id", 64)
     account = None
     with context.writing():
-        confirmed = registration_with_code(context, email, request_id, code, sign_in=True)
+        confirmed = registration_with_code(context, email, sign_in=True)
         # The email address may have been blocked since the code was sent.
         if confirmed and not is_blocked_email(context.store, email, context.now):
             account = account_of_code(context, confirmed)
@@ -6621,7 +6621,9 @@ def get_comments(context: RequestContext) -> Json:
     thread = query_number(context, "thread", 0, NO_END)
     around = query_number(context, "around", 0, NO_END)
     if thread:
-        check_thread(store, thread, page)
+        root = store.comment(thread)
+        if not root or root.page_id != page.id or root.parent_id or not root.shown:
+            raise NotFound("评论不存在", "comment_gone")
         view = "thread"
         sort = "oldest"
     if around:
@@ -6671,13 +6673,6 @@ def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
         "max_comment_length": context.config.comments_max_length,
         **list_settings(context, page),
     }
-
-
-def check_thread(store: Store, thread_id: int, page: Page) -> None:
-    """`NotFound` if readers see no such top-level comment on the page."""
-    root = store.comment(thread_id)
-    if not root or root.page_id != page.id or root.parent_id or not root.shown:
-        raise NotFound("评论不存在", "comment_gone")
 
 
 def page_around(store: Store, comment_id: int, page: Page, view: str, sort: str, limit: int) -> int:
@@ -6781,12 +6776,11 @@ def post_comment(context: RequestContext) -> Json:
     """`{page_url, nickname, content, captcha_token, parent_id?, email?, website?, lang?}` to
     `{success, comment, edit_token?}`: guests may edit with the edit token."""
     name = page_field(context, context.form, "page_url")
-    is_reply = context.form.get("parent_id") is not None
     written = {
         **author_fields(context),
         "content": content_field(context),
         "ip": context.client.ip,
-        "parent_id": id_field(context.form, "parent_id") if is_reply else None,
+        "parent_id": number_field(context.form, "parent_id", optional=True) or None,
     }
     text = written["nickname"] + written["content"]
     written["language"] = language_field(context, text)
@@ -7026,7 +7020,7 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
 @route("POST", "/comment/like", Permission.ANYONE)
 def like_comment(context: RequestContext) -> Json:
     """`{id, undo?}` to `{success, likes, liked}`. A second like changes nothing."""
-    comment_id = id_field(context.form, "id")
+    comment_id = number_field(context.form, "id")
     undo = flag_field(context, "undo")
     with context.writing():
         visible_comment(context, comment_id)
@@ -7356,7 +7350,6 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
 
 # The fragment: a thread as the widget shows it, as a part of the blog's HTML
 
-WIDGET_TAGS = {"zh": "zh-CN", "zh-tw": "zh-TW"}  # other languages have the same tag everywhere
 # Replies are nested down to this level; deeper ones are listed on it.
 DEEPEST = 3
 # With the five minutes while a proxy renews it, what was deleted is gone after ten. While the
@@ -7369,7 +7362,7 @@ FRAGMENT_CACHING = (
 @dataclass(frozen=True)
 class Locale:
     """What the widget says in a language, and how browsers write dates, numbers and countries
-    there. `plural`: the numbers of each form, as patterns."""
+    there. `tag`: the language in the widget. `plural`: the numbers of each form, as patterns."""
 
     tag: str
     texts: Mapping[str, str]
@@ -7412,12 +7405,12 @@ def locales() -> dict[str, Locale]:
     rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget_source())
     locales = {}
     for number, (language, forms) in enumerate(known["languages"].items()):
-        tag = WIDGET_TAGS.get(language, language)
+        tag = forms["tag"]
         texts = json.loads((folder / f"words/{tag}.json").read_bytes())
         for key, english, chinese in rows:
             texts.setdefault(key, (tag == "zh-CN" and chinese) or english)
         regions = {code: names[number] for code, names in known["regions"].items()}
-        locales[language] = Locale(tag, texts, regions, **forms)
+        locales[language] = Locale(texts=texts, regions=regions, **forms)
     return locales
 
 
@@ -7814,7 +7807,7 @@ def versions_by_id(form: Json) -> dict[int, Any]:
     versions = form.get("versions") or [None] * len(ids)
     if not isinstance(versions, list) or len(versions) != len(ids):
         raise BadRequest("参数 versions 不对", "versions_invalid")
-    comment_ids = [id_field({"ids": id}, "ids") for id in ids]
+    comment_ids = [number_field({"ids": id}, "ids") for id in ids]
     return dict(zip(comment_ids, versions, strict=True))
 
 
@@ -7903,7 +7896,7 @@ def reply_as_owner(context: RequestContext) -> Json:
     store = context.store
     content = content_field(context)
     markup = safe_html(content)
-    parent_id = id_field(context.form, "parent_id")
+    parent_id = number_field(context.form, "parent_id")
     location = location_fields(context)
     with context.writing():
         parent = full_comment(context, parent_id)
@@ -8066,10 +8059,7 @@ def add_block(context: RequestContext) -> Json:
     kind = text_field(form, "kind", 16)
     check_choice(kind, "kind", BLOCK_KINDS)
     value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
-    days = form.get("days")
-    is_number = type(days) is int and 1 <= days <= 3650
-    if days is not None and not is_number:
-        raise BadRequest("参数 days 必须是 1 到 3650 的整数", "days_invalid")
+    days = number_field(form, "days", 3650, optional=True)
     note = text_field(form, "note", 200, optional=True)
     if not flag_field(context, "sure"):
         count, total = reach_of_block(context.store, kind, value)
