@@ -2205,6 +2205,8 @@ ERASE_COMMENTS = f"""
      WHERE id IN (SELECT value FROM json_each(:ids));
     DELETE FROM comment_liker WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM report WHERE comment_id IN (SELECT value FROM json_each(:ids));
+    UPDATE spent_captcha SET comment_id = NULL
+     WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM outbox WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM notification WHERE id IN ({QUOTING})"""
@@ -3014,7 +3016,6 @@ class Store:
             subscriber=subscriber,
             **ERASED,
         )
-        self.has_erased = True
 
     # Pages
 
@@ -3235,10 +3236,6 @@ class Store:
         sql = "SELECT id FROM comment WHERE hidden_at < ? ORDER BY hidden_at LIMIT 200"
         ids = self.values(sql, before)
         self.erase_comments(ids)
-        sql = """
-            UPDATE spent_captcha SET comment_id = NULL
-             WHERE comment_id IN (SELECT value FROM json_each(?))"""
-        self.run(sql, ids)
         for comment_id in ids:
             sql = """
                 DELETE FROM comment WHERE id = :id AND NOT EXISTS
@@ -3316,12 +3313,13 @@ class Store:
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
 
-    def begin_try(self, message: Message, due_at: int, tries: int) -> bool:
-        """Stores when the next try is due. False if the message is gone or has changed."""
+    def begin_try(self, message: Message, due_at: int) -> bool:
+        """Counts a try, and stores when the next is due. False if the message is gone or has
+        changed."""
         sql = """
-            UPDATE outbox SET tries = ?, due_at = ?
+            UPDATE outbox SET tries = tries + 1, due_at = ?
              WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
-        return self.run(sql, tries, due_at, message.id, message.tries).rowcount == 1
+        return self.run(sql, due_at, message.id, message.tries).rowcount == 1
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
         """The message was sent. The notifications that it carried are done, also those that were
@@ -3329,17 +3327,16 @@ class Store:
         self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
-    def note_failure(self, now: int, **values: Any) -> None:
-        """Stores the `failure` of one of the `tries` of the message with that `id`, unless the
-        owner asked for another one meanwhile. After the last (`is_over`), the message stays for a
-        month, and the owner may try it again. The text of a code goes, since it is of no use any
-        more."""
+    def note_failure(self, message: Message, failure: str, is_over: bool, now: int) -> None:
+        """Stores why this try failed, unless the owner asked for another one meanwhile. After the
+        last (`is_over`), the message stays for a month, and the owner may try it again. The text of
+        a code goes, since it is of no use any more."""
         sql = """
-            UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries;
+            UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries + 1;
             UPDATE outbox SET due_at = NULL, expires_at = :now + 30 * 86400,
                    message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
-             WHERE id = :id AND tries = :tries AND :is_over"""
-        self.run_script(sql, now=now, **values)
+             WHERE id = :id AND tries = :tries + 1 AND :is_over"""
+        self.run_script(sql, **vars(message), failure=failure, is_over=is_over, now=now)
 
     def stuck_messages(self) -> list[StuckMessage]:
         sql = """
@@ -3665,7 +3662,7 @@ class Store:
             UPDATE page SET closed = max(closed, :closed),
                    views = CASE WHEN views < :views THEN :views ELSE views END
              WHERE id = :id RETURNING page_likes"""
-        likes = self.value(sql, id=page_id, closed=closed, views=views) or 0
+        likes = self.value(sql, id=page_id, closed=closed, views=views)
         self.add_likes("page", page_id, page_likes - likes)
 
     def exported_pages(self) -> list[Page]:
@@ -4292,8 +4289,7 @@ def proper_block(kind: str, text: str) -> str:
     if kind == "email":
         return proper_email(text)
     if kind == "domain":
-        text = text.strip().lower()
-        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text))
+        host = plain_host(re.sub(r"^(https?://|@)|[/?#].*$", "", text.strip().lower()))
         if not re.fullmatch(r"([a-z0-9-]+\.)+[a-z0-9-]+", host):
             raise ValueError
         return host
@@ -4326,10 +4322,10 @@ def is_wide(kind: str, value: str, count: int, total: int) -> bool:
     if kind == "address":
         network = ipaddress.ip_network(value)
         return network.prefixlen < WIDEST_NETWORK[network.version]
+    if kind == "domain" and MAIL_PROVIDERS.fullmatch(value):
+        return True
     # Most texts hold any given character of an alphabet. A single Chinese character is a word.
-    is_letter = re.fullmatch(f"[^{UNSPACED}]", folded(value))
-    is_provider = MAIL_PROVIDERS.fullmatch(value)
-    if (kind == "word" and is_letter) or (kind == "domain" and is_provider):
+    if kind == "word" and re.fullmatch(f"[^{UNSPACED}]", folded(value)):
         return True
     return kind != "email" and count >= 5 and 10 * count >= total
 
@@ -4390,9 +4386,8 @@ def suspicion(store: Store, key: bytes, written: FullComment, hold: str, doubt: 
         return f"learnt: {opinion_summary(opinion)}"
     if doubt:
         return doubt
-    if hold == "links" and (written.website or "<a " in written.html):
-        return "links"
-    if len(written_hosts(written.html)) > MOST_HOSTS:
+    has_link = hold == "links" and (written.website or "<a " in written.html)
+    if has_link or len(written_hosts(written.html)) > MOST_HOSTS:
         return "links"
     if hold == "first" and not store.count_known(written):
         return "first"
@@ -5224,11 +5219,10 @@ def deliver(services: MailServices, message: Message) -> None:
     sent in a loop. After a crash it is sent once more, with the same Message-ID."""
     store = services.store
     now = services.timestamp()
-    tries = message.tries + 1
     pause = min(HOUR, 5 * 3**message.tries)
     next_try = min(now + pause, message.expires_at)
     with store.writing():
-        if not store.begin_try(message, next_try, tries):  # pragma: no cover - a race
+        if not store.begin_try(message, next_try):  # pragma: no cover - a race
             return  # a comment in it was hidden or changed since the message was looked up
         if message.event == "rebuild":
             store.end_stale()
@@ -5239,10 +5233,10 @@ def deliver(services: MailServices, message: Message) -> None:
         kind = "webhook" if message.event else "email"
         log.warning("%s %d: %s%s", kind, message.id, failure, end)
     with store.writing():
-        if not failure:
-            store.end_message(message.id, carried)
+        if failure:
+            store.note_failure(message, failure, is_over, now)
         else:
-            store.note_failure(now, id=message.id, tries=tries, failure=failure, is_over=is_over)
+            store.end_message(message.id, carried)
 
 
 def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
