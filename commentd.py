@@ -4433,6 +4433,7 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
 # -- Mail ---------------------------------------------------------------------
 
 MOST_QUOTED = 20  # comments in one email
+UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
 News = dict[int, FullComment]  # by the id of the notification
@@ -4633,15 +4634,10 @@ class Recipient:
         return email_row(services, self.to, subject, text, headers)
 
 
-def account_recipient(services: MailServices, to: str, language: str) -> Recipient:
-    """Chinese and English stand side by side if the language is unknown."""
-    return Recipient(services, to, language or "zh+en")
-
-
 def code_email(services: MailServices, to: str, language: str, code: str, warning: str) -> Json:
     """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
     says what the code does, or is ""."""
-    reader = account_recipient(services, to, language)
+    reader = Recipient(services, to, language or UNKNOWN_LANGUAGE)
     subject = reader.text("code_subject", code=code)
     text = reader.text("code_text", code=code, warning=reader.text(warning) if warning else "")
     return email_row(services, to, subject, text, life=CODE_LIFE)
@@ -4649,7 +4645,7 @@ def code_email(services: MailServices, to: str, language: str, code: str, warnin
 
 def changed_email(services: MailServices, account: Account) -> Json:
     """The email to the holder of an account whose password was changed."""
-    holder = account_recipient(services, account.email, account.language)
+    holder = Recipient(services, account.email, account.language or UNKNOWN_LANGUAGE)
     subject = holder.text("changed_subject")
     return email_row(services, account.email, subject, holder.text("changed_text"))
 
@@ -4737,35 +4733,30 @@ def author_email(
 
 
 def follower_email(services: MailServices, reader: Account, news: News) -> Json:
-    """What is new on the pages that a reader follows; after each page a link that ends it."""
+    """What is new on the pages that a reader follows, in the language of the first one. After each
+    page stands a link that ends it."""
     by_page = operator.attrgetter("page_id")
     comments = sorted(news.values(), key=by_page)
     first = comments[0]
+    languages = services.store.follow_languages(reader.id)
+    follower = Recipient(services, reader.email, languages.get(first.page_id, "en"))
     params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
     stop = ""
     pages = itertools.groupby(comments[:MOST_QUOTED], by_page)
     for page_id, comments_of_page in pages:
-        follower = follower_recipient(services, reader, page_id)
         for comment in comments_of_page:
             page = own_link(comment.page_url, services.config.site_origins)
             sections.append(follower.section("follow_text", comment, page))
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
-    follower = follower_recipient(services, reader, first.page_id)
     name = "follow"
     if first.page_id != comments[-1].page_id:
         name = "owner"  # its subject names no page
         # One click ends all that this email is about, and more.
         stop = follower.signed_link(**params, page=0, id=0)
     return follower.email(name, comments, sections, unsubscribe=stop)
-
-
-def follower_recipient(services: MailServices, reader: Account, page_id: int) -> Recipient:
-    """Each page in the language in which its reader follows it."""
-    languages = services.store.follow_languages(reader.id)
-    return Recipient(services, reader.email, languages.get(page_id, "en"))
 
 
 # Webhooks
@@ -5248,7 +5239,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
             send_rebuild(services, message)
         elif message.event:
             comment = services.store.full_comment(message.comment_id)
-            if comment and comment.status in ("visible", "waiting"):  # pragma: no branch - a race
+            if comment:  # pragma: no branch - a race
                 send_webhook(services, message, comment)
         else:
             mail_server = services.config.mail_server
@@ -5816,11 +5807,11 @@ def compressed(response: Response, environ: Json) -> Response:
 
 
 def refusal(problem: Problem, one_refusal: str = "") -> Response:
-    """The response for a problem. `one_refusal` replaces its text, and most of the statuses."""
+    """The response for a problem. `one_refusal` replaces its text, and the status 403, which the
+    contract does not know there."""
     status = problem.status
     headers = {}
-    keeps_status = status in (413, 415, 429) or status >= 500
-    if one_refusal and not keeps_status:
+    if one_refusal and status == 403:
         status = 400
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
