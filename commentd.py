@@ -6450,7 +6450,6 @@ def send_code(context: RequestContext, request: Json, warning: str) -> Json:
     email = request["email"]
     request_id = context.random_bytes(16).hex()
     code = new_code(context.random_bytes)
-    client = context.client.network or request_id
     blocked = is_blocked_email(context.store, email, context.now)
     message = code_email(context, email, request["language"], code, warning)
     code_hash = keyed_hash(context.key, "code", request_id, code)
@@ -6459,7 +6458,7 @@ def send_code(context: RequestContext, request: Json, warning: str) -> Json:
         "request_id": request_id,
         # A blocked email address gets no code, so that there is no way in.
         "code": "" if blocked else code_hash,
-        "client": keyed_hash(context.key, "client", client),
+        "client": keyed_hash(context.key, "client", context.client.network or request_id),
         "created_at": context.now,
         "expires_at": context.now + CODE_LIFE,
     }
@@ -6739,11 +6738,10 @@ def author_fields(context: RequestContext) -> Json:
     caller = context.caller
     if caller is None and context.config.comments_login_required:
         raise Unauthorized("请先登录再评论", "login_required")
-    nickname = nickname_field(context, optional=caller is not None)
     email = email_field(context, optional=True)
     return {
         "user_id": caller.id if caller else None,
-        "nickname": nickname or context.me.nickname,
+        "nickname": nickname_field(context, optional=caller is not None) or context.me.nickname,
         "email": "" if caller else email,
         "website": website_field(context),
     }
@@ -6751,8 +6749,7 @@ def author_fields(context: RequestContext) -> Json:
 
 def language_field(context: RequestContext, text: str) -> str:
     """The language that the widget names, else that of the text."""
-    named = text_field(context.form, "lang", 64, optional=True)
-    return language_of(named, text)
+    return language_of(text_field(context.form, "lang", 64, optional=True), text)
 
 
 @route("POST", "/comments", Permission.ANYONE)
@@ -6766,8 +6763,7 @@ def post_comment(context: RequestContext) -> Json:
         "ip": context.client.ip,
         "parent_id": number_field(context.form, "parent_id", optional=True) or None,
     }
-    text = written["nickname"] + written["content"]
-    written["language"] = language_field(context, text)
+    written["language"] = language_field(context, written["nickname"] + written["content"])
     captcha = None
     doubt = ""
     try:
@@ -7056,8 +7052,7 @@ def follow_page(context: RequestContext) -> Json:
 def report_comment(context: RequestContext, comment_id: int) -> Json:
     """`{reason?}` to `{success}`: asks the owner to look at the comment again."""
     store = context.store
-    reason = text_field(context.form, "reason", 500, optional=True)
-    reason = " ".join(reason.split())
+    reason = " ".join(text_field(context.form, "reason", 500, optional=True).split())
     block = matching_block(store, Target(ip=context.client.ip), context.now)
     with context.writing():
         visible_comment(context, comment_id)
@@ -7085,8 +7080,7 @@ def get_me(context: RequestContext) -> Json:
         "follows": linked_pages(context, followed),
     }
     if "url" in context.query:
-        key = query_page(context).key
-        response["following"] = key in [page.key for page in followed]
+        response["following"] = query_page(context).key in [page.key for page in followed]
     return response
 
 
@@ -7967,8 +7961,8 @@ def change_page(context: RequestContext, page_id: int) -> Json:
             audit(context, "close" if closed else "reopen", page.page_url)
         if "page_url" in context.form:
             page_id = rename_page(context, page)
-        changed = store.page_by_id(page_id) or page
-        return {"success": True, "page": page_for_admin(context, changed)}
+        changed = page_for_admin(context, store.page_by_id(page_id) or page)
+        return {"success": True, "page": changed}
 
 
 def rename_page(context: RequestContext, page: Page) -> int:
@@ -8278,8 +8272,7 @@ def change_subscription(
     email = comment.email if comment else ""  # also if the comment was erased
     author = subscriber_of(context.key, email)
     if author == subscriber:
-        state = store.subscriptions(subscriber).get(0)
-        if action == "confirm" and state == "asked":
+        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
             store.notify_again(email, context.now - LINK_LIFE)
         account = store.account_with_email(email)
         if account and stops:  # they want no emails about new comments either
