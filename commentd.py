@@ -9143,8 +9143,7 @@ def read_records(path: Path, product: Product, show: Progress) -> Records:
         if product.sql:
             records = database_records(path, product)
         elif start.startswith("<"):
-            names = [record_name(product.comment), record_name(product.pages)]
-            records = xml_records(text, names)
+            records = xml_records(text)
         elif has_record_lines(start):
             records = line_records(text)
         elif size > JSON_LIMIT:
@@ -9237,11 +9236,10 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
 
 
 class XmlReader:
-    """Collects the elements with certain names as dictionaries. `@id` is an attribute; `in` is the
-    number of the `<item>` that the element is in."""
+    """Collects the elements as dictionaries. `@id` is an attribute; `in` is the number of the
+    `<item>` that the element is in."""
 
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
+    def __init__(self) -> None:
         self.items = 0
         self.path: list[tuple[str, Json]] = []  # the open elements
         self.texts: list[str] = []  # since the last one was opened
@@ -9265,14 +9263,13 @@ class XmlReader:
 
     def end(self, _: str) -> None:
         name, values = self.path.pop()
-        if name in self.names:
-            self.records.append((name, {**values, "in": str(self.items)}))
+        self.records.append((name, {**values, "in": str(self.items)}))
         if self.path:
             self.path[-1][1][name] = values or "".join(self.texts)
 
 
-def xml_records(text: TextIO, names: list[str]) -> Records:
-    reader = XmlReader(names)
+def xml_records(text: TextIO) -> Records:
+    reader = XmlReader()
     try:
         for piece in xml_pieces(text):
             reader.parser.Parse(piece)
@@ -10846,7 +10843,6 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
     if not many and not arguments.file:
         raise SettingsError("go to the folder of commentd.ini, or name it: --config FILE")
     command = own_command(None if many else arguments.config)
-    needed = [*command, sys.executable, sys.base_prefix]
     folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
     written = [folder]
     if not many:
@@ -10855,7 +10851,8 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
             # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
             if not Path(path).is_relative_to(folder):
                 written.append(f"-{path}")
-    in_home = any(re.match("/(home|root)/", path) for path in [folder, *needed])
+    needed = [folder, *command, sys.executable, sys.base_prefix]
+    in_home = any(re.match("/(home|root)/", path) for path in needed)
     return template(
         "commentd.service",
         kind=arguments.what,
@@ -10991,7 +10988,7 @@ class LogLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         lines = super().format(record).splitlines()
-        return "\n    ".join(escaped(line) for line in lines)
+        return "\n    ".join(map(escaped, lines))
 
 
 def set_up_output() -> None:
