@@ -3917,12 +3917,15 @@ def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | 
         "verify_exp": False,
         "verify_iat": False,
     }
-    try:
+    with contextlib.suppress(Exception):  # some broken texts raise other errors than PyJWTError
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
-        is_valid = claims["use"] == use and now < claims["exp"] <= now + TOKEN_LIFE + MINUTE
-        return (claims["id"], claims["ver"]) if is_valid else None
-    except Exception:  # some broken texts raise other errors than PyJWTError
-        return None
+        expires_at = claims["exp"]
+        # PyJWT also decodes a token with an added `=`.
+        is_whole = type(expires_at) is int and "=" not in token
+        is_current = is_whole and now < expires_at <= now + TOKEN_LIFE + MINUTE
+        if is_current and claims["use"] == use:
+            return claims["id"], claims["ver"]
+    return None
 
 
 # Signed links
