@@ -4038,8 +4038,11 @@ def fetch(
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
             client.request(method, target, message, sent)
+            # readinto() has a bound. read() has none for a chunk of -1 bytes.
             with client.getresponse() as response:
-                return response.status, response.read(most)
+                body = bytearray(most)
+                size = response.readinto(body)
+                return response.status, bytes(body[:size])
         except http.client.HTTPException as error:
             raise OSError(type(error).__name__) from None
 

@@ -365,7 +365,7 @@ NO_VERDICT: dict[str, bytes] = {
     "no number as status": reply(GOOD, status="OK 200"),
     "too many headers": reply(GOOD, *[f"X-{n}: x" for n in range(200)]),
     "a header without end": reply(GOOD, "X: " + "x" * 70_000),
-    "no last chunk": chunk(f"{len(GOOD):x}", end=""),
+    "a chunk below nothing": chunk("-5"), "no last chunk": chunk(f"{len(GOOD):x}", end=""),
 }  # fmt: skip
 
 
@@ -479,6 +479,7 @@ ENDLESS = {
     "body": b"HTTP/1.1 200 OK\r\n\r\n",
     "head": b"HTTP/1.1 200 OK\r\nX: ",
     "chunk": reply(b"", chunked=True) + b"ffffffff\r\n",
+    "chunk of -1": reply(b"", chunked=True) + b"-1\r\n",  # which http.client reads to its end
 }
 
 
