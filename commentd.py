@@ -292,11 +292,22 @@ def one_line(text: str) -> str:
     return re.sub(r"=(?=\?)|\?(?==)", r"\g<0> ", line)[:120]
 
 
+MOST_MARKS = 30  # on one character: Unicode's stream-safe format (UAX 15, section 13)
+
+
 def folded(text: str) -> str:
     """Normalised so that texts which differ only in case, width, spaces or invisible characters
     compare equal."""
-    bare = INVISIBLE.sub("", text)
-    shown = "".join(each for each in bare if unicodedata.category(each) != "Cf")
+    shown = ""
+    marks = 0
+    for character in INVISIBLE.sub("", text):
+        category = unicodedata.category(character)
+        if category == "Cf":
+            continue
+        marks = marks + 1 if category[0] == "M" else 0
+        # Normalising sorts a run of marks, in time that grows with the square of its length.
+        if marks <= MOST_MARKS:
+            shown += character
     normalized = unicodedata.normalize("NFKC", shown).casefold()
     return " ".join(normalized.split())
 

@@ -774,5 +774,7 @@ def test_a_host_is_found_however_it_is_written() -> None:
         assert hosts_in(f"@{text} http://x.example/") == {"x.example"}
 
 
-def test_marks_in_another_order_read_the_same() -> None:
+def test_of_a_run_of_marks_as_many_are_read_as_any_language_has() -> None:
+    marks = "\u0301" * 5000 + "\u0316" * 5000
+    assert len(folded(f"a{marks}b{marks}")) <= 2 * 31
     assert folded("e\u0301\u200b\u0316") == folded("e\u0316\u0301")
