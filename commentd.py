@@ -4760,9 +4760,8 @@ def follower_email(services: MailServices, reader: Account, news: News) -> Json:
     params = {"do": "unfollow", "user": reader.id}
     sections: list[str] = []
     stop = ""
-    pages = itertools.groupby(comments[:MOST_QUOTED], by_page)
-    for page_id, comments_of_page in pages:
-        for comment in comments_of_page:
+    for page_id, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+        for comment in on_page:
             page = own_link(comment.page_url, services.config.site_origins)
             sections.append(follower.section("follow_text", comment, page))
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
@@ -4847,8 +4846,7 @@ def chat_heading(owner: Recipient, comment: Comment, webhook: Message) -> str:
         reason = webhook.message or owner.texts["report_none"]
         why = owner.text("hook_reported", reason=reason)
     elif comment.status == "waiting":
-        held = owner.why_held(comment)
-        why = owner.text("hook_waiting", held=held)
+        why = owner.text("hook_waiting", held=owner.why_held(comment))
     else:
         return name
     return f"{name} ({why})"
@@ -4870,8 +4868,7 @@ def slack_body(services: MailServices, subject: str, text: str, buttons: Buttons
     if links:
         markup = {"type": "mrkdwn", "text": " · ".join(links)}
         blocks.append({"type": "section", "text": markup})
-    summary = html.escape(subject, quote=False)
-    return {"text": summary, "blocks": blocks}
+    return {"text": html.escape(subject, quote=False), "blocks": blocks}
 
 
 def discord_body(services: MailServices, subject: str, text: str, buttons: Buttons) -> Json:
@@ -5113,8 +5110,7 @@ def ask_guest(services: MailServices, unasked: News) -> None:
     own, *_ = unasked.values()
     guest = Recipient(services, own.email, own.language)
     subject = guest.text("ask_subject")
-    until = now + LINK_LIFE
-    confirm = guest.signed_link(do="confirm", id=own.id, until=until)
+    confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
     text = guest.text("ask_text", confirm=confirm)
     email = email_row(services, own.email, subject, text)
     email["subscriber"] = subscriber_of(services.key, own.email)
@@ -5259,8 +5255,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
             if comment:  # pragma: no branch - a race
                 send_webhook(services, message, comment)
         else:
-            mail_server = services.config.mail_server
-            services.send(message.recipient, message.message, **mail_server)
+            services.send(message.recipient, message.message, **services.config.mail_server)
     except (OSError, ValueError, smtplib.SMTPException) as error:
         return failure_text(error), is_final(error)
     return "", True
@@ -5769,8 +5764,8 @@ def caller_of(
     scheme, _, token = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     if scheme.lower() == "bearer":
         use = "admin" if permission is Permission.ADMIN else "login"
-        valid_for = read_token(token.strip(), services.key, now, use)
-        user_id, version = valid_for or (0, 0)  # no account has the id 0
+        # No account has the id 0.
+        user_id, version = read_token(token.strip(), services.key, now, use) or (0, 0)
         account = valid_account(services.store, user_id, version)
     if permission is Permission.ANYONE:
         return account

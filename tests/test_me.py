@@ -332,7 +332,7 @@ def test_a_followers_emails_and_links_are_in_the_language_chosen(here: Here, ann
         here.said("Encore", page_url=page_url)
     here.later(HOUR)
     links = links_in(here.texts(ANN)[-1])
-    assert [here.open(link).lang for link in links] == ["de", "en"]  # in one email
+    assert [here.open(link).lang for link in links] == ["de", "de"]  # one email is in one language
 
 
 def test_followers_get_one_email_none_if_blocked(here: Here, owner: Reader, ann: Reader) -> None:
