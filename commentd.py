@@ -10752,12 +10752,7 @@ def render_file(
 
 def own_fragment(app: App, query: str) -> bytes:
     """The response of this program to `GET /fragment`."""
-    environ = {
-        "REQUEST_METHOD": "GET",
-        "PATH_INFO": "/fragment",
-        "QUERY_STRING": query,
-        "wsgi.input": io.BytesIO(),
-    }
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/fragment", "QUERY_STRING": query}
     return b"".join(app(environ, lambda *head: None))
 
 
