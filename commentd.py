@@ -10927,24 +10927,28 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
 
 
 def add_options(parsers: dict[str, argparse.ArgumentParser]) -> None:
-    help_text = "send a test email there"
-    parsers["check"].add_argument("--mail", type=email_address, metavar="EMAIL", help=help_text)
+    parsers["check"].add_argument(
+        "--mail", type=email_address, metavar="EMAIL", help="send a test email there"
+    )
     for name in ("import", "render", "move"):
-        help_text = "show what would happen, change nothing"
-        parsers[name].add_argument("--dry-run", action="store_true", help=help_text)
+        parsers[name].add_argument(
+            "--dry-run", action="store_true", help="show what would happen, change nothing"
+        )
     command = parsers["import"]
-    help_text = f"product that wrote the file: {', '.join(PRODUCTS)}"
-    command.add_argument("--format", choices=PRODUCTS, metavar="PRODUCT", help=help_text)
+    products = f"product that wrote the file: {', '.join(PRODUCTS)}"
+    command.add_argument("--format", choices=PRODUCTS, metavar="PRODUCT", help=products)
     command.add_argument("--host", metavar="NAME", help="import only the pages of this site")
-    help_text = "time zone of times that have none"
-    command.add_argument("--zone", type=time_zone, metavar="+08:00", help=help_text)
+    command.add_argument(
+        "--zone", type=time_zone, metavar="+08:00", help="time zone of times that have none"
+    )
     command = parsers["render"]
     help_text = "ask the service at this URL instead of reading the database"
     command.add_argument("--from", dest="source", metavar="URL", help=help_text)
     help_text = "inline, or link where the pages' policy allows no style in them"
     command.add_argument("--style", choices=("inline", "link"), default="inline", help=help_text)
-    help_text = "include the email addresses of authors"
-    parsers["export"].add_argument("--emails", action="store_true", help=help_text)
+    parsers["export"].add_argument(
+        "--emails", action="store_true", help="include the email addresses of authors"
+    )
 
 
 def give_up_root(path: Path) -> None:
