@@ -6313,8 +6313,7 @@ def hash_again(context: RequestContext, account: Account, password: str) -> str:
 def confirm_password(context: RequestContext) -> None:
     """`Forbidden` if the form does not hold the caller's own password."""
     try:
-        password = password_field(context)
-        authenticated(context, context.me.email, password, None)
+        authenticated(context, context.me.email, password_field(context), None)
     except Unauthorized:
         raise Forbidden("密码不对", "wrong_password") from None
 
@@ -6501,9 +6500,8 @@ def take_code_email(context: RequestContext, registration: Json) -> bool:
 @route("POST", "/auth/verify", Permission.PUBLIC, one_refusal="验证码错误或已过期")
 def verify(context: RequestContext) -> str:
     """`{email, token, request_id?}` to the success text: the account is made or changed."""
-    email = email_field(context)
     with context.writing():
-        confirmed = registration_with_code(context, email)
+        confirmed = registration_with_code(context, email_field(context))
         if confirmed:
             account = context.store.confirm(confirmed, context.now)
             if not account.is_new:
@@ -6546,9 +6544,7 @@ def login(context: RequestContext) -> Json:
     if "code" in context.form:
         account = authenticated_by_code(context, email)
     else:
-        password = password_field(context)
-        captcha = captcha_field(context)
-        account = authenticated(context, email, password, captcha)
+        account = authenticated(context, email, password_field(context), captcha_field(context))
     token = make_token(account.claims, context.key, context.now)
     return {"token": token, **attributes(account, "nickname role")}
 
@@ -7298,14 +7294,11 @@ def thread_links(config: Config, page: Page, number: int, language: str, link: s
     """URLs by relation. The canonical one is the blog's page, where search engines find the same
     comments; the thread page itself where the owner has named no blog."""
     url = page.page_url
-    links = {}
+    links = {"canonical": link or thread_url(config, url, page=number)}
     if number > 1:
         links["prev"] = thread_query(url, page=number - 1, lang=language)
     if number * THREADS_ON_PAGE < page.threads:
         links["next"] = thread_query(url, page=number + 1, lang=language)
-    canonical = link or thread_url(config, url, page=number)
-    if canonical:
-        links["canonical"] = canonical
     return links
 
 
@@ -7481,10 +7474,9 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
 
 def style_element(context: RequestContext, comments: list[Comment], locale: Locale) -> str:
     """The style of a fragment. `link` is for pages that allow no style in them."""
-    style = query_choice(context, "style", ("inline", "link"))
     visible = [comment for comment in comments if comment.status == "visible"]
     faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
-    if style == "inline":
+    if query_choice(context, "style", ("inline", "link")) == "inline":
         return f"<style>{fragment_style(context, faces)}</style>"
     url = f"{context.config.service_url}/fragment.css?faces={'.'.join(map(str, faces))}"
     return f'<link rel="stylesheet" href="{html.escape(url)}">'
@@ -7915,10 +7907,10 @@ def waiting_comments(context: RequestContext) -> Json:
     """`?url=` to the waiting comments of a page, the oldest first, with `held` and `version`."""
     page = page_named(context.store, query_page(context))
     waiting = context.store.search_comments("waiting", "", page.id or -1, NO_END, 100)
-    comments = []
-    for comment in reversed(waiting):
-        more = attributes(comment, "status held version")
-        comments.append({**serialize(context, comment), **more})
+    comments = [
+        {**serialize(context, comment), **attributes(comment, "status held version")}
+        for comment in reversed(waiting)
+    ]
     return {"comments": comments}
 
 
@@ -8170,8 +8162,7 @@ def follow_link(context: RequestContext) -> Response:
     that page, or from the one click of a mail program (RFC 8058)."""
     params = {name: " ".join(values) for name, values in context.query.items()}
     signature = params.pop("mac", "")
-    right_signature = link_signature(context.key, params)
-    is_genuine = equal_in_constant_time(signature, right_signature)
+    is_genuine = equal_in_constant_time(signature, link_signature(context.key, params))
     if not is_genuine or context.now >= int(params.get("until", NO_END)):
         return link_page(context, "bad", status=403)
     if params["do"] not in STATUSES:
@@ -8244,12 +8235,8 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
             change_follow(context, params, comment)
         else:
             change_subscription(context, params, comment)
-    back = None
-    if action in OPPOSITES:
-        back = {**params, "do": OPPOSITES[action]}
-    url = ""
-    if comment:
-        url = own_link(comment.page_url, context.config.site_origins)
+    back = {**params, "do": OPPOSITES[action]} if action in OPPOSITES else None
+    url = own_link(comment.page_url, context.config.site_origins) if comment else ""
     return link_page(context, f"done_{action}", back, link=(url, "page"))
 
 
