@@ -7022,13 +7022,11 @@ def like_page(context: RequestContext) -> Json:
     name = page_field(context, context.form, field)
     undo = flag_field(context, "undo")
     with context.writing():
-        page = context.store.page(name.key)
-        if page is None and not undo:
+        page = page_named(context.store, name)
+        if not page.id and not undo:
             page = page_for(context, name)
             limit_all(context, "pages")
-        likes = 0
-        if page:
-            likes = like(context, "page", page.id, undo=undo)
+        likes = like(context, "page", page.id, undo=undo)
     return {"success": True, "page_likes": likes, "liked": not undo}
 
 
@@ -7545,8 +7543,7 @@ def get_metrics(context: RequestContext) -> Response:
     values = {
         **{f'comments{{status="{status}"}}': counts[status] for status in STATUSES},
         "comments_reported": counts["reported"],
-        "accounts": figures.accounts,
-        "pages": figures.pages,
+        **attributes(figures, "accounts pages"),
         "views": int(figures.views),
         'outbox{state="late"}': figures.late,
         'outbox{state="failed"}': figures.failed,
@@ -7874,10 +7871,9 @@ def reply_as_owner(context: RequestContext) -> Json:
     store = context.store
     content = content_field(context)
     markup = safe_html(content)
-    parent_id = number_field(context.form, "parent_id")
     location = location_fields(context)
     with context.writing():
-        parent = full_comment(context, parent_id)
+        parent = full_comment(context, number_field(context.form, "parent_id"))
         check_version(parent, version_field(context))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
