@@ -3372,9 +3372,8 @@ class Store:
     # Notifications
 
     def notify_of_new(self, comment: Comment, now: int) -> None:
-        kinds = ["follower"]
-        if comment.status != "spam":
-            kinds.append("owner")
+        """News of spam are never due. The owner's end when an admin decides on it."""
+        kinds = ["follower", "owner"]
         if comment.parent_id:
             kinds.append("author")
         self.notify(comment.id, kinds, now)
