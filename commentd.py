@@ -4492,8 +4492,7 @@ def sender_of(config: Config) -> email.headerregistry.Address:
     if not MAILBOX.fullmatch(sender):
         sender = "commentd@localhost"
     name, address = split_mailbox(sender)
-    name = name or config.blog_name
-    return email.headerregistry.Address(name, addr_spec=address)
+    return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
 
 
 def compose(
@@ -4689,10 +4688,8 @@ def owner_email(services: MailServices, to: str, news: News) -> Json:
     name = "owner"
     if len(comments) == 1 and reports[first.id]:
         name = "owner_reported"
-    end = ""
     public_url = services.config.server_public_url
-    if public_url:
-        end = owner.text("owner_all", link=f"{public_url}/admin")
+    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
     return owner.email(name, comments, sections, end)
 
 
@@ -4997,19 +4994,13 @@ def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     key = page_name(comment.page_url, own_hosts).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        pattern = page_name(pattern, own_hosts).key
-        if is_on_page(key, pattern):
+        pattern = glob.escape(page_name(pattern, own_hosts).key)
+        # The only wildcard is `*`. A page may be written with or without the last slash.
+        if fnmatch.filter([key, f"{key}/"], pattern.replace("[*]", "*")):
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
     return [admin.email for admin in services.store.admins()]
-
-
-def is_on_page(key: str, pattern: str) -> bool:
-    """Whether a page key fits a pattern, whose only wildcard is `*`. A page may be written with or
-    without the last slash."""
-    pattern = glob.escape(pattern).replace("[*]", "*")
-    return bool(fnmatch.filter([key, f"{key}/"], pattern))
 
 
 def add_email(
@@ -6097,11 +6088,10 @@ def return_uses(services: Services, *uses: Use) -> None:
 def client_uses(services: Services, client: Client, name: str, *parts: object) -> list[Use]:
     """The uses of a rate limit by the networks of a client. With `parts`, such as an email
     address, the limit is for client and parts together."""
-    uses = []
-    for network, factor in client.networks:
-        subject = keyed_hash(services.key, "client", network, *parts)
-        uses.append((name, subject, factor))
-    return uses
+    return [
+        (name, keyed_hash(services.key, "client", network, *parts), factor)
+        for network, factor in client.networks
+    ]
 
 
 def use_memory_limit(services: Services, client: Client, name: str) -> bool:
