@@ -6722,8 +6722,7 @@ def get_pages(context: RequestContext) -> Json:
 @route("GET", "/comments/latest", Permission.ANYONE, public=True)
 def get_latest(context: RequestContext) -> Json:
     """`?limit=6`, up to 30, to the latest comments of the blog."""
-    limit = query_number(context, "limit", 6, 30)
-    latest = context.store.latest_comments(limit)
+    latest = context.store.latest_comments(query_number(context, "limit", 6, 30))
     return {"comments": [serialize(context, comment) for comment in latest]}
 
 
@@ -7178,8 +7177,10 @@ def export_me(context: RequestContext) -> Json:
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
 # What the templates call that show comments.
-CALLED = (clean, comment_link, local_time, name_of, own_link, rfc3339, texts_in)
-TEMPLATE_FUNCTIONS = {function.__name__: function for function in CALLED}
+TEMPLATE_FUNCTIONS = {
+    function.__name__: function
+    for function in (clean, comment_link, local_time, name_of, own_link, rfc3339, texts_in)
+}
 
 
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
@@ -7384,11 +7385,13 @@ def locales() -> dict[str, Locale]:
 
 @dataclass
 class Item:
-    """A comment in the list, nested as in the widget. `to`: the comment that this one replies to,
-    if both are on the deepest level. `more_replies`: how many replies are not in the list."""
+    """A comment in the list, nested as in the widget. `home`: the item that also lists the replies
+    to this one, which is on the deepest level. `to`: the comment that this one replies to, if both
+    are on that level. `more_replies`: how many replies are not in the list."""
 
     comment: Comment
     level: int = 1
+    home: "Item | None" = None
     to: Comment | None = None
     more_replies: int = 0
     replies: list["Item"] = field(default_factory=list)
@@ -7397,16 +7400,16 @@ class Item:
 def nested(comments: list[Comment], more_replies: int) -> list[Item]:
     """The item of a top-level comment, and after it those of its replies."""
     root, *replies = comments
-    items = {root.id: Item(root, more_replies=more_replies)}
-    homes = {root.id: items[root.id]}  # by comment id: the item whose list takes the replies
+    top = Item(root, more_replies=more_replies)
+    items: dict[int | None, Item] = {root.id: top}
     for reply in replies:
-        parent_id = reply.parent_id if reply.parent_id in items else root.id
-        parent = items[parent_id]
-        home = homes[parent_id]
-        item = Item(reply, home.level + 1, None if parent is home else parent.comment)
+        parent = items.get(reply.parent_id, top)
+        home = parent.home or parent
+        item = Item(reply, home.level + 1, to=parent.comment if parent.home else None)
+        if item.level == DEEPEST:
+            item.home = home
         home.replies.append(item)
         items[reply.id] = item
-        homes[reply.id] = home if item.level == DEEPEST else item
     return [*items.values()]
 
 
