@@ -2031,8 +2031,11 @@ def leave_wal_mode(path: Path) -> None:
         with contextlib.closing(connect(path)) as db:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+        code = error.sqlite_errorcode & 0xFF
+        if code == sqlite3.SQLITE_BUSY:
             raise OperatorError(f"another program has {path} open: stop it first") from None
+        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise
 
 
 # -- Store --------------------------------------------------------------------

@@ -332,6 +332,7 @@ IN_STEPS = {
     "a tick, days later": "what has had its time, then the -wal",
     "emails": "each email",
     "POST /admin/comments": "each comment",
+    "POST /comments/<comment_id:id>/moderate": "the change, then what is shown of it",
     "commentd import": "fifty records",
     "commentd restore": "the file, then its name on the disk",
     "the first start": "the tables, then the key",
