@@ -398,11 +398,6 @@ function backgroundOf(node) {
 const whenNear = act => new IntersectionObserver(
   entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)), {rootMargin: '600px'})
 
-const parsed = new Promise(resolve => {
-  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
-  else resolve()
-})
-
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
 const pageUrls = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
 let importSuffix = ''
@@ -451,9 +446,7 @@ class Thread extends HTMLElement {
     window.navigation?.addEventListener('currententrychange', () => this.#shownKey && start(), {signal})
     this.#root.adoptedStyleSheets = [sheet]
     this.append(this.#link)
-    parsed.then(() => {
-      if (!document.getElementById('comments')) this.id ||= 'comments'
-    })
+    if (!document.getElementById('comments')) this.id ||= 'comments'
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else whenNear(start).observe(this)
   }
@@ -517,6 +510,7 @@ class Thread extends HTMLElement {
     this.language = language
     this.settings = {}
     this.totals = {total: 0, views: 0, page_likes: 0}
+    if (!this.$('section')) delete this.dataset.mark // PJAX left the fragment in a template
     const {mark} = this.dataset // of a fragment
     if (!mark) this.$('section')?.remove()
     if (!TEXTS[language]) await loadTexts(language).catch(() => 0)
@@ -834,15 +828,17 @@ function count() {
   if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(Thread.kit), () => 0)
 }
 
+/** Once the page is parsed: a thread that exists before can't take the shadow root of its fragment. */
 function start() {
+  if (!customElements.get('commentd-thread')) {
+    customElements.define('commentd-thread', Thread)
+    new MutationObserver(count).observe(document, {childList: true, subtree: true})
+  }
   firstUrls ??= pageUrls()
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
 }
 
-if (!customElements.get('commentd-thread')) {
-  customElements.define('commentd-thread', Thread)
-  new MutationObserver(count).observe(document, {childList: true, subtree: true})
-}
-parsed.then(start)
+if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
+else start()
 }

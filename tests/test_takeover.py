@@ -166,6 +166,23 @@ def test_the_take_over_changes_no_pixel_but_of_controls_and_accents(
     assert max(most for _, most in difference.getextrema()) < 16  # of 255, as muted text
 
 
+def test_a_script_that_is_there_before_its_fragment_shows_it(
+    app: App, site: Site, page: Page
+) -> None:
+    conversation(app)
+    fragment = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
+    site.pages.update(article(site.service, lang="en", tag=fragment))
+    headers, html = site.pages[POST]
+    script = f'<script src="{site.service}/embed.js"></script><main>'
+    site.pages[POST] = (headers, html.replace("<main>", script))
+    opened(page, site)
+    for _ in range(2):
+        expect(page.locator("commentd-thread form textarea")).to_be_visible()
+        expect(page.locator("commentd-thread .body")).to_have_count(7)
+        # As PJAX swaps pages: the fragment stays in its template.
+        page.locator("commentd-thread").evaluate("(node, html) => node.outerHTML = html", fragment)
+
+
 def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
     first, second, third = (
         say(app, text, hours=hours) for text, hours in zip("abc", (9, 8, 7), strict=True)
