@@ -232,10 +232,11 @@ BEIJING = timezone(timedelta(hours=8))
 YEAR_9999 = 253_402_214_400
 
 
-def time_of(seconds: float, zone: tzinfo = UTC) -> datetime:
-    """A stored time. An impossible value is moved into the range, so that no row breaks a list."""
+def time_of(seconds: float, zone: tzinfo | None = UTC) -> datetime:
+    """A stored time; without a zone in that of this machine. An impossible value is moved into the
+    range, so that no row breaks a list."""
     possible = max(0, min(seconds, YEAR_9999))
-    return datetime.fromtimestamp(possible, zone)
+    return datetime.fromtimestamp(possible, UTC).astimezone(zone)
 
 
 def rfc3339(seconds: float) -> str:
@@ -249,7 +250,7 @@ def beijing_time(seconds: int | None) -> str | None:
     return time_of(seconds, BEIJING).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def local_time(seconds: int, zone: tzinfo) -> str:
+def local_time(seconds: int, zone: tzinfo | None) -> str:
     return time_of(seconds, zone).strftime("%Y-%m-%d %H:%M UTC%z")
 
 
@@ -984,8 +985,8 @@ class Config:
     )
     site_name: str = setting("The name of the blog, for emails. Empty: its host.", one_line)
     site_timezone: str = setting(
-        "The time zone of dates in the HTML of your pages and on the pages of threads, such as\n"
-        "Europe/Berlin. Empty: Beijing's. The widget shows times in the reader's own.",
+        "The time zone of statistics, and of dates where no script knows that of the reader:\n"
+        "Europe/Berlin, for instance. Empty: that of this machine.",
         zone_name,
     )
     site_demo: bool = setting("Keep the demo at / although public_url is set.", yes_or_no, "no")
@@ -1158,8 +1159,8 @@ class Config:
         return urllib.parse.urlsplit(url).netloc or "commentd"
 
     @property
-    def time_zone(self) -> tzinfo:
-        return ZoneInfo(self.site_timezone) if self.site_timezone else BEIJING
+    def time_zone(self) -> tzinfo | None:
+        return ZoneInfo(self.site_timezone) if self.site_timezone else None
 
     @property
     def listens_on_file(self) -> bool:
@@ -1505,6 +1506,7 @@ MIGRATIONS = [
     CREATE INDEX comment_by_time ON comment (page_id, status, created_at, id);
     CREATE INDEX comment_by_likes ON comment (page_id, status, likes, created_at, id);
     CREATE INDEX comment_by_status ON comment (status, id);
+    CREATE INDEX comment_latest ON comment (status, created_at, id);
     CREATE INDEX comment_by_nickname ON comment (nickname, ip, status);
     CREATE INDEX comment_by_email ON comment (email) WHERE email <> '';
     CREATE INDEX comment_top_newest ON comment (page_id, shown, pinned, created_at, id)
@@ -2322,7 +2324,7 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Day:
-    """The counts of one day; `day` is counted from 1970 in Beijing."""
+    """The counts of one day, see `Store.day_of`."""
 
     day: int
     comments: int
@@ -2425,10 +2427,10 @@ COUNT_BEFORE = {
     for sort, (_, before) in SORTS.items()
 }
 # Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one more could
-# be too large for SQLite. A day is counted from 1970 in Beijing, eight hours ahead.
+# be too large for SQLite.
 COUNT_DAY = {
     what: f"""
-    INSERT INTO day AS d (day, {what}) VALUES ((:now + 28800) / 86400, :more)
+    INSERT INTO day AS d (day, {what}) VALUES (:day, :more)
         ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}
      WHERE d.{what} BETWEEN -9007199254740992 AND 9007199254740992"""
     for what in ("comments", "views", "likes")
@@ -2601,6 +2603,7 @@ class Store:
             )
         self.path = path
         self.as_command = as_command
+        self.zone: tzinfo | None = None  # of statistics
         self.damaged = False
         self.has_erased = False  # whether erased data is still in the -wal
         self.lock = threading.Lock()
@@ -3096,7 +3099,14 @@ class Store:
                    + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
              WHERE id = :id"""
         self.run(sql, id=page_id, views=views, now=now)
-        self.run(COUNT_DAY["views"], more=views, now=now)
+        self.count_on_day("views", views, now)
+
+    def count_on_day(self, what: str, more: int, now: int) -> None:
+        self.run(COUNT_DAY[what], day=self.day_of(now), more=more)
+
+    def day_of(self, seconds: float) -> int:
+        """The number of a day, counted from 1970."""
+        return time_of(seconds, self.zone).toordinal() - time_of(0).toordinal()
 
     # Comments
 
@@ -3140,7 +3150,7 @@ class Store:
         """Of the pages of the blog: the keys of pages on other hosts begin with two slashes."""
         sql = """
              WHERE comment.status = 'visible' AND page.key LIKE '/%' AND page.key NOT LIKE '//%'
-             ORDER BY comment.id DESC LIMIT ?"""
+             ORDER BY comment.created_at DESC, comment.id DESC LIMIT ?"""
         return self.all(Comment, SELECT_COMMENT + sql, limit)
 
     def same_comment(self, now: int, **values: Any) -> Comment | None:
@@ -3211,7 +3221,7 @@ class Store:
         """`values` has the columns that are not as in `NEW_COMMENT`."""
         values = {**NEW_COMMENT, "created_at": now, **values}
         comment_id = int(self.value(INSERT_COMMENT, **values))
-        self.run(COUNT_DAY["comments"], more=1, now=values["created_at"])
+        self.count_on_day("comments", 1, values["created_at"])
         self.set_status(comment_id, status, now)
         return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)[0]
 
@@ -3283,7 +3293,7 @@ class Store:
         sql = UNLIKE[what] if undo else LIKE[what]
         changed = self.run(sql, **values).rowcount
         more = -changed if undo else changed
-        self.run(COUNT_DAY["likes"], more=more, **values)
+        self.count_on_day("likes", more, values["now"])
         return self.value(COUNT_LIKES[what], **values) or 0
 
     def add_likes(self, what: str, id: int, likes: int) -> None:
@@ -7352,7 +7362,7 @@ class Locale:
     def number(self, n: int) -> str:
         return f"{n:,}".replace(",", self.group)
 
-    def day(self, seconds: int, zone: tzinfo) -> str:
+    def day(self, seconds: int, zone: tzinfo | None) -> str:
         at = time_of(seconds, zone)
         return self.date.format(day=at.day, month=self.months[at.month - 1], year=at.year)
 
@@ -8115,8 +8125,7 @@ def download_backup(context: RequestContext) -> Response:
 @route("GET", "/admin/figures", Permission.ADMIN)
 def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
-    # Days are counted from 1970 in Beijing, as in `COUNT_DAY`.
-    today = (context.now + 8 * HOUR) // DAY
+    today = context.store.day_of(context.now)
     first = today - query_number(context, "days", 30, 366) + 1
     # A clock that was ahead may have left days that are yet to come.
     known = {day.day: day for day in context.store.days(first)}
@@ -8396,6 +8405,7 @@ def command_store(
                     copy_database(db, copy)
             path = copy
         store = Store(path, as_command=not is_new)
+        store.zone = config.time_zone
         yield resources.enter_context(contextlib.closing(store))
 
 
@@ -8446,6 +8456,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     path = Path(config.database_path)
     folder = Path(config.backup_folder)
     store = Store(path, lambda label: back_up(path, folder, world.clock(), label))
+    store.zone = config.time_zone
     try:
         store.delete_leftovers()
         return app_on(store, config, world, options)

@@ -17,7 +17,8 @@ export async function adopt(thread, {ask}, target) {
   if (changes.reload || isMissing) return thread.load({around: target})
 
   thread.load({around: target, listing: {...changes, comments, page: 1}})
-  for (const item of thread.shadowRoot.querySelectorAll('li[data-id]')) keepLook(item, looks[item.dataset.id])
+  const items = thread.shadowRoot.querySelectorAll('li[data-id]')
+  for (const item of items) keepLook(item, looks[item.dataset.id], thread.language)
   // An article that was just put in has no content to press before the next frame.
   requestAnimationFrame(() => requestAnimationFrame(() => press(thread)))
 }
@@ -69,19 +70,18 @@ function withChanges(threads, {comments, removed, threads: total}, sort) {
   return changed
 }
 
-/** By comment: the height of its article, the text of its time, and its body. */
+/** By comment: the height of its article, and its body. */
 function looksOf(section) {
   const looks = {}
   for (const {dataset, firstChild: article} of section.querySelectorAll('li[data-id]')) {
-    const day = article.querySelector('time')?.textContent
-    looks[dataset.id] = {height: article.getBoundingClientRect().height, day, body: article.querySelector('.body')}
+    looks[dataset.id] = {height: article.getBoundingClientRect().height, body: article.querySelector('.body')}
   }
   return looks
 }
 
-/** Keeps the text, all of it, and what would move the page: the height, and the date, since an age may break its line
-    elsewhere. */
-function keepLook({comment, firstChild: article}, look) {
+/** Keeps the text, all of it, and what would move the page: the height, and a date, now that of the reader's time
+    zone, since an age may break its line elsewhere. */
+function keepLook({comment, firstChild: article}, look, language) {
   if (!look) return
   const body = article.querySelector('.body')
   if (body && !comment.html) { // else it was changed
@@ -92,7 +92,7 @@ function keepLook({comment, firstChild: article}, look) {
   }
   const time = article.querySelector('time')
   if (time) {
-    time.textContent = look.day
+    time.textContent = new Intl.DateTimeFormat(language, {dateStyle: 'medium'}).format(new Date(time.dateTime))
     time.dataset.fixed = ''
   }
   article.style.containIntrinsicBlockSize = `auto ${look.height}px`

@@ -241,6 +241,7 @@ def config(tmp_path: Path) -> Config:
         database_path=str(tmp_path / "commentd.db"),
         backup_folder=str(tmp_path / "backups"),
         captcha_provider="none",
+        site_timezone="Asia/Shanghai",
     )
 
 

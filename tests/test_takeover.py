@@ -54,7 +54,8 @@ SHIFTS = """() => {
 )
 def page(request: Any, browser: Browser) -> Iterator[Page]:
     size = {name: request.param[name] for name in ("width", "height")}
-    context = new_context(browser, viewport=size, has_touch="touch" in request.param)
+    touch = "touch" in request.param
+    context = new_context(browser, viewport=size, has_touch=touch, timezone_id="Asia/Shanghai")
     yield context.new_page()
     context.close()
 
