@@ -9813,10 +9813,13 @@ def list_items(records: Iterable[Json]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Export:
-    """What is exported: all comments, with or without email addresses, of the blog of `config`."""
+    """What is exported: all comments, with or without email addresses, of the blog with this name
+    and these origins."""
 
     store: Store
-    config: Config
+    name: str
+    origins: tuple[str, ...]
+    shows_places: bool
     emails: bool
 
     def comments(self, form: str, deleted: Json = ERASED) -> Iterator[Json]:
@@ -9857,7 +9860,7 @@ def as_data(export: Export) -> Iterator[str]:
             is_visible = row["status"] == "visible"
             if not is_visible:
                 row |= ERASED
-            if not export.config.privacy_show_location:
+            if not export.shows_places:
                 row |= {"country": "", "location": ""}
             row["html"] = clean(row["html"])
             table = """id parent_id nickname website role html likes pinned country location
@@ -9897,8 +9900,8 @@ def as_artalk(export: Export) -> Iterator[str]:
     table = """id content ip nick=nickname email link=website vote_up=likes page_title=page_url
         created_at updated_at"""
     constants = {
-        "site_name": export.config.blog_name,
-        "site_urls": ",".join(export.config.site_origins),
+        "site_name": export.name,
+        "site_urls": ",".join(export.origins),
         "is_collapsed": "false",
         "vote_down": "0",
         **dict.fromkeys(("ua", "password", "badge_name", "badge_color"), ""),
@@ -9944,7 +9947,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
         page_url, closed, opened_at = page
         item = {
             "title": page_url,
-            "link": page_link(page_url, export.config.site_origins) or quoted_url(page_url),
+            "link": page_link(page_url, export.origins) or quoted_url(page_url),
             "content:encoded": "",
             "dsq:thread_identifier": page_url,
             "wp:post_id": number,
@@ -10660,7 +10663,9 @@ def export_command(config: Config, arguments: Arguments) -> int:
     # Not straight to the output: while its reader stalls, the -wal could not be emptied.
     with tempfile.TemporaryFile() as exported:
         with command_store(config) as store:
-            export = Export(store, config, emails=arguments.emails)
+            shows_places = config.privacy_show_location
+            origins = config.site_origins
+            export = Export(store, config.blog_name, origins, shows_places, arguments.emails)
             exported.writelines(part.encode() for part in write(export))
         exported.seek(0)
         shutil.copyfileobj(exported, sys.stdout.buffer)
