@@ -36,7 +36,7 @@ import shots
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = "https://comments.example"  # where the guides mean one's own
-PATH, QUIET = "/2026/lines/", "/2026/quiet/"
+PATH, QUIET, MUTE = "/2026/lines/", "/2026/quiet/", "/2026/mute/"
 POSTS = {"lines": (20, "\n\n".join(blog.LINES)), "quiet": (18, blog.LINES[0])}
 FRONT = """---
 title: 一行字能走多远 – How far a line goes
@@ -118,6 +118,7 @@ def hexo(guide: str, theme: str, settings: str, slot: str, after: str, **others:
         "_config.yml": f"title: 山下\nlanguage: zh-CN\ntheme: {theme}\n"
         "url: https://blog.example\npermalink: 2026/:name/\n",
         f"_config.{theme}.yml": settings,
+        "source/_posts/mute.md": "---\ntitle: Mute\ndate: 2026-10-16\ncomments: false\n---\n",
     }
     build = "node_modules/.bin/hexo generate"
     return Site(guide, build, "source/_posts/{}.md", slot, after, files, npm=HEXO, **others)

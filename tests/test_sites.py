@@ -10,7 +10,7 @@ import pytest
 import shots
 import sites
 from playwright.sync_api import Browser, Page, Route, expect
-from sites import PATH, QUIET, SITES
+from sites import MUTE, PATH, QUIET, SITES
 
 SCHEMES: tuple[Any, ...] = ("light", "dark")
 OF_THEMES = r"DIV\.back-to-top|NAV\."  # what they show or hide while one scrolls
@@ -132,6 +132,9 @@ def test_a_theme_has_the_comments_in_its_own_place(
                 expect(count).to_have_text(str(len(blog.CONVERSATION)))
             if site.swaps:
                 assert (width, follow_a_link(page)) == (width, (1, 0))
+            if site.generator == "hexo":
+                page.goto(url + MUTE)
+                assert page.locator("commentd-thread, [data-commentd-count]").count() == 0
             page.context.close()
             page = sites.opened(browser, packages, width)
             assert (width, shifts_at_the_end(page, site, url + PATH)) == (width, [])
@@ -143,6 +146,7 @@ def test_the_guides_say_the_same_in_both_languages(topic: str) -> None:
     code = []
     for language in ("en", "zh"):
         text = (sites.ROOT / f"static/help/{language}/{topic}.md").read_text("utf-8")
+        text = text.replace("评论数：", "Comments: ")
         blocks = re.findall(r"```.*?```", text, re.DOTALL)
         spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
         code.append((blocks, sorted(spans)))
