@@ -35,7 +35,7 @@ for (const [key, en, zh] of [
   ['likes', 'Most liked', '最热'],
   ['more', 'Show more ({n})', '显示更多（{n}）'],
   ['like', 'Like', '赞'],
-  ['likepage', 'Like this page', '喜欢这篇文章'],
+  ['likepage', 'Like this page', '喜欢本页'],
   ['reply', 'Reply', '回复'],
   ['menu', 'More: {n}', '更多：{n}'],
   ['replyto', 'Reply to {n}', '回复 {n}'],

@@ -63,7 +63,7 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
         inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
         browser_page.reload()
         browser_page.get_by_text("还没有评论").wait_for()
-        assert browser_page.get_by_role("heading", name="待完成的设置").count() == 0
+        assert browser_page.get_by_role("heading", name="上线前的设置").count() == 0
     assert [line.split("\n")[0] for line in lines] == ["[mail]", "[site]", "[server]"]
     assert [text for text in names if "权限" in text]
     assert not [text for text in names if "偏旧" in text]  # a note: for the terminal

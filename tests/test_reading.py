@@ -493,7 +493,7 @@ def test_keys_reply_like_and_begin_to_write(app: App, touch: View) -> None:
     expect(page.get_by_label("写下你的想法…")).to_have_value("")
     page.locator(".head .like").focus()
     page.keyboard.press("l")
-    expect(page.get_by_role("button", name="喜欢这篇文章 1")).to_be_visible()
+    expect(page.get_by_role("button", name="喜欢本页 1")).to_be_visible()
     page.keyboard.press("j")
     assert here(page) == "No. 2."
 
