@@ -8846,8 +8846,9 @@ class Product:
     name of its blog), `author` (the id of a record of `people`), `nickname`, `email`, `website`,
     `ip`, `likes`, `pinned`, `closed` (of its page), `created_at`, `edited_at`, `type` (others than
     "comment" are left out), and the text: `markdown`, `html`, `lines` (HTML whose line ends are
-    breaks) or `either`. Fields of a page: `id`, `page` (its URL), `views`, `page_likes`, `closed`,
-    `opened_at` and `gone` (if it is true, the page is left out).
+    breaks), `disqus` (HTML whose links go through Disqus) or `either`. Fields of a page: `id`,
+    `page` (its URL), `views`, `page_likes`, `closed`, `opened_at` and `gone` (if it is true, the
+    page is left out).
 
     `status` is a path whose value `STATUS_VALUES` translates, or rules in order, separated by
     commas: `path:status` applies if the value is true, `!path:status` if it is false."""
@@ -8909,7 +8910,7 @@ PRODUCTS = {
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
-        """post: id=@id parent=parent.@id page=thread.@id html=message email=author.email
+        """post: id=@id parent=parent.@id page=thread.@id disqus=message email=author.email
         nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
         "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
@@ -9056,6 +9057,12 @@ CODE = re.compile(r"(?s)(```.*?(?:```|\Z)|`[^`]+`)")
 AT_ANCHOR = re.compile(r"\[(@[^\[\]]*)\]\(#[^()]*\)")  # how replies of Waline begin
 # Elements that we do not keep, and those that take their place.
 SIMILAR_TAGS = {"b": "strong", "i": "em", "s|strike": "del", "div|h[1-6]|table|tr|section": "p"}
+# Links in Disqus lead to a URL with the target and a hash, and a URL as their text is cut:
+# `<a href="https://disq.us/url?url=https%3A%2F%2Fb.example%3AQpX_0&amp;cuid=1">https://b...</a>`.
+DISQUS_LINK = re.compile(
+    r'<a href="https?://disq\.us/url\?url=([^"&]+)%3A[\w-]+(?:&[^"]*)?"'
+    r"([^<>]*>https?://[^<]*\.\.\.(?=</a>))?"
+)
 MARKUP_LIMIT = 256 * 1024
 TEXT_LIMIT = 64 * 1024
 
@@ -9099,6 +9106,12 @@ def paragraphs_of(text: str) -> str:
     return markup.replace("\n", "<br>")
 
 
+def direct_link(link: re.Match[str]) -> str:
+    url = html.escape(as_text(urllib.parse.unquote(link[1])))
+    text = f">{url}" if link[2] else ""
+    return f'<a href="{url}"{text}'
+
+
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
     markup = images_as_links(markup[:MARKUP_LIMIT], '<a href="{url}">{name}</a>')
@@ -9124,7 +9137,8 @@ def content_and_html(values: Texts) -> tuple[str, str]:
     content = values["markdown"] or markdown_in(either)
     if content and not HTML_START.match(either):
         return content, ""
-    markup = html_in(either or values["html"] or paragraphs_of(values["lines"]))
+    direct = DISQUS_LINK.sub(direct_link, values["disqus"])
+    markup = html_in(either or values["html"] or direct or paragraphs_of(values["lines"]))
     return text_of(markup), markup
 
 

@@ -445,6 +445,17 @@ def test_html_looks_the_same_and_markdown_stays_markdown(desk: Desk, outside: Ou
         assert dict(zip(both, found, strict=True)) == both
 
 
+def test_links_of_disqus_lead_straight_to_their_targets(desk: Desk, outside: Outside) -> None:
+    target = "https://b.test/%3Ax%3D%25E4%26y"
+    wrapped = f'<p><a href="http://disq.us/url?url={target}%3Aa-_1&amp;cuid=1" title="x">'
+    text = f"{wrapped}https://b.te...</a>, {wrapped}<i>here</i></a></p>"
+    link = f'<a href="https://b.test/:x=%E4&amp;y"{ANCHOR}>'
+    direct = f"{link}https://b.test/:x=%E4&amp;y</a>, </p><p>{link}<em>here</em></a></p>"
+    assert shown_as(desk, outside, "disqus", [text]) == [f"<p>{direct}"]
+    assert desk.only()["content"].startswith("https://b.test/:x=%E4&y, ")
+    assert "disq.us" in shown_as(desk, outside, "twikoo", [text])[0]
+
+
 # Shapes of files, and what is in them beside comments
 
 ONE = '{"objectId":"a1","nick":"A","comment":"<p>x</p>","url":"/x/","createdAt":"2021-05-01"}'
