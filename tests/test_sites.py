@@ -139,6 +139,30 @@ def test_a_theme_has_the_comments_in_its_own_place(
             page = sites.opened(browser, packages, width)
             assert (width, shifts_at_the_end(page, site, url + PATH)) == (width, [])
             page.context.close()
+        page = sites.opened(browser, packages, 390, java_script_enabled=False)
+        page.goto(url + PATH)
+        assert page.locator("commentd-thread").evaluate("thread => thread.clientHeight") < 100
+        page.context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.every_case
+@pytest.mark.parametrize("name", ["en/astro", "zh/hexo", "en/hugo", "zh/jekyll"])
+def test_the_guides_hold_no_height_for_readers_without_javascript(
+    browser: Browser, name: str
+) -> None:
+    text = (sites.ROOT / f"static/help/{name}.md").read_text("utf-8")
+    blocks = re.findall(r"```\w+\n(.*?)```", text, re.DOTALL)
+    held = [block for block in blocks if "14em) }</style>" in block]
+    assert held
+    for block in held:
+        for scripted in (False, True):
+            page = browser.new_context(java_script_enabled=scripted).new_page()
+            page.set_content(block + "<commentd-thread></commentd-thread>")
+            box = page.locator("commentd-thread").last.bounding_box()
+            assert box
+            assert (box["height"] > 100) == scripted
+            page.context.close()
 
 
 @pytest.mark.parametrize("topic", ["astro", "hexo", "hugo", "jekyll"])
@@ -146,7 +170,7 @@ def test_the_guides_say_the_same_in_both_languages(topic: str) -> None:
     code = []
     for language in ("en", "zh"):
         text = (sites.ROOT / f"static/help/{language}/{topic}.md").read_text("utf-8")
-        text = text.replace("评论数：", "Comments: ")
+        text = text.replace("评论数：", "Comments: ").replace(">评论</a>", ">Comments</a>")
         blocks = re.findall(r"```.*?```", text, re.DOTALL)
         spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
         code.append((blocks, sorted(spans)))
