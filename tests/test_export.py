@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from conftest import CANARY, Outside, Visitor, assert_whole, dump
 from hypothesis import example, given
 from hypothesis import strategies as st
 from inside import add_stored_comment, writing_store
-from test_commands import ROOT, run
+from test_commands import MANUAL, ROOT, run
 
 from commentd import (
     EXPORTERS,
@@ -655,6 +656,28 @@ def test_files_are_well_formed_and_as_each_product_wants_them(life: list[Any]) -
             pages = strict(home.export("data"))
         for comment in [each for comments in pages.values() for each in comments]:
             assert comment["country"] + comment["location"] == ""
+
+
+@pytest.mark.slow
+def test_hugo_finds_the_comments_of_a_page_as_the_manual_says(tmp_path: Path) -> None:
+    if shutil.which("hugo") is None:
+        pytest.skip("there is no hugo: install Debian's package hugo")
+    for language, manual in MANUAL.items():
+        home = Home(tmp_path / language)
+        live(home, [("/blog/2026/日记/", False, 0, 0, 0, chain("visible"))])
+        (lines,) = re.findall(r"```\n({{.*?)```", manual["export"], re.DOTALL)
+        files = {
+            "data/comments.json": home.export("data").decode(),
+            "hugo.toml": 'baseURL = "https://b.example/blog/"\npermalinks.posts = "/:year/:title/"',
+            "content/posts/1.md": "---\ntitle: 日记\ndate: 2026-01-01\n---\n",
+            "layouts/_default/single.html": lines,
+        }
+        for name, text in files.items():
+            (home.folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (home.folder / name).write_text(text, "utf-8")
+        subprocess.run(["hugo", "--quiet"], cwd=home.folder, check=True)
+        page = home.folder / "public/2026/日记/index.html"
+        assert page.read_text("utf-8").strip() == "Ann: <p>hi</p>"
 
 
 def test_every_format_is_held_to_its_product() -> None:
