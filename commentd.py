@@ -9797,9 +9797,9 @@ class Import:
         lines.append(f"  new pages: {counts['new pages']}")
         totals_of_pages = ("closed pages", "views", "likes of pages")
         lines += [f"  {each}: {counts[each]}" for each in totals_of_pages if counts[each]]
-        if self.product.zone:
+        if counts["read"] and self.product.zone:
             lines.append(f"  times without a time zone are read as {self.zone} (--zone)")
-        if self.product.lost:
+        if counts["read"] and self.product.lost:
             lines.append(f"  not carried: {self.product.lost}")
         return "\n".join(lines)
 
