@@ -9696,11 +9696,13 @@ class Import:
         """Keeps one blog: the one with that name, or of the settings, or the only one. Comments
         that name none belong to each."""
         blogs = dict(self.db.execute(BLOGS))
-        hosts = [name.lower()] if name else map(host_of, self.origins)
-        names = {name} | {host.removeprefix("www.") for host in hosts}
+        names = {name, name.lower().removeprefix("www.")}
+        for host in [] if name else map(host_of, self.origins):
+            # The settings may also name the preview of the blog.
+            if not re.match(r"localhost\b|127\.", host):
+                bare = host.removeprefix("www.")
+                names |= {bare, bare.partition(":")[0]}
         chosen = blogs.keys() & names
-        if len(chosen) > 1:  # the settings also name the preview of the blog
-            chosen = {blog for blog in chosen if not re.match(r"localhost\b|127\.", blog)}
         if not chosen and (name or len(blogs) > 1):
             choices = ", ".join(f"{blog} ({count})" for blog, count in blogs.items())
             choices = choices or "none has a name, so leave it out"
