@@ -9708,7 +9708,7 @@ class Import:
             choices = choices or "none has a name, so leave it out"
             raise OperatorError(f"name a blog of the file with --host: {choices}")
         for other in blogs.keys() - (chosen or blogs):
-            event = f"skipped: of {other} (--host {shlex.quote(other)} takes those alone)"
+            event = f"skipped: of {other}: add --host {shlex.quote(other)} to import them"
             self.note_each(event, "DELETE FROM comment WHERE blog = ? RETURNING id", other)
             self.db.execute("DELETE FROM page WHERE blog = ?", (other,))
 

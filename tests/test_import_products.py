@@ -563,7 +563,7 @@ def test_of_several_sites_of_artalk_one_is_chosen_by_its_name(desk: Desk) -> Non
     result = desk.bring(of_sites(*SITES), "--host", "Site A")
     found = {row["nickname"]: row["page_key"] for row in desk.comments}
     assert found == {"nick 0": "/x", "nick 1": "/y", "nick 3": "/z"}
-    assert "skipped: of Site B (--host 'Site B' takes those alone) (1): a2" in result.text
+    assert "skipped: of Site B: add --host 'Site B' to import them (1): a2" in result.text
     assert {page["closed"] for page in desk.pages.values()} == {0}
     desk.use("only.db")
     desk.bring(of_sites(("Site A", "/x/")))
