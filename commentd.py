@@ -8890,7 +8890,7 @@ PRODUCTS = {
         """id=_id parent=pid thread=rid page=url|href nickname=nick email=mail website=link
         html=comment ip likes=ups|like pinned=top created_at=created status=isSpam:waiting""",
         COUNTER,
-        lost="user agents, votes against",
+        lost="user agents, downvotes",
     ),
     "valine": Product(
         r'(?s)#filetype:JSON-streaming|.*"objectId"\s*:',
@@ -8928,7 +8928,7 @@ PRODUCTS = {
         r".*\bcomments\b.*\bthreads\b",
         """id parent page=uri nickname=author email website markdown=text ip=remote_addr
         created_at=created edited_at=modified likes status=mode""",
-        lost="dislikes",
+        lost="downvotes",
         escaped=True,
         sql="SELECT comments.*, threads.uri FROM comments LEFT JOIN threads ON threads.id = tid",
     ),
@@ -8937,14 +8937,14 @@ PRODUCTS = {
         """id parent=pid page=locator.url nickname=user.name markdown=orig html=text likes=score
         pinned=pin created_at=time edited_at=edit.time status=delete:deleted""",
         "posts: page=url closed=read_only",
-        lost="votes against (they are subtracted from the likes)",
+        lost="downvotes (they are subtracted from the likes)",
     ),
     "artalk": Product(
         r'(?s).*"page_key"\s*:',
         """id parent=rid page=page_key site=site_name nickname=nick email website=link
         either=content ip likes=vote_up pinned=is_pinned closed=page_admin_only created_at
         status=is_pending:waiting""",
-        lost="user agents, votes against, badges, titles",
+        lost="user agents, downvotes, badges, titles",
     ),
     "commento": Product(
         r'(?s).*"commentHex"\s*:',

@@ -136,6 +136,7 @@ def test_a_file_comes_in_whole(desk: Desk, outside: Outside, name: str) -> None:
     assert not desk.path.exists()
     result = bring(desk, name)
     assert (result.code, result.errors) == (0, "")
+    assert not re.search("dislike|votes against", result.text)  # the manual has "downvotes"
     assert dry.text == result.text + "this was a dry run: nothing is written\n"
     assert rows_of(desk, outside, whole.html) == rows
     new, left = len(rows), result.counts[3]
