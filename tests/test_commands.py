@@ -334,6 +334,7 @@ def test_the_changes_begin_with_this_version() -> None:
 def test_the_containerfile_names_files_and_settings_that_are_there(tmp_path: Path) -> None:
     code, text, errors = run_here(tmp_path, "example", "container")
     assert (code, errors) == (0, "")
+    assert " -f Containerfile " in text  # Docker would take a Dockerfile
     copied = [line.split()[1:-1] for line in text.splitlines() if line.startswith("COPY ")]
     assert [path for paths in copied for path in paths if not (ROOT / path).exists()] == []
     names = re.findall(r"\bCOMMENTD_(\w+)=", text)
