@@ -1209,7 +1209,8 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
         try:
             values[name] = parsed(name, text)
         except ValueError as error:
-            errors.append(f"{source}: {error}")
+            hint = " (a comment needs a line of its own)" if " #" in text else ""
+            errors.append(f"{source}: {error}{hint}")
     config = Config(**values)
     errors += contradictions(config)
     if errors:

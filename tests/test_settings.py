@@ -82,6 +82,7 @@ BAD = [
     ("site_origins", "https://blog.example", "blog.example|null|*|https://*.b|https://u@b"),
     ("site_origins", "https://blog.example", "https://b#x|https://[|https://博客.example"),
     ("site_origins", "b", "https://ok.example b"),
+    ("site_origins", "a comment needs a line of its own", "https://ok.example # my blog"),
     ("site_origins", "https://b/x", "https://ok.example https://b/x"),
     ("site_timezone", "such as Europe/Berlin", "Beijing|Europe|UTC+8|../UTC"),
     ("site_demo", "yes or no", "|2|maybe"),
