@@ -321,6 +321,7 @@ def test_the_menus_outlive_another_order_and_work_while_more_is_loaded(ground: G
             button(page, re.compile("Show more")).click()
         choose(page, "No. 11.", "Pin")
         expect(menu(page, "No. 11.")).to_be_focused()
+        expect(article(page, "No. 11.")).to_contain_text("Pinned")
         expect(page.get_by_role("alert")).to_have_count(0)
     expect(menu(page, "No. 0.")).to_be_visible()
     expect(page.locator(".quiet")).to_have_count(13)
