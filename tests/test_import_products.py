@@ -447,7 +447,7 @@ def test_html_looks_the_same_and_markdown_stays_markdown(desk: Desk, outside: Ou
 
 
 def test_links_of_disqus_lead_straight_to_their_targets(desk: Desk, outside: Outside) -> None:
-    start = '<p><a href="http://disq.us/url?url=https://b.test/%3A%25E4%26y%3Aa-_&amp;cuid=1" rel="">'
+    start = '<p><a href="http://disq.us/url?url=https://b.test/%3A%25E4%26y%3Aa-_&cuid=1" rel="">'
     text = f"{start}https://b.te...</a></p>{start}<i>here</i></a></p>"
     link = f'<p><a href="https://b.test/:%E4&amp;y"{ANCHOR}>'
     direct = f"{link}https://b.test/:%E4&amp;y</a></p>{link}<em>here</em></a></p>"
