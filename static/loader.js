@@ -38,9 +38,15 @@ function load() {
   script.after(widget)
 }
 
-/** The comments stay; where the form would be, a text says why there is none. */
-function showUnreachable({shadowRoot}) {
-  const field = shadowRoot?.querySelector('.form textarea')
+/** The comments stay; where the form would be, a text says why there is none. A thread without comments
+    becomes a text, and leaves the height that guides for themes hold for the widget. */
+function showUnreachable(thread) {
+  if (!thread.shadowRoot) {
+    const isChinese = thread.closest('[lang]')?.lang.startsWith('zh')
+    thread.textContent = isChinese ? '评论服务暂时连不上。' : 'The comments can’t be reached right now.'
+    thread.style.height = 'auto'
+  }
+  const field = thread.shadowRoot?.querySelector('.form textarea')
   if (!field) return
   field.parentNode.removeAttribute('aria-hidden')
   field.placeholder = field.dataset.unreachable

@@ -257,6 +257,20 @@ def test_with_the_service_down_comments_stay_and_the_form_says_so(
     expect(page.locator("commentd-thread .body")).to_have_text("hello")
 
 
+@pytest.mark.parametrize(("lang", "text"), [("en", "The comments"), ("zh-CN", "评论服务")])
+def test_with_the_service_down_an_empty_thread_says_so_and_holds_no_height(
+    app: App, site: Site, page: Page, lang: str, text: str
+) -> None:
+    write(app, site, service="http://127.0.0.1:9/")
+    style = "<style>commentd-thread:not([style]) { display: block; height: 100vh }</style>"
+    tag = '<script src="/loader.js" data-service="http://127.0.0.1:9/" async></script>'
+    thread = f"{style}<commentd-thread></commentd-thread>{tag}"
+    site.pages.update(article(site.service, lang=lang, tag=thread))
+    opened(page, site)
+    expect(page.locator("commentd-thread")).to_contain_text(text)
+    assert page.locator("commentd-thread").evaluate("thread => thread.clientHeight") < 100
+
+
 def widget_text(key: str) -> str:
     return str(json.loads((widget.STATIC / "words/en.json").read_bytes())[key])
 
