@@ -58,6 +58,7 @@ def test_without_an_admin_the_page_names_what_is_to_be_set(app: App, browser_pag
     with service(app) as address:
         browser_page.goto(address)
         browser_page.get_by_text("没有配置邮件服务器").wait_for()
+        expect(browser_page.get_by_text("commentd.ini（没有就新建")).to_be_visible()
         lines = browser_page.locator("dd pre").all_inner_texts()
         names = browser_page.locator("dt").all_inner_texts()
         inside.add_account(app, "owner@example.com", "Owner", "x", "admin")
