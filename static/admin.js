@@ -1154,8 +1154,9 @@ function inForce({settings, version}) {
   const cells = ({section, key, value, changed, help}) => [
     span(bdi(`[${text(section)}] ${text(key)}`), changed && ' ', changed && badge('changed'),
       h('div', {class: 'small', lang: serviceLanguage(), dir: 'ltr'}, inOneLine(text(help)))), bdi(value)]
-  return [table(say('in_force'), [say('setting'), say('value')], listOf(settings).map(cells)),
-    h('p', {class: 'small'}, say('in_file'), ` commentd ${text(version)}`)]
+  const caption = span(say('in_force'), h('p', {class: 'small'}, say('in_file')))
+  return [table(caption, [say('setting'), say('value')], listOf(settings).map(cells)),
+    h('p', {class: 'small'}, `commentd ${text(version)}`)]
 }
 
 // -- Keys ---------------------------------------------------------------------

@@ -1269,6 +1269,7 @@ def test_the_settings_in_force_are_shown_and_no_secret(desk: Desk) -> None:
         for name in ("[mail] password", "[moderation] hold", "[server] public_url")
     )
     expect(secret.locator("td")).to_have_text("(hidden)")
+    expect(page.locator("caption")).to_contain_text("Change them in commentd.ini")
     expect(hold).to_contain_text("changed")
     expect(hold.locator("td")).to_have_text("first")
     assert "Canary" not in page.content()
