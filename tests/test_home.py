@@ -74,7 +74,8 @@ def test_the_page_is_off_where_readers_come(config: Config, outside: Outside) ->
     public = replace(config, server_public_url="https://comments.example")
     for demo, status in ((False, 404), (True, 200)):
         app = make_app(replace(public, site_demo=demo), outside.world, rounds=1)
-        Visitor(app).get("/", status=status)
+        reply = Visitor(app).get("/", status=status)
+        assert demo or (STATIC.parent / "README.md").read_text("utf-8").count(reply.text) == 2
         app.close()
 
 
