@@ -201,10 +201,13 @@ def test_the_owner_may_ask_for_an_account(ann: Visitor, app: App) -> None:
     assert refusal == {"error": "请先登录再评论", "code": "login_required"}
 
 
-def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connection) -> None:
+def test_guests_may_not_look_like_an_admin(
+    visitor: Visitor, app: App, db: sqlite3.Connection
+) -> None:
     db.execute(
         """INSERT INTO account (email, nickname, password, role, created_at)
            VALUES ('o@example.com', 'Pavel Ilin', 'x', 'admin', 0),
+                  ('h@example.com', '山间', 'x', 'admin', 0),
                   ('u@example.com', 'Maria', 'x', 'user', 0)"""
     )
     taken = {"error": "这个昵称和管理员的太像，请换一个", "code": "nickname_taken"}
@@ -212,6 +215,7 @@ def test_guests_may_not_look_like_an_admin(visitor: Visitor, db: sqlite3.Connect
         assert visitor.say(name, nickname=name, status=409) == taken, name
     for name in ("Pavel", "Pavel Ilina", "Maria", "Павел Ильин", "Paul (Ilin)"):
         visitor.say(name, nickname=name)
+    Visitor(app, "198.51.100.9").say(nickname="山間")  # `help security` says so
 
 
 def test_admins_keep_names_and_see_addresses(
