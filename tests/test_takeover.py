@@ -10,7 +10,7 @@ import inside
 import pytest
 import test_widget as widget
 from blog import OWNER, POST, article, conversation, new_context, say
-from conftest import Visitor
+from conftest import START, Visitor
 from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Browser, Page, Route, expect
 from test_widget import Site
@@ -168,20 +168,24 @@ def test_the_take_over_changes_no_pixel_but_of_controls_and_accents(
 
 
 def test_a_script_that_is_there_before_its_fragment_shows_it(
-    app: App, site: Site, page: Page
+    app: App, site: Site, browser: Browser
 ) -> None:
     conversation(app)
+    inside.sql(app, "UPDATE comment SET created_at = ?", START)  # the 19th on that island
     fragment = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
     site.pages.update(article(site.service, lang="en", tag=fragment))
     headers, html = site.pages[POST]
     script = f'<script src="{site.service}/embed.js"></script><main>'
     site.pages[POST] = (headers, html.replace("<main>", script))
+    page = new_context(browser, timezone_id="Pacific/Kiritimati").new_page()
     opened(page, site)
+    expect(page.locator("commentd-thread time").first).to_have_text("Nov 19, 2026")
     for _ in range(2):
         expect(page.locator("commentd-thread form textarea")).to_be_visible()
         expect(page.locator("commentd-thread .body")).to_have_count(7)
         # As PJAX swaps pages: the fragment stays in its template.
         page.locator("commentd-thread").evaluate("(node, html) => node.outerHTML = html", fragment)
+    page.context.close()
 
 
 def test_it_shows_what_changed_since(app: App, site: Site, page: Page) -> None:
