@@ -217,6 +217,8 @@ def test_the_manual_has_the_same_topics_in_both_languages_and_fits_a_terminal() 
         for name, text in topics.items():
             assert re.match(r"# \S.*\n\n", text), (language, name)
             lines = text.splitlines()
+            if language == "zh":  # what /admin shows of it, beside the text
+                assert width(lines[0].partition("：")[0]) <= 30, name
             assert len(lines) <= 100, (language, name)
             assert [line for line in lines if width(line) > 100] == [], (language, name)
 
