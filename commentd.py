@@ -2031,13 +2031,14 @@ def leave_wal_mode(path: Path) -> None:
     """Writes the -wal into the file, unless the file is damaged. `OperatorError` if another program
     has it open: SQLite finds that out when the file leaves WAL mode."""
     try:
-        with contextlib.closing(connect(path)) as db:
+        # An error about a damaged schema may quote bytes that are no UTF-8.
+        with contextlib.suppress(UnicodeDecodeError), contextlib.closing(connect(path)) as db:
             db.execute("PRAGMA journal_mode = DELETE")
     except sqlite3.Error as error:
         code = error.sqlite_errorcode & 0xFF
         if code == sqlite3.SQLITE_BUSY:
             raise OperatorError(f"another program has {path} open: stop it first") from None
-        if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
             raise
 
 

@@ -509,6 +509,8 @@ THERE: dict[str, Callable[[Path], object]] = {
     "whole": lambda path: None,
     "missing": Path.unlink,
     "noise": lambda path: path.write_bytes(noise(20_000)),
+    "odd format": lambda path: path.write_bytes(path.read_bytes().replace(b"\2\2\0@", b"\t\t\0@")),
+    "odd names": lambda path: path.write_bytes(path.read_bytes().replace(b" TABLE ", b"\xff" * 7)),
 }
 
 
@@ -529,10 +531,10 @@ def test_a_backup_takes_the_place_of_whatever_is_there(tmp_path: Path, killed: b
         if case != "missing":
             assert kept, case
             assert [p.stat().st_mode & 0o777 for p in (path, kept)] == [0o600] * 2, case
-            if case == "noise" and not killed:
-                assert kept.read_bytes() == noise(20_000)
-            else:  # where it was killed, all its pages are in the -wal
+            if case == "whole" or killed:  # where it was killed, all its pages are in the -wal
                 assert said(kept) == old, case
+            elif case == "noise":
+                assert kept.read_bytes() == noise(20_000)
         assert not [name for name in found(path.parent) if re.search(r"restored|^\.", name)], case
 
 
