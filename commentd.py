@@ -3793,6 +3793,8 @@ REGIONS = {"香港": "HK", "澳门": "MO", "台湾": "TW"}
 def place_in_file(reader: Any, ip: str) -> tuple[str, str] | None:
     """Country code (ISO 3166) and, in China, the location that the owner's file names. None if the
     country is unknown."""
+    if ":" in ip and reader.metadata().ip_version == 4:
+        return None  # its error would put the reader's IP address into the log
     record: Json = reader.get(ip) or {}
     entry = record.get("country", {})
     if isinstance(entry, str):  # the records of IPinfo are flat

@@ -187,7 +187,9 @@ RECORDS: list[tuple[dict[str, Any], tuple[str, str]]] = [
 ]
 
 
-def test_what_a_file_says_comes_in_the_words_of_the_tables(tmp_path: Path) -> None:
+def test_what_a_file_says_comes_in_the_words_of_the_tables(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     # Each in a network of its own, with nothing known beside it: there the tables answer.
     networks = {f"20.{number}.2.0/24": record for number, (record, _) in enumerate(RECORDS)}
     for version in (4, 6):
@@ -196,6 +198,7 @@ def test_what_a_file_says_comes_in_the_words_of_the_tables(tmp_path: Path) -> No
                 assert places.of(f"20.{number}.2.3") == place, record
                 assert places.of(f"20.{number}.3.1") == US
             assert [places.of(ip) for ip in ("223.5.5.5", SIX)] == [HANGZHOU, US]
+    assert caplog.text == ""
 
 
 def test_addresses_of_no_place_have_none_whatever_the_file_says(tmp_path: Path) -> None:
