@@ -1954,7 +1954,7 @@ def other_claim(path: Path, folder: Path) -> str:
         claimed_by = Path(claim_file(path, folder).read_text("utf-8"))
     except (OSError, ValueError):  # there is no claim yet
         return ""
-    if claimed_by == path.resolve() or not claimed_by.exists():
+    if claimed_by == path.resolve() or not claimed_by.is_file():
         return ""
     return f"{folder} holds the backups of {claimed_by}: name another [backup] folder"
 

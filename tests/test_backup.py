@@ -366,6 +366,8 @@ def test_two_blogs_that_share_a_folder_lose_no_copy(
     assert found(folder) != before
     shutil.rmtree(tmp_path / "one")  # that one has moved, or has gone
     assert kept("two") == [["in one"], ["in two"]]
+    (folder / ".commentd-of").write_text("")  # the disk was full when the claim was written
+    assert kept("two") == [["in two"]] * 2
 
 
 @pytest.mark.parametrize("settings", [{"backup_every": 0}])
