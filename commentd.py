@@ -5412,11 +5412,10 @@ class MinuteCounter:
             if now // MINUTE != self.minute or len(self.counts) > self.MOST:
                 self.minute = now // MINUTE
                 self.counts.clear()
-            # The widest first: once it is used up, the networks in it are not counted.
-            for network, factor in reversed(networks):
-                self.counts[name, network] += 1
-                if self.counts[name, network] > MEMORY_LIMITS[name] * factor:
-                    return False
+            most = MEMORY_LIMITS[name]
+            if any(self.counts[name, network] >= most * factor for network, factor in networks):
+                return False
+            self.counts.update((name, network) for network, _ in networks)
             return True
 
 
