@@ -9077,16 +9077,16 @@ def attributes_in(tag: str) -> dict[str, str]:
     return values
 
 
-def images_as_links(text: str, link: str) -> str:
+def images_as_links(text: str, link: str, quote: Callable[[str], str] = str) -> str:
     """The text with a link for each `<img>` element; with the name alone for a sticker."""
 
     def replaced(tag: re.Match[str]) -> str:
-        attributes = attributes_in(tag[1])
+        attributes = {name: quote(text) for name, text in attributes_in(tag[1]).items()}
         url = attributes.get("src", "")
         file_name = url.rpartition("/")[2]
         name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
         is_link = re.match("https?://", url) and not STICKER.search(tag[1])
-        return link.format(name=name, url=url) if is_link else str(name)
+        return link.format(name=name, url=url) if is_link else name
 
     return IMAGE.sub(replaced, text)
 
@@ -9117,7 +9117,8 @@ def direct_link(link: re.Match[str]) -> str:
 
 def html_in(markup: str) -> str:
     """Another product's HTML as ours. Images become links."""
-    markup = images_as_links(markup[:MARKUP_LIMIT], '<a href="{url}">{name}</a>')
+    link = '<a href="{url}">{name}</a>'
+    markup = images_as_links(markup[:MARKUP_LIMIT], link, html.escape)
     for names, similar in SIMILAR_TAGS.items():
         markup = re.sub(rf"(?i)<(/?)({names})\b[^<>]*>", rf"<\1{similar}>", markup)
     if not re.match(r"(?i)\s*<(p|pre|blockquote|ul|ol)\b", markup):

@@ -396,8 +396,8 @@ HTML = {
     '<p><a href="https://a.example/" onclick="x()" style="color:red">a</a></p>':
         f"<p>{LINK}a</a></p>",
     '<p>a <a href="javascript:alert(1)">b</a></p>': "<p>a b</p>",
-    '<p><img src="https://a.example/" alt="cat"> <img class="vemoji" src="x.png" alt="doge"></p>':
-        f"<p>{LINK}cat</a> doge</p>",
+    '<p><img src="https://a.example/" alt="1 &lt;b&gt;"> <img class="vemoji" alt="&lt;i&gt;"></p>':
+        f"<p>{LINK}1 &lt;b&gt;</a> &lt;i&gt;</p>",
     "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>":
         "<blockquote><p>a</p></blockquote><pre><code>b &lt; c\n</code></pre>",
     '<pre class="x"><code class="hljs lang-JS x">b</code></pre><p class="language-js">c</p>':
@@ -414,7 +414,7 @@ MARKDOWN = {
     "```html\n<p>a</p>\n```":
         '<pre><code class="language-html">&lt;p&gt;a&lt;/p&gt;\n</code></pre>',
     "<https://a.example/>": f"<p>{LINK}https://a.example/</a></p>",
-    'a <img class="wl-emoji" src="https://b.example/x.png" alt="ok"> *b*': "<p>a ok <em>b</em></p>",
+    'a <img class="wl-emoji" alt="&lt;i&gt;"> *b*': "<p>a &lt;i&gt; <em>b</em></p>",
     'a <img src="https://b.example/x.png" atk-emoticon="ok"> *b*': "<p>a ok <em>b</em></p>",
     "![cat](https://a.example/)": f"<p>{LINK}cat</a></p>",
     "[@Ann](#5f01): hi": "<p>@Ann: hi</p>",
