@@ -9338,11 +9338,12 @@ def database_records(path: Path, product: Product) -> Records:
 def product_of(path: Path) -> str:
     """The name of the product that a file is from, by how it begins."""
     start = beginning(path)
-    if start.startswith("SQLite format 3\0"):
+    has_tables = start.startswith("SQLite format 3\0")
+    if has_tables:
         with contextlib.suppress(OperatorError), open_foreign_copy(path) as (_, tables):
             start = tables
     for name, product in PRODUCTS.items():
-        if re.match(product.sign, start):
+        if has_tables == bool(product.sql) and re.match(product.sign, start):
             return name
     names = ", ".join(PRODUCTS)
     raise OperatorError(f"the file is of no known product: name one with --format ({names})")

@@ -796,8 +796,9 @@ def test_the_product_that_is_named_is_taken_not_what_it_looks_like(desk: Desk) -
     data = file_of("valine", rows)
     assert desk.bring(data, "--dry-run").text.startswith("waline: 12 ")
     assert desk.bring(data, "--format", "valine", "--dry-run").text.startswith("valine: 12 ")
-    lines = "\n".join(map(json.dumps, rows))
-    assert desk.bring(lines, "--format", "waline").counts[1] == 12
+    assert desk.bring("\n".join(map(json.dumps, rows)), "--format", "waline").counts[1] == 12
+    artalk = MAKERS["artalk"]([Said("1", NOON, text="comments of pages, projects and threads")])
+    assert desk.bring(artalk, "--dry-run").text.startswith("artalk: 1 read")
 
 
 @pytest.fixture
