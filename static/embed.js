@@ -828,7 +828,7 @@ function count() {
   if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(Thread.kit), () => 0)
 }
 
-/** Once the page is parsed: a thread that exists before can't take the shadow root of its fragment. */
+/** Once the thread or the page is parsed: a thread can't take the shadow root of a fragment that comes later. */
 function start() {
   if (!customElements.get('commentd-thread')) {
     customElements.define('commentd-thread', Thread)
@@ -839,6 +839,7 @@ function start() {
   count()
 }
 
-if (document.readyState === 'loading') addEventListener('DOMContentLoaded', start)
-else start()
+const first = document.querySelector('commentd-thread')
+if (document.readyState !== 'loading' || first?.compareDocumentPosition(script) & 4) start() // the script is below it
+else addEventListener('DOMContentLoaded', start)
 }

@@ -173,8 +173,7 @@ def test_a_script_that_is_there_before_its_fragment_shows_it(
     conversation(app)
     inside.sql(app, "UPDATE comment SET created_at = ?", START)  # the 19th on that island
     fragment = Visitor(app).get("/fragment", {"url": POST, "lang": "en"}).text
-    site.pages.update(article(site.service, lang="en", tag=fragment))
-    headers, html = site.pages[POST]
+    headers, html = article(site.service, lang="en", tag=fragment)[POST]
     script = f'<script src="{site.service}/embed.js"></script><main>'
     site.pages[POST] = (headers, html.replace("<main>", script))
     page = new_context(browser, timezone_id="Pacific/Kiritimati").new_page()
@@ -185,6 +184,10 @@ def test_a_script_that_is_there_before_its_fragment_shows_it(
         expect(page.locator("commentd-thread .body")).to_have_count(7)
         # As PJAX swaps pages: the fragment stays in its template.
         page.locator("commentd-thread").evaluate("(node, html) => node.outerHTML = html", fragment)
+    page.route("**/slow.js", lambda _: None)  # for which a thread above its script does not wait
+    site.pages[POST] = (headers, html + script + '<script defer src="/slow.js"></script>')
+    page.goto(site.address + POST, wait_until="commit")
+    expect(page.locator("commentd-thread form textarea")).to_be_visible()
     page.context.close()
 
 
