@@ -10745,15 +10745,15 @@ def render_file(
     arguments: Arguments,
 ) -> str:
     """Puts the comments into a file. Returns its result for the report, or raises `ValueError`."""
-    content = path.read_bytes().decode(errors="surrogateescape")
-    page = read_built_page(content, script_urls)
+    content = path.read_bytes()
+    page = read_built_page(content.decode(errors="surrogateescape"), script_urls)
     if not page.threads:
         return "without a thread"
-    content.encode()  # raises unless the page is UTF-8, as the fragment is
+    content.decode()  # raises unless the page is UTF-8, as the fragment is
     name = path.relative_to(folder).as_posix()
     site_path = "/" + name.removesuffix("index.html")
     rendered = render_page(page, site_path, arguments.style, fragment_of)
-    if rendered == content:
+    if rendered == page.content:
         return "unchanged"
     if not os.access(path.parent, os.W_OK):  # asked first, so that a dry run says it too
         raise OSError(NOT_WRITABLE)
