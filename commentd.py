@@ -3761,9 +3761,12 @@ class Store:
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats."""
+        are, so this repeats; a thousand times at most, as replies of a damaged file may go round."""
         fixed = 0
-        while wrong := sum(self.run(sql).rowcount for sql in RECOUNTS):
+        for _ in range(1000):  # pragma: no branch
+            wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
+            if not wrong:
+                break
             fixed += wrong
         return fixed
 
