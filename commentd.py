@@ -3761,7 +3761,7 @@ class Store:
 
     def recount(self) -> int:
         """Fixes the counters; returns how many were wrong. A parent is right when its replies
-        are, so this repeats; a thousand times at most, as replies of a damaged file may go round."""
+        are, so this repeats; a thousand times at most, since damaged replies may go round."""
         fixed = 0
         for _ in range(1000):  # pragma: no branch
             wrong = sum(self.run(sql).rowcount for sql in RECOUNTS)
