@@ -7301,7 +7301,9 @@ def thread_links(config: Config, page: Page, number: int, language: str, link: s
     """URLs by relation. The canonical one is the blog's page, where search engines find the same
     comments; the thread page itself where the owner has named no blog."""
     url = page.page_url
-    links = {"canonical": link or thread_url(config, url, page=number)}
+    links = {}
+    if link or config.server_public_url:
+        links["canonical"] = link or thread_url(config, url, page=number)
     if number > 1:
         links["prev"] = thread_query(url, page=number - 1, lang=language)
     if number * THREADS_ON_PAGE < page.threads:
