@@ -62,7 +62,7 @@ for (const [key, en, zh] of [
 if (!''.isWellFormed) {
   const url = location.pathname + location.search
   const href = SERVICE + 'thread?' + new URLSearchParams({url})
-  const link = h('a', {href}, 'This browser is too old. Read the comments here. 浏览器太旧，请在此阅读评论。')
+  const link = h('a', {href}, 'Old browser? Comments are here. 浏览器太旧，评论在此。')
   ;(document.querySelector('commentd-thread') ?? script).after(link)
   throw 'too old'
 }
@@ -398,6 +398,11 @@ function backgroundOf(node) {
 const whenNear = act => new IntersectionObserver(
   entries => entries.forEach(({isIntersecting, target}) => isIntersecting && act(target)), {rootMargin: '600px'})
 
+const parsed = new Promise(resolve => {
+  if (document.readyState === 'loading') addEventListener('DOMContentLoaded', resolve)
+  else resolve()
+})
+
 /** The two URLs of a page. Where PJAX changes the location, an old canonical link may stay. */
 const pageUrls = () => [document.querySelector('link[rel=canonical]')?.href, location.pathname]
 let importSuffix = ''
@@ -406,7 +411,6 @@ let firstUrls
 class Thread extends HTMLElement {
   static observedAttributes = ['page', 'lang', 'sort', 'limit', 'theme', 'heading']
 
-  #root = this.shadowRoot ?? this.attachShadow({mode: 'open'}) // a fragment brings its own
   language = 'en'
   decorators = {} // by name: what other scripts do to each item
   menus = {} // by name: what other scripts add to the menu of an item, as {word, act, sure}
@@ -433,9 +437,11 @@ class Thread extends HTMLElement {
     return limit > 0 ? Math.min(limit, 100) : 10
   }
 
-  connectedCallback() {
+  async connectedCallback() {
+    if (this.dataset.mark) await parsed // a fragment brings its own root
+    if (!this.shadowRoot) this.attachShadow({mode: 'open'})
     const {signal} = this.#controller = new AbortController()
-    for (const event of ['focusin', 'pointerdown']) this.#root.addEventListener(event, ({target}) => this.#attend(target), {signal})
+    for (const event of ['focusin', 'pointerdown']) this.shadowRoot.addEventListener(event, ({target}) => this.#attend(target), {signal})
     setTimeout(() => this.#attend(), 6e4)
     addEventListener('hashchange', () => {
       if (this.#shownKey || this.#target) this.#start()
@@ -444,11 +450,12 @@ class Thread extends HTMLElement {
     const start = () => setTimeout(() => this.#start()) // after the page's router
     document.addEventListener('transitionend', ({target}) => target.contains(this.#link) && this.#tint(), {signal})
     window.navigation?.addEventListener('currententrychange', () => this.#shownKey && start(), {signal})
-    this.#root.adoptedStyleSheets = [sheet]
+    this.shadowRoot.adoptedStyleSheets = [sheet]
     this.append(this.#link)
-    if (!document.getElementById('comments')) this.id ||= 'comments'
     if (this.getAttribute('loading') !== 'lazy' || this.#target) start()
     else whenNear(start).observe(this)
+    await parsed
+    if (!document.getElementById('comments')) this.id ||= 'comments'
   }
 
   /** Loads what helps those who write, quote or use keys, when they first touch the thread or after a minute. */
@@ -459,7 +466,7 @@ class Thread extends HTMLElement {
   /** Takes the page's colours, made darker or lighter where their contrast is too low (WCAG 1.4.3, 1.4.11).
       Runs again when they change, see `transition`. 5.2 leaves 4.5 on a highlighted comment. */
   #tint() {
-    const probe = this.#root.appendChild(h('i'))
+    const probe = this.shadowRoot.appendChild(h('i'))
     probe.style.colorScheme = getComputedStyle(document.documentElement).colorScheme // of `Canvas`
     const computed = color => {
       probe.style.color = color
@@ -491,7 +498,7 @@ class Thread extends HTMLElement {
   }
 
   disconnectedCallback() {
-    this.#controller.abort()
+    this.#controller?.abort()
   }
 
   attributeChangedCallback() {
@@ -535,7 +542,7 @@ class Thread extends HTMLElement {
       h('ol', {class: 'list', role: 'list'}),
       h('p', {role: 'status'}),
       h('p', {class: 'sr'}, h('slot', {name: 'link'})))
-    this.#root.append(section)
+    this.shadowRoot.append(section)
     if (location.hash === '#' + this.id && !scrollY) this.scrollIntoView()
     requestAnimationFrame(() => this.#tint())
     // The first use of each format takes long on a phone, so it comes while the list is on its way.
@@ -543,7 +550,7 @@ class Thread extends HTMLElement {
   }
 
   $(selector) {
-    return this.#root.querySelector(selector)
+    return this.shadowRoot.querySelector(selector)
   }
 
   #item(id) {
@@ -583,22 +590,22 @@ class Thread extends HTMLElement {
     try {
       let pause = listing ? Infinity : 0
       listing ??= await ask('comments?' + new URLSearchParams(query))
-      if (!this.#root.contains(more)) return // something else is shown now
+      if (!this.shadowRoot.contains(more)) return // something else is shown now
       if (!listing.comments) throw listing
       if (page === 1) {
         this.settings = listing.settings
         this.totals = {...listing, sort}
-        for (const form of this.#root.querySelectorAll('.form')) this.#applySettings(form)
+        for (const form of this.shadowRoot.querySelectorAll('.form')) this.#applySettings(form)
         this.head()
         // All with one layout, before the first frame.
-        queueMicrotask(() => this.#root.querySelectorAll('article > .body').forEach(body => this.#fold(body)))
+        queueMicrotask(() => this.shadowRoot.querySelectorAll('article > .body').forEach(body => this.#fold(body)))
       }
       more.hidden = true
       let count = 0
       for (const comment of listing.comments) {
         if (count++ > 9 && Date.now() > pause) { // a long list, on a slow phone
           await new Promise(resolve => setTimeout(resolve))
-          if (!this.#root.contains(more)) return
+          if (!this.shadowRoot.contains(more)) return
           pause = Date.now() + 50
         }
         try {
@@ -828,18 +835,15 @@ function count() {
   if (document.querySelector(COUNTED)) import(SERVICE + 'counts.js').then(counts => counts.fill(Thread.kit), () => 0)
 }
 
-/** Once the thread or the page is parsed: a thread can't take the shadow root of a fragment that comes later. */
 function start() {
-  if (!customElements.get('commentd-thread')) {
-    customElements.define('commentd-thread', Thread)
-    new MutationObserver(count).observe(document, {childList: true, subtree: true})
-  }
   firstUrls ??= pageUrls()
   if (!document.querySelector('commentd-thread') && !script.closest('head')) script.after(h('commentd-thread'))
   count()
 }
 
-const first = document.querySelector('commentd-thread')
-if (document.readyState !== 'loading' || first?.compareDocumentPosition(script) & 4) start() // the script is below it
-else addEventListener('DOMContentLoaded', start)
+if (!customElements.get('commentd-thread')) {
+  customElements.define('commentd-thread', Thread)
+  new MutationObserver(count).observe(document, {childList: true, subtree: true})
+}
+parsed.then(start)
 }

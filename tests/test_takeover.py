@@ -184,7 +184,8 @@ def test_a_script_that_is_there_before_its_fragment_shows_it(
         expect(page.locator("commentd-thread .body")).to_have_count(7)
         # As PJAX swaps pages: the fragment stays in its template.
         page.locator("commentd-thread").evaluate("(node, html) => node.outerHTML = html", fragment)
-    page.route("**/slow.js", lambda _: None)  # for which a thread above its script does not wait
+    page.route("**/slow.js", lambda _: None)  # for which no thread without a fragment waits
+    html = html.replace(fragment, "<commentd-thread></commentd-thread>")
     site.pages[POST] = (headers, html + script + '<script defer src="/slow.js"></script>')
     page.goto(site.address + POST, wait_until="commit")
     expect(page.locator("commentd-thread form textarea")).to_be_visible()
