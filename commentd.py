@@ -5543,6 +5543,7 @@ class Response:
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
     status: int = 200
+    gzipped: bytes = b""  # of files, made once at the start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -5822,7 +5823,7 @@ def compressed(response: Response, environ: Json) -> Response:
     if etag in environ.get("HTTP_IF_NONE_MATCH", ""):
         return Response(b"", response.content_type, headers, 304)
     if is_gzipped:
-        body = gzip.compress(body, mtime=0)
+        body = response.gzipped or gzip.compress(body, 5, mtime=0)
         headers["Content-Encoding"] = "gzip"
     return replace(response, body=body, headers=headers)
 
@@ -8520,9 +8521,10 @@ def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
             body = COMMENTS.sub(b"", body)
         if path.name == "embed.js":
             body = body.replace(b"\n`)\n", f"\n{added_style}`)\n".encode(), 1)
+        gzipped = gzip.compress(body, mtime=0)
         content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()
-        assets[name] = Response(body, content_type, max_age(HOUR))
+        assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
     return assets
 
 
