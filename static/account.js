@@ -23,7 +23,7 @@ legend { padding: 0; margin-bottom: .5em }
 .rename .more { padding-block: .5em }
 .rename .error { order: 1; flex-basis: 100% }
 .choice { display: flex; align-items: center; gap: .75em; min-height: 2em }
-.choice input { flex: none; width: 1.5em; height: 1.5em; padding: 0; accent-color: var(--_accent) }
+.choice input { flex: none; width: 1.5em; height: 1.5em; padding: 0; accent-color: var(--_accent); outline-offset: 2px }
 .choice .switch { appearance: none; width: 2.5em; padding: .2em; border-radius: 1em }
 .switch::before { content: ""; display: block; width: 0; border: .5em solid var(--_edge); border-radius: 50% }
 .switch:checked { border-color: var(--_accent); background: var(--_accent) }
