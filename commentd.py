@@ -3491,7 +3491,7 @@ class Store:
         return dict(self.run(sql, subscriber))
 
     def muted(self, subscriber: str) -> list[Page]:
-        """The pages of which the holder wants no emails about replies."""
+        """The pages for which a subscriber has switched off emails about replies."""
         sql = """
             SELECT page.* FROM subscription JOIN page ON page.id = subscription.page_id
              WHERE subscriber = ? AND state = 'no' ORDER BY page.key"""
