@@ -3432,8 +3432,8 @@ class Store:
         return self.values(sql + IS_DUE + " ORDER BY recipient LIMIT 10", kind, now)
 
     def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
-        """The ids of the comments by those of the notifications: the oldest ones of a recipient, at
-        most what one email takes; or with "", of those whose recipients are not looked up yet."""
+        """The id of the comment by the id of each notification: the oldest ones of a recipient, at
+        most what one email takes. With "", those that have no recipient yet."""
         sql = """
             SELECT notification.id, comment_id
               FROM notification JOIN comment ON comment.id = comment_id
