@@ -50,6 +50,7 @@ import logging
 import math
 import operator
 import os
+import pwd
 import re
 import secrets
 import shlex
@@ -10977,10 +10978,8 @@ def give_up_root(path: Path) -> None:
     """Root takes the rights of the owner of a file, or of its folder if the file is root's.
     Otherwise the service could not open what a command makes, and a symbolic link there, or a path
     in the settings, could misuse root."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:  # pragma: no cover - the user of the tests
+    if os.geteuid() != 0:  # pragma: no cover - the user of the tests
         return
-    import pwd  # which Windows lacks
-
     for place in (path, path.absolute().parent):
         if not os.path.lexists(place):
             continue
