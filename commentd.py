@@ -3096,13 +3096,19 @@ class Store:
         self.run_script(sql, old=page_id, new=other.id)
         return other.id
 
-    def add_views(self, page_id: int, views: int, now: int) -> None:
+    def unknown_pages(self, keys: list[str]) -> list[str]:
+        """Those of the page keys that have no page."""
+        sql = "SELECT value FROM json_each(:keys) WHERE value NOT IN (SELECT key FROM page)"
+        return self.values(sql, keys=keys)
+
+    def add_views(self, counts: dict[str, int], now: int) -> None:
+        """Adds to the views of pages, by page key."""
         sql = """
             UPDATE page SET seen_at = :now, views = views
-                   + CASE WHEN views < 9007199254740992 THEN :views ELSE 0 END
-             WHERE id = :id"""
-        self.run(sql, id=page_id, views=views, now=now)
-        self.count_on_day("views", views, now)
+                   + CASE WHEN views < 9007199254740992 THEN new.value ELSE 0 END
+              FROM json_each(:counts) AS new WHERE page.key = new.key"""
+        self.run(sql, counts=counts, now=now)
+        self.count_on_day("views", sum(counts.values()), now)
 
     def count_on_day(self, what: str, more: int, now: int) -> None:
         self.run(COUNT_DAY[what], day=self.day_of(now), more=more)
@@ -6163,13 +6169,14 @@ def flush_views(services: Services) -> None:
     store = services.store
     now = services.timestamp()
     with store.writing(only_views=True):
-        for key, views in pending.items():
-            page = store.page(key)
+        for key in store.unknown_pages([*pending]):
+            views = pending[key]
             uses = client_uses(services, views.client, "page")
-            if page is None and not use_limits(services, ("pages", "", 1), *uses):
-                page = store.add_page(key, views.page_url, now)
-            if page:
-                store.add_views(page.id, views.count, now)
+            if use_limits(services, ("pages", "", 1), *uses):
+                del pending[key]
+            else:
+                store.add_page(key, views.page_url, now)
+        store.add_views({key: views.count for key, views in pending.items()}, now)
 
 
 BOTS = re.compile(
