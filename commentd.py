@@ -10181,7 +10181,6 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
 # override, and of the server `asyncore`, `_map`, `active_channels`, `handle_accept`, `add_task`. A
 # waitress with another digest serves as it is. Read what changed before you write that digest here.
 KNOWN_WAITRESS = "a04ce61748ea636c"  # 3.0.2
-
 CONNECTIONS = 1000
 PIPELINE = 8  # requests that one connection may send ahead
 REQUEST_SECONDS = 20  # for a whole request to arrive
@@ -10193,8 +10192,8 @@ LOOP_SECONDS = 0.05  # of each turn, for cache entries: the detour to a thread t
 
 
 def is_waitress_known() -> bool:
-    paths = sorted(Path(waitress.__file__).parent.glob("*.py"))
-    source = b"".join(path.read_bytes() for path in paths)
+    files = Path(waitress.__file__).parent.glob("*.py")
+    source = b"".join(file.read_bytes() for file in sorted(files))
     return hashlib.sha256(source).hexdigest().startswith(KNOWN_WAITRESS)
 
 
@@ -10280,8 +10279,7 @@ class ResponseCache:
         request = b"GET /" + block
         is_whole = parser.received(request) == len(request)
         headers = parser.headers
-        connection = headers.get("CONNECTION", "").lower()
-        is_kept = connection in ("", "keep-alive")
+        is_kept = headers.get("CONNECTION", "").lower() in ("", "keep-alive")
         is_plain = parser.completed and not parser.error and parser.version == "1.1"
         if not (is_whole and is_plain and is_kept) or "AUTHORIZATION" in headers:
             return None
@@ -10304,12 +10302,15 @@ class ResponseCache:
         return None
 
     def add(self, key: bytes, entry: CacheEntry) -> None:
-        size = len(entry.response) + len(key) + 1000  # for the objects around it
-        if self.size + size > CACHE_BYTES:
+        growth = len(entry.response) + len(key) + 1000  # for the objects around it
+        replaced = self.entries.get(key)
+        if replaced:
+            growth = len(entry.response) - len(replaced.response)
+        self.size += growth
+        self.entries[key] = entry
+        if self.size > CACHE_BYTES:
             self.entries.clear()  # most expire within seconds anyway
             self.size = 0
-        self.size += size
-        self.entries[key] = entry
 
 
 class FastChannel(HTTPChannel):  # type: ignore[misc]
@@ -10491,11 +10492,10 @@ def run_server(server: Any, stopping: threading.Event) -> None:
         server.run()
         return
     sys.setswitchinterval(0.0005)  # worker threads give way to the event loop sooner
-    clock = server.services.clock
     swept_at = 0.0
     while not stopping.is_set():
         turn(server, 1)
-        now = clock()
+        now = server.services.clock()
         is_full = len(server._map) >= server.adj.connection_limit
         if is_full or not 0 <= now - swept_at < 1:
             swept_at = now
