@@ -399,33 +399,42 @@ async function post(thread, kit, form, draft, {content, author}) {
 
 // -- Likes --------------------------------------------------------------------
 
-/** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it. */
+/** Likes a comment or the page, or takes the like back. It shows at once; an error undoes it.
+    Requests go one after another: two at once could arrive in either order. */
 export async function like(thread, kit, heart, id) {
   const {ask, keep, me, recall} = kit
   const likes = () => recall('likes', [])
   const key = id ?? thread.url
-  const undo = likes().includes(key)
-  const before = heart.count
+  const isLiked = () => likes().includes(key)
   const set = (liked, count) => {
     keep('likes', [...liked ? [key] : [], ...likes().filter(each => each !== key)].slice(0, 500))
     heart.show(liked, count)
     if (!id) thread.totals.page_likes = count
   }
-  set(!undo, before + (undo ? -1 : 1))
+  const send = undo => id ? ask('comment/like', {id, undo}) : ask('page/like', {page_url: key, undo})
+  let stored = [isLiked(), heart.count] // at the service
+  set(!stored[0], heart.count + (stored[0] ? -1 : 1))
   thread.$('#error')?.remove()
+  if (heart.busy) return // the loop below sends this press too
+  heart.busy = true
   try {
-    const response = await (id ? ask('comment/like', {id, undo}) : ask('page/like', {page_url: key, undo}))
-    set(!undo, response.likes ?? response.page_likes)
-  } catch (error) {
-    set(undo, before)
-    if (error.code !== 'token_invalid') {
-      const place = heart.closest('article, .head')
-      const code = error.code === 'offline' ? 'failed' : error.code // the text for `offline` speaks of a draft
-      return showError(thread, kit, place, {...error, code}, id ? undefined : place)
+    while (isLiked() !== stored[0]) {
+      const undo = stored[0]
+      const response = await send(undo).catch(error => {
+        if (error.code !== 'token_invalid') throw error
+        keep('me', {...me(), token: undefined, id: undefined})
+        return send(undo)
+      })
+      stored = [!undo, response.likes ?? response.page_likes]
     }
-    keep('me', {...me(), token: undefined, id: undefined})
-    return like(thread, kit, heart, id)
+    set(...stored)
+  } catch (error) {
+    set(...stored)
+    const place = heart.closest('article, .head')
+    const code = error.code === 'offline' ? 'failed' : error.code // the text for `offline` speaks of a draft
+    showError(thread, kit, place, {...error, code}, id ? undefined : place)
   }
+  heart.busy = false
 }
 
 // -- Replies ------------------------------------------------------------------
