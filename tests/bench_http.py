@@ -316,7 +316,8 @@ def mixed(options: argparse.Namespace, stack: ExitStack) -> None:
         *rates, beside = LOADS[load]
         read_wait, write_wait = (rate and 1000 * connections / rate for rate in rates)
         usual = connections, options.seconds
-        loaded(peer, peer.screen, connections, 1)()  # the lists are cached before anybody writes
+        for page in PAGES:  # the lists are cached before anybody writes
+            fetched(peer.address, SCREEN.replace("{page}", str(page)))
         with beside(peer):
             getting = loaded(peer, peer.screen, *usual, wait=read_wait)
             posting = loaded(peer, peer.write, *usual, peer.body, wait=write_wait)
