@@ -2327,9 +2327,9 @@ class AuditEntry:
 
 @dataclass(frozen=True)
 class Day:
-    """The counts of one day, see `Store.day_of`."""
+    """The counts of one day, such as 2026-11-01."""
 
-    day: int
+    day: str
     comments: int
     views: int
     likes: int
@@ -3638,8 +3638,16 @@ class Store:
         sql = "SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
         return self.all(AuditEntry, sql, before, limit)
 
-    def days(self, first: int) -> list[Day]:
-        return self.all(Day, "SELECT * FROM day WHERE day >= ? ORDER BY day", first)
+    def days(self, first: int, last: int) -> list[Day]:
+        """The counts of each of these days (as in `day_of`), zeros if nothing happened. On a day,
+        more likes may be taken back than given: that is zero too."""
+        sql = """
+            WITH RECURSIVE calendar (day) AS (
+                SELECT :first UNION ALL SELECT day + 1 FROM calendar WHERE day < :last)
+            SELECT date(day * 86400, 'unixepoch') AS day, coalesce(comments, 0) AS comments,
+                   coalesce(views, 0) AS views, max(0, coalesce(likes, 0)) AS likes
+              FROM calendar LEFT JOIN day USING (day) ORDER BY day"""
+        return self.all(Day, sql, first=first, last=last)
 
     def open_backup(self) -> IO[bytes]:
         """A backup as an open file without a name, which is gone when it is closed. One at a time:
@@ -8144,11 +8152,8 @@ def admin_figures(context: RequestContext) -> Json:
     """`?days=` to the counts of each day, and the pages with most views and comments."""
     today = context.store.day_of(context.now)
     first = today - query_number(context, "days", 30, 366) + 1
-    # A clock that was ahead may have left days that are yet to come.
-    known = {day.day: day for day in context.store.days(first)}
-    days = range(first, today + 1)
     return {
-        "days": [day_for_admin(known.get(day, Day(day, 0, 0, 0))) for day in days],
+        "days": [vars(day) for day in context.store.days(first, today)],
         "by_views": top_pages(context, "views"),
         "by_comments": top_pages(context, "comments"),
     }
@@ -8156,14 +8161,6 @@ def admin_figures(context: RequestContext) -> Json:
 
 def top_pages(context: RequestContext, sort: str) -> list[Json]:
     return [page_for_admin(context, page) for page in context.store.pages(sort, "", 0, 10)]
-
-
-def day_for_admin(day: Day) -> Json:
-    return {
-        "day": f"{datetime.fromtimestamp(day.day * DAY, UTC):%F}",
-        **attributes(day, "comments views"),
-        "likes": max(0, day.likes),  # more may have been taken back than given on a day
-    }
 
 
 # Links in emails
