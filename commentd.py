@@ -7567,20 +7567,13 @@ def get_metrics(context: RequestContext) -> Response:
     """Counts in the text format of Prometheus, if `[server] metrics` is on."""
     if not context.config.server_metrics:
         raise NotFound("没有这个网址")
-    figures = context.store.figures(context.now)
     ham, spam = learnt_counts(context.store)
-    counts = context.store.count_statuses()
-    values = {
-        **{f'comments{{status="{status}"}}': counts[status] for status in STATUSES},
-        "comments_reported": counts["reported"],
-        **attributes(figures, "accounts pages"),
-        "views": int(figures.views),
-        'outbox{state="late"}': figures.late,
-        'outbox{state="failed"}': figures.failed,
-        'learnt{kind="ham"}': ham,
-        'learnt{kind="spam"}': spam,
-    }
-    text = "".join([f"commentd_{name} {value}\n" for name, value in values.items()])
+    text = context.templates["metrics.txt"].render(
+        counts=context.store.count_statuses(),
+        figures=context.store.figures(context.now),
+        ham=ham,
+        spam=spam,
+    )
     return Response(text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -8536,7 +8529,7 @@ def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
 def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
     templates = {}
     for path in folder.iterdir():
-        if path.suffix in (".html", ".xml"):
+        if path.suffix in (".html", ".txt", ".xml"):
             templates[path.name] = bottle.SimpleTemplate(path.read_text("utf-8"))
     return templates
 
