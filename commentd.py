@@ -7411,13 +7411,12 @@ def locales() -> dict[str, Locale]:
     # The English and simplified Chinese texts are in embed.js.
     rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget_source())
     locales = {}
-    for number, (language, forms) in enumerate(known["languages"].items()):
+    for language, forms in known.items():
         tag = forms["tag"]
         texts = json.loads((folder / f"words/{tag}.json").read_bytes())
         for key, english, chinese in rows:
             texts.setdefault(key, (tag == "zh-CN" and chinese) or english)
-        regions = {code: names[number] for code, names in known["regions"].items()}
-        locales[language] = Locale(texts=texts, regions=regions, **forms)
+        locales[language] = Locale(texts=texts, **forms)
     return locales
 
 
