@@ -7399,17 +7399,13 @@ class Locale:
 
 
 @functools.cache
-def widget_source() -> str:
-    return (static_folder() / "embed.js").read_text("utf-8")
-
-
-@functools.cache
 def locales() -> dict[str, Locale]:
     """By language, as emails have it."""
     folder = static_folder()
     known = json.loads((folder / "intl.json").read_bytes())
     # The English and simplified Chinese texts are in embed.js.
-    rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget_source())
+    widget = (folder / "embed.js").read_text("utf-8")
+    rows = re.findall(r"(?m)^  \['(\w+)', '(.*?)'(?:, '(.*?)')?\],$", widget)
     locales = {}
     for language, forms in known.items():
         tag = forms["tag"]
@@ -7481,19 +7477,12 @@ def initial_of(name: str) -> str:
     return name[found.start() : found.end()].upper() if found else ""
 
 
-@functools.cache
-def style_of_all_fragments() -> str:
-    """The widget's own style, and what only a fragment needs."""
-    style: str = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget_source())[0]
-    style += (static_folder() / "fragment.css").read_text("utf-8")
-    return re.sub("(?m)^ +", "", style)
-
-
 def fragment_style(services: Services, faces: Iterable[int]) -> str:
-    """The style of a fragment with these avatars."""
-    style = style_of_all_fragments()
-    if services.config.site_picture:
-        style += PICTURE_STYLE.replace("${SERVICE}", f"{services.config.service_url}/")
+    """The widget's own style, what only a fragment needs, and the colours of these avatars."""
+    widget = services.assets["embed.js"].body.decode()
+    style: str = re.findall(r"(?s)replaceSync\(`\n(.*?)`\)", widget)[0]
+    style = style.replace("${SERVICE}", f"{services.config.service_url}/")
+    style += services.assets["fragment.css"].body.decode()
     for face in faces:
         style += f".avatar[data-face='{face}'] {{ background-color: oklch(.52 .08 {face}) }}\n"
     return style
