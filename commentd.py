@@ -7212,40 +7212,53 @@ def export_me(context: RequestContext) -> Json:
 # The feed and the thread page
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 1.0
+
+
+def with_query(path: str, **query: object) -> str:
+    """A URL relative to that of the service."""
+    return f"{path}?{urllib.parse.urlencode(query)}"
+
+
+def thread_url(config: Config, page_url: str, **more: object) -> str:
+    """The URL of the thread page; "" where only a proxy knows that of the service."""
+    url = config.service_url
+    return url and f"{url}/{with_query('thread', url=page_url, **more)}"
+
+
 # What the templates call that show comments.
 TEMPLATE_FUNCTIONS = {
     function.__name__: function
-    for function in (clean, comment_link, local_time, name_of, own_link, rfc3339, texts_in)
+    for function in (
+        clean,
+        comment_link,
+        local_time,
+        name_of,
+        own_link,
+        rfc3339,
+        texts_in,
+        thread_url,
+        unquoted,
+        with_query,
+    )
 }
 
 
 @route("GET", "/feed.atom", Permission.PUBLIC, public=True)
 def get_feed(context: RequestContext) -> Response:
     """`?url=` to the newest 50 comments of a page, or of all pages of the blog (RFC 4287)."""
-    config = context.config
-    title = config.blog_name
-    url = f"{config.server_public_url}/feed.atom"
     if "url" in context.query:
         page = page_named(context.store, query_page(context))
         comments = context.store.comments("flat", "newest", 0, 50, page.id)
-        title += f" · {page.page_url}"
-        url += f"?{urllib.parse.urlencode({'url': page.page_url})}"
-        feed_id = lasting_id(context, "page", page.key)
-        link = own_link(page.page_url, config.site_origins)
     else:
+        page = None
         comments = context.store.latest_comments(50)
-        feed_id = lasting_id(context, "site")
-        link = "".join(config.site_origins[:1])
     text = context.templates["feed.xml"].render(
         **TEMPLATE_FUNCTIONS,
-        title=title,
-        id=feed_id,
-        self_url=url,
-        link=link,
-        updated_at=max([each.edited_at or each.created_at for each in comments], default=0),
+        config=context.config,
+        page=page,
         comments=comments,
-        comment_id=functools.partial(lasting_id, context, "comment"),
-        origins=config.site_origins,
+        updated_at=max([each.edited_at or each.created_at for each in comments], default=0),
+        lasting_id=functools.partial(lasting_id, context),
     )
     body = NOT_XML.sub("", text).encode()
     return Response(body, "application/atom+xml; charset=utf-8", max_age(5 * MINUTE))
@@ -7282,12 +7295,11 @@ def get_thread(context: RequestContext) -> Response:
         "thread.html",
         language,
         **TEMPLATE_FUNCTIONS,
-        zone=context.config.time_zone,
+        config=context.config,
         page=page,
-        readable_url=unquoted(page.page_url),
         back=link,
-        links=thread_links(context.config, page, number, language, link),
-        feed=f"feed.atom?{urllib.parse.urlencode({'url': page.page_url})}",
+        number=number,
+        is_last=number * THREADS_ON_PAGE >= page.threads,
         threads=threads,
         replies_on_page=REPLIES_ON_PAGE,
         json_ld=linked_data(link, page, comments),
@@ -7301,31 +7313,6 @@ def page_language(context: RequestContext, comments: list[Comment]) -> str:
     if not requested:
         return language_of("", " ".join(comment.content for comment in comments))
     return known_language(requested) or "en"
-
-
-def thread_query(page_url: str, **more: object) -> str:
-    """The URL of the thread page, relative to the service's."""
-    return f"thread?{urllib.parse.urlencode({'url': page_url, **more})}"
-
-
-def thread_url(config: Config, page_url: str, **more: object) -> str:
-    """The URL of the thread page; "" where only a proxy knows that of the service."""
-    url = config.service_url
-    return url and f"{url}/{thread_query(page_url, **more)}"
-
-
-def thread_links(config: Config, page: Page, number: int, language: str, link: str) -> Json:
-    """URLs by relation. The canonical one is the blog's page, where search engines find the same
-    comments; the thread page itself where the owner has named no blog."""
-    url = page.page_url
-    links = {}
-    if link or config.server_public_url:
-        links["canonical"] = link or thread_url(config, url, page=number)
-    if number > 1:
-        links["prev"] = thread_query(url, page=number - 1, lang=language)
-    if number * THREADS_ON_PAGE < page.threads:
-        links["next"] = thread_query(url, page=number + 1, lang=language)
-    return links
 
 
 def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
@@ -7535,8 +7522,6 @@ def get_fragment(context: RequestContext) -> Response:
         threads=threads,
         is_closed=is_closed(context, page),
         config=config,
-        thread=thread_url(config, name.page_url),
-        back=own_link(page.page_url, config.site_origins),
         data_of=functools.partial(data_of, config),
     )
     # Template engines such as Caddy's would run text in braces.
