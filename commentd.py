@@ -11004,28 +11004,37 @@ def set_up_output() -> None:
     logging.getLogger("waitress").setLevel(logging.ERROR)
 
 
+def run_command(arguments: Arguments) -> int:
+    name = arguments.command
+    if name == "help" or (name == "example" and not arguments.what):
+        return COMMANDS[name][0](Config(), arguments)  # also where the settings are wrong
+    gives_up_root = name not in ("serve", "example")
+    if gives_up_root and arguments.file:
+        give_up_root(arguments.file)
+    try:
+        config = load_config(arguments.file, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    if gives_up_root:
+        give_up_root(Path(config.database_path))
+    return COMMANDS[name][0](config, arguments)
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Exit codes: 0 done, 1 failed, 2 wrong use or settings."""
+    """Runs a command and prints errors in plain words, without a traceback. Exit codes: 0 done,
+    1 failed, 2 wrong use or settings."""
+    code = 1
     try:
         try:
             arguments = parse_arguments(argv)
             set_up_output()
-            return report_errors(arguments)
+            return run_command(arguments)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # such as `| head`
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         return 1
-
-
-def report_errors(arguments: Arguments) -> int:
-    """Runs the command and prints errors in plain words, without a traceback."""
-    code = 1
-    try:
-        return run_command(arguments)
-    except BrokenPipeError:
-        raise
     except (OperatorError, OSError, sqlite3.Error) as error:
         text = str(error)
         code = getattr(error, "exit_code", 1)
@@ -11041,22 +11050,6 @@ def report_errors(arguments: Arguments) -> int:
     for line in text.splitlines():
         print(f"commentd: {line}", file=sys.stderr)
     return code
-
-
-def run_command(arguments: Arguments) -> int:
-    name = arguments.command
-    if name == "help" or (name == "example" and not arguments.what):
-        return COMMANDS[name][0](Config(), arguments)  # also where the settings are wrong
-    gives_up_root = name not in ("serve", "example")
-    if gives_up_root and arguments.file:
-        give_up_root(arguments.file)
-    try:
-        config = load_config(arguments.file, os.environ)
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
-    if gives_up_root:
-        give_up_root(Path(config.database_path))
-    return COMMANDS[name][0](config, arguments)
 
 
 if __name__ == "__main__":
