@@ -10966,23 +10966,22 @@ def give_up_root(path: Path) -> None:
             return
 
 
-class OnceAMinute(logging.Filter):
-    """Drops lines that were written in the last minute. Otherwise a client that repeats a failing
-    request could fill the disk."""
+def once_a_minute() -> Callable[[logging.LogRecord], bool]:
+    """A filter that drops lines which were written in the last minute. Otherwise a client that
+    repeats a failing request could fill the disk."""
+    written_at: dict[str, float] = {}  # by line
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.written_at: dict[str, float] = {}  # by line
-
-    def filter(self, record: logging.LogRecord) -> bool:
+    def is_new(record: logging.LogRecord) -> bool:
         line = record.getMessage()
-        seconds = record.created - self.written_at.get(line, 0)
+        seconds = record.created - written_at.get(line, 0)
         if 0 <= seconds < MINUTE:
             return False
-        if len(self.written_at) >= 1000:
-            self.written_at.clear()
-        self.written_at[line] = record.created
+        if len(written_at) >= 1000:
+            written_at.clear()
+        written_at[line] = record.created
         return True
+
+    return is_new
 
 
 class LogLine(logging.Formatter):
@@ -10997,7 +10996,7 @@ def set_up_output() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):  # pragma: no branch - pytest may replace it
         sys.stdout.reconfigure(errors="backslashreplace")  # for terminals without UTF-8
     handler = logging.StreamHandler()
-    handler.addFilter(OnceAMinute())
+    handler.addFilter(once_a_minute())
     handler.setFormatter(LogLine("%(asctime)s %(levelname)s %(message)s", "%F %T%z"))
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     # Otherwise clients could fill the log.

@@ -23,11 +23,11 @@ from commentd import (
     ROUTES,
     App,
     LogLine,
-    OnceAMinute,
     hash_password,
     keyed_hash,
     make_token,
     new_admin_link,
+    once_a_minute,
     password_scheme,
     term_hash,
 )
@@ -137,7 +137,7 @@ def log_handler(stream: TextIO) -> logging.Handler:
     """A handler such as the service writes its log with."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(LogLine("%(levelname)s %(message)s"))
-    handler.addFilter(OnceAMinute())
+    handler.addFilter(once_a_minute())
     return handler
 
 
