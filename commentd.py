@@ -10909,9 +10909,7 @@ def parse_arguments(argv: list[str] | None) -> Arguments:
             metavar = parameter.strip("[]")
             command.add_argument(dest, metavar=metavar, nargs=nargs, type=kind)
     add_options(commands.choices)
-    arguments = parser.parse_args(argv)
-    arguments.command = arguments.command or "serve"
-    arguments.config = getattr(arguments, "config", None)
+    arguments = parser.parse_args(argv, Arguments(command="serve", config=None))
     arguments.file = arguments.config
     default = Path("commentd.ini")
     if not arguments.file and default.exists():
