@@ -8545,13 +8545,6 @@ def severity(finding: Finding) -> int:
     return LEVELS.index(finding.level)
 
 
-def check_setup(config: Config) -> Iterator[Finding]:
-    """What can be checked without opening the database."""
-    yield from check_settings(config)
-    yield from check_files(config)
-    yield from check_versions()
-
-
 def check_settings(config: Config) -> Iterator[Finding]:
     """What a public service should not leave as it is."""
     public_url = config.server_public_url
@@ -8768,12 +8761,18 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
     return Finding("ok", topic, success)
 
 
-def findings_inside(services: Services) -> list[Finding]:
-    """What a running service finds wrong about itself, the worst last."""
+def check_service(services: Services) -> Iterator[Finding]:
+    """What a service finds out about itself when it starts."""
     config = services.config
     now = services.timestamp()
-    figures = services.store.figures(now)
-    findings = [*check_setup(config), *check_figures(config, figures, now)]
+    yield from check_settings(config)
+    yield from check_files(config)
+    yield from check_figures(config, services.store.figures(now), now)
+
+
+def findings_inside(services: Services) -> list[Finding]:
+    """What a running service finds wrong about itself, the worst last."""
+    findings = [*check_service(services), *check_versions()]
     wrong = [finding for finding in findings if finding.level != "ok"]
     return sorted(wrong, key=severity)
 
@@ -10525,9 +10524,7 @@ def serve(config: Config, arguments: Arguments) -> int:
         )
     with contextlib.closing(make_app(config)) as app:
         server = make_server(app, app.services, fast=fast)
-        now = app.services.timestamp()
-        figures = check_figures(config, app.services.store.figures(now), now)
-        for finding in (*check_settings(config), *check_files(config), *figures):
+        for finding in check_service(app.services):
             if finding.level in ("warn", "fail"):
                 log.warning("%s: %s", finding.topic, finding.text)
         # Garbage collection would look through all loaded modules, and stop everything for 10 ms.
@@ -10553,7 +10550,9 @@ def check(config: Config, arguments: Arguments) -> int:
     print(f"\n{translated('Checks:', language)}\n")
     world = World()
     findings = [
-        *check_setup(config),
+        *check_settings(config),
+        *check_files(config),
+        *check_versions(),
         *check_database(config, world.clock()),
         *check_outside(config, world, arguments.mail),
     ]
