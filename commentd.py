@@ -1202,7 +1202,7 @@ Entry = tuple[str, str, str]
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The settings of the file and the environment. `SettingsError` lists all that is wrong."""
+    """The settings of the file and the environment. `ValueError` lists all that is wrong."""
     errors = []
     values = {}
     written = [*file_entries(path)]
@@ -1215,7 +1215,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     config = Config(**values)
     errors += contradictions(config)
     if errors:
-        raise SettingsError("\n".join(errors))
+        raise ValueError("\n".join(errors))
     has_secret = any(SETTINGS[name].metadata["secret"] for name, _, _ in written)
     if path and has_secret and path.stat().st_mode & 0o077:
         log.warning("%s holds a secret and others can read it: run chmod 600 on it", path)
@@ -1248,7 +1248,7 @@ def file_entries(path: Path | None) -> Iterator[Entry]:
         text = path.read_text("utf-8-sig") if path else ""
         parser.read_string(text, source=str(path))
     except (OSError, UnicodeError, configparser.Error) as error:
-        raise SettingsError(f"{path}: {reading_error(error)}") from None
+        raise ValueError(f"{path}: {reading_error(error)}") from None
     for section in parser.sections():
         for key, text in parser.items(section):
             yield f"{section}_{key}", text, f"{path}: [{section}] {key}"
@@ -11007,7 +11007,10 @@ def run_command(arguments: Arguments) -> int:
     gives_up_root = name not in ("serve", "example")
     if gives_up_root and arguments.file:
         give_up_root(arguments.file)
-    config = load_config(arguments.file, os.environ)
+    try:
+        config = load_config(arguments.file, os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
     if gives_up_root:
         give_up_root(Path(config.database_path))
     return COMMANDS[name][0](config, arguments)
