@@ -7344,8 +7344,6 @@ def linked_data(link: str, page: Page, comments: list[Comment]) -> str:
 
 # The fragment: a thread as the widget shows it, as a part of the blog's HTML
 
-# Replies are nested down to this level; deeper ones are listed on it.
-DEEPEST = 3
 # With the five minutes while a proxy renews it, what was deleted is gone after ten. While the
 # service is down, nothing can be deleted.
 FRAGMENT_CACHING = (
@@ -7405,12 +7403,11 @@ def locales() -> dict[str, Locale]:
 
 @dataclass
 class Item:
-    """A comment in the list, nested as in the widget. `home`: the item that also lists the replies
-    to this one, which is on the deepest level. `to`: the comment that this one replies to, if both
-    are on that level. `more_replies`: how many replies are not in the list."""
+    """A comment in the list, nested as in the widget. The third level is the deepest. `home`: the
+    item that also lists the replies to this one, which is on that level. `to`: the comment that
+    this one replies to, if both are on it. `more_replies`: how many replies are not in the list."""
 
     comment: Comment
-    level: int = 1
     home: "Item | None" = None
     to: Comment | None = None
     more_replies: int = 0
@@ -7425,8 +7422,8 @@ def nested(comments: list[Comment], more_replies: int) -> list[Item]:
     for reply in replies:
         parent = items.get(reply.parent_id, top)
         home = parent.home or parent
-        item = Item(reply, home.level + 1, to=parent.comment if parent.home else None)
-        if item.level == DEEPEST:
+        item = Item(reply, to=parent.comment if parent.home else None)
+        if home is not top:
             item.home = home
         home.replies.append(item)
         items[reply.id] = item
