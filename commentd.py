@@ -7123,11 +7123,10 @@ def account_fields(context: RequestContext) -> Json:
 
 def linked_pages(context: RequestContext, pages: Iterable[Page]) -> list[Json]:
     """`{page_url, page_link}` of each page."""
-    linked = []
-    for page in pages:
-        link = own_link(page.page_url, context.config.site_origins)
-        linked.append({"page_url": page.page_url, "page_link": link})
-    return linked
+    origins = context.config.site_origins
+    return [
+        {"page_url": page.page_url, "page_link": own_link(page.page_url, origins)} for page in pages
+    ]
 
 
 @route("PATCH", "/me", Permission.USER)
