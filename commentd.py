@@ -6376,11 +6376,6 @@ def shown_ip(context: RequestContext, ip: str) -> str:
     return masked(ip) if shown == "masked" else ""
 
 
-def tombstone(context: RequestContext, comment: Comment) -> Json:
-    """What keeps the place of a hidden or deleted comment for the replies."""
-    return {**serialize(context, erased(comment)), "deleted": True}
-
-
 def erased(comment: Comment) -> Comment:
     """A comment without what was public in it."""
     values = {name: ERASED[name] for name in PUBLIC_FIELDS.split() if name in ERASED}
@@ -6719,9 +6714,10 @@ def with_replies(context: RequestContext, root: Comment, limit: int) -> Json:
 
 
 def comment_or_tombstone(context: RequestContext, comment: Comment) -> Json:
+    """A comment in a list. A tombstone keeps the place of a hidden or deleted one for replies."""
     if comment.status == "visible":
         return serialize(context, comment)
-    return tombstone(context, comment)
+    return {**serialize(context, erased(comment)), "deleted": True}
 
 
 def list_settings(context: RequestContext, page: Page) -> Json:
@@ -7021,7 +7017,8 @@ def delete_comment(context: RequestContext, comment_id: int) -> Json:
         if is_too_late(context, comment) and comment.user_id is None:
             raise Forbidden("已超过可删除的时间", "edit_late")
         context.store.erase_comments([comment.id])
-    return {"success": True, "comment": {**tombstone(context, comment), "status": "deleted"}}
+    gone = serialize(context, erased(comment))
+    return {"success": True, "comment": {**gone, "deleted": True, "status": "deleted"}}
 
 
 # Liking, following, reporting
