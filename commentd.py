@@ -4062,27 +4062,30 @@ SMTP_SECONDS = 10  # for each step
 
 
 def fetch(
-    url: str, message: bytes | None = None, most: int = RESPONSE_LIMIT, **headers: str
+    url: str,
+    message: bytes | None = None,
+    headers: Mapping[str, str] = {},
+    most: int = RESPONSE_LIMIT,
 ) -> tuple[int, bytes]:
     """GET of a URL of the settings, or POST of a message, which is JSON if no header says
     otherwise. Returns status and the first `most` bytes of the body; `OSError` for everything else.
-    No redirect and no proxy of the environment is followed; TLS is verified. The header `a_b` is
-    sent as a-b."""
+    No redirect and no proxy of the environment is followed; TLS is verified."""
+    method = "GET" if message is None else "POST"
     parts = urllib.parse.urlsplit(url)
     path = parts.path or "/"
     target = f"{path}?{parts.query}" if parts.query else path
-    sent = {"connection": "close", "accept": "application/json", "user-agent": "commentd"}
-    method = "GET"
-    if message is not None:
-        method = "POST"
-        sent["content-type"] = "application/json"
-    for name, value in headers.items():
-        sent[name.replace("_", "-")] = value
+    all_headers = {
+        "connection": "close",
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": "commentd",
+        **headers,
+    }
     is_https = parts.scheme == "https"
     connect = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
     with contextlib.closing(connect(parts.netloc, timeout=FETCH_SECONDS)) as client:
         try:
-            client.request(method, target, message, sent)
+            client.request(method, target, message, all_headers)
             # readinto() has a bound. read() has none for a chunk of -1 bytes.
             with client.getresponse() as response:
                 body = bytearray(most)
@@ -4971,12 +4974,12 @@ def webhook_headers(services: MailServices, webhook: Message, message: bytes) ->
     the time is not."""
     webhook_id = f"msg_{webhook.created_at}_{webhook.id}"
     now = str(services.timestamp())
-    headers = {"webhook_id": webhook_id, "webhook_timestamp": now}
+    headers = {"webhook-id": webhook_id, "webhook-timestamp": now}
     key = webhook_key(services.config.webhook_secret)
     if key:
         signed = f"{webhook_id}.{now}.".encode() + message
         signature = webhook_signature(key, signed)
-        headers["webhook_signature"] = f"v1,{signature}"
+        headers["webhook-signature"] = f"v1,{signature}"
     return headers
 
 
@@ -4990,7 +4993,7 @@ def post_webhook(services: MailServices, webhook: Message, url: str, body: Json)
     headers = {}
     if services.config.webhook_kind == "json":
         headers = webhook_headers(services, webhook, message)
-    status, response = services.fetch(url, message, **headers)
+    status, response = services.fetch(url, message, headers)
     if not 200 <= status < 300:
         raise Refused(0, str(status))
     return response
@@ -5381,8 +5384,8 @@ class CaptchaProvider:
         if config.captcha_provider == "hcaptcha":
             form["sitekey"] = config.captcha_site_key
         message = urllib.parse.urlencode(form).encode()
-        media_type = "application/x-www-form-urlencoded"
-        status, body = self.fetch(url, message, content_type=media_type)
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        status, body = self.fetch(url, message, headers)
         response = {}
         with contextlib.suppress(ValueError):
             response = strict_json(body)
