@@ -3536,10 +3536,13 @@ class Store:
              WHERE page_id = ?"""
         return self.values(sql, page_id)
 
-    def follow_languages(self, user_id: int) -> dict[int, str]:
-        """The language of the emails about each page that a reader follows, by page id."""
-        sql = "SELECT page_id, language FROM follow WHERE user_id = ?"
-        return dict(self.run(sql, user_id))
+    def follow_languages(self, email: str) -> dict[int, str]:
+        """The language of the emails about each page that a reader follows, by page id. A blocked
+        reader gets none."""
+        sql = """
+            SELECT page_id, follow.language FROM follow JOIN account ON account.id = user_id
+             WHERE email = ? AND blocked = 0"""
+        return dict(self.run(sql, email))
 
     # Moderation
 
@@ -4490,8 +4493,6 @@ MOST_QUOTED = 20  # comments in one email
 UNKNOWN_LANGUAGE = "zh+en"  # of an account: Chinese and English stand side by side
 WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
-News = dict[int, FullComment]  # by the id of the notification
-
 
 @dataclass(frozen=True, kw_only=True)
 class MailServices:
@@ -4711,104 +4712,6 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
     return Recipient(services, to, language)
 
 
-def owner_email(services: MailServices, to: str, news: News) -> Json:
-    """What is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in news.values()}
-
-    def needs_no_decision(comment: FullComment) -> bool:
-        return comment.status != "waiting" and not reports[comment.id]
-
-    comments = sorted(news.values(), key=needs_no_decision)
-    first = comments[0]
-    owner = owner_as_recipient(services, to, first)
-    shown = comments[:MOST_QUOTED]
-    sections = [owner_section(owner, comment, reports[comment.id]) for comment in shown]
-    name = "owner"
-    if len(comments) == 1 and reports[first.id]:
-        name = "owner_reported"
-    public_url = services.config.server_public_url
-    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
-    return owner.email(name, comments, sections, end)
-
-
-def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
-    services = owner.services
-    kind = "owner"
-    if reports:
-        kind = "owner_reported"
-    elif comment.status == "waiting":
-        kind = "owner_waiting"
-    reasons = []
-    for report in reports:
-        reason = report.reason or owner.texts["report_none"]
-        reasons.append(quoted(reason, 200))
-    each_once = [*dict.fromkeys(reasons)]
-    urls = owner.moderation_links(comment, STATUSES, services.timestamp())
-    links = owner.text(f"{kind}_links", **urls) if urls else ""
-    website = f"\n> \n> {comment.website}" if comment.website else ""
-    origins = services.config.site_origins
-    page = unquoted(comment.page_url)[:120]
-    if is_foreign(comment.page_url, origins):
-        page += owner.texts["foreign"]
-    return owner.section(
-        f"{kind}_text",
-        comment,
-        page_link(comment.page_url, origins),
-        page=page,
-        website=website,
-        held=owner.why_held(comment),
-        n=len(reports),
-        reasons="\n".join(each_once[:5]),
-        links=links,
-    )
-
-
-def author_email(
-    services: MailServices, to: str, news: News, parents: Mapping[int | None, FullComment]
-) -> Json:
-    """Replies on one page, to the author of what they reply to, who can end such emails."""
-    replies = [*news.values()]
-    own = parents[replies[0].parent_id]
-    author = Recipient(services, to, own.language)
-    page = own_link(own.page_url, services.config.site_origins)
-    sections = []
-    for reply in replies[:MOST_QUOTED]:
-        quote = quoted(parents[reply.parent_id].content, 300)
-        sections.append(author.section("author_text", reply, page, own=quote))
-    end = ""
-    stop = author.signed_link(do="stop", id=own.id)
-    if stop:
-        stop_all = author.signed_link(do="stop_all", id=own.id)
-        end = author.text("author_end", stop=stop, stop_all=stop_all)
-    return author.email("author", replies, sections, end, stop)
-
-
-def follower_email(services: MailServices, reader: Account, news: News) -> Json:
-    """What is new on the pages that a reader follows, in the language of the first one. After each
-    page stands a link that ends it."""
-    by_page = operator.attrgetter("page_id")
-    comments = sorted(news.values(), key=by_page)
-    first = comments[0]
-    languages = services.store.follow_languages(reader.id)
-    follower = Recipient(services, reader.email, languages.get(first.page_id, "en"))
-    params = {"do": "unfollow", "user": reader.id}
-    sections: list[str] = []
-    stop = ""
-    for page_id, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
-        for comment in on_page:
-            page = own_link(comment.page_url, services.config.site_origins)
-            sections.append(follower.section("follow_text", comment, page))
-        stop = follower.signed_link(**params, page=page_id, id=comment.id)
-        if stop:
-            sections[-1] += follower.text("follow_end", stop=stop)
-    name = "follow"
-    if first.page_id != comments[-1].page_id:
-        name = "owner"  # its subject names no page
-        # One click ends all that this email is about, and more.
-        stop = follower.signed_link(**params, page=0, id=0)
-    return follower.email(name, comments, sections, unsubscribe=stop)
-
-
 # Webhooks
 
 
@@ -5024,6 +4927,30 @@ def add_rebuild(services: MailServices) -> None:
 
 # Notifications
 
+News = dict[int, FullComment]  # by the id of the notification
+
+
+def add_email(
+    services: MailServices, ids: Collection[int], email: Json, *limits: tuple[str, object]
+) -> None:
+    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit of
+    its recipient, given as its name and its purpose, is used up."""
+    store = services.store
+    now = services.timestamp()
+    subscriber = subscriber_of(services.key, email["recipient"])
+    for name, purpose in limits:
+        wait = store.use_limit(now, name, f"{purpose} {subscriber}")
+        if wait:
+            store.postpone(ids, now + wait)
+            return
+    message_id = store.add_message(now, **email)
+    store.carry(ids, message_id)
+
+
+def has_written(email: str, comment: FullComment) -> bool:
+    """Whether the account with that email address wrote the comment."""
+    return comment.user_id is not None and comment.email == email
+
 
 def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
@@ -5041,41 +4968,77 @@ def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     return [admin.email for admin in services.store.admins()]
 
 
-def add_email(
-    services: MailServices, ids: Collection[int], email: Json, *limits: tuple[str, str]
-) -> None:
-    """Adds an email to the outbox, which carries some notifications. They wait if a rate limit,
-    given as its name and subject, is used up."""
-    store = services.store
-    now = services.timestamp()
-    for limit in limits:
-        wait = store.use_limit(now, *limit)
-        if wait:
-            store.postpone(ids, now + wait)
-            return
-    message_id = store.add_message(now, **email)
-    store.carry(ids, message_id)
+def is_for_owner(services: MailServices, to: str, comment: FullComment) -> bool:
+    return to in owner_recipients(services, comment) and not has_written(to, comment)
 
 
 def write_to_owner(services: MailServices, to: str, news: News) -> None:
-    """Adds one email about all that is new, without the owner's own comments."""
-    wanted = {
-        id: comment
-        for id, comment in news.items()
-        if not (comment.user_id and comment.email == to)
-        and to in owner_recipients(services, comment)
-    }
-    services.store.drop_notifications(news.keys() - wanted)
-    if wanted:
-        email = owner_email(services, to, wanted)
-        subscriber = subscriber_of(services.key, to)
-        add_email(services, wanted, email, ("notification", f"owner {subscriber}"))
+    """One email about all that is new. Comments that the owner should decide on come first."""
+    reports = {comment.id: services.store.reports(comment.id) for comment in news.values()}
+
+    def needs_no_decision(comment: FullComment) -> bool:
+        return comment.status != "waiting" and not reports[comment.id]
+
+    comments = sorted(news.values(), key=needs_no_decision)
+    first = comments[0]
+    owner = owner_as_recipient(services, to, first)
+    shown = comments[:MOST_QUOTED]
+    sections = [owner_section(owner, comment, reports[comment.id]) for comment in shown]
+    name = "owner"
+    if len(comments) == 1 and reports[first.id]:
+        name = "owner_reported"
+    public_url = services.config.server_public_url
+    end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
+    email = owner.email(name, comments, sections, end)
+    add_email(services, news, email, ("notification", "owner"))
 
 
-def author_recipients(services: MailServices, comment: Comment) -> list[str]:
-    """The email address of the author of what a comment replies to."""
-    parent = services.store.full_comment(comment.parent_id)
+def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
+    services = owner.services
+    kind = "owner"
+    if reports:
+        kind = "owner_reported"
+    elif comment.status == "waiting":
+        kind = "owner_waiting"
+    reasons = []
+    for report in reports:
+        reason = report.reason or owner.texts["report_none"]
+        reasons.append(quoted(reason, 200))
+    each_once = [*dict.fromkeys(reasons)]
+    urls = owner.moderation_links(comment, STATUSES, services.timestamp())
+    links = owner.text(f"{kind}_links", **urls) if urls else ""
+    website = f"\n> \n> {comment.website}" if comment.website else ""
+    origins = services.config.site_origins
+    page = unquoted(comment.page_url)[:120]
+    if is_foreign(comment.page_url, origins):
+        page += owner.texts["foreign"]
+    return owner.section(
+        f"{kind}_text",
+        comment,
+        page_link(comment.page_url, origins),
+        page=page,
+        website=website,
+        held=owner.why_held(comment),
+        n=len(reports),
+        reasons="\n".join(each_once[:5]),
+        links=links,
+    )
+
+
+def author_recipients(services: MailServices, reply: Comment) -> list[str]:
+    parent = services.store.full_comment(reply.parent_id)
     return [parent.email] if parent else []
+
+
+def is_for_author(services: MailServices, to: str, reply: FullComment) -> bool:
+    """Whether an author may get an email about a reply, or a question whether they want to."""
+    parent = services.store.full_comment(reply.parent_id)
+    if parent is None or parent.status != "visible" or parent.email != to:
+        return False
+    is_own = has_written(to, reply) if parent.user_id else reply.email == to
+    if is_own or to in owner_recipients(services, parent):
+        return False
+    return not wants_no_replies(services, to, parent.page_id)
 
 
 def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
@@ -5086,53 +5049,54 @@ def wants_no_replies(services: MailServices, email: str, page_id: int) -> bool:
 
 
 def write_to_author(services: MailServices, to: str, news: News) -> None:
-    """Adds emails about replies to an author, one for each page. A guest is asked first, once: the
-    email address may be another person's."""
-    subscriber = subscriber_of(services.key, to)
-    subscription = services.store.subscriptions(subscriber).get(0)
-    may_ask = subscription is None and services.config.server_public_url
-    parents = services.store.full_comments({reply.parent_id for reply in news.values()})
-    unwanted = []
+    """An email about the replies on each page. A guest is asked first: the email address may be
+    another person's."""
+    store = services.store
+    subscription = store.subscriptions(subscriber_of(services.key, to)).get(0, "")
+    parents = store.full_comments({reply.parent_id for reply in news.values()})
     unasked: News = {}
     by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
         parent = parents[reply.parent_id]
-        is_wanted = is_for_author(services, to, reply, parent)
-        if is_wanted and (parent.user_id or subscription == "yes"):
+        if parent.user_id or subscription == "yes":
             by_page[reply.page_id][id] = reply
-        elif is_wanted and may_ask:
-            unasked[id] = parent
         else:
-            unwanted.append(id)
-    services.store.drop_notifications(unwanted)
-    hourly = ("reply_emails", subscriber)
+            unasked[id] = parent
     for page_id, replies in by_page.items():
         email = author_email(services, to, replies, parents)
-        pause = ("notification", f"{subscriber} {page_id}")
-        add_email(services, replies, email, pause, hourly)
+        add_email(services, replies, email, ("notification", page_id), ("reply_emails", ""))
     if unasked:
-        ask_guest(services, unasked)
+        ask_guest(services, unasked, subscription)
 
 
-def is_for_author(services: MailServices, to: str, reply: FullComment, parent: FullComment) -> bool:
-    """Whether an author may get an email about a reply, or a question whether they want to."""
-    is_own = parent.email == reply.email
-    if parent.user_id:
-        is_own = parent.user_id == reply.user_id
-    if is_own or parent.status != "visible" or parent.email != to:
-        return False
-    if to in owner_recipients(services, parent):
-        return False
-    return not wants_no_replies(services, to, parent.page_id)
+def author_email(
+    services: MailServices, to: str, news: News, parents: Mapping[int | None, FullComment]
+) -> Json:
+    """Replies on one page, to the author of what they reply to, who can end such emails."""
+    replies = [*news.values()]
+    own = parents[replies[0].parent_id]
+    author = Recipient(services, to, own.language)
+    page = own_link(own.page_url, services.config.site_origins)
+    sections = []
+    for reply in replies[:MOST_QUOTED]:
+        quote = quoted(parents[reply.parent_id].content, 300)
+        sections.append(author.section("author_text", reply, page, own=quote))
+    end = ""
+    stop = author.signed_link(do="stop", id=own.id)
+    if stop:
+        stop_all = author.signed_link(do="stop_all", id=own.id)
+        end = author.text("author_end", stop=stop, stop_all=stop_all)
+    return author.email("author", replies, sections, end, stop)
 
 
-def ask_guest(services: MailServices, unasked: News) -> None:
-    """Adds an email that asks a guest whether they want emails about replies to their comments.
+def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
+    """An email that asks a guest, once, whether they want emails about replies to their comments.
     Nothing in it was typed by a stranger. They are limited in all, since a comment may name a
     stranger's email address; without an email, the notifications are dropped."""
     store = services.store
     now = services.timestamp()
-    if store.use_limit(now, "questions"):
+    may_ask = services.config.server_public_url and not subscription
+    if not may_ask or store.use_limit(now, "questions"):
         store.drop_notifications(unasked)
         return
     own, *_ = unasked.values()
@@ -5150,51 +5114,63 @@ def follower_recipients(services: MailServices, comment: Comment) -> list[str]:
     return services.store.followers(comment.page_id)
 
 
-def write_to_follower(services: MailServices, to: str, news: News) -> None:
-    """Adds one email about what is new on the pages that a reader follows."""
-    reader = services.store.account_with_email(to)
-    wanted = {
-        id: comment
-        for id, comment in news.items()
-        if reader and not reader.blocked and is_for_follower(services, reader, comment)
-    }
-    services.store.drop_notifications(news.keys() - wanted)
-    if reader and wanted:
-        email = follower_email(services, reader, wanted)
-        subscriber = subscriber_of(services.key, to)
-        add_email(services, wanted, email, ("notification", f"follower {subscriber}"))
-
-
-def is_for_follower(services: MailServices, reader: Account, comment: FullComment) -> bool:
+def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bool:
     """Whether a reader follows the page, did not write the comment, and gets no email about it as
     an owner or as the author of its parent."""
-    if comment.user_id == reader.id:
+    if comment.page_id not in services.store.follow_languages(to) or has_written(to, comment):
         return False
-    if comment.page_id not in services.store.follow_languages(reader.id):
-        return False
-    if reader.email in owner_recipients(services, comment):
+    if to in owner_recipients(services, comment):
         return False
     parent = services.store.full_comment(comment.parent_id)
-    if parent and parent.user_id == reader.id:
-        return wants_no_replies(services, reader.email, comment.page_id)
+    if parent and has_written(to, parent):
+        return wants_no_replies(services, to, comment.page_id)
     return True
+
+
+def write_to_follower(services: MailServices, to: str, news: News) -> None:
+    """One email about what is new on the pages that a reader follows, in the language of the first
+    one. After each page stands a link that ends it."""
+    by_page = operator.attrgetter("page_id")
+    comments = sorted(news.values(), key=by_page)
+    first = comments[0]
+    languages = services.store.follow_languages(to)
+    follower = Recipient(services, to, languages[first.page_id])
+    reader = cast(Account, services.store.account_with_email(to))
+    params = {"do": "unfollow", "user": reader.id}
+    sections: list[str] = []
+    stop = ""
+    for page_id, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
+        for comment in on_page:
+            page = own_link(comment.page_url, services.config.site_origins)
+            sections.append(follower.section("follow_text", comment, page))
+        stop = follower.signed_link(**params, page=page_id, id=comment.id)
+        if stop:
+            sections[-1] += follower.text("follow_end", stop=stop)
+    name = "follow"
+    if first.page_id != comments[-1].page_id:
+        name = "owner"  # its subject names no page
+        # One click ends all that this email is about, and more.
+        stop = follower.signed_link(**params, page=0, id=0)
+    email = follower.email(name, comments, sections, unsubscribe=stop)
+    add_email(services, news, email, ("notification", "follower"))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of notifications: what finds the email addresses that get those of a comment, and what
-    makes emails of those that are due to one of them."""
+    """A kind of notifications: what finds the email addresses that get those of a comment; whether
+    one of them still gets it when it is due; and what adds emails about those that it gets."""
 
     recipients: Callable[[MailServices, Comment], list[str]]
+    is_for: Callable[[MailServices, str, FullComment], bool]
     write_to: Callable[[MailServices, str, News], None]
 
 
 # A new kind has a line here and in `notify_of_new`, a word in the schema and, if its emails quote
 # the comment above, in `QUOTING`. The first ones are sent first.
 KINDS = {
-    "owner": Kind(owner_recipients, write_to_owner),
-    "author": Kind(author_recipients, write_to_author),
-    "follower": Kind(follower_recipients, write_to_follower),
+    "owner": Kind(owner_recipients, is_for_owner, write_to_owner),
+    "author": Kind(author_recipients, is_for_author, write_to_author),
+    "follower": Kind(follower_recipients, is_for_follower, write_to_follower),
 }
 
 
@@ -5213,21 +5189,31 @@ def find_recipients(services: MailServices) -> None:
             send_due(services)
 
 
-def write_emails(services: MailServices) -> bool:
-    """Adds emails to the next recipients to the outbox; False if nobody is due."""
+def write_emails(services: MailServices) -> None:
+    """Adds emails about all that is due to the outbox, which is sent in between."""
+    for name in KINDS:
+        while recipients := services.store.due_recipients(name, services.timestamp()):
+            for to in recipients:
+                write_news(services, name, to)
+            send_due(services)
+
+
+def write_news(services: MailServices, name: str, to: str) -> None:
+    """Adds emails about the notifications of a kind that are due to a recipient. What they get no
+    more is dropped."""
     store = services.store
-    now = services.timestamp()
-    for name, kind in KINDS.items():
-        recipients = store.due_recipients(name, now)
-        for to in recipients:
-            with store.writing():
-                due = store.due_notifications(name, to, now)
-                comments = store.full_comments(due.values())
-                news = {id: comments[comment_id] for id, comment_id in due.items()}
-                kind.write_to(services, to, news)
-        if recipients:
-            return True
-    return False
+    kind = KINDS[name]
+    with store.writing():
+        due = store.due_notifications(name, to, services.timestamp())
+        comments = store.full_comments(due.values())
+        news = {
+            id: comments[comment_id]
+            for id, comment_id in due.items()
+            if kind.is_for(services, to, comments[comment_id])
+        }
+        store.drop_notifications(due.keys() - news)
+        if news:
+            kind.write_to(services, to, news)
 
 
 # Sending
@@ -5237,8 +5223,7 @@ def deliver_due(services: MailServices) -> None:
     """Writes and sends the emails and webhooks that are due. Codes go first each time."""
     send_due(services)
     find_recipients(services)
-    while write_emails(services):
-        send_due(services)
+    write_emails(services)
 
 
 def send_due(services: MailServices) -> None:
