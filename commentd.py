@@ -3313,14 +3313,21 @@ class Store:
     # Outbox
 
     def add_message(self, now: int, **values: Any) -> int:
-        """Adds an email or a webhook, which is due at once; returns its id."""
+        """Adds an email or a webhook, which is due at once and given up after `life` seconds;
+        returns its id."""
         sql = """
             INSERT INTO outbox (registration_id, comment_id, event, subscriber, recipient, message,
                                 created_at, due_at, expires_at)
             VALUES (:registration_id, :comment_id, :event, :subscriber, :recipient, :message,
                     :now, :now, :now + :life)
             RETURNING id"""
-        absent = {"registration_id": None, "comment_id": None, "event": "", "subscriber": ""}
+        absent = {
+            "registration_id": None,
+            "comment_id": None,
+            "event": "",
+            "subscriber": "",
+            "life": DAY,
+        }
         return int(self.value(sql, **(absent | values), now=now))
 
     def add_rebuild(self, now: int, wait: int, recipient: str) -> None:
@@ -4562,20 +4569,6 @@ def compose(
     return head + message.as_bytes().decode("ascii")
 
 
-def email_row(
-    services: MailServices,
-    to: str,
-    subject: str,
-    text: str,
-    headers: Mapping[str, str] = {},
-    life: int = DAY,
-) -> Json:
-    """An email as `Store.add_message` takes it. It is given up after `life` seconds."""
-    now = services.clock()
-    message = compose(services.config, services.random_bytes, now, to, subject, text, headers)
-    return {"recipient": to, "message": message, "life": life}
-
-
 def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
@@ -4608,6 +4601,21 @@ class Recipient:
     def text(self, name: str, **values: object) -> str:
         site = self.services.config.blog_name
         return self.texts[name].format(site=site, **values)
+
+    def row(self, subject: str, text: str, headers: Mapping[str, str] = {}) -> Json:
+        """An email as `Store.add_message` takes it."""
+        services = self.services
+        now = services.clock()
+        message = compose(
+            services.config, services.random_bytes, now, self.to, subject, text, headers
+        )
+        return {"recipient": self.to, "message": message}
+
+    def plain_email(self, name: str, **values: object) -> Json:
+        """An email about no comment. `name` is the first part of the names of its texts."""
+        subject = self.text(f"{name}_subject", **values)
+        text = self.text(f"{name}_text", **values)
+        return self.row(subject, text)
 
     def signed_link(self, **params: object) -> str:
         """A URL whose parameters are signed; "" if readers cannot reach the service. Opening it
@@ -4685,23 +4693,22 @@ class Recipient:
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
             headers["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
-        return email_row(services, self.to, subject, text, headers)
+        return self.row(subject, text, headers)
 
 
 def code_email(services: MailServices, to: str, language: str, code: str, warning: str) -> Json:
     """The email with a code. It holds nothing that a stranger typed. `warning` names the text that
     says what the code does, or is ""."""
     reader = Recipient(services, to, language or UNKNOWN_LANGUAGE)
-    subject = reader.text("code_subject", code=code)
-    text = reader.text("code_text", code=code, warning=reader.text(warning) if warning else "")
-    return email_row(services, to, subject, text, life=CODE_LIFE)
+    shown = reader.text(warning) if warning else ""
+    email = reader.plain_email("code", code=code, warning=shown)
+    return {**email, "life": CODE_LIFE}
 
 
 def changed_email(services: MailServices, account: Account) -> Json:
     """The email to the holder of an account whose password was changed."""
     holder = Recipient(services, account.email, account.language or UNKNOWN_LANGUAGE)
-    subject = holder.text("changed_subject")
-    return email_row(services, account.email, subject, holder.text("changed_text"))
+    return holder.plain_email("changed")
 
 
 def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Recipient:
@@ -4725,7 +4732,6 @@ def add_webhook(services: MailServices, comment_id: int, event: str, reason: str
             message=reason,
             comment_id=comment_id,
             event=event,
-            life=DAY,
         )
 
 
@@ -5101,10 +5107,8 @@ def ask_guest(services: MailServices, unasked: News, subscription: str) -> None:
         return
     own, *_ = unasked.values()
     guest = Recipient(services, own.email, own.language)
-    subject = guest.text("ask_subject")
     confirm = guest.signed_link(do="confirm", id=own.id, until=now + LINK_LIFE)
-    text = guest.text("ask_text", confirm=confirm)
-    email = email_row(services, own.email, subject, text)
+    email = guest.plain_email("ask", confirm=confirm)
     email["subscriber"] = subscriber_of(services.key, own.email)
     store.subscribe(email["subscriber"], 0, "asked")
     add_email(services, unasked, email)
