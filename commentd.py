@@ -8287,8 +8287,10 @@ class App:
         return self.site(environ, start)
 
     def tick(self) -> float:
-        """Writes views, and once a minute drops what has expired."""
+        """Writes views. Once a minute, drops what has expired, and what the settings do not keep
+        any longer."""
         services = self.services
+        config = services.config
         store = services.store
         now = services.timestamp()
         flush_views(services)
@@ -8296,21 +8298,14 @@ class App:
             minute_passed = not store.use_limit(now, "purge")
             if minute_passed:
                 store.purge(now)
-                self.forget(now)
+                store.forget(now - max(HOUR, config.privacy_keep_ip_days * DAY))
+                store.erase_hidden(now - config.moderation_keep_days * DAY)
                 add_rebuild(services)
             if services.clients.unnamed_proxy:
                 store.use_limit(now, "unnamed_proxy")  # for `check` to see
         if minute_passed and store.has_erased:
             store.empty_wal()
         return 1
-
-    def forget(self, now: int) -> None:
-        """Masks IP addresses and erases hidden comments that are as old as the settings say."""
-        config = self.services.config
-        store = self.services.store
-        keep_ip = max(HOUR, config.privacy_keep_ip_days * DAY)
-        store.forget(now - keep_ip)
-        store.erase_hidden(now - config.moderation_keep_days * DAY)
 
     def deliver(self) -> float:
         """Writes and sends the emails and webhooks that are due."""
