@@ -5559,7 +5559,6 @@ class Services(MailServices):
 
     place_of: Callable[[str], tuple[str, str]]  # country and location of an IP address
     assets: Mapping[str, Response]  # the files of `static/`, by name
-    templates: Mapping[str, bottle.SimpleTemplate]
     clients: Clients
     captcha_provider: CaptchaProvider
     rounds: int = ROUNDS  # of the password hash
@@ -5863,9 +5862,19 @@ PAGE_POLICY = (
 )
 
 
+@functools.cache
+def templates() -> dict[str, bottle.SimpleTemplate]:
+    """The templates in `static/`, which escape their variables, by name."""
+    return {
+        path.name: bottle.SimpleTemplate(path.read_text("utf-8"))
+        for path in static_folder().iterdir()
+        if path.suffix in (".html", ".txt", ".xml")
+    }
+
+
 def html_page(services: Services, template: str, **variables: Any) -> Response:
-    """A page from a template in `static/`, which escapes its variables."""
-    text = services.templates[template].render(**variables)
+    """A page from a template in `static/`."""
+    text = templates()[template].render(**variables)
     headers = {
         "Content-Security-Policy": PAGE_POLICY,
         "Cache-Control": "no-store",
@@ -7240,7 +7249,7 @@ def get_feed(context: RequestContext) -> Response:
     else:
         page = None
         comments = context.store.latest_comments(50)
-    text = context.templates["feed.xml"].render(
+    text = templates()["feed.xml"].render(
         **TEMPLATE_FUNCTIONS,
         config=context.config,
         page=page,
@@ -7492,7 +7501,7 @@ def get_fragment(context: RequestContext) -> Response:
     comments = [item.comment for items in threads for item in items]
     language = page_language(context, comments)
     locale = locales()[language]
-    text: str = context.templates["fragment.html"].render(
+    text: str = templates()["fragment.html"].render(
         **vars(locale),
         **TEMPLATE_FUNCTIONS,
         face_of=face_of,
@@ -7526,7 +7535,7 @@ def get_metrics(context: RequestContext) -> Response:
     if not context.config.server_metrics:
         raise NotFound("没有这个网址")
     ham, spam = learnt_counts(context.store)
-    text = context.templates["metrics.txt"].render(
+    text = templates()["metrics.txt"].render(
         counts=context.store.count_statuses(),
         figures=context.store.figures(context.now),
         ham=ham,
@@ -8437,7 +8446,6 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         **vars(world),
         place_of=places.of,
         assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
-        templates=templates_in(static),
         clients=Clients(config.server_trusted_proxy),
         captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
@@ -8477,14 +8485,6 @@ def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
         name = path.relative_to(folder).as_posix()
         assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
     return assets
-
-
-def templates_in(folder: Path) -> dict[str, bottle.SimpleTemplate]:
-    templates = {}
-    for path in folder.iterdir():
-        if path.suffix in (".html", ".txt", ".xml"):
-            templates[path.name] = bottle.SimpleTemplate(path.read_text("utf-8"))
-    return templates
 
 
 def bottle_refusal(error: bottle.HTTPError) -> Any:
