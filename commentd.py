@@ -8437,7 +8437,6 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
 def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     """The app on an open store."""
     key = config.token_key or store.token_key(world.random_bytes(32).hex())
-    static = static_folder()
     places = places_of(config)
     services = Services(
         config=config,
@@ -8445,7 +8444,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
         key=key.encode(),
         **vars(world),
         place_of=places.of,
-        assets=assets_in(static, PICTURE_STYLE if config.site_picture else ""),
+        assets=assets_with(config.site_picture),
         clients=Clients(config.server_trusted_proxy),
         captcha_provider=CaptchaProvider(world.fetch, config),
         **options,
@@ -8462,26 +8461,30 @@ def places_of(config: Config) -> Places:
     return Places(static_folder(), config.geo_file)
 
 
-MIME = {"css": "text/css", "js": "text/javascript", "json": "application/json"}
+MIME = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json; charset=utf-8",
+}
 # Comments, blank lines and indentation would be an eighth of what readers load.
 COMMENTS = re.compile(rb"(?m)^\s*(?://.*|/\*\*(?:(?!\*/)(?s:.))*\*/)\n|^\s+| +// .*$")
 
 
-def assets_in(folder: Path, added_style: str) -> dict[str, Response]:
+def assets_with(picture: str) -> dict[str, Response]:
     """The files that are served, by name. They are read once, so that no request names a file.
-    `added_style` ends the style of the widget."""
+    `picture`: as in the settings; the widget shows it unless it is ""."""
     assets = {}
+    folder = static_folder()
     for path in folder.rglob("*"):
-        content_type = MIME.get(path.suffix[1:])
+        content_type = MIME.get(path.suffix)
         if not content_type or path.name in ("emails.json", "intl.json"):
             continue
         body = path.read_bytes()
-        if content_type == "text/javascript":
+        if path.suffix == ".js":
             body = COMMENTS.sub(b"", body)
-        if path.name == "embed.js":
-            body = body.replace(b"\n`)\n", f"\n{added_style}`)\n".encode(), 1)
+        if path.name == "embed.js" and picture:
+            body = body.replace(b"\n`)\n", f"\n{PICTURE_STYLE}`)\n".encode(), 1)
         gzipped = gzip.compress(body, mtime=0)
-        content_type += "; charset=utf-8"
         name = path.relative_to(folder).as_posix()
         assets[name] = Response(body, content_type, max_age(HOUR), gzipped=gzipped)
     return assets

@@ -38,8 +38,8 @@ REFUSALS = (commentd.OperatorError, commentd.Unavailable)
 
 def share_static_files() -> None:
     """Lets all apps of a run share what they read of static/: more than half of making an app."""
-    read = functools.cache(commentd.assets_in)
-    commentd.assets_in = lambda folder, style: dict(read(folder, style))
+    read = functools.cache(commentd.assets_with)
+    commentd.assets_with = lambda picture: dict(read(picture))
 
 
 def database_path(app: App) -> str:
