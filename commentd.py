@@ -793,11 +793,11 @@ def yes_or_no(text: str) -> bool:
     return states[text.lower()]
 
 
-def list_of(parse_item: Parser) -> Parser:
-    """Items that are separated by commas, Chinese ones too, or white space."""
+def list_of(parse_item: Parser, separator: str = r"[\s,，、]") -> Parser:
+    """Items between what `separator` matches: commas, Chinese ones too, or white space."""
 
     def parse(text: str) -> Strings:
-        items = re.split(r"[\s,，、]+", text)
+        items = map(str.strip, re.split(separator, text))
         return tuple(parse_item(item) for item in items if item)
 
     return parse
@@ -899,21 +899,13 @@ def recipient(text: str) -> str:
 recipients = list_of(recipient)
 
 
-def page_rules(text: str) -> Strings:
-    """Lines `PATTERN = recipients`, where `*` stands for any text."""
-    rules = []
-    for line in filter(None, map(str.strip, text.splitlines())):
-        pattern, _, names = line.rpartition("=")
-        pattern = pattern.strip()
-        if not pattern or not recipients(names):
-            raise ValueError(f"{line}: write it as /photos/* = ann@example.com, or = nobody")
-        rules.append(f"{pattern} = {', '.join(recipients(names))}")
-    return tuple(rules)
-
-
-def term_list(text: str) -> Strings:
-    terms = re.split("[\n,，、]", text)
-    return tuple(term.strip() for term in terms if term.strip())
+def page_rule(text: str) -> str:
+    """`PATTERN = recipients`, where `*` stands for any text."""
+    pattern, _, names = text.rpartition("=")
+    pattern = pattern.strip()
+    if not pattern or not recipients(names):
+        raise ValueError(f"{text}: write it as /photos/* = ann@example.com, or = nobody")
+    return f"{pattern} = {', '.join(recipients(names))}"
 
 
 def webhook_secret(text: str) -> str:
@@ -1060,7 +1052,7 @@ class Config:
     )
     moderation_words: Strings = setting(
         "Comments with one of these words or phrases wait; separated by commas or newlines.",
-        term_list,
+        list_of(str, "[\n,，、]"),
     )
     moderation_keep_days: int = setting(
         "Days for which spam and deleted comments are kept, so that you can restore them.",
@@ -1080,7 +1072,7 @@ class Config:
     notify_pages: Strings = setting(
         "Other recipients for some pages, one line each; the first that matches counts:\n"
         "/photos/* = ann@example.com, bob@example.com, or = nobody.",
-        page_rules,
+        list_of(page_rule, "\n"),
     )
     webhook_url: str = setting(
         "The URL that gets each new comment, and each report of one, at once. Slack, Discord and\n"
