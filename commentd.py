@@ -699,17 +699,16 @@ class CommentRenderer(mistune.HTMLRenderer):
         return super().block_code(code, html.unescape(info or "").strip())
 
 
-@functools.cache
-def markdown() -> mistune.Markdown:
-    renderer = CommentRenderer(escape=True)
-    return mistune.create_markdown(renderer=renderer, plugins=["url", "strikethrough"])
+MARKDOWN = mistune.create_markdown(
+    renderer=CommentRenderer(escape=True), plugins=["url", "strikethrough"]
+)
 
 
 def safe_html(content: str) -> str:
     """Markdown to HTML that can only look like text: no images, no styles, no ids, absolute links.
     It never fails: text that the renderer cannot handle is escaped."""
     try:
-        markup = clean(str(markdown()(content)))
+        markup = clean(str(MARKDOWN(content)))
     except Exception:
         log.exception("Markdown could not be rendered, so it is shown as text")
         return plain_html(content)
