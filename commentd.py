@@ -1929,8 +1929,8 @@ def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     times = {}
     for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
         with contextlib.suppress(ValueError):
-            made_at = backup.stem[-15:].replace("-", "T") + "Z"
-            times[backup] = datetime.fromisoformat(made_at).timestamp()
+            made_at = datetime.strptime(f"{backup.stem[-15:]}Z", f"{STAMP}%z")
+            times[backup] = made_at.timestamp()
     return times
 
 
@@ -1954,7 +1954,7 @@ def other_claim(path: Path, folder: Path) -> str:
 def delete_old_backups(path: Path, folder: Path, keep: int, now: float) -> None:
     """Deletes backups of the future first, which a wrong clock has made, then the oldest."""
     times = regular_backups(path, folder)
-    ordered = sorted(times, key=lambda backup: (times[backup] <= now, times[backup]))
+    ordered = sorted(times, key=lambda backup: times[backup] <= now)
     for backup in ordered[:-keep]:
         backup.unlink(missing_ok=True)
 
