@@ -1777,9 +1777,8 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
             raise sqlite3.DatabaseError(result)
 
 
-def statements(script: str) -> Iterator[str]:
-    """Splits a script into statements. The last one may be empty. A `;` within a string or a
-    trigger ends no statement."""
+def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
+    """Runs statements with the same values. Unlike `executescript`, it commits nothing."""
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
@@ -1798,8 +1797,7 @@ def migrate(db: sqlite3.Connection, migrations: list[str] = MIGRATIONS) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
         for version in range(schema_version(db), len(migrations)):
-            for statement in statements(migrations[version]):
-                db.execute(statement)
+            run_statements(db, migrations[version])
             if db.execute("PRAGMA foreign_key_check").fetchone():
                 raise SchemaError(f"migration {version + 1} leaves rows that point nowhere")
             db.execute(f"PRAGMA user_version = {version + 1}")
@@ -2002,8 +2000,7 @@ def revoke_everything(db: sqlite3.Connection, now: int) -> None:
         INSERT INTO sqlite_sequence (name, seq)
         SELECT 'account', max(:now, coalesce(max(id), 0)) FROM account;
         DELETE FROM admin_link"""
-    for statement in statements(sql):
-        db.execute(statement, {"now": now})
+    run_statements(db, sql, now=now)
 
 
 def set_aside(path: Path, new_name: Path) -> None:
@@ -2747,8 +2744,7 @@ class Store:
 
     def run_script(self, sql: str, **named: Any) -> None:
         """Runs several statements with the same values."""
-        for statement in statements(sql):
-            self.run(statement, **named)
+        run_statements(self.db, sql, **named)
 
     def all(self, row_type: type[Row], sql: str, *values: Any, **named: Any) -> list[Row]:
         """All rows of a statement; a cursor that is left open would hold back the checkpoint."""
