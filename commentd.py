@@ -1751,6 +1751,11 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
 QUICK_CHECK = "PRAGMA quick_check(1)"
 FULL_CHECK = "PRAGMA integrity_check(1)"
 
+# Of another program is what has another id, and is not new.
+FACTS = """
+    SELECT page_size, user_version, application_id <> ? AND EXISTS (SELECT 1 FROM sqlite_schema)
+      FROM pragma_page_size, pragma_user_version, pragma_application_id"""
+
 
 def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     """`SchemaError`, without touching the file, if it is not a commentd database, is damaged, or
@@ -1760,16 +1765,15 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     if not size_of(path):
         return
     with read_only(path) as db:
-        is_ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        if not is_ours and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        page_size, version, is_of_another = db.execute(FACTS, [APPLICATION_ID]).fetchone()
+        if is_of_another:
             source = "another program, or of commentd before 0.1.0"
             remedy = "name another file, and import what the older commentd exports"
             raise SchemaError(f"{path} is a database of {source}: {remedy}")
-        is_whole = size_of(path) % db.execute("PRAGMA page_size").fetchone()[0] == 0
         # A crash can cut the file while the -wal is emptied into it: the -wal still has the page.
-        if not is_whole and not size_of(Path(f"{path}-wal")):
+        if size_of(path) % page_size and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
-        if schema_version(db) > len(MIGRATIONS):
+        if version > len(MIGRATIONS):
             remedy = "install that one, or restore the backup that it made"
             raise SchemaError(f"{path} was made by a newer commentd: {remedy}")
         result = db.execute(sql).fetchone()[0]
@@ -1782,8 +1786,9 @@ def run_statements(db: sqlite3.Connection, script: str, **values: Any) -> None:
     statement = ""
     for piece in script.split(";"):
         statement += piece + ";"
+        # A `;` within a string or a trigger ends no statement.
         if sqlite3.complete_statement(statement):
-            yield statement
+            db.execute(statement, values)
             statement = ""
 
 
