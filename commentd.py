@@ -4512,8 +4512,7 @@ class MailServices:
 @functools.cache
 def all_texts() -> dict[str, dict[str, str]]:
     file = static_folder() / "emails.json"
-    texts: dict[str, dict[str, str]] = json.loads(file.read_bytes())
-    return texts
+    return dict(json.loads(file.read_bytes()))
 
 
 def texts_in(language: str) -> dict[str, str]:
@@ -4585,6 +4584,7 @@ class Recipient:
     services: MailServices
     to: str
     language: str
+    is_owner: bool = False
 
     @property
     def texts(self) -> dict[str, str]:
@@ -4635,6 +4635,13 @@ class Recipient:
         }
         return {status: self.signed_link(do=status, **params) for status in statuses}
 
+    def link_to(self, comment: Comment) -> str:
+        """The URL of a comment on its page; "" if nothing opens that. Readers are sent to the
+        owner's pages alone."""
+        find = page_link if self.is_owner else own_link
+        page = find(comment.page_url, self.services.config.site_origins)
+        return comment_link(page, comment.id)
+
     def subject(self, name: str, comment: Comment, count: int = 1) -> str:
         """The subject of an email or webhook about `count` comments. `comment` is the first."""
         page = unquoted(comment.page_url)[:80]
@@ -4643,12 +4650,11 @@ class Recipient:
         suffix = "subject" if count == 1 else "many_subject"
         return self.text(f"{name}_{suffix}", page=page, n=count)
 
-    def section(self, name: str, comment: Comment, link: str, **more: object) -> str:
-        """The part of an email that shows one comment. `link`: its page, or "" if readers are not
-        to be sent there. `more`: what else the text needs."""
+    def section(self, name: str, comment: Comment, **more: object) -> str:
+        """The part of an email that shows one comment. `more`: what else the text needs."""
         more["nickname"] = name_of(self.texts, comment)
         more["quote"] = quoted(comment.content)
-        url = comment_link(link, comment.id)
+        url = self.link_to(comment)
         more["read"] = self.text("read", link=url) if url else ""
         return self.text(name, **more)
 
@@ -4708,7 +4714,7 @@ def owner_as_recipient(services: MailServices, to: str, comment: Comment) -> Rec
     language = services.config.notify_language
     if language == "comment":
         language = comment.language
-    return Recipient(services, to, language)
+    return Recipient(services, to, language, is_owner=True)
 
 
 # Webhooks
@@ -4737,8 +4743,7 @@ def webhook_body(services: MailServices, comment: FullComment, webhook: Message)
     if is_report or comment.status == "waiting":
         statuses.insert(0, "visible")
     links = owner.moderation_links(comment, statuses, webhook.created_at)
-    page = page_link(comment.page_url, config.site_origins)
-    link = comment_link(page, comment.id)
+    link = owner.link_to(comment)
     if config.webhook_kind == "json":
         return json_webhook(comment, webhook, link, links)
     buttons = [(owner.texts[f"button_{status}"], url) for status, url in links.items()]
@@ -4998,22 +5003,18 @@ def owner_section(owner: Recipient, comment: FullComment, reports: list[Report])
         kind = "owner_reported"
     elif comment.status == "waiting":
         kind = "owner_waiting"
-    reasons = []
-    for report in reports:
-        reason = report.reason or owner.texts["report_none"]
-        reasons.append(quoted(reason, 200))
+    no_reason = owner.texts["report_none"]
+    reasons = [quoted(report.reason or no_reason, 200) for report in reports]
     each_once = [*dict.fromkeys(reasons)]
     urls = owner.moderation_links(comment, STATUSES, services.timestamp())
     links = owner.text(f"{kind}_links", **urls) if urls else ""
     website = f"\n> \n> {comment.website}" if comment.website else ""
-    origins = services.config.site_origins
     page = unquoted(comment.page_url)[:120]
-    if is_foreign(comment.page_url, origins):
+    if is_foreign(comment.page_url, services.config.site_origins):
         page += owner.texts["foreign"]
     return owner.section(
         f"{kind}_text",
         comment,
-        page_link(comment.page_url, origins),
         page=page,
         website=website,
         held=owner.why_held(comment),
@@ -5074,11 +5075,10 @@ def author_email(
     replies = [*news.values()]
     own = parents[replies[0].parent_id]
     author = Recipient(services, to, own.language)
-    page = own_link(own.page_url, services.config.site_origins)
     sections = []
     for reply in replies[:MOST_QUOTED]:
         quote = quoted(parents[reply.parent_id].content, 300)
-        sections.append(author.section("author_text", reply, page, own=quote))
+        sections.append(author.section("author_text", reply, own=quote))
     end = ""
     stop = author.signed_link(do="stop", id=own.id)
     if stop:
@@ -5137,8 +5137,7 @@ def write_to_follower(services: MailServices, to: str, news: News) -> None:
     stop = ""
     for page_id, on_page in itertools.groupby(comments[:MOST_QUOTED], by_page):
         for comment in on_page:
-            page = own_link(comment.page_url, services.config.site_origins)
-            sections.append(follower.section("follow_text", comment, page))
+            sections.append(follower.section("follow_text", comment))
         stop = follower.signed_link(**params, page=page_id, id=comment.id)
         if stop:
             sections[-1] += follower.text("follow_end", stop=stop)
