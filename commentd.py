@@ -8481,6 +8481,12 @@ def assets_with(picture: str) -> dict[str, Response]:
     return assets
 
 
+def plain_template(name: str, **values: Any) -> str:
+    """The text of a template in `static/` that is no HTML, so that nothing is escaped."""
+    template = bottle.SimpleTemplate(name=name, lookup=[static_folder()], noescape=True)
+    return str(template.render(values))
+
+
 def bottle_refusal(error: bottle.HTTPError) -> Any:
     bottle.response.content_type = "application/json; charset=utf-8"
     return refusal(REFUSALS.get(error.status_code, INTERNAL)).body
@@ -10760,15 +10766,14 @@ def example(config: Config, arguments: Arguments) -> int:
         is_utf8 = str(sys.stdout.encoding).lower() == "utf-8"  # as settings are read
         text = example_config(terminal_language() if is_utf8 else "en")
     elif kind == "container":
-        text = template("Containerfile")
+        text = plain_template("Containerfile")
     elif kind in ("systemd", "systemd@"):
         text = systemd_unit(config, arguments)
     elif kind in ("caddy", "nginx"):
-        text = proxy_settings(config, kind)
+        text = proxy_settings(config, arguments)
     else:
         raise SettingsError("the examples are: systemd, systemd@, caddy, nginx, container")
-    command = own_command(arguments.file)
-    print(text.replace("{{program}}", shlex.join(command)), end="")
+    print(text, end="")
     return 0
 
 
@@ -10783,31 +10788,20 @@ def own_command(file: Path | None) -> list[str]:
     return command
 
 
-def template(name: str, **values: str) -> str:
-    text = (static_folder() / name).read_text("utf-8")
-    for key, value in values.items():
-        text = text.replace("{{" + key + "}}", value)
-    return text
-
-
-def proxy_settings(config: Config, kind: str) -> str:
+def proxy_settings(config: Config, arguments: Arguments) -> str:
     """Settings for Caddy or nginx: a block for a prefix, or a whole server."""
+    kind = arguments.what
     url = urllib.parse.urlsplit(config.server_public_url or "https://comments.example")
-    tls = url.scheme == "https"
     listen = config.server_listen
     upstream = re.sub(r"^(0\.0\.0\.0|\[::\])", "127.0.0.1", listen)
     if listen.startswith("unix:"):
         upstream = f"{listen}:" if kind == "nginx" else f"unix/{listen.removeprefix('unix:')}"
-    values = {
-        "address": f"{url.scheme}://{url.netloc}",  # that readers use
-        "host": url.hostname or "",
-        "path": url.path,
-        "port": str(url.port or (443 if tls else 80)),
-        "ssl": " ssl" if tls else "",
-        "upstream": upstream,
-    }
-    text = template(f"{kind}-prefix.conf" if url.path else f"{kind}.conf", **values)
-    return text if tls else re.sub(".* (ssl_|certbot).*\n", "", text)
+    return plain_template(
+        f"{kind}-prefix.conf" if url.path else f"{kind}.conf",
+        program=shlex.join(own_command(arguments.file)),
+        url=url,
+        upstream=upstream,
+    )
 
 
 def systemd_unit(config: Config, arguments: Arguments) -> str:
@@ -10826,15 +10820,13 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
                 written.append(f"-{path}")
     needed = [folder, *command, sys.executable, sys.base_prefix]
     in_home = any(re.match("/(home|root)/", path) for path in needed)
-    return template(
+    return plain_template(
         "commentd.service",
-        kind=arguments.what,
+        program=shlex.join(own_command(arguments.file)),
+        many=many,
         folder=folder,
         written=" ".join(f'"{path}"' for path in written),
         command=shlex.join(command),
-        unit="commentd@" if many else "commentd",
-        instance="commentd@blog" if many else "commentd",
-        runtime="commentd/%i" if many else "commentd",
         home="read-only" if in_home else "yes",
     )
 
