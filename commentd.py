@@ -7460,16 +7460,6 @@ def fragment_style(services: Services, faces: Iterable[int]) -> str:
     return style
 
 
-def style_element(context: RequestContext, comments: list[Comment], locale: Locale) -> str:
-    """The style of a fragment. `link` is for pages that allow no style in them."""
-    visible = [comment for comment in comments if comment.status == "visible"]
-    faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
-    if query_choice(context, "style", ("inline", "link")) == "inline":
-        return f"<style>{fragment_style(context, faces)}</style>"
-    url = f"{context.config.service_url}/fragment.css?faces={'.'.join(map(str, faces))}"
-    return f'<link rel="stylesheet" href="{html.escape(url)}">'
-
-
 @route("GET", "/fragment.css", Permission.PUBLIC, public=True)
 def get_fragment_style(context: RequestContext) -> Response:
     """`?faces=`, numbers with dots between them, to the style of a fragment."""
@@ -7482,20 +7472,24 @@ def get_fragment_style(context: RequestContext) -> Response:
 def get_fragment(context: RequestContext) -> Response:
     """`?url=&lang=&sort=&limit=&style=&heading=` to the comments of a page as a part of its HTML.
     `heading`: as the widget's."""
-    config = context.config
     name = query_page(context)
     sort = query_choice(context, "sort", SORTS)
     limit = query_number(context, "limit", 10, 100)
+    style = query_choice(context, "style", ("inline", "link"))
     # Read before its comments, so that the mark is not newer than they are.
     page = page_named(context.store, name)
     threads = nested_threads(context.store, page, sort, limit)
     comments = [item.comment for items in threads for item in items]
     language = page_language(context, comments)
     locale = locales()[language]
+    visible = [comment for comment in comments if comment.status == "visible"]
+    faces = sorted({face_of(comment.nickname or locale.texts["nobody"]) for comment in visible})
     text: str = templates()["fragment.html"].render(
         **vars(locale),
         **TEMPLATE_FUNCTIONS,
+        data_of=data_of,
         face_of=face_of,
+        faces=faces,
         initial_of=initial_of,
         locale=locale,
         dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
@@ -7506,13 +7500,13 @@ def get_fragment(context: RequestContext) -> Response:
         heading=query_text(context, "heading") if "heading" in context.query else None,
         threads=threads,
         is_closed=is_closed(context, page),
-        config=config,
-        data_of=functools.partial(data_of, config),
+        config=context.config,
+        style=style,
     )
     # Template engines such as Caddy's would run text in braces.
     text = text.replace("{", "&#123;")
-    style = style_element(context, comments, locale)
-    text = text.replace('open">', f'open">{style}', 1)
+    if style == "inline":
+        text = text.replace('open">', f'open"><style>{fragment_style(context, faces)}</style>', 1)
     headers = {"Cache-Control": FRAGMENT_CACHING, "X-Robots-Tag": "noindex"}
     return Response(text.encode(), "text/html; charset=utf-8", headers)
 
