@@ -6442,15 +6442,15 @@ def register(context: RequestContext) -> Json:
 
     `{email, nickname, password, captcha_token, request_id?, lang?}` to `{success, request_id}`.
     Response and work do not depend on whether the email address has an account or is blocked."""
-    nickname = nickname_field(context)
     request = code_request(context)
+    request["nickname"] = nickname_field(context)
     password = password_field(context)
     captcha = captcha_field(context)
     email = request["email"]
-    stored = hash_within_limits(context, email, password, captcha, ("register",), ("code", email))
-    has_account = context.store.account_with_email(email) is not None
-    warning = "code_warning" if has_account else ""
-    return send_code(context, {**request, "nickname": nickname, "password": stored}, warning)
+    limits = (("register",), ("code", email))
+    request["password"] = hash_within_limits(context, email, password, captcha, *limits)
+    warning = "code_warning" if context.store.account_with_email(email) else ""
+    return send_code(context, request, warning)
 
 
 @route("POST", "/auth/code", Permission.PUBLIC)
