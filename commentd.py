@@ -869,12 +869,6 @@ def mailbox(text: str) -> str:
     return text
 
 
-def split_mailbox(text: str) -> tuple[str, str]:
-    """The name ("" if there is none) and the email address."""
-    name, _, address = text.rpartition("<")
-    return name.strip('" '), address.rstrip("> ")
-
-
 def email_address(text: str) -> str:
     """One on the command line."""
     try:
@@ -1151,6 +1145,16 @@ class Config:
         return urllib.parse.urlsplit(url).netloc or "commentd"
 
     @property
+    def sender(self) -> email.headerregistry.Address:
+        """Who emails come from. Without a mail server, there may be no address yet."""
+        text = self.mail_sender or self.mail_user
+        if not MAILBOX.fullmatch(text):
+            text = "commentd@localhost"
+        name, _, address = text.rpartition("<")
+        shown = name.strip('" ') or self.blog_name
+        return email.headerregistry.Address(shown, addr_spec=address.rstrip("> "))
+
+    @property
     def time_zone(self) -> tzinfo | None:
         return ZoneInfo(self.site_timezone) if self.site_timezone else None
 
@@ -1175,7 +1179,7 @@ class Config:
             "security": self.mail_security,
             "user": self.mail_user,
             "password": self.mail_password,
-            "sender": split_mailbox(self.mail_sender or self.mail_user)[1],
+            "sender": self.sender.addr_spec,
         }
 
 
@@ -4146,6 +4150,36 @@ class World:
     send: Callable[..., None] = send_email
     fetch: Fetch = fetch
 
+    def timestamp(self) -> int:
+        return int(self.clock())
+
+    def compose(
+        self,
+        sender: email.headerregistry.Address,
+        to: str,
+        subject: str,
+        text: str,
+        headers: Mapping[str, str] = {},
+    ) -> str:
+        """An email as the mail server gets it. All but the text was cleaned of line breaks."""
+        message = email.message.EmailMessage(policy=email.policy.SMTP)
+        # These headers are written by hand. Python makes encoded words of long ones, where they are
+        # not allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes
+        # it.
+        message_id = f"<{self.random_bytes(16).hex()}@{sender.domain}>"
+        by_hand = {"Message-ID": message_id, **headers}
+        if sender.display_name.isascii():
+            by_hand["From"] = str(sender)
+        else:
+            message["From"] = sender
+        message["To"] = to
+        message["Subject"] = subject
+        message["Date"] = datetime.fromtimestamp(self.clock(), UTC)
+        message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
+        message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
+        head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
+        return head + message.as_bytes().decode("ascii")
+
 
 # -- Moderation ---------------------------------------------------------------
 
@@ -4494,19 +4528,12 @@ WEBHOOK = "webhook"  # the recipient of webhooks, in place of an email address
 
 
 @dataclass(frozen=True, kw_only=True)
-class MailServices:
+class MailServices(World):
     """What emails are composed, stored and sent with. `key` signs tokens and links."""
 
     config: Config
     store: Store
     key: bytes
-    clock: Callable[[], float]
-    random_bytes: RandomBytes
-    send: Callable[..., None]
-    fetch: Fetch
-
-    def timestamp(self) -> int:
-        return int(self.clock())
 
 
 @functools.cache
@@ -4522,42 +4549,6 @@ def texts_in(language: str) -> dict[str, str]:
 
 
 # Composing
-
-
-def sender_of(config: Config) -> email.headerregistry.Address:
-    sender = config.mail_sender or config.mail_user
-    if not MAILBOX.fullmatch(sender):
-        sender = "commentd@localhost"
-    name, address = split_mailbox(sender)
-    return email.headerregistry.Address(name or config.blog_name, addr_spec=address)
-
-
-def compose(
-    config: Config,
-    random_bytes: RandomBytes,
-    now: float,
-    to: str,
-    subject: str,
-    text: str,
-    headers: Mapping[str, str] = {},
-) -> str:
-    """An email as the mail server gets it."""
-    message = email.message.EmailMessage(policy=email.policy.SMTP)
-    sender = sender_of(config)
-    # These headers are written by hand. Python makes encoded words of long ones, where they are not
-    # allowed (RFC 2047, section 5), and drops the quotes of a long name unless it encodes it.
-    by_hand = {"Message-ID": f"<{random_bytes(16).hex()}@{sender.domain}>", **headers}
-    if sender.display_name.isascii():
-        by_hand["From"] = str(sender)
-    else:
-        message["From"] = sender
-    message["To"] = to
-    message["Subject"] = one_line(subject)
-    message["Date"] = time_of(now)
-    message["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses out-of-office replies
-    message.set_content(text, cte="base64")  # in short lines of ASCII, for any mail server
-    head = "".join(f"{name}: {value}\r\n" for name, value in by_hand.items())
-    return head + message.as_bytes().decode("ascii")
 
 
 def shortened(text: str, most: int) -> str:
@@ -4597,10 +4588,8 @@ class Recipient:
     def row(self, subject: str, text: str, headers: Mapping[str, str] = {}) -> Json:
         """An email as `Store.add_message` takes it."""
         services = self.services
-        now = services.clock()
-        message = compose(
-            services.config, services.random_bytes, now, self.to, subject, text, headers
-        )
+        sender = services.config.sender
+        message = services.compose(sender, self.to, one_line(subject), text, headers)
         return {"recipient": self.to, "message": message}
 
     def plain_email(self, name: str, **values: object) -> Json:
@@ -4686,7 +4675,7 @@ class Recipient:
         services = self.services
         thread_id = first.thread_id or first.id
         secret = keyed_hash(services.key, "thread", self.to, thread_id)
-        root = f"<{secret[:32]}@{sender_of(services.config).domain}>"
+        root = f"<{secret[:32]}@{services.config.sender.domain}>"
         headers = {"In-Reply-To": root, "References": root}
         if unsubscribe:  # a button of the mail program (RFC 8058)
             headers["List-Unsubscribe"] = f"<{unsubscribe}>"
@@ -8363,13 +8352,13 @@ def command_store(
         yield resources.enter_context(contextlib.closing(store))
 
 
-def new_admin_link(store: Store, world: World | Services, email: str) -> str:
+def new_admin_link(store: Store, world: World, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
     link = world.random_bytes(16).hex()
     hash = hashlib.sha256(link.encode()).hexdigest()
     with store.writing():
-        store.add_admin_link(hash, email, int(world.clock()) + HOUR)
+        store.add_admin_link(hash, email, world.timestamp() + HOUR)
     return link
 
 
@@ -8695,8 +8684,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
 
 def send_test_email(config: Config, world: World, to: str) -> None:
     text = "Your comment service can send email.\n这封邮件能送到，评论服务的邮件设置就是对的。\n"
-    now = world.clock()
-    message = compose(config, world.random_bytes, now, to, "commentd: test", text)
+    message = world.compose(config.sender, to, "commentd: test", text)
     world.send(to, message, **config.mail_server)
 
 
@@ -10574,7 +10562,7 @@ def backup(config: Config, arguments: Arguments) -> int:
 
 
 def restore_command(config: Config, arguments: Arguments) -> int:
-    now = int(World().clock())
+    now = World().timestamp()
     replaced = restore(Path(config.database_path), Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
@@ -10609,7 +10597,7 @@ def import_command(config: Config, arguments: Arguments) -> int:
             place_of = places.of
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
-            now = int(World().clock())
+            now = World().timestamp()
             importer = Import(product, config.site_origins, place_of, now, arguments.zone)
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
