@@ -317,7 +317,6 @@ def folded(text: str) -> str:
 # Languages of emails and of the pages that their links open. Characters that identify a language
 # follow where there are any. Japanese comes before Chinese, since it uses Han characters too. The
 # badge of an admin in each language stands in `TITLES`.
-RIGHT_TO_LEFT = ("ar",)
 LANGUAGES = {
     "ja": "[ぁ-ヿ]",
     "ko": "[가-힣]",
@@ -5869,14 +5868,8 @@ def translated_page(services: Services, template: str, language: str, **variable
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
-    return html_page(
-        services,
-        template,
-        lang=language,
-        dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
-        texts=texts_in(language),
-        **variables,
-    )
+    texts = texts_in(language)
+    return html_page(services, template, lang=language, texts=texts, **variables)
 
 
 def json_in_html(data: Json) -> str:
@@ -7481,7 +7474,6 @@ def get_fragment(context: RequestContext) -> Response:
         faces=faces,
         initial_of=initial_of,
         locale=locale,
-        dir="rtl" if language in RIGHT_TO_LEFT else "ltr",
         page=page,
         page_url=name.page_url,
         sort=sort,
