@@ -5717,15 +5717,17 @@ def is_open_to(services: Services, path: str, origin: str) -> bool:
 
 
 def read_query(environ: Json) -> dict[str, list[str]]:
-    """The parameters of the URL."""
+    """The parameters of the URL. `BadRequest` if a part of it is not UTF-8: Bottle drops that part
+    of a path."""
     try:
         # WSGI gives one character per byte.
+        environ["bottle.raw_path"].encode("latin-1").decode()
         text = environ.get("QUERY_STRING", "").encode("latin-1").decode()
         return urllib.parse.parse_qs(
             text, keep_blank_values=True, errors="strict", max_num_fields=256
         )
     except ValueError:
-        raise BadRequest("网址参数不是有效的 UTF-8", "query_invalid") from None
+        raise BadRequest("网址不是有效的 UTF-8", "url_invalid") from None
 
 
 JSON_TYPE = re.compile(r'application/json\s*(;\s*(charset=("?)utf-8\3)?)?', re.I)
@@ -8239,8 +8241,7 @@ class App:
     site: Callable[..., Iterable[bytes]]  # the routes
 
     def __call__(self, environ: Json, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Adds CORS and security headers to every response, answers preflights, and refuses paths
-        that are not UTF-8, of which Bottle would drop a part."""
+        """Adds CORS and security headers to every response, and answers preflights."""
         path = environ.get("PATH_INFO", "")
         origin = environ.get("HTTP_ORIGIN", "")
         authenticated = "HTTP_AUTHORIZATION" in environ
@@ -8253,12 +8254,6 @@ class App:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             start("204 No Content", PREFLIGHT)
             return [b""]
-        try:
-            path.encode("latin-1").decode()  # WSGI gives one character per byte
-        except UnicodeDecodeError:
-            response = refusal(BadRequest("网址不是有效的 UTF-8", "url_invalid"))
-            start("400 Bad Request", [("Content-Type", response.content_type)])
-            return [response.body]
         return self.site(environ, start)
 
     def tick(self) -> float:

@@ -182,10 +182,10 @@ def test_a_query_that_is_wrong_is_refused(eve: Eve) -> None:
     for query in [*QUERIES, "url=" + "x" * 2049, "url=/&" + "a&" * 300]:
         code = eve.get(f"/comments?{query}", status=400).json["code"]
         last = query.rpartition("&")[2].partition("=")[0]  # what is wrong stands last
-        assert code in (f"{last}_invalid", "url_missing", "url_too_long", "query_invalid"), query
+        assert code in (f"{last}_invalid", "url_missing", "url_too_long", "url_invalid"), query
     for query in ("", "url=", "url=%ff", "url=%00", "&".join(["url=/"] * 101)):
         code = eve.get(f"/pages?{query}", status=400).json["code"]
-        assert code in ("url_missing", "url_invalid", "query_invalid"), query
+        assert code in ("url_missing", "url_invalid"), query
 
 
 MORE = """
@@ -233,7 +233,7 @@ def test_a_query_in_utf8_without_escapes_is_understood(eve: Eve) -> None:
         assert raw(eve, b"/comments", b"url=" + url).json["total"] == 1
     for url in (b"/\xe9", b"/\xff", b"/\xed\xa0\x80"):
         answer = raw(eve, b"/comments", b"url=" + url)
-        assert (answer.status_int, answer.json["code"]) == (400, "query_invalid")
+        assert (answer.status_int, answer.json["code"]) == (400, "url_invalid")
 
 
 PATHS = """
@@ -256,7 +256,7 @@ def test_an_unknown_path_is_404(eve: Eve) -> None:
 
 
 def test_a_path_that_is_not_utf8_is_refused(eve: Eve) -> None:
-    for path in (b"/\xff", b"/health\xff", b"/comm\xc3ents", b"/\xc0\xae/", b"/\xed\xa0\x80"):
+    for path in (b"/\xff", b"/health\xff", b"/comm\xc3ents", b"/\xc0\xae", b"/\xed\xa0\x80"):
         response = raw(eve, path, b"url=/")
         assert (response.status_int, response.json["code"]) == (400, "url_invalid"), path
 
