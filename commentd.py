@@ -6324,7 +6324,9 @@ PUBLIC_FIELDS = " ".join(comment_fields("public"))
 
 def serialize(context: RequestContext, comment: Comment) -> Json:
     """The public fields of a comment, as this caller may see them."""
-    return {**public_fields(context.config, comment), "ip": shown_ip(context, comment.ip)}
+    shown = "full" if context.is_admin else context.config.privacy_show_ip
+    ips = {"full": comment.ip, "masked": masked(comment.ip), "none": ""}
+    return {**public_fields(context.config, comment), "ip": ips[shown]}
 
 
 def public_fields(config: Config, comment: Comment) -> Json:
@@ -6340,14 +6342,6 @@ def public_fields(config: Config, comment: Comment) -> Json:
         "edited": beijing_time(edited_at),
         "pinned": bool(comment.pinned),
     }
-
-
-def shown_ip(context: RequestContext, ip: str) -> str:
-    """An IP address as the settings show it to readers; in full for an admin."""
-    shown = context.config.privacy_show_ip
-    if context.is_admin or shown == "full":
-        return ip
-    return masked(ip) if shown == "masked" else ""
 
 
 def erased(comment: Comment) -> Comment:
