@@ -6371,9 +6371,8 @@ def page_counts(services: Services, page: Page) -> Json:
 def is_closed(services: Services, page: Page) -> bool:
     """Whether a page takes no more comments."""
     days = services.config.comments_close_after_days
-    if page.closed or not days or not page.opened_at:
-        return bool(page.closed)
-    return page.opened_at + days * DAY <= services.timestamp()
+    is_old = days and 0 < page.opened_at <= services.timestamp() - days * DAY
+    return bool(page.closed or is_old)
 
 
 # -- Readers ------------------------------------------------------------------
