@@ -5500,9 +5500,8 @@ class ViewCounter:
         self.pending: dict[str, PageViews] = {}
 
     def add(self, name: PageName, client: Client) -> None:
-        first = PageViews(name.page_url, client)
         with self.lock:
-            views = self.pending.setdefault(name.key, first)
+            views = self.pending.setdefault(name.key, PageViews(name.page_url, client))
             views.count += 1
 
     def waiting(self, key: str) -> int:
@@ -5547,7 +5546,7 @@ class Services(MailServices):
     download_lock: threading.Lock = field(default_factory=threading.Lock)  # of a backup
 
 
-@dataclass(slots=True)
+@dataclass
 class CacheEntry:
     """A public response in the response cache: the store's `changes` and the time when its handler
     began, the page of which each request for it is a view, and the bytes that were sent."""
@@ -6062,12 +6061,11 @@ def full_comment(context: RequestContext, comment_id: int) -> FullComment:
     return comment
 
 
-def visible_comment(context: RequestContext, comment_id: int) -> Comment:
-    """The comment; `NotFound` if readers cannot see it."""
+def check_visible(context: RequestContext, comment_id: int) -> None:
+    """`NotFound` if readers cannot see the comment."""
     comment = context.store.comment(comment_id)
     if comment is None or comment.status != "visible":
         raise NotFound("评论不存在", "comment_gone")
-    return comment
 
 
 # Rate limits
@@ -6277,8 +6275,7 @@ def authenticated(
 ) -> Account:
     """The account with this password; `Unauthorized` for all else, after the same work."""
     # The password counts as wrong until it proves right.
-    limits = (("login",), ("password", email))
-    stored = hash_within_limits(context, email, password, captcha, *limits)
+    stored = hash_within_limits(context, email, password, captcha, ("login",), ("password", email))
     account = context.store.account_with_email(email)
     if account is None or account.blocked or not equal_in_constant_time(account.password, stored):
         waiting = context.store.registrations(email)
@@ -6997,7 +6994,7 @@ def like_comment(context: RequestContext) -> Json:
     comment_id = number_field(context.form, "id")
     undo = flag_field(context, "undo")
     with context.writing():
-        visible_comment(context, comment_id)
+        check_visible(context, comment_id)
         limit_client(context, "like_one", comment_id)
         likes = like(context, "comment", comment_id, undo=undo)
     return {"success": True, "likes": likes, "liked": not undo}
@@ -7049,7 +7046,7 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
     reason = " ".join(text_field(context.form, "reason", 500, optional=True).split())
     block = matching_block(store, Target(ip=context.client.ip), context.now)
     with context.writing():
-        visible_comment(context, comment_id)
+        check_visible(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)["visitor"]
