@@ -5297,7 +5297,7 @@ class PasswordHasher:
         # Linux, it would slow the whole process down.
         if sys.platform == "linux":  # pragma: no branch - another system
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+                os.setpriority(os.PRIO_PROCESS, 0, 15)  # of this thread
         return hash_password(password, scheme)
 
     def hash(self, password: str, scheme: str) -> str:
@@ -8356,10 +8356,9 @@ def regular_work(app: App, stopping: threading.Event) -> Iterator[None]:
     threads = []
     for work in (app.deliver, app.tick, app.back_up_if_due):
         thread = threading.Thread(target=repeat, args=(work, stopping), daemon=True)
+        thread.start()
         threads.append(thread)
     try:
-        for thread in threads:
-            thread.start()
         yield
     finally:
         stopping.set()
