@@ -5552,7 +5552,7 @@ class CacheEntry:
     began, the page of which each request for it is a view, and the bytes that were sent."""
 
     changes: int
-    made_at: float = 0
+    made_at: float
     viewed: PageName | None = None
     response: bytes = b""
 
@@ -5656,16 +5656,14 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
 
     def respond(**segments: Any) -> bottle.HTTPResponse:
         environ = bottle.request.environ
-        entry = CacheEntry(services.store.changes)
         try:
             with services.store.machine_faults():
-                context = context_of(route, services, environ, entry)
+                context = context_of(route, services, environ)
                 result = route.handler(context, **segments)
                 response = response_of(result)
             if route.public and context.caller is None:
                 if len(response.body) <= CACHEABLE_BYTES:
-                    entry.made_at = context.now
-                    environ["commentd.cache_entry"] = entry
+                    environ["commentd.cache_entry"] = context.cache_entry
                 response = compressed(response, environ)
         except Problem as problem:
             response = refusal(problem, route.one_refusal)
@@ -5678,9 +5676,7 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
     return respond
 
 
-def context_of(
-    route: Route, services: Services, environ: Json, entry: CacheEntry
-) -> RequestContext:
+def context_of(route: Route, services: Services, environ: Json) -> RequestContext:
     writes = route.method != "GET" and not route.by_link
     if writes:
         check_origin(services, route.path, environ)
@@ -5693,7 +5689,7 @@ def context_of(
         form=read_form(environ) if writes else {},
         client=services.clients.of(environ),
         caller=caller_of(route.permission, services, environ, now),
-        cache_entry=entry,
+        cache_entry=CacheEntry(services.store.changes, now),
     )
 
 
