@@ -7239,11 +7239,10 @@ def get_thread(context: RequestContext) -> Response:
     number = query_number(context, "page", 1, 1_000_000)
     offset = (number - 1) * THREADS_ON_PAGE
     threads = []
-    comments = []
     for root in store.comments("threads", "oldest", offset, THREADS_ON_PAGE, page.id):
         replies = store.comments("thread", "oldest", 0, REPLIES_ON_PAGE + 1, root.id)
-        threads.append((root, replies))
-        comments += [root, *replies]
+        threads.append([root, *replies])
+    comments = [*itertools.chain(*threads)]
     language = page_language(context, comments)
     link = own_link(page.page_url, context.config.site_origins)
     response = translated_page(
@@ -7357,42 +7356,31 @@ def locales() -> dict[str, Locale]:
     return locales
 
 
-@dataclass
-class Item:
-    """A comment in the list, nested as in the widget. The third level is the deepest. `home`: the
-    item that also lists the replies to this one, which is on that level. `to`: the comment that
-    this one replies to, if both are on it. `more_replies`: how many replies are not in the list."""
-
-    comment: Comment
-    home: "Item | None" = None
-    to: Comment | None = None
-    more_replies: int = 0
-    replies: list["Item"] = field(default_factory=list)
-
-
-def nested(comments: list[Comment], more_replies: int) -> list[Item]:
-    """The item of a top-level comment, and after it those of its replies."""
-    root, *replies = comments
-    top = Item(root, more_replies=more_replies)
-    items: dict[int | None, Item] = {root.id: top}
-    for reply in replies:
-        parent = items.get(reply.parent_id, top)
-        home = parent.home or parent
-        item = Item(reply, to=parent.comment if parent.home else None)
-        if home is not top:
-            item.home = home
-        home.replies.append(item)
-        items[reply.id] = item
-    return [*items.values()]
-
-
-def nested_threads(store: Store, page: Page, sort: str, limit: int) -> list[list[Item]]:
-    threads = []
+def fragment_comments(
+    store: Store, page: Page, sort: str, limit: int
+) -> tuple[list[Comment], dict[int, int]]:
+    """The comments of a fragment, each thread from its top, and how many more replies each thread
+    has."""
+    comments = []
+    more_replies = {}
     for root in store.comments("threads", sort, 0, limit, page.id):
-        replies, more_replies = first_replies(store, root, limit)
-        comments = [each if each.status == "visible" else erased(each) for each in (root, *replies)]
-        threads.append(nested(comments, more_replies))
-    return threads
+        replies, more_replies[root.id] = first_replies(store, root, limit)
+        comments += [root, *replies]
+    shown = [each if each.status == "visible" else erased(each) for each in comments]
+    return shown, more_replies
+
+
+def nested(comments: list[Comment]) -> dict[int | None, list[Comment]]:
+    """The comments by the id of the one below which the widget lists them; None for top-level
+    ones."""
+    lists: dict[int | None, list[Comment]] = {}
+    homes: dict[int | None, int | None] = {}  # where the replies to a comment are listed
+    for comment in comments:
+        home = homes.get(comment.parent_id, comment.thread_id)
+        lists.setdefault(home, []).append(comment)
+        # The third level is the deepest: replies to a comment on it stand beside that.
+        homes[comment.id] = comment.id if home == comment.thread_id else home
+    return lists
 
 
 def data_of(config: Config, comment: Comment) -> str:
@@ -7446,8 +7434,7 @@ def get_fragment(context: RequestContext) -> Response:
     style = query_choice(context, "style", ("inline", "link"))
     # Read before its comments, so that the mark is not newer than they are.
     page = page_named(context.store, name)
-    threads = nested_threads(context.store, page, sort, limit)
-    comments = [item.comment for items in threads for item in items]
+    comments, more_replies = fragment_comments(context.store, page, sort, limit)
     language = page_language(context, comments)
     locale = locales()[language]
     visible = [comment for comment in comments if comment.status == "visible"]
@@ -7465,7 +7452,9 @@ def get_fragment(context: RequestContext) -> Response:
         sort=sort,
         limit=limit,
         heading=query_text(context, "heading") if "heading" in context.query else None,
-        threads=threads,
+        comments={comment.id: comment for comment in comments},
+        lists=nested(comments),
+        more_replies=more_replies,
         is_closed=is_closed(context, page),
         config=context.config,
         style=style,
