@@ -5997,10 +5997,12 @@ def flag_field(context: RequestContext, name: str) -> bool:
     return value
 
 
-def check_choice(text: str, name: str, choices: Collection[str]) -> None:
-    """`BadRequest` if the text is none of the choices."""
+def choice_field(form: Json, name: str, choices: Collection[str]) -> str:
+    """A text that is one of the choices."""
+    text = text_field(form, name, 64)
     if text not in choices:
         raise BadRequest(f"参数 {name} 必须是 {'、'.join(choices)} 之一", f"{name}_invalid")
+    return text
 
 
 def query_text(context: RequestContext, name: str) -> str:
@@ -6015,9 +6017,7 @@ def query_choice(context: RequestContext, name: str, choices: Collection[str]) -
     """One of the choices; the first one if the parameter is missing."""
     if name not in context.query:
         return next(iter(choices))
-    text = query_text(context, name)
-    check_choice(text, name, choices)
-    return text
+    return choice_field({name: query_text(context, name)}, name, choices)
 
 
 def query_number(
@@ -7134,8 +7134,7 @@ def delete_me(context: RequestContext) -> Json:
     `comments` is `keep` (without a name) or `delete`."""
     store = context.store
     me = context.me
-    comments = text_field(context.form, "comments", 8)
-    check_choice(comments, "comments", ("keep", "delete"))
+    comments = choice_field(context.form, "comments", ("keep", "delete"))
     confirm_holder(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
@@ -7722,8 +7721,7 @@ def change_comment(context: RequestContext, comment_id: int, version: object) ->
     is also open to `moderate`, for admins who are logged in on the blog only."""
     if "pinned" in context.form:
         return pin(context, comment_id, flag_field(context, "pinned"))
-    status = text_field(context.form, "status", 16)
-    check_choice(status, "status", STATUSES)
+    status = choice_field(context.form, "status", STATUSES)
     return give_status(context, comment_id, status, version)
 
 
@@ -7933,8 +7931,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
         user = store.account(user_id)
         if user is None:
             raise NotFound("用户不存在", "user_gone")
-        role = text_field(context.form, "role", 8, optional=True) or user.role
-        check_choice(role, "role", ("user", "admin"))
+        role = user.role
+        if "role" in context.form:
+            role = choice_field(context.form, "role", ("user", "admin"))
         blocked = bool(user.blocked)
         if "blocked" in context.form:
             blocked = flag_field(context, "blocked")
@@ -7961,8 +7960,7 @@ def add_block(context: RequestContext) -> Json:
     """`{kind, value, days?, note?, sure?}` to `{success, block}`. Without `days` it never expires.
     A block that would match many readers is refused unless the caller is `sure`."""
     form = context.form
-    kind = text_field(form, "kind", 16)
-    check_choice(kind, "kind", BLOCK_KINDS)
+    kind = choice_field(form, "kind", BLOCK_KINDS)
     value = proper_field(form, "value", 254, functools.partial(proper_block, kind))
     days = number_field(form, "days", 3650, optional=True)
     note = text_field(form, "note", 200, optional=True)
