@@ -396,9 +396,8 @@ def script_of(character: str) -> str:
 
 def has_shape(character: str) -> bool:
     """Whether a character is alphanumeric, or drawn like one that is."""
-    if script_of(character) == "MODIFIER":
-        return False
-    return character.isalnum() or latin_base(character) != ""
+    is_drawn = character.isalnum() or latin_base(character) != ""
+    return is_drawn and script_of(character) != "MODIFIER"
 
 
 def latin_base(character: str) -> str:
@@ -412,15 +411,11 @@ def latin_shape(character: str, *, mixed: bool) -> str:
     """The Latin character that a character looks like, `ANY_SHAPE`, or the character itself.
 
     `mixed`: the name mixes scripts."""
-    shape = character.translate(LOOK_LATIN).casefold()
+    shape = latin_base(character) or character.translate(LOOK_LATIN).casefold()
     script = script_of(character)
     if shape.isascii() or script in BESIDE_LATIN:
         return shape
-    if base := latin_base(character):
-        return base
-    if mixed or script in FORGEABLE:
-        return ANY_SHAPE
-    return shape
+    return ANY_SHAPE if mixed or script in FORGEABLE else shape
 
 
 def skeleton(nickname: str) -> str:
@@ -606,8 +601,6 @@ def unquoted(text: str) -> str:
     that encodes nothing becomes `%25`: otherwise it could encode with what follows it."""
 
     def decode(match: re.Match[str]) -> str:
-        if match[0] == "%":
-            return "%25"
         try:
             decoded = urllib.parse.unquote(match[0], errors="strict")
         except UnicodeDecodeError:
