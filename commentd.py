@@ -820,16 +820,16 @@ def network(text: str) -> str:
     try:
         return text if text == "unix" else str(ipaddress.ip_network(text))
     except ValueError:
-        choices = "an IP address (127.0.0.1), a network (10.0.0.0/8), or unix"
-        raise ValueError(f"{text}: write {choices}") from None
+        raise ValueError(
+            f"{text}: write an IP address (127.0.0.1), a network (10.0.0.0/8), or unix"
+        ) from None
 
 
 def listening(text: str) -> str:
     pattern = r"unix:/[\w./@+-]+|(?:\[[0-9A-Fa-f:]+\]|[^:\[\]\s]+):([0-9]{1,5})"
     found = re.fullmatch(pattern, text)
     if not found or int(found[1] or 0) > 65535:
-        choices = "host:port, such as 127.0.0.1:8080 (up to 65535), or unix:/path"
-        raise ValueError(f"must be {choices}")
+        raise ValueError("must be host:port, such as 127.0.0.1:8080 (up to 65535), or unix:/path")
     return text
 
 
@@ -1735,11 +1735,14 @@ def read_only(path: Path) -> Iterator[sqlite3.Connection]:
         with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
             yield db
     except sqlite3.OperationalError as error:
-        reason = f"{path} can't be opened: {str(error)!r}"
-        raise SchemaError(f"{reason}: may this user read it?") from None
+        raise SchemaError(
+            f"{path} can't be opened: {str(error)!r}: may this user read it?"
+        ) from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter in a damaged schema
-        reason = f"{path} is damaged, or of another program ({str(error)!r})"
-        raise SchemaError(f"{reason}: restore a backup, or name another") from None
+        raise SchemaError(
+            f"{path} is damaged, or of another program ({str(error)!r}):"
+            " restore a backup, or name another"
+        ) from None
 
 
 # The first takes a while on a large file. The second takes longer: it compares each index with its
@@ -1763,15 +1766,18 @@ def check_database_file(path: Path, sql: str = QUICK_CHECK) -> None:
     with read_only(path) as db:
         page_size, version, is_of_another = db.execute(FACTS, [APPLICATION_ID]).fetchone()
         if is_of_another:
-            source = "another program, or of commentd before 0.1.0"
-            remedy = "name another file, and import what the older commentd exports"
-            raise SchemaError(f"{path} is a database of {source}: {remedy}")
+            raise SchemaError(
+                f"{path} is a database of another program, or of commentd before 0.1.0:"
+                " name another file, and import what the older commentd exports"
+            )
         # A crash can cut the file while the -wal is emptied into it: the -wal still has the page.
         if size_of(path) % page_size and not size_of(Path(f"{path}-wal")):
             raise sqlite3.DatabaseError("its last page is cut")
         if version > len(MIGRATIONS):
-            remedy = "install that one, or restore the backup that it made"
-            raise SchemaError(f"{path} was made by a newer commentd: {remedy}")
+            raise SchemaError(
+                f"{path} was made by a newer commentd:"
+                " install that one, or restore the backup that it made"
+            )
         result = db.execute(sql).fetchone()[0]
         if result != "ok":
             raise sqlite3.DatabaseError(result)
@@ -1814,8 +1820,10 @@ def open_lock_file(path: Path, suffix: str) -> sqlite3.Connection:
     try:
         Path(f"{path}{suffix}").touch(0o600)
     except OSError as error:
-        reason = f"{path.absolute().parent} can't be written ({error.strerror})"
-        raise SchemaError(f"{reason}: the user who runs commentd must own it") from None
+        raise SchemaError(
+            f"{path.absolute().parent} can't be written ({error.strerror}):"
+            " the user who runs commentd must own it"
+        ) from None
     return sqlite3.connect(f"{path}{suffix}", check_same_thread=False, isolation_level=None)
 
 
