@@ -99,8 +99,7 @@ try:
     from waitress.parser import HTTPRequestParser, ParsingError, TransferEncodingNotImplemented
     from waitress.task import ErrorTask, WSGITask
 except ImportError:
-    HTTPChannel = HTTPRequestParser = ErrorTask = WSGITask = object
-    ReadOnlyFileBasedBuffer = ParsingError = TransferEncodingNotImplemented = Exception
+    HTTPChannel = HTTPRequestParser = ErrorTask = WSGITask = object  # bases of classes
 
 __version__ = "0.1.0"
 
