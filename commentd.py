@@ -618,7 +618,7 @@ def encode_reserved(character: str) -> str:
 def quoted_url(page_url: str) -> str:
     """A URL as browsers send it. Brackets stay as they are, though RFC 3986 allows none: browsers
     keep them, and the widget would take `%5B` for another page."""
-    return urllib.parse.quote(page_url, safe=RESERVED + "~")
+    return urllib.parse.quote(page_url, safe=RESERVED)
 
 
 def without_index(key: str) -> str:
