@@ -1220,9 +1220,8 @@ def parsed(name: str, text: str) -> Any:
     if name not in SETTINGS:
         raise ValueError(f"there is no such setting{nearest_setting(name)}")
     parse = SETTINGS[name].metadata["parse"]
-    checked = text
-    if parse is not str:  # a list may have an item a line
-        checked = re.sub(r"[\n\t]", " ", text)
+    # A list may have an item a line.
+    checked = text if parse is str else re.sub(r"[\n\t]", " ", text)
     if has_controls(checked):
         raise ValueError("must be one line, without control characters")
     return parse(text)
