@@ -3404,16 +3404,19 @@ class Store:
              WHERE true ON CONFLICT DO NOTHING"""  # WHERE: without it, ON would belong to a join
         self.run(sql, comment_id=comment_id, kinds=kinds, now=now)
 
-    def notify_again(self, email: str, since: int) -> None:
-        """Adds notifications of the replies that a guest missed before they confirmed."""
+    def notify_again(self, email: str, subscriber: str, since: int) -> None:
+        """Adds notifications of the replies that a guest missed before they confirmed. It comes
+        before the confirmation is stored, and does nothing after that."""
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
             SELECT reply.id, 'author', :email, 1
               FROM comment CROSS JOIN comment AS reply ON reply.parent_id = comment.id
              WHERE comment.email = :email AND comment.email <> '' AND comment.user_id IS NULL
                AND reply.status = 'visible' AND reply.created_at > :since
+               AND EXISTS (SELECT 1 FROM subscription
+                            WHERE subscriber = :subscriber AND page_id = 0 AND state = 'asked')
                 ON CONFLICT DO NOTHING"""
-        self.run(sql, email=email, since=since)
+        self.run(sql, email=email, subscriber=subscriber, since=since)
 
     def set_recipients(self, notification_id: int, recipients: list[str]) -> None:
         """Replaces a notification without a recipient, if it is still there, by one for each
@@ -3508,16 +3511,20 @@ class Store:
         self.run(sql, subscriber, page_id, state)
 
     def follow(self, user_id: int, page_id: int, language: str) -> None:
+        """Nothing happens if the page is gone."""
         sql = """
-            INSERT INTO follow (user_id, page_id, language) VALUES (?, ?, ?)
+            INSERT INTO follow (user_id, page_id, language)
+            SELECT ?, id, ? FROM page WHERE id = ?
                 ON CONFLICT (user_id, page_id) DO UPDATE SET language = excluded.language"""
-        self.run(sql, user_id, page_id, language)
+        self.run(sql, user_id, language, page_id)
 
-    def unfollow(self, user_id: int, page_id: int) -> None:
+    def unfollow(self, email: str, page_id: int) -> None:
         """`page_id` 0 stands for all pages."""
         sql = """
-            DELETE FROM follow WHERE user_id = :user_id AND (:page_id = 0 OR page_id = :page_id)"""
-        self.run(sql, user_id=user_id, page_id=page_id)
+            DELETE FROM follow
+             WHERE user_id = (SELECT id FROM account WHERE email = :email)
+               AND (:page_id = 0 OR page_id = :page_id)"""
+        self.run(sql, email=email, page_id=page_id)
 
     def followed(self, user_id: int) -> list[Page]:
         sql = """
@@ -7025,7 +7032,7 @@ def follow_page(context: RequestContext) -> Json:
             page = page_for(context, name)
             context.store.follow(context.me.id, page.id, language)
         elif page:
-            context.store.unfollow(context.me.id, page.id)
+            context.store.unfollow(context.me.email, page.id)
     return {"success": True, "following": not undo}
 
 
@@ -8156,11 +8163,11 @@ def change_follow(context: RequestContext, params: Params, comment: Comment | No
     if account is None:
         return
     subscriber = subscriber_of(context.key, account.email)
-    if not equal_in_constant_time(subscriber, params["who"]):
+    if subscriber != params["who"]:
         return
     if params["do"] == "unfollow":
-        store.unfollow(account.id, page_id)
-    elif store.page_by_id(page_id):
+        store.unfollow(account.email, page_id)
+    else:
         store.follow(account.id, page_id, params["lang"])
 
 
@@ -8178,11 +8185,10 @@ def change_subscription(
     email = comment.email if comment else ""  # also if the comment was erased
     author = subscriber_of(context.key, email)
     if author == subscriber:
-        if action == "confirm" and store.subscriptions(subscriber).get(0) == "asked":
-            store.notify_again(email, context.now - LINK_LIFE)
-        account = store.account_with_email(email)
-        if account and stops:  # they want no emails about new comments either
-            store.unfollow(account.id, page_id)
+        if action == "confirm":
+            store.notify_again(email, subscriber, context.now - LINK_LIFE)
+        elif stops:  # they want no emails about new comments either
+            store.unfollow(email, page_id)
     store.subscribe(subscriber, page_id, "no" if stops else "yes")
 
 
