@@ -8097,18 +8097,15 @@ def link_page(
 ) -> Response:
     """The page that a signed link opens. With `params` it has a button that does what they say;
     when something was done, they undo it. `more`: a `comment`, and a `link` as a URL and its label.
-    Title and labels are names of texts."""
-    label = ""
-    if params:
-        label = "undo" if title.startswith("done_") else f"button_{params['do']}"
+    Title and label are names of texts."""
     page = translated_page(
         context,
         "link.html",
         context.query.get("lang", [""])[0],
         title=title,
         site=context.config.blog_name,
+        params=params,
         action=f"?{signed_query(context.key, params or {})}",
-        label=label,
         unquoted=unquoted,
         **more,
     )
