@@ -29,6 +29,7 @@ SYNTAX = {
     r"\bwith \{type": (17.2, 138, 123),
 }
 SCRIPT = {
+    r"\.(is|to)WellFormed\b": (16.4, 119, 111),
     r"\b(Object|Map)\.groupBy\b": (17.4, 119, 117),
     r"\.(values|keys|entries)\(\)\.\w+\(|\.matchAll\([^()]*\)\.\w+\(": (18.4, 131, 122),
     r"\bRegExp\.escape\b": (18.2, 134, 136),
