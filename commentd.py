@@ -2822,15 +2822,12 @@ class Store:
                 ON CONFLICT (signature) DO NOTHING"""
         return self.run(sql, signature, expires_at, comment_id).rowcount == 1
 
-    def is_spent(self, signature: str) -> bool:
-        return bool(self.value("SELECT 1 FROM spent_captcha WHERE signature = ?", signature))
-
-    def comment_of_captcha(self, signature: str) -> Comment | None:
-        """The comment on which a captcha was spent."""
-        sql = """
-             WHERE comment.id =
-                   (SELECT comment_id FROM spent_captcha WHERE signature = ?)"""
-        return self.one(Comment, SELECT_COMMENT + sql, signature)
+    def spent_on(self, signature: str) -> int | None:
+        """The id of the comment on which a captcha was spent, 0 if it was spent on something else.
+        None if it was not spent."""
+        sql = "SELECT coalesce(comment_id, 0) FROM spent_captcha WHERE signature = ?"
+        comment_id: int | None = self.value(sql, signature)
+        return comment_id
 
     # Accounts and registrations
 
@@ -6196,7 +6193,7 @@ def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | Non
     """The captcha that a provider says is solved; else None."""
     signature = hashlib.sha256(captcha_token.encode()).hexdigest()
     # A provider accepts a token once. What a repeated one was spent on decides about it.
-    if not context.store.is_spent(signature):
+    if context.store.spent_on(signature) is None:
         limit_client(context, "siteverify")
         if not context.captcha_provider.passes(captcha_token, context.now):
             return None
@@ -6814,9 +6811,10 @@ def earlier_comment(
     duplicate = None
     if context.config.limits_enabled:
         duplicate = store.same_comment(context.now, **written)
-    if duplicate or captcha is None or not store.is_spent(captcha.signature):
+    spent_on = store.spent_on(captcha.signature) if captcha else None
+    if duplicate or spent_on is None:
         return duplicate
-    earlier = store.comment_of_captcha(captcha.signature)
+    earlier = store.comment(spent_on)
     if earlier:
         same = attributes(earlier, "page_id parent_id user_id nickname content")
         if same.items() <= written.items():
@@ -6879,8 +6877,8 @@ def posted(
 ) -> Json:
     """The response to a new comment, or to one that was there (`again`). A guest who repeats
     another's text gets no edit token. A retry does, since its captcha was spent on the comment."""
-    spent_on = context.store.comment_of_captcha(captcha.signature) if captcha else None
-    is_own = not again or (spent_on is not None and spent_on.id == comment.id)
+    spent_on = context.store.spent_on(captcha.signature) if captcha else None
+    is_own = not again or spent_on == comment.id
     response = as_author_sees(context, comment)
     if is_own and not context.caller:
         response["edit_token"] = edit_token(context, comment)
