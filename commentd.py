@@ -2430,7 +2430,8 @@ COUNT_DAY = {
 }
 LIKE = {
     what: f"""
-    INSERT INTO {what}_liker ({what}_id, visitor, liked_at) VALUES (:id, :visitor, :liked_at)
+    INSERT INTO {what}_liker ({what}_id, visitor, liked_at)
+    VALUES (:id, :visitor, CASE WHEN :visitor NOT LIKE 'user %' THEN :now END)
         ON CONFLICT DO NOTHING"""
     for what in ("comment", "page")
 }
@@ -3283,8 +3284,8 @@ class Store:
 
     def like(self, what: str, *, undo: bool, **values: Any) -> int:
         """Adds or takes back the like of a `visitor`; returns the number of likes. `what` is the
-        comment or page with that `id`. `liked_at` is None for an account, whose like is never
-        anonymised; `now` counts the like in any case."""
+        comment or page with that `id`. The like of an account has no time, so it is never
+        anonymised."""
         sql = UNLIKE[what] if undo else LIKE[what]
         changed = self.run(sql, **values).rowcount
         more = -changed if undo else changed
@@ -6217,15 +6218,13 @@ def location_fields(context: RequestContext) -> Json:
     return {"country": country, "location": location}
 
 
-def visitor_of(context: RequestContext) -> Json:
-    """Who likes or reports, as `{visitor, liked_at}`: an account or, for a time, a hash of network
-    and browser."""
+def visitor_of(context: RequestContext) -> str:
+    """Who likes or reports: an account or, for a time, a hash of network and browser."""
     if context.caller:
-        return {"visitor": f"user {context.caller.id}", "liked_at": None}
+        return f"user {context.caller.id}"
     network = context.client.network
     browser = context.environ.get("HTTP_USER_AGENT", "")
-    hash = keyed_hash(context.key, "visitor", network, browser[:512])
-    return {"visitor": hash[:32], "liked_at": context.now}
+    return keyed_hash(context.key, "visitor", network, browser[:512])[:32]
 
 
 def password_field(context: RequestContext, name: str = "password") -> str:
@@ -7014,7 +7013,8 @@ def like(context: RequestContext, what: str, id: int, *, undo: bool) -> int:
     """Adds a like or takes it back, within the rate limits. Returns the number of likes."""
     limit_client(context, "like")
     limit_all(context, "likes", "点赞的人太多，请稍后再试")
-    return context.store.like(what, undo=undo, id=id, now=context.now, **visitor_of(context))
+    visitor = visitor_of(context)
+    return context.store.like(what, undo=undo, id=id, visitor=visitor, now=context.now)
 
 
 @route("POST", "/page/follow", Permission.USER)
@@ -7044,7 +7044,7 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
         check_visible(context, comment_id)
         limit_client(context, "report")
         limit_all(context, "reports", "举报的人太多，请稍后再试")
-        visitor = visitor_of(context)["visitor"]
+        visitor = visitor_of(context)
         if not block and store.report(comment_id, visitor, reason, context.now):
             store.notify(comment_id, ["owner"], context.now)
             add_webhook(context, comment_id, "reported", reason)

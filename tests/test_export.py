@@ -194,7 +194,7 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
             page = store.add_page(name.key, name.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
-            like = {"undo": False, "liked_at": None, "now": start}
+            like = {"undo": False, "now": start}
             for number in range(likes):
                 store.like("page", id=page.id, visitor=f"visitor {number}", **like)
             grow(store, page.id, rows, start)
