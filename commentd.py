@@ -2279,30 +2279,20 @@ BLOCK_KINDS = ("address", "email", "domain", "word")  # the first is an IP addre
 @dataclass(frozen=True)
 class Message:
     """A row of the outbox: an email, whose `message` is its whole text as RFC 5322 has it; or a
-    webhook, which has an event instead."""
+    webhook, which has an event instead. An email with a code has a registration. `due_at` is None
+    when there are no more tries."""
 
     id: int
-    recipient: str
-    message: str
-    tries: int
-    expires_at: int
-    created_at: int
+    registration_id: int | None
     comment_id: int | None
     event: str
-
-
-@dataclass(frozen=True)
-class StuckMessage:
-    """A message of the outbox that could not be delivered so far. The texts of codes and webhooks
-    are left out. `due_at` is None when there are no more tries."""
-
-    id: int
     recipient: str
-    tries: int
-    failure: str
-    due_at: int | None
-    can_retry: int
     message: str
+    created_at: int
+    tries: int
+    due_at: int | None
+    expires_at: int
+    failure: str
 
 
 @dataclass(frozen=True)
@@ -2385,25 +2375,21 @@ SEARCH_PAGES = {
         "comments": "total DESC, id DESC",
     }.items()
 }
-# Lists: which comments a view holds, the order of each sort, and what comes before a comment.
-# `parent` is the id of the page or, for the view `thread`, of the top-level comment. Among threads,
-# pinned ones come first.
+# Lists: which comments a view holds, what comes first in each sort, and which of them stands for a
+# comment. `parent` is the id of the page or, for the view `thread`, of the top-level comment.
 VIEWS = {
-    "flat": ("page_id = :parent AND status = 'visible'", "", ""),
+    "flat": ("page_id = :parent AND status = 'visible'", "", "id"),
     "threads": (
         "page_id = :parent AND shown = 1 AND parent_id IS NULL",
         "comment.pinned DESC, ",
-        "pinned > :pinned OR pinned = :pinned AND ",
+        "coalesce(thread_id, id)",
     ),
-    "thread": ("thread_id = :parent AND shown = 1", "", ""),
+    "thread": ("thread_id = :parent AND shown = 1", "", "id"),
 }
 SORTS = {
-    "newest": ("comment.created_at DESC, comment.id DESC", "(created_at, id) > (:created_at, :id)"),
-    "oldest": ("comment.created_at, comment.id", "(created_at, id) < (:created_at, :id)"),
-    "likes": (
-        "comment.likes DESC, comment.created_at DESC, comment.id DESC",
-        "(likes, created_at, id) > (:likes, :created_at, :id)",
-    ),
+    "newest": "comment.created_at DESC, comment.id DESC",
+    "oldest": "comment.created_at, comment.id",
+    "likes": "comment.likes DESC, comment.created_at DESC, comment.id DESC",
 }
 # The inner statement reads the ids from an index alone, so that a deep page costs little more than
 # the first.
@@ -2412,12 +2398,16 @@ LIST_COMMENTS = {
         SELECT id FROM comment WHERE {condition} ORDER BY {top}{order} LIMIT :limit OFFSET :offset
     ) ORDER BY {top}{order}"""
     for view, (condition, top, _) in VIEWS.items()
-    for sort, (order, _) in SORTS.items()
+    for sort, order in SORTS.items()
 }
-COUNT_BEFORE = {
-    (view, sort): f"SELECT count(*) FROM comment WHERE {condition} AND ({top}{before})"
-    for view, (condition, _, top) in VIEWS.items()
-    for sort, (_, before) in SORTS.items()
+POSITIONS = {
+    (view, sort): f"""
+    SELECT position FROM (
+        SELECT id, row_number() OVER (ORDER BY {top}{order}) - 1 AS position
+          FROM comment WHERE {condition})
+     WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1)"""
+    for view, (condition, top, entry) in VIEWS.items()
+    for sort, order in SORTS.items()
 }
 # Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one more could
 # be too large for SQLite.
@@ -2700,9 +2690,8 @@ class Store:
         try:
             yield
         except (sqlite3.Error, MemoryError) as error:
-            default = sqlite3.SQLITE_NOMEM if isinstance(error, MemoryError) else 1
-            code = getattr(error, "sqlite_errorcode", default) & 0xFF
-            if code not in MACHINE_FAULTS:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code not in MACHINE_FAULTS and not isinstance(error, MemoryError):
                 raise
             if code in DAMAGE and not self.damaged:
                 self.damaged = True
@@ -2779,11 +2768,8 @@ class Store:
     def use_limit(self, now: int, name: str, subject: str = "", factor: int = 1) -> int:
         """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
         nothing and returns the seconds until the next use. `factor` multiplies the limit."""
-        wait = self.limit_wait(now, name, subject, factor)
-        if wait:
-            return wait
         # A window that ends further ahead than it is long was made by a wrong clock: it begins
-        # anew.
+        # again.
         sql = """
             INSERT INTO rate_limit AS r (name, subject, used, ends_at)
             SELECT :name || '/' || key, :subject, 1, :now + key FROM json_each(:windows)
@@ -2793,8 +2779,10 @@ class Store:
                                THEN r.used + 1 ELSE 1 END,
                    ends_at = CASE WHEN r.ends_at BETWEEN :now + 1 AND excluded.ends_at
                                   THEN r.ends_at ELSE excluded.ends_at END"""
-        self.run(sql, name=name, subject=subject, now=now, windows=COUNTED[name])
-        return 0
+        wait = self.limit_wait(now, name, subject, factor)
+        if not wait:
+            self.run(sql, name=name, subject=subject, now=now, windows=COUNTED[name])
+        return wait
 
     def limit_wait(self, now: int, name: str, subject: str, factor: int) -> int:
         """What `use_limit` would return; nothing is counted."""
@@ -3133,10 +3121,10 @@ class Store:
              ORDER BY comment.created_at, comment.id"""
         return self.all(Comment, SELECT_COMMENT + sql, page_id, since, limit)
 
-    def count_before(self, view: str, sort: str, comment: Comment) -> int:
-        """How many comments of a list come before one of them."""
-        parent = comment.thread_id if view == "thread" else comment.page_id
-        return int(self.value(COUNT_BEFORE[view, sort], parent=parent, **vars(comment)))
+    def position(self, view: str, sort: str, parent: int, comment_id: int) -> int:
+        """How many comments of a list (as in `comments`) come before one of them, or before its
+        thread; 0 if the list does not hold it."""
+        return self.value(POSITIONS[view, sort], parent=parent, id=comment_id) or 0
 
     def count_replies(self, thread_id: int) -> int:
         sql = "SELECT count(*) FROM comment WHERE thread_id = ? AND shown = 1"
@@ -3335,7 +3323,8 @@ class Store:
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
         sql = """
-            SELECT id, recipient, message, tries, expires_at, created_at, comment_id, event
+            SELECT id, registration_id, comment_id, event, recipient, message, created_at, tries,
+                   due_at, expires_at, failure
               FROM outbox
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
@@ -3354,25 +3343,27 @@ class Store:
         self.run("DELETE FROM outbox WHERE id = ?", message_id)
         self.drop_notifications(carried)
 
-    def note_failure(self, message: Message, failure: str, is_over: bool, now: int) -> None:
+    def note_failure(self, message: Message, reason: str, is_over: bool, now: int) -> None:
         """Stores why this try failed, unless the owner asked for another one meanwhile. After the
         last (`is_over`), the message stays for a month, and the owner may try it again. The text of
         a code goes, since it is of no use any more."""
         sql = """
-            UPDATE outbox SET failure = :failure WHERE id = :id AND tries = :tries + 1;
+            UPDATE outbox SET failure = :reason WHERE id = :id AND tries = :tries + 1;
             UPDATE outbox SET due_at = NULL, expires_at = :now + 30 * 86400,
                    message = CASE WHEN registration_id IS NULL THEN message ELSE '' END
              WHERE id = :id AND tries = :tries + 1 AND :is_over"""
-        self.run_script(sql, **vars(message), failure=failure, is_over=is_over, now=now)
+        self.run_script(sql, **vars(message), reason=reason, is_over=is_over, now=now)
 
-    def stuck_messages(self) -> list[StuckMessage]:
+    def stuck_messages(self) -> list[Message]:
+        """Those that could not be delivered so far, without the texts of codes and webhooks."""
         sql = """
-            SELECT id, recipient, tries, failure, due_at, registration_id IS NULL AS can_retry,
+            SELECT id, registration_id, comment_id, event, recipient, created_at, tries,
+                   due_at, expires_at, failure,
                    CASE WHEN registration_id IS NULL AND event = '' THEN message ELSE '' END
                    AS message
               FROM outbox
              WHERE tries > 0 ORDER BY id DESC LIMIT 200"""
-        return self.all(StuckMessage, sql)
+        return self.all(Message, sql)
 
     def retry_message(self, message_id: int, now: int) -> bool:
         """False if the message is not there, was not tried yet, or is a code."""
@@ -3387,20 +3378,17 @@ class Store:
 
     # Notifications
 
-    def notify_of_new(self, comment: Comment, now: int) -> None:
-        """News of spam are never due. The owner's end when an admin decides on it."""
-        kinds = ["follower", "owner"]
-        if comment.parent_id:
-            kinds.append("author")
-        self.notify(comment.id, kinds, now)
-
-    def notify(self, comment_id: int, kinds: list[str], now: int) -> None:
-        """Adds news of a comment. The recipients are looked up later, since there may be many."""
+    def notify(self, comment_id: int, now: int, *, only_owner: bool = False) -> None:
+        """Adds news of a comment. The recipients are looked up later, since there may be many. News
+        of spam are never due. The owner's end when an admin decides on it."""
         sql = """
             INSERT INTO notification (comment_id, kind, recipient, due_at)
-            SELECT :comment_id, value, '', :now FROM json_each(:kinds)
-             WHERE true ON CONFLICT DO NOTHING"""  # WHERE: without it, ON would belong to a join
-        self.run(sql, comment_id=comment_id, kinds=kinds, now=now)
+            SELECT comment.id, kind.value, '', :now
+              FROM comment JOIN json_each('["owner", "author", "follower"]') AS kind
+             WHERE comment.id = :id AND (kind.value = 'owner' OR NOT :only_owner)
+               AND (kind.value <> 'author' OR parent_id IS NOT NULL)
+                ON CONFLICT DO NOTHING"""
+        self.run(sql, id=comment_id, now=now, only_owner=only_owner)
 
     def notify_again(self, email: str, subscriber: str, since: int) -> None:
         """Adds notifications of the replies that a guest missed before they confirmed. It comes
@@ -5147,7 +5135,7 @@ class Kind:
     write_to: Callable[[MailServices, str, News], None]
 
 
-# A new kind has a line here and in `notify_of_new`, a word in the schema and, if its emails quote
+# A new kind has a line here and in `Store.notify`, a word in the schema and, if its emails quote
 # the comment above, in `QUOTING`. The first ones are sent first.
 KINDS = {
     "owner": Kind(owner_recipients, is_for_owner, write_to_owner),
@@ -6595,7 +6583,7 @@ def get_comments(context: RequestContext) -> Json:
         view = "thread"
         sort = "oldest"
     if around:
-        number = page_around(store, around, page, view, sort, limit)
+        number = store.position(view, sort, thread or page.id, around) // limit + 1
     elif number == 1 and not thread:
         note_view(context, name)
 
@@ -6641,16 +6629,6 @@ def changes_since(context: RequestContext, name: PageName, page: Page) -> Json:
         "max_comment_length": context.config.comments_max_length,
         **list_settings(context, page),
     }
-
-
-def page_around(store: Store, comment_id: int, page: Page, view: str, sort: str, limit: int) -> int:
-    """The number of the list's page that holds the comment; 1 if readers do not see it."""
-    comment = store.comment(comment_id)
-    if not comment or comment.page_id != page.id or not comment.shown:
-        return 1
-    if view == "threads":
-        comment = store.comment(comment.thread_id) or comment
-    return store.count_before(view, sort, comment) // limit + 1
 
 
 def first_replies(store: Store, root: Comment, limit: int) -> tuple[list[Comment], int]:
@@ -6852,7 +6830,7 @@ def add_comment(
     """Adds a comment, with its notifications and webhook, within the rate limits."""
     verdict = within_limits(context, verdict)
     comment = context.store.add_comment(verdict.status, context.now, **written, held=verdict.held)
-    context.store.notify_of_new(comment, context.now)
+    context.store.notify(comment.id, context.now)
     if verdict.status != "spam" and not context.is_admin:
         add_webhook(context, comment.id, "created")
     if captcha:
@@ -6963,7 +6941,7 @@ def change_text(
         verdict = replace(verdict, status=comment.status, held=comment.held)
     store.set_status(comment.id, verdict.status, context.now, verdict.held)
     if verdict.status == "waiting":  # about a visible one, the owner had an email before
-        store.notify(comment.id, ["owner"], context.now)
+        store.notify(comment.id, context.now, only_owner=True)
         add_webhook(context, comment.id, "created")
 
 
@@ -7046,7 +7024,7 @@ def report_comment(context: RequestContext, comment_id: int) -> Json:
         limit_all(context, "reports", "举报的人太多，请稍后再试")
         visitor = visitor_of(context)
         if not block and store.report(comment_id, visitor, reason, context.now):
-            store.notify(comment_id, ["owner"], context.now)
+            store.notify(comment_id, context.now, only_owner=True)
             add_webhook(context, comment_id, "reported", reason)
     return {"success": True}
 
@@ -7820,7 +7798,7 @@ def reply_as_owner(context: RequestContext) -> Json:
         reply = store.same_comment(context.now, **written)
         if reply is None:
             reply = store.add_comment("visible", context.now, **written, html=markup)
-            store.notify_of_new(reply, context.now)
+            store.notify(reply.id, context.now)
             audit(context, "reply", parent.id)
         shown = comment_for_admin(context, full_comment(context, reply.id))
         return {"success": True, "comment": shown}
@@ -8004,9 +7982,9 @@ def admin_outbox(context: RequestContext) -> Json:
     for stuck in context.store.stuck_messages():
         parsed = email.message_from_string(stuck.message, policy=email.policy.default)
         subject = str(parsed["Subject"] or "")
-        values = with_times(stuck, can_retry=bool(stuck.can_retry), subject=subject)
-        del values["message"]
-        shown.append(values)
+        values = attributes(stuck, "id recipient tries failure due_at")
+        can_retry = stuck.registration_id is None
+        shown.append(with_times(values, can_retry=can_retry, subject=subject))
     return {"emails": shown}
 
 
