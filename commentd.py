@@ -2220,9 +2220,11 @@ ERASE_COMMENTS = f"""
     DELETE FROM notification WHERE comment_id IN (SELECT value FROM json_each(:ids));
     DELETE FROM notification WHERE id IN ({QUOTING})"""
 ERASE_ACCOUNT = f"""
-    UPDATE comment_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
-    UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = :visitor;
-    UPDATE report SET visitor = 'past ' || random(), reason = '' WHERE visitor = :visitor;
+    UPDATE comment_liker SET visitor = 'past ' || random()
+     WHERE visitor = 'user ' || :account_id;
+    UPDATE page_liker SET visitor = 'past ' || random() WHERE visitor = 'user ' || :account_id;
+    UPDATE report SET visitor = 'past ' || random(), reason = ''
+     WHERE visitor = 'user ' || :account_id;
     UPDATE comment SET email = '' WHERE email = :account_email AND email <> '';
     DELETE FROM registration WHERE email = :account_email;
     DELETE FROM admin_link WHERE email = :account_email;
@@ -2408,15 +2410,6 @@ POSITIONS = {
      WHERE id = (SELECT {entry} FROM comment WHERE id = :id AND shown = 1)"""
     for view, (condition, top, entry) in VIEWS.items()
     for sort, order in SORTS.items()
-}
-# Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one more could
-# be too large for SQLite.
-COUNT_DAY = {
-    what: f"""
-    INSERT INTO day AS d (day, {what}) VALUES (:day, :more)
-        ON CONFLICT (day) DO UPDATE SET {what} = d.{what} + excluded.{what}
-     WHERE d.{what} BETWEEN -9007199254740992 AND 9007199254740992"""
-    for what in ("comments", "views", "likes")
 }
 LIKE = {
     what: f"""
@@ -2757,13 +2750,16 @@ class Store:
 
     def token_key(self, new: str) -> str:
         """The key in the database, which is `new` in a new database."""
+        sql = """
+            INSERT INTO secret (name, value)
+            SELECT 'token_key', ? WHERE NOT EXISTS (SELECT 1 FROM account)
+                ON CONFLICT DO NOTHING"""
         with self.writing():
+            self.run(sql, new)
             key = self.value("SELECT value FROM secret WHERE name = 'token_key'")
-            if key is None:
-                if self.value("SELECT max(id) FROM account"):
-                    raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
-                self.run("INSERT INTO secret (name, value) VALUES ('token_key', ?)", new)
-            return str(key or new)
+        if key is None:
+            raise SchemaError(f"{self.path} has accounts but no key: set [token] key")
+        return str(key)
 
     def use_limit(self, now: int, name: str, subject: str = "", factor: int = 1) -> int:
         """Counts a use of a rate limit by a subject and returns 0. If the limit is used up, counts
@@ -2948,16 +2944,13 @@ class Store:
         use them up. One statement counts and reads, so that five tries are five. `sign_in`: only
         sign-in codes, which need the request id; otherwise only codes of registrations."""
         sql = """
-            UPDATE registration SET tries = tries + 1
-             WHERE email = :email AND (password = '') = :sign_in
-               AND tries + named_tries < 5 AND expires_at > :now
+            UPDATE registration
+               SET tries = tries + (:request_id = ''),
+                   named_tries = named_tries + (:request_id <> '')
+             WHERE email = :email AND (password = '') = :sign_in AND expires_at > :now
+               AND CASE WHEN :request_id = '' THEN tries + named_tries < 5
+                        ELSE request_id = :request_id AND named_tries < 5 END
             RETURNING request_id, email, nickname, password, code, language"""
-        if request_id:
-            sql = """
-                UPDATE registration SET named_tries = named_tries + 1
-                 WHERE email = :email AND (password = '') = :sign_in
-                   AND request_id = :request_id AND named_tries < 5 AND expires_at > :now
-                RETURNING request_id, email, nickname, password, code, language"""
         return self.all(
             Registration, sql, email=email, request_id=request_id, now=now, sign_in=sign_in
         )
@@ -3007,7 +3000,6 @@ class Store:
             ERASE_ACCOUNT,
             account_id=account.id,
             account_email=account.email,
-            visitor=f"user {account.id}",
             subscriber=subscriber,
             **ERASED,
         )
@@ -3086,7 +3078,19 @@ class Store:
         self.count_on_day("views", sum(counts.values()), now)
 
     def count_on_day(self, what: str, more: int, now: int) -> None:
-        self.run(COUNT_DAY[what], day=self.day_of(now), more=more)
+        """`what`: comments, views or likes."""
+        # Counts end at 2^53, the largest number that JavaScript counts to. In a damaged row, one
+        # more could be too large for SQLite.
+        sql = """
+            INSERT INTO day AS d (day, comments, views, likes)
+            VALUES (:day, :more * (:what = 'comments'), :more * (:what = 'views'),
+                    :more * (:what = 'likes'))
+                ON CONFLICT (day) DO UPDATE
+               SET comments = d.comments + excluded.comments, views = d.views + excluded.views,
+                   likes = d.likes + excluded.likes
+             WHERE max(d.comments, d.views, d.likes) <= 9007199254740992
+               AND min(d.comments, d.views, d.likes) >= -9007199254740992"""
+        self.run(sql, day=self.day_of(now), what=what, more=more)
 
     def day_of(self, seconds: float) -> int:
         """The number of a day, counted from 1970."""
