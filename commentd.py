@@ -1128,6 +1128,10 @@ class Config:
     )
 
     @property
+    def database(self) -> Path:
+        return Path(self.database_path)
+
+    @property
     def blog_name(self) -> str:
         """`[site] name`; the host of the blog if the owner set none."""
         if self.site_name:
@@ -8236,7 +8240,7 @@ class App:
         config = self.services.config
         store = self.services.store
         now = self.services.clock()
-        path = Path(config.database_path)
+        path = config.database
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
         times = [time for time in regular_backups(path, folder).values() if time <= now]
@@ -8273,7 +8277,7 @@ def command_store(
 ) -> Iterator[Store]:
     """The store for a command; of a copy for a dry run. Unless it `is_new`, the service may be
     running on the same file."""
-    path = Path(config.database_path)
+    path = config.database
     with contextlib.ExitStack() as resources:
         if dry_run:
             folder = resources.enter_context(tempfile.TemporaryDirectory())
@@ -8330,7 +8334,7 @@ def make_app(config: Config, world: World | None = None, **options: Any) -> App:
     """The whole service as a WSGI application. `options` are values of `Services`, for tests.
     `OperatorError` or `Unavailable` if the database cannot be served."""
     world = world or World()
-    path = Path(config.database_path)
+    path = config.database
     folder = Path(config.backup_folder)
     store = Store(path, lambda label: back_up(path, folder, world.clock(), label))
     store.zone = config.time_zone
@@ -8487,7 +8491,7 @@ def check_captcha_settings(config: Config, warn: str) -> Iterator[Finding]:
 
 
 def check_files(config: Config) -> Iterator[Finding]:
-    path = Path(config.database_path).absolute()
+    path = config.database.absolute()
     folder = Path(config.backup_folder).absolute()
     if path.parent.is_dir():
         yield from check_disk(path)
@@ -8551,7 +8555,7 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
 
 
 def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
-    path = Path(config.database_path)
+    path = config.database
     times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
         yield Finding("note", "backup", "[backup] every = 0: the service makes no backups")
@@ -8579,7 +8583,7 @@ def version_numbers(version: str) -> list[int]:
 
 
 def check_database(config: Config, now: float) -> Iterator[Finding]:
-    path = Path(config.database_path)
+    path = config.database
     try:
         check_database_file(path)
         if not size_of(path):
@@ -8608,7 +8612,7 @@ def check_outside(config: Config, world: World, to: str) -> Iterator[Finding]:
         success = f"{config.captcha_provider} accepts the secret"
         provider = CaptchaProvider(world.fetch, config)
         yield run_check("captcha", success, lambda: provider.accepts("check"))
-    if not is_running(Path(config.database_path)):
+    if not is_running(config.database):
         yield Finding("note", "service", "not running")
     elif config.server_public_url:
         url = f"{config.server_public_url}/health"
@@ -10476,7 +10480,7 @@ def progress(done: str) -> Progress:
 
 
 def backup(config: Config, arguments: Arguments) -> int:
-    path = Path(config.database_path)
+    path = config.database
     now = World().clock()
     show = progress("copied")
     if not path.exists():
@@ -10497,7 +10501,7 @@ def backup(config: Config, arguments: Arguments) -> int:
 
 def restore_command(config: Config, arguments: Arguments) -> int:
     now = World().timestamp()
-    replaced = restore(Path(config.database_path), Path(arguments.what), now)
+    replaced = restore(config.database, Path(arguments.what), now)
     print(f"Restored {arguments.what}. All sessions were ended.")
     if replaced:
         print(f"The old database is kept as {replaced}")
@@ -10536,14 +10540,14 @@ def import_command(config: Config, arguments: Arguments) -> int:
             resources.callback(importer.db.close)
             importer.stage(plain, progress("read"))
         importer.arrange(arguments.host or "")
-        is_new = not size_of(Path(config.database_path))
+        is_new = not size_of(config.database)
         opened = command_store(config, is_new=is_new, dry_run=arguments.dry_run)
         store = resources.enter_context(opened)
         importer.add_all(store, progress("imported"))
     print(importer.report())
     if is_new:  # the owner may run the import in the wrong folder
         reason = "" if arguments.file else f" (there is no commentd.ini in {Path.cwd()})"
-        print(f"the database is a new one: {Path(config.database_path).absolute()}{reason}")
+        print(f"the database is a new one: {config.database.absolute()}{reason}")
     if arguments.dry_run:
         print("this was a dry run: nothing is written")
     return 0
@@ -10729,7 +10733,7 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
     folder = "/srv/commentd/%i" if many else str(arguments.file.absolute().parent)
     written = [folder]
     if not many:
-        for used in (Path(config.database_path).parent, config.backup_folder):
+        for used in (config.database.parent, config.backup_folder):
             path = os.path.abspath(used)
             # "-": if the folder is missing, systemd starts the service, which logs what is wrong.
             if not Path(path).is_relative_to(folder):
@@ -10894,7 +10898,7 @@ def run_command(arguments: Arguments) -> int:
     except ValueError as error:
         raise SettingsError(str(error)) from None
     if gives_up_root:
-        give_up_root(Path(config.database_path))
+        give_up_root(config.database)
     return COMMANDS[name][0](config, arguments)
 
 
