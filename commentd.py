@@ -171,10 +171,13 @@ class NotFound(Problem):
     code = "not_found"
 
 
-class TextChanged(Problem):
+class Conflict(Problem):
+    status = 409
+
+
+class TextChanged(Conflict):
     """The text of a comment is not the one that the client has read."""
 
-    status = 409
     code = "text_changed"
 
 
@@ -6784,7 +6787,7 @@ def check_nickname(context: RequestContext, nickname: str) -> None:
         return
     for admin in context.store.admins():
         if looks_like(nickname, admin.nickname):
-            raise Problem("这个昵称和管理员的太像，请换一个", "nickname_taken", status=409)
+            raise Conflict("这个昵称和管理员的太像，请换一个", "nickname_taken")
 
 
 def earlier_comment(
@@ -7123,7 +7126,7 @@ def delete_me(context: RequestContext) -> Json:
     confirm_holder(context)
     with context.writing():
         if context.is_admin and len(store.admins()) == 1:
-            raise Problem("至少要有一位管理员", "last_admin", status=409)
+            raise Conflict("至少要有一位管理员", "last_admin")
         for comment in store.comments_of(me.id):
             if comment.learnt == "ham":
                 unteach(store, context.key, comment)
@@ -7886,7 +7889,7 @@ def rename_page(context: RequestContext, page: Page) -> int:
     other = context.store.page(name.key)
     merges = other is not None and other.id != page.id
     if merges and not flag_field(context, "merge"):
-        raise Problem("这个地址已有页面，是否合并？", "page_exists", status=409)
+        raise Conflict("这个地址已有页面，是否合并？", "page_exists")
     audit(context, "merge" if merges else "rename", page.page_url, name.page_url)
     return context.store.rename_page(page.id, name.key, name.page_url)
 
@@ -7924,9 +7927,9 @@ def change_user(context: RequestContext, user_id: int) -> Json:
             blocked = flag_field(context, "blocked")
         loses_admin = user.role == "admin" and (role != "admin" or blocked)
         if loses_admin and len(store.admins()) == 1:
-            raise Problem("至少要有一位管理员", "last_admin", status=409)
+            raise Conflict("至少要有一位管理员", "last_admin")
         if role == "admin" and blocked:
-            raise Problem("不能屏蔽管理员：请先改为普通用户", "is_admin", status=409)
+            raise Conflict("不能屏蔽管理员：请先改为普通用户", "is_admin")
         store.set_rights(user.id, role, blocked, revoke=loses_admin or blocked)
         if blocked != user.blocked:
             audit(context, "block_user" if blocked else "unblock_user", user.id)
@@ -7953,7 +7956,7 @@ def add_block(context: RequestContext) -> Json:
         count, total = reach_of_block(context.store, kind, value)
         if is_wide(kind, value, count, total):
             text = f"这条屏蔽会命中最近 {total} 条评论中的 {count} 条，确定吗？"
-            raise Problem(text, "block_wide", status=409, count=count, total=total)
+            raise Conflict(text, "block_wide", count=count, total=total)
     expires_at = context.now + days * DAY if days else None
     with context.writing():
         block = context.store.add_block(
