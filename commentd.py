@@ -8278,20 +8278,19 @@ class App:
 def command_store(
     config: Config, *, is_new: bool = False, dry_run: bool = False
 ) -> Iterator[Store]:
-    """The store for a command; of a copy for a dry run. Unless it `is_new`, the service may be
-    running on the same file."""
+    """The store for a command; for a dry run, of a copy that is deleted. Unless it `is_new`, the
+    service may be running on the same file."""
     path = config.database
-    with contextlib.ExitStack() as resources:
+    with tempfile.TemporaryDirectory() as folder:
         if dry_run:
-            folder = resources.enter_context(tempfile.TemporaryDirectory())
             copy = Path(folder) / path.name
             if size_of(path):
                 with read_only(path) as db:
                     copy_database(db, copy)
             path = copy
-        store = Store(path, as_command=not is_new)
-        store.zone = config.time_zone
-        yield resources.enter_context(contextlib.closing(store))
+        with contextlib.closing(Store(path, as_command=not is_new)) as store:
+            store.zone = config.time_zone
+            yield store
 
 
 def new_admin_link(store: Store, world: World, email: str) -> str:
