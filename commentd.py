@@ -5906,14 +5906,6 @@ REFUSALS = {
 }
 
 
-def server_refusal(services: Services, code: int, path: str, origin: str) -> Response:
-    """The response to a request that waitress's parser refuses with a status."""
-    response = refusal(REFUSALS.get(code, INTERNAL))
-    headers = headers_for(services, path, origin, authenticated=True)
-    headers["Content-Type"] = response.content_type
-    return replace(response, headers=headers)
-
-
 # Forms and queries
 
 
@@ -10089,12 +10081,13 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     """Refuses in our format what the parser does not accept."""
 
     def execute(self) -> None:
-        services = self.channel.server.services
         origin = self.request.headers.get("ORIGIN", "")
         path = getattr(self.request, "path", "")
-        response = server_refusal(services, self.request.error.code, path, origin)
+        headers = headers_for(self.channel.server.services, path, origin, authenticated=True)
+        response = refusal(REFUSALS.get(self.request.error.code, INTERNAL))
         self.status = f"{response.status} {HTTPStatus(response.status).phrase}"
-        self.response_headers.extend(response.headers.items())
+        self.response_headers.append(("Content-Type", response.content_type))
+        self.response_headers.extend(headers.items())
         self.set_close_on_finish()
         self.content_length = len(response.body)
         self.write(response.body)
