@@ -5657,8 +5657,7 @@ def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPRespon
         try:
             with services.store.machine_faults():
                 context = context_of(route, services, environ)
-                result = route.handler(context, **segments)
-                response = response_of(result)
+                response = response_of(route.handler(context, **segments))
             if route.public and context.caller is None:
                 if len(response.body) <= CACHEABLE_BYTES:
                     environ["commentd.cache_entry"] = context.cache_entry
@@ -6016,8 +6015,7 @@ def query_number(
     if name not in context.query:
         return default
     text = query_text(context, name)
-    is_number = re.fullmatch("[0-9]{1,19}", text)
-    if not is_number or not least <= int(text) <= most:
+    if not re.fullmatch("[0-9]{1,19}", text) or not least <= int(text) <= most:
         raise BadRequest(f"参数 {name} 必须是 {least} 到 {most} 的整数", f"{name}_invalid")
     return int(text)
 
