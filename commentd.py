@@ -8782,10 +8782,10 @@ PRODUCTS = {
     ),
     "disqus": Product(
         r"(?s)\s*<.*http://disqus\.com",
-        """post: id=@id parent=parent.@id page=thread.@id disqus=message email=author.email
-        nickname=author.name|author.username ip=ipAddress created_at=createdAt
+        """post: id=dsq:id parent=parent.dsq:id page=thread.dsq:id disqus=message
+        email=author.email nickname=author.name|author.username ip=ipAddress created_at=createdAt
         status=isDeleted:deleted,isSpam:spam,!isApproved:waiting""",
-        "thread: id=@id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
+        "thread: id=dsq:id page=link|id closed=isClosed gone=isDeleted opened_at=createdAt",
     ),
     "wordpress": Product(
         r"(?s)\s*<.*https?://wordpress\.org/export/",
@@ -9124,8 +9124,8 @@ def xml_pieces(text: TextIO) -> Iterator[str]:
 
 
 class XmlReader:
-    """Collects the elements as dictionaries. `@id` is an attribute; `in` is the number of the
-    `<item>` that the element is in."""
+    """Collects the elements as dictionaries of their attributes and of what is in them. `in` is the
+    number of the `<item>` that the element is in."""
 
     def __init__(self) -> None:
         self.items = 0
@@ -9144,8 +9144,7 @@ class XmlReader:
         raise OperatorError(reason)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        values = {f"@{local_name(key)}": value for key, value in attributes.items()}
-        self.path.append((local_name(name), values))
+        self.path.append((name.rpartition(":")[2], attributes))
         self.texts.clear()
         self.items += name == "item"
 
@@ -9167,10 +9166,6 @@ def xml_records(text: TextIO) -> Records:
     except expat.ExpatError as error:
         reason = f"the file breaks off, or is no XML from there on ({error})"
         raise OperatorError(reason) from None
-
-
-def local_name(name: str) -> str:
-    return name.rpartition(":")[2]
 
 
 @contextlib.contextmanager
