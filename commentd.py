@@ -9336,12 +9336,9 @@ NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
 def import_nickname(text: str) -> str:
     """A nickname by the rule for comments here, or as much of it as keeps the rule."""
-    visible = INVISIBLE.sub("", text)
-    shown = "".join(char for char in visible if unicodedata.category(char)[0] != "C")
-    for candidate in (text, shown[:64]):
-        if nickname := value_or_empty(proper_nickname, candidate):
-            return nickname
-    return "Anonymous"
+    nickname = value_or_empty(proper_nickname, text)
+    shown = one_line(INVISIBLE.sub("", text))
+    return nickname or value_or_empty(proper_nickname, shown[:64]) or "Anonymous"
 
 
 def import_website(text: str) -> str:
