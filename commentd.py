@@ -9303,7 +9303,7 @@ SET_TIMES = """
     UPDATE comment SET created_at = coalesce(
         (SELECT p.created_at FROM comment AS p WHERE p.id = comment.parent),
         (SELECT min(p.created_at) FROM comment AS p WHERE p.key = comment.key), ?)
-     WHERE created_at IS NULL"""
+     WHERE created_at IS NULL RETURNING id"""
 # The page has the URL of its first comment.
 SET_PAGES = """
     UPDATE comment
@@ -9383,7 +9383,7 @@ class Import:
         """Keeps the name of a record that the report is to list under an event."""
         self.names[event].append(one_line(name)[:64])
 
-    def note_each(self, event: str, sql: str, *values: str) -> None:
+    def note_each(self, event: str, sql: str, *values: Any) -> None:
         """Notes an event for each id that a statement returns."""
         for (id,) in self.db.execute(sql, values).fetchall():
             self.note(event, id)
@@ -9463,9 +9463,7 @@ class Import:
         seconds = 0.0
         with contextlib.suppress(ValueError, OverflowError):
             moment = datetime.fromisoformat(re.sub(r"\s+(?=[+-])", "", text))
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=self.zone)
-            seconds = moment.timestamp()
+            seconds = moment.replace(tzinfo=moment.tzinfo or self.zone).timestamp()
         with contextlib.suppress(ValueError):  # some numbers look like dates
             seconds = float(text)
             if seconds > 1e11:
@@ -9490,9 +9488,6 @@ class Import:
         row = self.row_of(values)
         id = values["id"]
         written_time = values["created_at"]
-        created_at = self.time_in(written_time)
-        if created_at is None:
-            self.note("without a valid time", id)
         identity = (location[1], written_time, values["nickname"], row["content"])
         row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
@@ -9501,7 +9496,7 @@ class Import:
             values["parent"],
             values["thread"],
             *location,
-            created_at,
+            self.time_in(written_time),
             f"{row_id} {written_time}",  # the same whatever zone the owner names
             json.dumps(row),
             row["status"],
@@ -9555,7 +9550,7 @@ class Import:
         self.db.execute(SET_DEPTHS)
         self.note_each("at the top, since they reply to each other", CUT_CIRCLES)
         self.note_each("skipped: deleted, or no text", DROP_CHILDLESS)
-        self.db.execute(SET_TIMES, (self.now,))
+        self.note_each("without a valid time", SET_TIMES, self.now)
         self.db.execute(SET_PAGES)
 
     def choose_blog(self, name: str) -> None:
