@@ -9276,11 +9276,10 @@ HAS_NO_PARENT_THERE = """
     NOT EXISTS (SELECT 1 FROM comment AS p WHERE p.id = comment.parent AND p.key = comment.key)"""
 # How products write that a comment is no reply.
 NO_PARENT = "('0', 'root', 'null', '00000000-0000-0000-0000-000000000000')"
-CLEAR_PARENTS = f"""
-    UPDATE comment SET parent = CASE WHEN parent IN {NO_PARENT} THEN '' ELSE parent END,
-                       thread = CASE WHEN thread IN {NO_PARENT} THEN '' ELSE thread END"""
 # A reply whose parent is missing goes below its top-level comment.
-REATTACH = f"""
+SET_PARENTS = f"""
+    UPDATE comment SET parent = CASE WHEN parent IN {NO_PARENT} THEN '' ELSE parent END,
+                       thread = CASE WHEN thread IN {NO_PARENT} THEN '' ELSE thread END;
     UPDATE comment SET parent = thread WHERE thread NOT IN ('', id) AND {HAS_NO_PARENT_THERE}"""
 CUT_ORPHANS = f"""
     UPDATE comment SET parent = '' WHERE parent <> '' AND {HAS_NO_PARENT_THERE} RETURNING id"""
@@ -9544,8 +9543,7 @@ class Import:
     def arrange(self, host: str) -> None:
         """Drops what is of other blogs, and finds the parent of each reply."""
         self.choose_blog(host)
-        self.db.execute(CLEAR_PARENTS)
-        self.db.execute(REATTACH)
+        self.db.executescript(SET_PARENTS)
         self.note_each("at the top, since what they reply to is not there", CUT_ORPHANS)
         self.db.execute(SET_DEPTHS)
         self.note_each("at the top, since they reply to each other", CUT_CIRCLES)
