@@ -9256,8 +9256,8 @@ STAGE = """
                        page_likes INTEGER, opened_at INTEGER);
     CREATE INDEX page_ref ON page (ref);
     CREATE INDEX page_key ON page (key);
-    -- The fields of each comment, as they were read.
-    CREATE TABLE record (fields TEXT);
+    -- The fields of each comment, as they were read, and the ids of its author and page in them.
+    CREATE TABLE record (author TEXT, page TEXT, fields TEXT);
     -- Those that can be imported.
     CREATE TABLE comment (id TEXT PRIMARY KEY, parent TEXT, thread TEXT, blog TEXT, key TEXT,
                           page_url TEXT, created_at INTEGER, stamp TEXT, fields TEXT,
@@ -9267,6 +9267,15 @@ STAGE = """
     CREATE INDEX comment_depth ON comment (depth, created_at);
 """
 HOST = re.compile(r"(?i)\A(?:https?:)?//([^/?#]*)")
+ADD_AUTHOR = """
+    INSERT OR REPLACE INTO author
+    SELECT ?, json_group_object(key, value) FROM json_each(?) WHERE key <> 'id' AND value <> ''"""
+# What is known of an author takes the place of what stands in the comment.
+RECORDS = """
+    SELECT json_patch(record.fields, coalesce(author.fields, '{}')),
+           page.blog, page.key, page.page_url
+      FROM record LEFT JOIN author ON author.id = record.author LEFT JOIN page
+        ON page.rowid = (SELECT p.rowid FROM page AS p WHERE p.ref = record.page LIMIT 1)"""
 BLOGS = """
     SELECT blog, sum(comments) FROM
            (SELECT blog, 1 AS comments FROM comment UNION ALL SELECT blog, 0 FROM page)
@@ -9329,6 +9338,7 @@ STAGED_COMMENTS = """
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
+# Without a page, the key is "" or None.
 Location = tuple[str, str, str]
 NAMES_IN_REPORT = 8  # of the comments that a line of the report is about
 
@@ -9395,8 +9405,8 @@ class Import:
             self.stage_record(name, record)
         if not (self.counts["read"] or self.counts["pages"]):
             raise OperatorError(f"there is no comment and no page of {self.name} in it")
-        for (texts,) in self.db.execute("SELECT fields FROM record"):
-            self.stage_comment(Texts(str, json.loads(texts)))
+        for texts, *location in self.db.execute(RECORDS):
+            self.stage_comment(Texts(str, json.loads(texts)), tuple(location))
 
     def stage_record(self, name: str, record: Any) -> None:
         product = self.product
@@ -9407,21 +9417,19 @@ class Import:
             self.counts["read"] += 1
             if isinstance(record, dict):
                 texts = fields_in(record, product.comment)
-                self.db.execute("INSERT INTO record VALUES (?)", (json.dumps(texts),))
+                row = (texts["author"], texts["page"], json.dumps(texts))
+                self.db.execute("INSERT INTO record VALUES (?, ?, ?)", row)
             else:
                 self.note("skipped: it can't be read", as_text(record))
         elif name == record_name(product.pages):
             self.stage_page(fields_in(record, product.pages))
         elif name == record_name(product.people):
             texts = fields_in(record, product.people)
-            author_id = texts.pop("id")
-            author = {field: text for field, text in texts.items() if text}
-            sql = "INSERT OR REPLACE INTO author VALUES (?, ?)"
-            self.db.execute(sql, (author_id, json.dumps(author)))
+            self.db.execute(ADD_AUTHOR, (texts["id"], json.dumps(texts)))
 
     def stage_page(self, values: Texts) -> None:
         location = self.location(values)
-        if location is None or not location[1] or is_true(values["gone"]):
+        if not location[1] or is_true(values["gone"]):
             return
         self.counts["pages"] += 1
         row = (
@@ -9434,26 +9442,18 @@ class Import:
         )
         self.db.execute("INSERT INTO page VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
-    def location(self, values: Texts) -> Location | None:
+    def location(self, values: Texts) -> Location:
         """Where a page is, by its URL; its host is left out, since it is the blog's."""
         url = values["page"]
         if self.is_ours:
             return "", values["id"], url
         if not url or len(url) > 2048 or has_controls(url):
-            return None
+            return "", "", ""
         written_host = HOST.match(url)
         host = host_of(f"any://{written_host[1]}") if written_host else ""
         blog = one_line(values["site"]) or host.removeprefix("www.")
         name = page_name(url, {host})
         return blog, name.key, HOST.sub("", name.page_url) or "/"
-
-    def location_of_comment(self, values: Texts) -> Location | None:
-        """The same for the page of a comment, which may be the id of a record."""
-        if "id=" not in self.product.pages:
-            return self.location(values)
-        sql = "SELECT blog, key, page_url FROM page WHERE ref = ?"
-        row = self.db.execute(sql, (values["page"],)).fetchone()
-        return tuple(row) if row else None
 
     def time_in(self, text: str) -> int | None:
         """UTC seconds of a date, or of a number of seconds or milliseconds. None for what is before
@@ -9470,15 +9470,14 @@ class Import:
         is_plausible = YEAR_1990 <= seconds <= self.now + DAY
         return min(int(seconds), self.now) if is_plausible else None
 
-    def stage_comment(self, values: Texts) -> None:
-        sql = "SELECT fields FROM author WHERE id = ?"
-        for (author,) in self.db.execute(sql, (values["author"],)):
-            values |= json.loads(author)
-        location = self.location_of_comment(values)
+    def stage_comment(self, values: Texts, location: Location) -> None:
+        """`location`: that of the page whose id the comment has."""
+        if "id=" not in self.product.pages:
+            location = self.location(values)
         kind = values["type"] or "comment"
         if kind != "comment":
             self.note(f"skipped: it is a {kind}", values["id"])
-        elif not location:
+        elif not location[1]:
             self.note("skipped: no page", values["id"])
         else:
             self.stage_row(location, values)
