@@ -9360,27 +9360,21 @@ def time_zone(text: str) -> tzinfo | None:
     return datetime.fromisoformat(f"2000-01-01T00:00{text}").tzinfo
 
 
+@dataclass
 class Import:
     """Imports one file. The records are staged in a temporary database, where replies find their
     parents, and then added, fifty a transaction, so that an import may be stopped."""
 
-    def __init__(
-        self,
-        name: str,
-        origins: Iterable[str],
-        place_of: Callable[[str], tuple[str, str]] | None,
-        now: int,
-        zone: tzinfo | None,
-    ) -> None:
-        """`name` is that of the product. `origins` are those of the blog. `place_of` is None if no
-        location is wanted. `zone` is that of the command line, if it names one."""
-        self.name = name
-        self.product = PRODUCTS[name]
-        self.origins = origins
-        self.place_of = place_of
-        self.now = now
-        self.zone = zone or time_zone(self.product.zone or "Z")
-        self.is_ours = name == "commentd"  # then all is as it was exported
+    name: str  # of the product
+    origins: Iterable[str]  # of the blog
+    place_of: Callable[[str], tuple[str, str]] | None  # None if no location is wanted
+    now: int
+    zone: tzinfo | None  # of times without one; None for that of the product
+
+    def __post_init__(self) -> None:
+        self.product = PRODUCTS[self.name]
+        self.zone = self.zone or time_zone(self.product.zone or "Z")
+        self.is_ours = self.name == "commentd"  # then all is as it was exported
         self.counts = Counter[str]()
         self.names = defaultdict[str, list[str]](list)  # of the records with each event
         self.matched = set[int | None]()  # our comments that are a record of the file
