@@ -9577,14 +9577,13 @@ class Import:
             while batch := rows.fetchmany(50):
                 with store.writing():
                     for row in batch:
-                        add(store, row)
-                added = self.counts["new"] + self.counts["there"]
-                show(total - added, total)
+                        add(store, dict(row))
+                show(total - self.counts["done"], total)
                 if time.monotonic() - paused_at > 0.5:
                     threading.Event().wait(0.11)  # SQLite looks for a lock every 100 ms
                     paused_at = time.monotonic()
 
-    def add_page(self, store: Store, row: sqlite3.Row) -> None:
+    def add_page(self, store: Store, row: Json) -> None:
         stamp = f"page {row['key']} {row['closed']} {row['views']} {row['page_likes']}"
         if not store.imported(self.name, stamp):
             page = self.page_of(store, row)
@@ -9596,7 +9595,7 @@ class Import:
             self.counts["views"] += row["views"]
             self.counts["likes of pages"] += row["page_likes"]
 
-    def page_of(self, store: Store, row: sqlite3.Row) -> Page:
+    def page_of(self, store: Store, row: Json) -> Page:
         """The page of a row, which is added if it is new."""
         page = store.page(row["key"])
         if page is None:
@@ -9604,27 +9603,23 @@ class Import:
             page = store.add_page(row["key"], row["page_url"], self.now, row["opened_at"])
         return page
 
-    def add_comment(self, store: Store, row: sqlite3.Row) -> None:
+    def add_comment(self, store: Store, row: Json) -> None:
+        self.counts["done"] += 1
         if imported := store.imported(self.name, row["stamp"]):
-            self.counts["there"] += 1
             self.matched.add(imported.id)
             return
-        values = {**json.loads(row["fields"]), **dict(row)}
+        values = {**json.loads(row["fields"]), **row}
         # Another record of the file may have the same text.
         duplicates = [id for id in store.duplicates(**values) if id not in self.matched]
-        if duplicates:
-            self.counts["there"] += 1
-            comment_id = duplicates[0]
-        else:
-            self.counts["new"] += 1
-            self.counts[row["status"]] += 1
-            comment_id = self.add_new_comment(store, values, self.page_of(store, row).id)
+        comment_id = duplicates[0] if duplicates else self.add_new_comment(store, values)
         self.matched.add(comment_id)
         store.note_import(self.name, row["stamp"], comment_id)
 
-    def add_new_comment(self, store: Store, values: Json, page_id: int) -> int:
+    def add_new_comment(self, store: Store, values: Json) -> int:
+        self.counts["new"] += 1
+        self.counts[values["status"]] += 1
+        page_id = self.page_of(store, values).id
         parent = store.imported(self.name, values["parent_stamp"] or "")
-        status = values.pop("status")
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
             "parent_id": parent.id if parent and parent.page_id == page_id else None,
@@ -9632,14 +9627,15 @@ class Import:
             "user_id": None,
             "masked": 1,
         }
-        comment_id = store.add_comment(status, self.now, **values).id
+        comment_id = store.add_comment(**values, now=self.now).id
         store.add_likes("comment", comment_id, values["likes"])
         return comment_id
 
     def report(self) -> str:
         counts = self.counts
-        skipped = counts["read"] - counts["new"] - counts["there"]
-        totals = f"{counts['new']} new, {counts['there']} already here, {skipped} skipped"
+        there = counts["done"] - counts["new"]
+        skipped = counts["read"] - counts["done"]
+        totals = f"{counts['new']} new, {there} already here, {skipped} skipped"
         lines = [f"{self.name}: {counts['read']} read, {totals}"]
         for event, names in self.names.items():
             shown = ", ".join(names[:NAMES_IN_REPORT])
