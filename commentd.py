@@ -9334,7 +9334,7 @@ STAGED_COMMENTS = """
     SELECT CASE WHEN comment.id NOT GLOB '*[^0-9]*' AND comment.id NOT LIKE '0%'
                      AND length(comment.id) BETWEEN 1 AND 12 THEN comment.id + 0 END AS id,
            comment.key, comment.page_url, comment.created_at, comment.opened_at, comment.stamp,
-           comment.status, comment.fields, parent.stamp AS parent_stamp
+           comment.status, comment.fields, coalesce(parent.stamp, '') AS parent_stamp
       FROM comment LEFT JOIN comment AS parent ON parent.id = comment.parent
      ORDER BY comment.depth, comment.created_at, comment.id"""
 # The page of a record: the name of its blog (as the product calls it, or its host), key, page_url.
@@ -9468,17 +9468,15 @@ class Import:
         """`location`: that of the page whose id the comment has."""
         if "id=" not in self.product.pages:
             location = self.location(values)
+        id = values["id"]
         kind = values["type"] or "comment"
         if kind != "comment":
-            self.note(f"skipped: it is a {kind}", values["id"])
-        elif not location[1]:
-            self.note("skipped: no page", values["id"])
-        else:
-            self.stage_row(location, values)
-
-    def stage_row(self, location: Location, values: Texts) -> None:
+            self.note(f"skipped: it is a {kind}", id)
+            return
+        if not location[1]:
+            self.note("skipped: no page", id)
+            return
         row = self.row_of(values)
-        id = values["id"]
         written_time = values["created_at"]
         identity = (location[1], written_time, values["nickname"], row["content"])
         row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
@@ -9619,7 +9617,7 @@ class Import:
         self.counts["new"] += 1
         self.counts[values["status"]] += 1
         page_id = self.page_of(store, values).id
-        parent = store.imported(self.name, values["parent_stamp"] or "")
+        parent = store.imported(self.name, values["parent_stamp"])
         values |= {
             "id": values["id"] if self.is_ours else None,  # so that links to it stay valid
             "parent_id": parent.id if parent and parent.page_id == page_id else None,
