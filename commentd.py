@@ -9792,10 +9792,31 @@ WXR = """<?xml version="1.0" encoding="UTF-8"?>
 <channel>
 <wp:wxr_version>1.2</wp:wxr_version>
 """
-WXR_COMMENT = """wp:comment_id=id wp:comment_author=nickname wp:comment_author_email=email
-    wp:comment_author_url=website wp:comment_author_IP=ip wp:comment_date=created_at
-    wp:comment_date_gmt=created_at wp:comment_content=html wp:comment_approved=approved
-    wp:comment_type=type wp:comment_parent=parent_id"""
+WXR_ITEM = """<item>
+<title>{page_url}</title>
+<link>{link}</link>
+<content:encoded></content:encoded>
+<dsq:thread_identifier>{page_url}</dsq:thread_identifier>
+<wp:post_id>{number}</wp:post_id>
+<wp:post_date_gmt>{opened_at}</wp:post_date_gmt>
+<wp:status>publish</wp:status>
+<wp:post_type>post</wp:post_type>
+<wp:comment_status>{comment_status}</wp:comment_status>
+"""
+WXR_COMMENT = """<wp:comment>
+<wp:comment_id>{id}</wp:comment_id>
+<wp:comment_author>{nickname}</wp:comment_author>
+<wp:comment_author_email>{email}</wp:comment_author_email>
+<wp:comment_author_url>{website}</wp:comment_author_url>
+<wp:comment_author_IP>{ip}</wp:comment_author_IP>
+<wp:comment_date>{created_at}</wp:comment_date>
+<wp:comment_date_gmt>{created_at}</wp:comment_date_gmt>
+<wp:comment_content>{html}</wp:comment_content>
+<wp:comment_approved>{approved}</wp:comment_approved>
+<wp:comment_type>comment</wp:comment_type>
+<wp:comment_parent>{parent_id}</wp:comment_parent>
+</wp:comment>
+"""
 WXR_STATUSES = {"visible": "1", "waiting": "0", "spam": "spam"}
 
 
@@ -9808,24 +9829,20 @@ def as_wordpress(export: Export) -> Iterator[str]:
     for number, (page, comments_of_page) in enumerate(by_page, 1):
         page_url, closed, opened_at = page
         item = {
-            "title": page_url,
+            "page_url": page_url,
             "link": page_link(page_url, export.origins) or quoted_url(page_url),
-            "content:encoded": "",
-            "dsq:thread_identifier": page_url,
-            "wp:post_id": number,
-            "wp:post_date_gmt": opened_at,
-            "wp:status": "publish",
-            "wp:post_type": "post",
-            "wp:comment_status": "closed" if closed else "open",
+            "number": number,
+            "opened_at": opened_at,
+            "comment_status": "closed" if closed else "open",
         }
-        yield "<item>\n" + xml_elements(item)
+        yield filled_xml(WXR_ITEM, item)
         for row in comments_of_page:
-            yield f"<wp:comment>\n{xml_elements(wxr_comment(row))}</wp:comment>\n"
+            yield wxr_comment(row)
         yield "</item>\n"
     yield "</channel>\n</rss>\n"
 
 
-def wxr_comment(row: Json) -> Json:
+def wxr_comment(row: Json) -> str:
     # Disqus wants an email address, and takes authors with the same one for one person.
     author = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
     shows_text = re.search(r">[^<\s]", row["html"])
@@ -9836,16 +9853,16 @@ def wxr_comment(row: Json) -> Json:
         "html": row["html"] if shows_text else html.escape(row["content"]),
         "email": row["email"] or f"{author}@commenter.invalid",
         "ip": row["ip"] or UNKNOWN_IP,  # Isso's importer fails without one
-        "approved": WXR_STATUSES.get(row["status"], "0"),
+        "approved": WXR_STATUSES[row["status"]],
         "parent_id": row["parent_id"] or 0,
-        "type": "comment",
     }
-    return renamed_fields(row, WXR_COMMENT)
+    return filled_xml(WXR_COMMENT, row)
 
 
-def xml_elements(values: Json) -> str:
-    lines = (f"<{name}>{html.escape(str(text))}</{name}>\n" for name, text in values.items())
-    return CONTROL.sub("", "".join(lines))
+def filled_xml(form: str, values: Json) -> str:
+    """XML with values in the place of their names."""
+    escaped = {name: html.escape(str(value)) for name, value in values.items()}
+    return CONTROL.sub("", form.format_map(escaped))
 
 
 # Each with what it cannot hold.
