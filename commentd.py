@@ -9881,8 +9881,8 @@ EXPORTERS = {
 # Comments in the HTML of a built site
 
 ATTRIBUTES = r"""(?:"[^"]*"|'[^']*'|[^'">])*+"""
-# Elements whose content is text, or is not shown.
-RAW = r"(?:script|style|textarea|title|noscript|template)(?=[\s/>])"
+# Elements whose content is text, is not shown, or is ours.
+RAW = r"(?:script|style|textarea|title|noscript|template|commentd-thread)(?=[\s/>])"
 # A comment, a raw element or a tag. Each begins where it is tried, so that the time grows no faster
 # than the page.
 PIECES = re.compile(
@@ -9920,17 +9920,15 @@ def read_built_page(content: str, script_urls: tuple[str, ...]) -> BuiltPage:
         elif tag == "link" and values.get("rel", "").lower() == "canonical":
             page.canonical = values.get("href", "")
         elif tag == "commentd-thread":
-            end = content.find(THREAD_END, piece.end())
-            if end < 0:
+            if not piece[0].endswith(THREAD_END):
                 raise ValueError("<commentd-thread> is not closed")
-            page.threads.append((piece.start(), piece[0], end + len(THREAD_END)))
+            page.threads.append((piece.start(), f"<{piece[1]}{piece[2]}>", piece.end()))
         elif tag == "script" and values.get("src", "").partition("?")[0].endswith(script_urls):
             script_end = script_end or piece.end()
-    if script_end and not page.threads:
-        # In the head, the widget shows comments only in an element.
-        is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
-        if not is_in_head:
-            page.threads.append((script_end, "", script_end))
+    # In the head, the widget shows comments only in an element.
+    is_in_head = re.search(r"(?i)</head>|<body", content[script_end:])
+    if script_end and not page.threads and not is_in_head:
+        page.threads.append((script_end, "", script_end))
     return page
 
 
