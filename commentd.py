@@ -9995,24 +9995,17 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
     lines = []
     own_hosts = {host_of(origin) for origin in origins}
     old_key = page_name(old, own_hosts).key
+    keys_grow = len(page_name(new, own_hosts).key) > len(old_key)
     with store.writing():
-        moves = []
-        other_keys = set()  # of the pages that stay
-        for page in store.all_pages():
-            key = page.key
+        # In an order in which no page moves twice.
+        pages = sorted(store.all_pages(), key=lambda page: len(page.key), reverse=keys_grow)
+        for page in pages:
             url = new_page_url(page, old_key, new)
             name = page_name(url, own_hosts)
-            if url and (name.key != key or not old.endswith("*")):
-                moves.append((page, name))
-            else:
-                other_keys.add(key)
-        # In an order in which no page moves twice.
-        keys_grow = any(len(name.key) > len(page.key) for page, name in moves)
-        moves.sort(key=lambda move: len(move[0].key), reverse=keys_grow)
-        for page, name in moves:
-            merged = " (merged)" if name.key in other_keys else ""
-            lines.append(f"{page.page_url} -> {name.page_url}{merged}")
-            store.rename_page(page.id, name.key, name.page_url)
+            if url and (name.key != page.key or not old.endswith("*")):
+                page_id = store.rename_page(page.id, name.key, name.page_url)
+                merged = "" if page_id == page.id else " (merged)"
+                lines.append(f"{page.page_url} -> {name.page_url}{merged}")
     return lines
 
 
