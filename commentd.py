@@ -7152,12 +7152,6 @@ def with_query(path: str, **query: object) -> str:
     return f"{path}?{urllib.parse.urlencode(query)}"
 
 
-def thread_url(config: Config, page_url: str, **more: object) -> str:
-    """The URL of the thread page; "" where only a proxy knows that of the service."""
-    url = config.service_url
-    return url and f"{url}/{with_query('thread', url=page_url, **more)}"
-
-
 # What the templates call that show comments.
 TEMPLATE_FUNCTIONS = {
     function.__name__: function
@@ -7169,7 +7163,6 @@ TEMPLATE_FUNCTIONS = {
         own_link,
         rfc3339,
         texts_in,
-        thread_url,
         unquoted,
         with_query,
     )
