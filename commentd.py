@@ -3959,19 +3959,14 @@ def make_token(account: Json, key: bytes, now: int, use: str = "login") -> str:
 
 def read_token(token: str, key: bytes, now: int, use: str) -> tuple[int, int] | None:
     """Account id and version of a token; None if it is not valid for this use."""
-    options: Any = {
-        "require": ["exp", "iat", "id"],
-        # The times are compared below, with the clock that tests can set.
-        "verify_exp": False,
-        "verify_iat": False,
-    }
+    # The times are compared below, with the clock that tests can set.
+    options: Any = {"require": ["exp", "iat", "id"], "verify_exp": False, "verify_iat": False}
     with contextlib.suppress(Exception):  # some broken texts raise other errors than PyJWTError
         claims: Json = jwt.decode(token, key, algorithms=["HS256"], options=options)
         expires_at = claims["exp"]
         # PyJWT also decodes a token with an added `=`.
         is_whole = type(expires_at) is int and "=" not in token
-        is_current = is_whole and now < expires_at <= now + TOKEN_LIFE + MINUTE
-        if is_current and claims["use"] == use:
+        if is_whole and now < expires_at <= now + TOKEN_LIFE + MINUTE and claims["use"] == use:
             return claims["id"], claims["ver"]
     return None
 
@@ -4034,7 +4029,8 @@ def challenge_signature(parameters: Json, key: bytes) -> str:
 
 def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
     """The captcha whose solution a token holds; None if it is not a solution of our challenges."""
-    try:
+    # A value may be missing, of any type, or nested too deep.
+    with contextlib.suppress(Exception):
         payload = json.loads(base64.b64decode(captcha_token, validate=True))
         challenge = payload["challenge"]
         signature = challenge["signature"]
@@ -4043,11 +4039,9 @@ def solved_captcha(captcha_token: str, key: bytes, now: int) -> Captcha | None:
         derived = proof(parameters, payload["solution"]["counter"])
         is_ours = equal_in_constant_time(signature, challenge_signature(parameters, key))
         is_solved = derived.startswith(parameters["keyPrefix"])
-        if not is_ours or not is_solved or now >= expires_at:
-            return None
-    except Exception:  # a value may be missing, of any type, or nested too deep
-        return None
-    return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
+        if is_ours and is_solved and now < expires_at:
+            return Captcha(signature, expires_at, expires_at - CHALLENGE_LIFE)
+    return None
 
 
 def came_too_fast(captcha: Captcha | None, text: str, now: int) -> bool:
