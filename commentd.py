@@ -4104,7 +4104,7 @@ def send_email(
     sender: str,
 ) -> None:
     """Hands an email to the mail server, or prints it if there is none. Without a recipient, it
-    only logs in. `OSError` or `smtplib.SMTPException` if the server does not take it."""
+    only logs in. `OSError` (as `smtplib.SMTPException` is) if the server does not take it."""
     if not host:
         print_email(message)
         return
@@ -4120,7 +4120,7 @@ def send_email(
             client.login(user, password)
         if recipient:
             client.sendmail(sender, [recipient], message.encode())
-        with contextlib.suppress(smtplib.SMTPException, OSError):
+        with contextlib.suppress(OSError):
             client.quit()  # the message is accepted, whatever happens now
 
 
@@ -5244,7 +5244,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
                 send_webhook(services, message, comment)
         else:
             services.send(message.recipient, message.message, **services.config.mail_server)
-    except (OSError, ValueError, smtplib.SMTPException) as error:
+    except (OSError, ValueError) as error:
         return failure_text(error), is_final(error)
     return "", True
 
@@ -8627,7 +8627,7 @@ def run_check(topic: str, success: str, attempt: Callable[[], object]) -> Findin
     """A finding about what the attempt raises, else `success`. Its first word is the subject."""
     try:
         attempt()
-    except (OSError, ValueError, smtplib.SMTPException, Problem) as error:
+    except (OSError, ValueError, Problem) as error:
         reply = getattr(error, "smtp_error", b"")
         detail = reply.decode(errors="replace") or str(error)
         if isinstance(error, smtplib.SMTPAuthenticationError):
