@@ -4208,10 +4208,9 @@ def terms_in(written: Comment) -> Iterator[str]:
         yield f"name:{word}"
     markup = html.unescape(written.html)
     for host in hosts_in(markup, written.website):
-        labels = host.split(".")
-        domain = ".".join(labels[-2:])
-        for name in (host, domain):
-            yield f"link:{folded(name)[:80]}"
+        domain = ".".join(host.split(".")[-2:])
+        yield f"link:{host[:80]}"
+        yield f"link:{domain[:80]}"
     count = written.html.count("<a ") + bool(written.website)
     yield f"links:{min(5, count)}"
 
