@@ -33,7 +33,6 @@ import email.headerregistry
 import email.message
 import email.policy
 import enum
-import fnmatch
 import functools
 import gc
 import glob
@@ -4941,9 +4940,9 @@ def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     key = page_name(comment.page_url, own_hosts).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        pattern = glob.escape(page_name(pattern, own_hosts).key)
-        # The only wildcard is `*`. A page may be written with or without the last slash.
-        if fnmatch.filter([key, f"{key}/"], pattern.replace("[*]", "*")):
+        pattern = re.escape(page_name(pattern, own_hosts).key).replace(r"\*", ".*")
+        # A page may be written with or without the last slash.
+        if re.fullmatch(f"{pattern}/?", f"{key}/"):
             return emails.split(", ")
     if config.notify_owner:
         return [*config.notify_owner]
