@@ -2456,6 +2456,14 @@ IS_DUE = """
        AND (kind <> 'author' OR EXISTS
             (SELECT 1 FROM comment AS parent JOIN page ON page.id = parent.page_id
               WHERE parent.id = comment.parent_id AND parent.status <> 'waiting'))"""
+# Comments that the owner should decide on come first.
+DUE_NOTIFICATIONS = f"""
+    SELECT notification.id, comment_id
+      FROM notification JOIN comment ON comment.id = comment_id
+     WHERE kind = ? AND recipient = ? AND {IS_DUE}
+     ORDER BY kind = 'owner' AND comment.status <> 'waiting' AND NOT EXISTS
+              (SELECT 1 FROM report WHERE report.comment_id = comment.id), comment_id
+     LIMIT 200"""
 # What each counter counts. Replies come before the comments that they reply to.
 COUNTERS = {
     ("comment", "likes"): "SELECT count(*) FROM comment_liker WHERE comment_id = comment.id",
@@ -3436,12 +3444,7 @@ class Store:
     def due_notifications(self, kind: str, recipient: str, now: int) -> dict[int, int]:
         """The id of the comment by the id of each notification: the oldest ones of a recipient, at
         most what one email takes. With "", those that have no recipient yet."""
-        sql = """
-            SELECT notification.id, comment_id
-              FROM notification JOIN comment ON comment.id = comment_id
-             WHERE kind = ? AND recipient = ? AND """
-        sql = sql + IS_DUE + " ORDER BY comment_id LIMIT 200"
-        return dict(self.run(sql, kind, recipient, now))
+        return dict(self.run(DUE_NOTIFICATIONS, kind, recipient, now))
 
     def postpone(self, ids: Iterable[int], due_at: int) -> None:
         sql = """
@@ -4954,19 +4957,13 @@ def is_for_owner(services: MailServices, to: str, comment: FullComment) -> bool:
 
 
 def write_to_owner(services: MailServices, to: str, news: News) -> None:
-    """One email about all that is new. Comments that the owner should decide on come first."""
-    reports = {comment.id: services.store.reports(comment.id) for comment in news.values()}
-
-    def needs_no_decision(comment: FullComment) -> bool:
-        return comment.status != "waiting" and not reports[comment.id]
-
-    comments = sorted(news.values(), key=needs_no_decision)
+    """One email about all that is new."""
+    comments = [*news.values()]
     first = comments[0]
     owner = owner_as_recipient(services, to, first)
-    shown = comments[:MOST_QUOTED]
-    sections = [owner_section(owner, comment, reports[comment.id]) for comment in shown]
+    sections = [owner_section(owner, comment) for comment in comments[:MOST_QUOTED]]
     name = "owner"
-    if len(comments) == 1 and reports[first.id]:
+    if len(comments) == 1 and services.store.reports(first.id):
         name = "owner_reported"
     public_url = services.config.server_public_url
     end = owner.text("owner_all", link=f"{public_url}/admin") if public_url else ""
@@ -4974,8 +4971,9 @@ def write_to_owner(services: MailServices, to: str, news: News) -> None:
     add_email(services, news, email, ("notification", "owner"))
 
 
-def owner_section(owner: Recipient, comment: FullComment, reports: list[Report]) -> str:
+def owner_section(owner: Recipient, comment: FullComment) -> str:
     services = owner.services
+    reports = services.store.reports(comment.id)
     kind = "owner"
     if reports:
         kind = "owner_reported"

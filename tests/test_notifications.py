@@ -364,14 +364,14 @@ def test_owner_and_readers_get_emails_in_their_languages(here: Here, ann: Reader
     assert {words_of(link)["lang"] for link in links_in(readers)} == {"en"}
 
 
-@named
+@pytest.mark.parametrize("settings", [{**NAMED, "moderation_hold": "links"}])
 def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None:
     here.said("one")
     here.deliver()
     assert len(here.arrived()) == 1
     here.outside.time += 1
-    here.said("two")
-    here.said("three", lang="zh", page_url="/other/")
+    here.said("two", lang="zh")
+    here.said("three, which waits: https://a.example", page_url="/other/")
     while (wait := here.deliver()) and len(here.arrived()) == 1:
         assert wait <= MINUTE
         here.outside.time += wait
@@ -379,8 +379,8 @@ def test_what_comes_soon_after_is_bundled_within_ten_minutes(here: Here) -> None
     message = here.arrived()[1]
     assert message["Subject"] == "blog.example: 2 new comments"
     text = content(message)
-    assert [words_of(link)["id"] for link in links_in(text)] == ["2", "2", "3", "3"]
-    assert here.told()[1] == ["two", "three"]
+    assert [words_of(link)["id"] for link in links_in(text)] == ["3", "3", "3", "2", "2"]
+    assert here.told()[1] == ["three, which waits: https://a.example", "two"]
     assert text.count(f"{SERVICE}/admin") == 1
     here.later(DAY)
     assert len(here.arrived()) == 2
