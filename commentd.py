@@ -5914,6 +5914,11 @@ def text_field(form: Json, name: str, most: int, *, optional: bool = False) -> s
     return value
 
 
+def optional_field(context: RequestContext, name: str) -> str:
+    """A text of at most 64 characters; "" if it is missing."""
+    return text_field(context.form, name, 64, optional=True)
+
+
 def proper_field(
     form: Json, name: str, most: int, rule: Callable[[str], str], *, optional: bool = False
 ) -> str:
@@ -6375,8 +6380,8 @@ def code_request(context: RequestContext) -> Json:
         "email": email_field(context),
         "nickname": "",
         "password": "",
-        "language": known_language(text_field(context.form, "lang", 64, optional=True)),
-        "replaced": text_field(context.form, "request_id", 64, optional=True),
+        "language": known_language(optional_field(context, "lang")),
+        "replaced": optional_field(context, "request_id"),
     }
 
 
@@ -6703,7 +6708,7 @@ def author_fields(context: RequestContext) -> Json:
 
 def language_field(context: RequestContext, text: str) -> str:
     """The language that the widget names, else that of the text."""
-    return language_of(text_field(context.form, "lang", 64, optional=True), text)
+    return language_of(optional_field(context, "lang"), text)
 
 
 @route("POST", "/comments", Permission.ANYONE)
@@ -6893,7 +6898,7 @@ def edit_comment(context: RequestContext, comment_id: int) -> Json:
 
 def own_comment(context: RequestContext, comment_id: int) -> FullComment:
     """A comment that the caller may change; `NotFound` for all others."""
-    token = text_field(context.form, "edit_token", 64, optional=True)
+    token = optional_field(context, "edit_token")
     comment = full_comment(context, comment_id)
     if comment.user_id is None:
         may_change = equal_in_constant_time(token, edit_token(context, comment))
@@ -7697,11 +7702,6 @@ def give_status(context: RequestContext, comment_id: int, status: str, version: 
     return comment.status
 
 
-def version_field(context: RequestContext) -> str:
-    """The version of the text that the caller has read, or ""."""
-    return text_field(context.form, "version", 64, optional=True)
-
-
 def check_version(comment: Comment, version: object) -> None:
     """`TextChanged` if the text of a comment is not the one that was read. Without a version it
     does not matter."""
@@ -7747,7 +7747,7 @@ def rewrite_comment(context: RequestContext, comment_id: int) -> Json:
         edited["website"] = website_field(context)
     with context.writing():
         comment = full_comment(context, comment_id)
-        check_version(comment, version_field(context))
+        check_version(comment, optional_field(context, "version"))
         unteach(context.store, context.key, comment)
         context.store.edit_comment(replace(comment, **edited), context.now)
         audit(context, "edit", comment.id)
@@ -7764,7 +7764,7 @@ def reply_as_owner(context: RequestContext) -> Json:
     location = location_fields(context)
     with context.writing():
         parent = full_comment(context, number_field(context.form, "parent_id"))
-        check_version(parent, version_field(context))
+        check_version(parent, optional_field(context, "version"))
         if parent.status not in ("visible", "waiting"):
             raise NotFound("要回复的评论不存在", "parent_gone")
         set_status(context, parent, "visible")
@@ -7804,7 +7804,7 @@ def waiting_comments(context: RequestContext) -> Json:
 def moderate(context: RequestContext, comment_id: int) -> Json:
     """`{status, version?}` or `{pinned}` to `{success, comment, was}`: all that an admin may do
     with the token that the widget stores on the blog. /admin can undo it."""
-    was = change_comment(context, comment_id, version_field(context))
+    was = change_comment(context, comment_id, optional_field(context, "version"))
     comment = full_comment(context, comment_id)
     shown = {**serialize(context, comment), "status": comment.status}
     return {"success": True, "comment": shown, "was": was}
