@@ -228,6 +228,10 @@ def value_or_empty(rule: Callable[[str], str], text: str) -> str:
     return ""
 
 
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 # Times
 
 BEIJING = timezone(timedelta(hours=8))
@@ -2168,7 +2172,7 @@ class Comment:
     def version(self) -> str:
         """Identifies the texts that an admin has read. It is not shortened, since an author could
         look for two texts that are alike."""
-        return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()
+        return sha256_of("\n".join(self.texts))
 
 
 @dataclass(frozen=True)
@@ -2863,21 +2867,22 @@ class Store:
              WHERE email = (SELECT email FROM account WHERE id = :id) AND :revoke"""
         self.run_script(sql, id=user_id, role=role, blocked=blocked, revoke=revoke)
 
-    def add_admin_link(self, hash: str, email: str, expires_at: int) -> None:
-        """Replaces older links for the same email address; "" stands for any."""
+    def add_admin_link(self, link: str, email: str, expires_at: int) -> None:
+        """Replaces older links for the same email address; "" stands for any. Only the hash of the
+        link is stored."""
         sql = """
             DELETE FROM admin_link WHERE email = :email;
             INSERT INTO admin_link (hash, email, expires_at) VALUES (:hash, :email, :expires_at)"""
-        self.run_script(sql, hash=hash, email=email, expires_at=expires_at)
+        self.run_script(sql, hash=sha256_of(link), email=email, expires_at=expires_at)
 
-    def admin_link_email(self, hash: str, now: int) -> str | None:
+    def admin_link_email(self, link: str, now: int) -> str | None:
         """The email address that a one-time link is for; None if the link is not valid. A link for
         any email address ends when there is an admin."""
         sql = """
             SELECT email FROM admin_link
              WHERE hash = ? AND expires_at > ?
                AND (email <> '' OR NOT EXISTS (SELECT 1 FROM account WHERE role = 'admin'))"""
-        email: str | None = self.value(sql, hash, now)
+        email: str | None = self.value(sql, sha256_of(link), now)
         return email
 
     def make_admin(self, email: str, nickname: str, password: str, now: int) -> Account:
@@ -6176,7 +6181,7 @@ def captcha_field(context: RequestContext, *, own: bool = False) -> Captcha | No
 
 def hosted_captcha(context: RequestContext, captcha_token: str) -> Captcha | None:
     """The captcha that a provider says is solved; else None."""
-    signature = hashlib.sha256(captcha_token.encode()).hexdigest()
+    signature = sha256_of(captcha_token)
     # A provider accepts a token once. What a repeated one was spent on decides about it.
     if context.store.spent_on(signature) is None:
         limit_client(context, "siteverify")
@@ -7555,8 +7560,7 @@ def audit(
 def email_of_link(context: RequestContext) -> str:
     """The email address of the one-time link in the form; `Forbidden` if the link is not valid."""
     link = text_field(context.form, "link", 64)
-    hash = hashlib.sha256(link.encode()).hexdigest()
-    email = context.store.admin_link_email(hash, context.now)
+    email = context.store.admin_link_email(link, context.now)
     if email is None:
         raise Forbidden("链接已用过或已过期，请运行 commentd admin 再取一个", "link_invalid")
     return email
@@ -8270,9 +8274,8 @@ def new_admin_link(store: Store, world: World, email: str) -> str:
     """The secret of a one-time link. Within an hour it makes an admin of that email address or,
     with "" and while there is no admin, of any."""
     link = world.random_bytes(16).hex()
-    hash = hashlib.sha256(link.encode()).hexdigest()
     with store.writing():
-        store.add_admin_link(hash, email, world.timestamp() + HOUR)
+        store.add_admin_link(link, email, world.timestamp() + HOUR)
     return link
 
 
@@ -9462,7 +9465,7 @@ class Import:
         row = self.row_of(values)
         written_time = values["created_at"]
         identity = (location[1], written_time, values["nickname"], row["content"])
-        row_id = id or hashlib.sha256(repr(identity).encode()).hexdigest()
+        row_id = id or sha256_of(repr(identity))
         sql = "INSERT OR IGNORE INTO comment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)"
         staged = (
             row_id,
@@ -9827,7 +9830,7 @@ def as_wordpress(export: Export) -> Iterator[str]:
 
 def wxr_comment(row: Json) -> str:
     # Disqus wants an email address, and takes authors with the same one for one person.
-    author = hashlib.sha256(row["nickname"].encode()).hexdigest()[:12]
+    author = sha256_of(row["nickname"])[:12]
     shows_text = re.search(r">[^<\s]", row["html"])
     row |= {
         # WordPress keeps names and websites as HTML.
