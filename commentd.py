@@ -3230,7 +3230,7 @@ class Store:
         comment_id = int(self.value(INSERT_COMMENT, **values))
         self.count_on_day("comments", 1, values["created_at"])
         self.set_status(comment_id, status, now)
-        return self.all(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)[0]
+        return cast(Comment, self.comment(comment_id))
 
     def edit_comment(self, comment: Comment, now: int) -> None:
         """Stores the texts of a comment that were changed. The filter may learn them again. As long
@@ -3602,27 +3602,23 @@ class Store:
              WHERE hash IN (SELECT value FROM json_each(?)) AND max(ham, spam) > 0"""
         return {hash: (ham, spam) for hash, ham, spam in self.run(sql, hashes)}
 
-    def learn(self, comment_id: int, kind: str, hashes: list[int], now: int) -> None:
-        """Counts the terms of a comment as those of ham or spam."""
+    def learn(self, comment: Comment, kind: str, hashes: list[int], now: int = 0) -> None:
+        """Counts the terms of a comment as those of ham, of spam or, with "", of neither, and no
+        longer as those of the kind that it was learnt as."""
         sql = """
-            UPDATE comment SET learnt = :kind WHERE id = :comment_id;
-            INSERT INTO term AS t (hash, ham, spam, learnt_at)
-            SELECT value, :kind = 'ham', :kind = 'spam', :now FROM json_each(:hashes)
-             WHERE true
-                ON CONFLICT (hash) DO UPDATE
-               SET ham = t.ham + excluded.ham, spam = t.spam + excluded.spam,
-                   learnt_at = excluded.learnt_at"""
-        self.run_script(sql, comment_id=comment_id, kind=kind, hashes=[0, *hashes], now=now)
-
-    def unlearn(self, comment: Comment, hashes: list[int]) -> None:
-        sql = """
-            UPDATE comment SET learnt = '' WHERE id = :id;
             UPDATE term SET ham = max(0, ham - (:learnt = 'ham')),
                             spam = max(0, spam - (:learnt = 'spam'))
-             WHERE hash IN (SELECT value FROM json_each(:hashes));
+             WHERE :learnt <> '' AND hash IN (SELECT value FROM json_each(:hashes));
+            INSERT INTO term AS t (hash, ham, spam, learnt_at)
+            SELECT value, :kind = 'ham', :kind = 'spam', :now FROM json_each(:hashes)
+             WHERE :kind <> ''
+                ON CONFLICT (hash) DO UPDATE
+               SET ham = t.ham + excluded.ham, spam = t.spam + excluded.spam,
+                   learnt_at = excluded.learnt_at;
             DELETE FROM term WHERE ham = 0 AND spam = 0
-               AND hash IN (SELECT value FROM json_each(:hashes))"""
-        self.run_script(sql, id=comment.id, learnt=comment.learnt, hashes=[0, *hashes])
+               AND hash IN (SELECT value FROM json_each(:hashes));
+            UPDATE comment SET learnt = :kind WHERE id = :id"""
+        self.run_script(sql, **vars(comment), kind=kind, hashes=[0, *hashes], now=now)
 
     def oldest_unlearnt(self) -> Comment | None:
         """The visible comment that the filter could learn next as ham."""
@@ -4490,10 +4486,9 @@ def hashes_of(key: bytes, comment: Comment) -> list[int]:
 
 
 def unteach(store: Store, key: bytes, comment: Comment) -> None:
-    """Before a text changes that the filter has learnt, or is learnt as another kind. What is
-    erased stays learnt."""
+    """Before a text changes that the filter has learnt. What is erased stays learnt."""
     if comment.learnt:
-        store.unlearn(comment, hashes_of(key, comment))
+        store.learn(comment, "", hashes_of(key, comment))
 
 
 def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> None:
@@ -4506,15 +4501,12 @@ def teach(store: Store, key: bytes, comment: Comment, status: str, now: int) -> 
     kind = kinds.get(status, "")
     if kind == comment.learnt:
         return
-    unteach(store, key, comment)
-    if not kind:
-        return
-    store.learn(comment.id, kind, hashes_of(key, comment), now)
+    store.learn(comment, kind, hashes_of(key, comment), now)
     ham, spam = learnt_counts(store)
     if kind == "spam" and ham < spam:
         good = store.oldest_unlearnt()
         if good:
-            store.learn(good.id, "ham", hashes_of(key, good), now)
+            store.learn(good, "ham", hashes_of(key, good), now)
 
 
 # -- Mail ---------------------------------------------------------------------
