@@ -5636,28 +5636,24 @@ def route(
     return register
 
 
-def mounted(route: Route, services: Services) -> Callable[..., bottle.HTTPResponse]:
-    """The route as Bottle calls it. Only this function sees Bottle's request."""
-
-    def respond(**segments: Any) -> bottle.HTTPResponse:
-        environ = bottle.request.environ
-        try:
-            with services.store.machine_faults():
-                context = context_of(route, services, environ)
-                response = response_of(route.handler(context, **segments))
-            if route.public and context.caller is None:
-                if len(response.body) <= CACHEABLE_BYTES:
-                    environ["commentd.cache_entry"] = context.cache_entry
-                response = compressed(response, environ)
-        except Problem as problem:
-            response = refusal(problem, route.one_refusal)
-        except Exception:
-            log.exception("%s %s failed", route.method, route.path)
-            response = refusal(INTERNAL, route.one_refusal)
-        headers = {"Content-Type": response.content_type, **response.headers}
-        return bottle.HTTPResponse(response.body, response.status, headers)
-
-    return respond
+def respond(route: Route, services: Services, **segments: Any) -> bottle.HTTPResponse:
+    """Calls the handler of a route. Only this function sees Bottle's request."""
+    environ = bottle.request.environ
+    try:
+        with services.store.machine_faults():
+            context = context_of(route, services, environ)
+            response = response_of(route.handler(context, **segments))
+        if route.public and context.caller is None:
+            if len(response.body) <= CACHEABLE_BYTES:
+                environ["commentd.cache_entry"] = context.cache_entry
+            response = compressed(response, environ)
+    except Problem as problem:
+        response = refusal(problem, route.one_refusal)
+    except Exception:
+        log.exception("%s %s failed", route.method, route.path)
+        response = refusal(INTERNAL, route.one_refusal)
+    headers = {"Content-Type": response.content_type, **response.headers}
+    return bottle.HTTPResponse(response.body, response.status, headers)
 
 
 def context_of(route: Route, services: Services, environ: Json) -> RequestContext:
@@ -8335,7 +8331,7 @@ def app_on(store: Store, config: Config, world: World, options: Json) -> App:
     site.default_error_handler = bottle_refusal
     site.router.add_filter("id", lambda _: ("[0-9]{1,18}", int, str))
     for each in ROUTES:
-        site.route(each.path, each.method, mounted(each, services))
+        site.route(each.path, each.method, functools.partial(respond, each, services))
     return App(services, places, site)
 
 
