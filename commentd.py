@@ -5776,8 +5776,7 @@ def compressed(response: Response, environ: Json) -> Response:
     has. Never for authenticated responses: the compressed size could leak secrets (BREACH,
     breachattack.com)."""
     body = response.body
-    accepts_gzip = ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
-    is_gzipped = accepts_gzip and len(body) > 200
+    is_gzipped = len(body) > 200 and ACCEPTS_GZIP.search(environ.get("HTTP_ACCEPT_ENCODING", ""))
     suffix = "-gzip" if is_gzipped else ""  # other bytes need another tag (RFC 9110, 8.8.3.3)
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}{suffix}"'
     headers = {**response.headers, "ETag": etag}
@@ -5844,8 +5843,7 @@ def translated_page(services: Services, template: str, language: str, **variable
     """As `html_page`, with the texts of a language; English for an unknown one."""
     if language not in LANGUAGES:
         language = "en"
-    texts = texts_in(language)
-    return html_page(services, template, lang=language, texts=texts, **variables)
+    return html_page(services, template, lang=language, texts=texts_in(language), **variables)
 
 
 def json_in_html(data: Json) -> str:
