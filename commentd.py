@@ -8209,9 +8209,9 @@ class App:
         path = config.database
         folder = Path(config.backup_folder)
         # A backup of the future was made by a wrong clock. It must not keep others from being made.
-        times = [time for time in regular_backups(path, folder).values() if time <= now]
-        last_at = max(times, default=0)
-        if not config.backup_every or now - last_at < config.backup_every * HOUR:
+        times = regular_backups(path, folder).values()
+        is_recent = any(0 <= now - time < config.backup_every * HOUR for time in times)
+        if not config.backup_every or is_recent:
             return MINUTE
         with store.machine_faults():
             figures = store.figures(int(now))
