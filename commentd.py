@@ -1939,8 +1939,8 @@ def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     times = {}
     for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
         with contextlib.suppress(ValueError):
-            made_at = datetime.strptime(f"{backup.stem[-15:]}Z", f"{STAMP}%z")
-            times[backup] = made_at.timestamp()
+            made_at = backup.stem[-15:].replace("-", "T") + "Z"
+            times[backup] = datetime.fromisoformat(made_at).timestamp()
     return times
 
 
