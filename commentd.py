@@ -121,13 +121,9 @@ MEGA = 1024 * 1024
 class OperatorError(Exception):
     """A fault that the owner must fix. It ends the program with one sentence."""
 
-    exit_code = 1
-
 
 class SettingsError(OperatorError):
     """All that is wrong with the settings or the command line, one line each."""
-
-    exit_code = 2
 
 
 class SchemaError(OperatorError):
@@ -10833,8 +10829,9 @@ def set_up_output() -> None:
 
 def run_command(arguments: Arguments) -> int:
     name = arguments.command
+    command = COMMANDS[name][0]
     if name == "help" or (name == "example" and not arguments.what):
-        return COMMANDS[name][0](Config(), arguments)  # also where the settings are wrong
+        return command(Config(), arguments)  # also where the settings are wrong
     gives_up_root = name not in ("serve", "example")
     if gives_up_root and arguments.file:
         give_up_root(arguments.file)
@@ -10844,7 +10841,7 @@ def run_command(arguments: Arguments) -> int:
         raise SettingsError(str(error)) from None
     if gives_up_root:
         give_up_root(config.database)
-    return COMMANDS[name][0](config, arguments)
+    return command(config, arguments)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -10864,7 +10861,7 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     except (OperatorError, OSError, sqlite3.Error) as error:
         text = str(error)
-        code = getattr(error, "exit_code", 1)
+        code = 2 if isinstance(error, SettingsError) else 1
         if isinstance(error, PermissionError) and error.filename:
             text = (
                 f"{error.filename}: the user of the service may not use it. Put it into the folder "
