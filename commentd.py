@@ -10530,10 +10530,10 @@ def render_command(config: Config, arguments: Arguments) -> int:
             app = app_on(store, config, World(), {})
             resources.callback(app.places.close)
             fragment_of = functools.partial(own_fragment, app)
-        found = sorted(folder.rglob("*.html"))
-        for path in filter(Path.is_file, found):  # a folder may have such a name
+        # A folder may have such a name.
+        for path in filter(Path.is_file, sorted(folder.rglob("*.html"))):
             try:
-                result = render_file(folder, path, script_urls, fragment_of, arguments)
+                result = render_file(path, script_urls, fragment_of, arguments)
             except ValueError as error:
                 print(f"{path}: {error}", file=sys.stderr)
                 result = "skipped"
@@ -10556,7 +10556,6 @@ NOT_WRITABLE = (
 
 
 def render_file(
-    folder: Path,
     path: Path,
     script_urls: tuple[str, ...],
     fragment_of: Callable[[str], bytes],
@@ -10568,7 +10567,7 @@ def render_file(
     if not page.threads:
         return "without a thread"
     content.decode()  # raises unless the page is UTF-8, as the fragment is
-    name = path.relative_to(folder).as_posix()
+    name = path.relative_to(arguments.what).as_posix()
     site_path = "/" + name.removesuffix("index.html")
     rendered = render_page(page, site_path, arguments.style, fragment_of)
     if rendered == page.content:
