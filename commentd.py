@@ -7490,7 +7490,7 @@ def manual_page(context: RequestContext) -> Response:
         chinese=language.startswith("zh"),
         titles={each: topic_title(text) for each, text in topics.items()},
         name=name,
-        topic=manual_html(topics[name]) if name else "",
+        topic=manual_html(topics.get(name, "")),
     )
 
 
