@@ -1933,10 +1933,11 @@ def regular_backups(path: Path, folder: Path) -> dict[Path, float]:
     if other_claim(path, folder):
         return {}
     times = {}
-    for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{'?' * 15}.db")):
+    stamp = f"{'[0-9]' * 8}-{'[0-9]' * 6}"
+    for backup in sorted(folder.glob(f"{glob.escape(path.stem)}-{stamp}.db")):
         with contextlib.suppress(ValueError):
-            made_at = backup.stem[-15:].replace("-", "T") + "Z"
-            times[backup] = datetime.fromisoformat(made_at).timestamp()
+            made_at = datetime.fromisoformat(f"{backup.stem[-15:]}Z")
+            times[backup] = made_at.timestamp()
     return times
 
 
