@@ -571,7 +571,7 @@ class PageName:
     page_url: str
 
 
-def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
+def page_name(text: str, own_origins: Iterable[str]) -> PageName:
     """The page that a path, an http(s) URL or any other page key names."""
     page_url = without_tracking(text) or "/"
     composed = unicodedata.normalize("NFC", unquoted(page_url))
@@ -580,7 +580,7 @@ def page_name(text: str, own_hosts: Iterable[str]) -> PageName:
         scheme, written_host, path = match.groups()
         host = host_of(f"{scheme or 'any:'}//{written_host}")
         key = f"//{host}{path or '/'}"
-        if host in own_hosts:
+        if host in map(host_of, own_origins):
             key = "/" + path.lstrip("/")
     return PageName(without_index(key), page_url)
 
@@ -4933,11 +4933,11 @@ def has_written(email: str, comment: FullComment) -> bool:
 def owner_recipients(services: MailServices, comment: Comment) -> list[str]:
     """The email addresses that get notifications about all comments on a page."""
     config = services.config
-    own_hosts = {host_of(origin) for origin in config.site_origins}
-    key = page_name(comment.page_url, own_hosts).key
+    key = page_name(comment.page_url, config.site_origins).key
     for rule in config.notify_pages:
         pattern, _, emails = rule.rpartition(" = ")
-        pattern = re.escape(page_name(pattern, own_hosts).key).replace(r"\*", ".*")
+        pattern_key = page_name(pattern, config.site_origins).key
+        pattern = re.escape(pattern_key).replace(r"\*", ".*")
         # A page may be written with or without the last slash.
         if re.fullmatch(f"{pattern}/?", f"{key}/"):
             return emails.split(", ")
@@ -6011,7 +6011,7 @@ def page_field(context: RequestContext, form: Json, name: str) -> PageName:
     # If the owner has named the blogs, the visitor's origin is none of them.
     origin = context.environ.get("HTTP_ORIGIN", "")
     own_origins = context.config.site_origins or [origin]
-    return page_name(text, map(host_of, own_origins))
+    return page_name(text, own_origins)
 
 
 def query_page(context: RequestContext) -> PageName:
@@ -9415,7 +9415,7 @@ class Import:
         written_host = HOST.match(url)
         host = host_of(f"any://{written_host[1]}") if written_host else ""
         blog = one_line(values["site"]) or host.removeprefix("www.")
-        name = page_name(url, {host})
+        name = page_name(url, {f"any://{host}"})
         return blog, name.key, HOST.sub("", name.page_url) or "/"
 
     def time_in(self, text: str) -> int | None:
@@ -9962,15 +9962,14 @@ def move_pages(store: Store, old: str, new: str, origins: Iterable[str]) -> list
     if old.endswith("*") != new.endswith("*"):
         raise SettingsError("end both URLs with *, or neither")
     lines = []
-    own_hosts = {host_of(origin) for origin in origins}
-    old_key = page_name(old, own_hosts).key
-    keys_grow = len(page_name(new, own_hosts).key) > len(old_key)
+    old_key = page_name(old, origins).key
+    keys_grow = len(page_name(new, origins).key) > len(old_key)
     with store.writing():
         # In an order in which no page moves twice.
         pages = sorted(store.all_pages(), key=lambda page: len(page.key), reverse=keys_grow)
         for page in pages:
             url = new_page_url(page, old_key, new)
-            name = page_name(url, own_hosts)
+            name = page_name(url, origins)
             if url and (name.key != page.key or not old.endswith("*")):
                 page_id = store.rename_page(page.id, name.key, name.page_url)
                 merged = "" if page_id == page.id else " (merged)"

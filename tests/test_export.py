@@ -190,7 +190,7 @@ def live(home: Home, life: list[Any], start: int = LONG_AGO) -> None:
                 password=CANARY,
             )
         for page_url, closed, opened, views, likes, rows in life:
-            name = page_name(page_url, {"blog.example"})
+            name = page_name(page_url, {"https://blog.example"})
             page = store.add_page(name.key, name.page_url, start, start + opened)
             store.run("UPDATE page SET views = :views WHERE id = :id", views=views, id=page.id)
             store.run("UPDATE page SET closed = :closed WHERE id = :id", closed=closed, id=page.id)
@@ -589,7 +589,7 @@ def check_artalk(text: bytes, shown: list[Row]) -> None:
         assert {row["is_pending"], row["is_pinned"], row["page_admin_only"]} <= {"true", "false"}
         assert is_time(row["created_at"], TIME + " %z")
         assert is_time(row["updated_at"], TIME + " %z")
-        assert page_name(row["page_key"], {"blog.example"}).key in keys
+        assert page_name(row["page_key"], {"https://blog.example"}).key in keys
     kept = [row for row in shown if row["status"] != "spam"]
     assert [(row["id"], row["rid"]) for row in rows] == [
         (str(row["id"]), str(row["parent_id"] or 0)) for row in kept

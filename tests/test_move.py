@@ -134,7 +134,7 @@ def test_pages_move_where_it_says(home: Home, name: str) -> None:
     assert pages(home) == {url: 2**number for number, url in enumerate(after)}
     changed = [f"{a} -> {b}" for a, b in zip(before, after, strict=True) if a != b]
     assert (lines, count) == (sorted(changed), len(changed))
-    keys = [page_name(url, {"blog.example"}).key for url in after]
+    keys = [page_name(url, {"https://blog.example"}).key for url in after]
     assert sorted(row["key"] for row in home.rows("SELECT key FROM page")) == sorted(keys)
     rows = home.rows("SELECT content, views FROM comment JOIN page ON page.id = page_id")
     assert {row["content"]: row["views"] for row in rows} == {u: 2**n for n, u in enumerate(before)}
@@ -180,7 +180,7 @@ def test_all_move_at_once_and_none_twice(where: list[tuple[str, str]], old: str,
         written(home, *urls)
         expected: dict[str, int] = {}
         for number, url in enumerate(urls):
-            key = page_name(goes_to(url, old, new), {"blog.example"}).key
+            key = page_name(goes_to(url, old, new), {"https://blog.example"}).key
             expected[key] = expected.get(key, 0) + 2**number
         dry = move(home, old, new, "--dry-run")
         assert pages(home) == {url: 2**number for number, url in enumerate(urls)}

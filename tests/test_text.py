@@ -92,7 +92,7 @@ def test_json_that_is_strict_is_read() -> None:
 
 # Names of pages
 
-OWN = {"blog.example", "blog.example:8443", "localhost:4000"}
+OWN = {"https://blog.example", "https://blog.example:8443", "http://localhost:4000"}
 
 SAME_PAGES: dict[str, list[str]] = {
     "/2026/hello": [
