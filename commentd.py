@@ -10687,7 +10687,7 @@ def systemd_unit(config: Config, arguments: Arguments) -> str:
         folder=folder,
         written=" ".join(f'"{path}"' for path in written),
         command=shlex.join(command),
-        home="read-only" if in_home else "yes",
+        in_home=in_home,
     )
 
 
