@@ -10470,10 +10470,8 @@ def import_command(config: Config, arguments: Arguments) -> int:
     if not source.is_file():
         raise OperatorError(f"{source}: there is no such file")
     with contextlib.ExitStack() as resources:
-        place_of = None
-        if config.privacy_show_location:
-            places = resources.enter_context(contextlib.closing(places_of(config)))
-            place_of = places.of
+        places = resources.enter_context(contextlib.closing(places_of(config)))
+        place_of = places.of if config.privacy_show_location else None
         with unpacked(source) as plain:
             product = arguments.format or product_of(plain)
             now = World().timestamp()
