@@ -8495,7 +8495,7 @@ def check_disk(path: Path) -> Iterator[Finding]:
         yield Finding("fail", "rights", f"this user can't write to {path.parent}")
 
 
-def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
+def check_figures(config: Config, figures: Figures, now: int) -> Iterator[Finding]:
     """What the database tells of the past."""
     text = f"{config.database_path}: comments: {figures.comments}, accounts: {figures.accounts}"
     yield Finding("ok", "database", text)
@@ -8515,7 +8515,7 @@ def check_figures(config: Config, figures: Figures, now: float) -> Iterator[Find
     yield from check_backups(config, figures, now)
 
 
-def check_backups(config: Config, figures: Figures, now: float) -> Iterator[Finding]:
+def check_backups(config: Config, figures: Figures, now: int) -> Iterator[Finding]:
     path = config.database
     times = regular_backups(path, Path(config.backup_folder)).values()
     if not config.backup_every:
@@ -8543,14 +8543,14 @@ def version_numbers(version: str) -> list[int]:
     return [int(number) for number in re.findall("[0-9]+", version)]
 
 
-def check_database(config: Config, now: float) -> Iterator[Finding]:
+def check_database(config: Config, now: int) -> Iterator[Finding]:
     path = config.database
     try:
         check_database_file(path)
         if not size_of(path):
             yield Finding("note", "database", f"{path} is made by the first start")
             return
-        figures, wrong = figures_of(path, int(now))
+        figures, wrong = figures_of(path, now)
         yield from check_figures(config, figures, now)
         if wrong:
             yield Finding("fail", "counters", f"{wrong} counters are wrong; run `commentd recount`")
@@ -10394,7 +10394,7 @@ def check(config: Config, arguments: Arguments) -> int:
         *check_settings(config),
         *check_files(config),
         *check_versions(),
-        *check_database(config, world.clock()),
+        *check_database(config, world.timestamp()),
         *check_outside(config, world, arguments.mail),
     ]
     if not arguments.file:
