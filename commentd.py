@@ -2605,25 +2605,24 @@ class Store:
         # What a command writes is seen when the cache entry expires.
         self.changes = 0
         self.readers: list[tuple[threading.Thread, sqlite3.Connection]] = []
-        self.opened = contextlib.ExitStack()  # the locks and the writer
         self.write_turn = open_lock_file(path, "-turn")
-        self.opened.callback(self.write_turn.close)
         try:
-            # With the journal in memory, taking the lock costs 11 µs instead of 47.
-            self.write_turn.execute("PRAGMA journal_mode = MEMORY")
-            if not as_command:
-                self.opened.enter_context(file_lock(path, "-lock"))
-            path.touch(0o600)
-            # While `restore` has the write lock, a command would open the file that it replaces.
-            with self.write_lock():
-                self.writer = connect(path)
-            self.opened.callback(self.close_writer)
-            self.bring_up_to_date(back_up)
-        except BaseException as error:
-            self.close()
-            if isinstance(error, OSError | sqlite3.Error):
-                raise SchemaError(f"{path} can't be written: {error}") from None
-            raise
+            with contextlib.ExitStack() as opened:
+                opened.callback(self.write_turn.close)
+                # With the journal in memory, taking the lock costs 11 µs instead of 47.
+                self.write_turn.execute("PRAGMA journal_mode = MEMORY")
+                if not as_command:
+                    opened.enter_context(file_lock(path, "-lock"))
+                path.touch(0o600)
+                # While `restore` has the write lock, a command would open the file that it
+                # replaces.
+                with self.write_lock():
+                    self.writer = connect(path)
+                opened.callback(self.close_writer)
+                self.bring_up_to_date(back_up)
+                self.opened = opened.pop_all()  # the locks and the writer
+        except (OSError, sqlite3.Error) as error:
+            raise SchemaError(f"{path} can't be written: {error}") from None
 
     def bring_up_to_date(self, back_up: Callable[[str], Path] | None) -> None:
         version = schema_version(self.writer)
