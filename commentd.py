@@ -3335,10 +3335,6 @@ class Store:
                                 WHERE due_at IS NOT NULL AND event = 'rebuild')"""
         self.run(sql, now=now, wait=wait, recipient=recipient)
 
-    def end_stale(self) -> None:
-        """The site is being built from what is here now."""
-        self.run("UPDATE page SET stale = 0 WHERE stale = 1")
-
     def due_message(self, now: int) -> Message | None:
         """The one that has waited longest of those that are due, codes first."""
         sql = """
@@ -3348,9 +3344,9 @@ class Store:
              WHERE due_at <= ? ORDER BY registration_id IS NULL, due_at LIMIT 1"""
         return self.one(Message, sql, now)
 
-    def begin_try(self, message: Message, due_at: int) -> bool:
-        """Counts a try, and stores when the next is due. False if the message is gone or has
-        changed."""
+    def begin_try(self, message: Message, due_at: int) -> list[int] | None:
+        """Counts a try, and stores when the next is due. Returns the ids of the notifications that
+        the message carries; None if it is gone or has changed."""
         sql = """
             UPDATE outbox SET tries = tries + 1, due_at = ?
              WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
@@ -3459,9 +3455,6 @@ class Store:
             UPDATE notification SET outbox_id = ?
              WHERE id IN (SELECT value FROM json_each(?))"""
         self.run(sql, message_id, [*ids])
-
-    def carried(self, message_id: int) -> list[int]:
-        return self.values("SELECT id FROM notification WHERE outbox_id = ?", message_id)
 
     def drop_notifications(self, ids: Iterable[int]) -> None:
         sql = "DELETE FROM notification WHERE id IN (SELECT value FROM json_each(?))"
@@ -5203,11 +5196,9 @@ def deliver(services: MailServices, message: Message) -> None:
     pause = min(HOUR, 5 * 3**message.tries)
     next_try = min(now + pause, message.expires_at)
     with store.writing():
-        if not store.begin_try(message, next_try):  # pragma: no cover - a race
-            return  # a comment in it was hidden or changed since the message was looked up
-        if message.event == "rebuild":
-            store.end_stale()
-        carried = store.carried(message.id)
+        carried = store.begin_try(message, next_try)
+    if carried is None:  # pragma: no cover - a race
+        return  # a comment in it was hidden or changed since the message was looked up
     failure, is_over = try_to_send(services, message)
     if failure:
         end = "; given up" if is_over else ""
