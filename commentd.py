@@ -2174,7 +2174,7 @@ class Comment:
 
 @dataclass(frozen=True)
 class FullComment(Comment):
-    """A comment with its author's email address, for admins and notifications alone."""
+    """A comment with its author's email address, which is left out of the lists for readers."""
 
     email: str = comment_field("personal", "exported")
 
@@ -3113,10 +3113,7 @@ class Store:
 
     # Comments
 
-    def comment(self, comment_id: int | None) -> Comment | None:
-        return self.one(Comment, SELECT_COMMENT + " WHERE comment.id = ?", comment_id)
-
-    def full_comment(self, comment_id: int | None) -> FullComment | None:
+    def comment(self, comment_id: int | None) -> FullComment | None:
         return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
     def full_comments(self, ids: Iterable[int | None]) -> dict[int | None, FullComment]:
@@ -3350,7 +3347,11 @@ class Store:
         sql = """
             UPDATE outbox SET tries = tries + 1, due_at = ?
              WHERE id = ? AND tries = ? AND due_at IS NOT NULL"""
-        return self.run(sql, due_at, message.id, message.tries).rowcount == 1
+        if not self.run(sql, due_at, message.id, message.tries).rowcount:
+            return None
+        # The site is being built from what is here now.
+        self.run("UPDATE page SET stale = 0 WHERE stale = 1 AND ? = 'rebuild'", message.event)
+        return self.values("SELECT id FROM notification WHERE outbox_id = ?", message.id)
 
     def end_message(self, message_id: int, carried: Iterable[int]) -> None:
         """The message was sent. The notifications that it carried are done, also those that were
@@ -4987,13 +4988,13 @@ def owner_section(owner: Recipient, comment: FullComment) -> str:
 
 
 def author_recipients(services: MailServices, reply: Comment) -> list[str]:
-    parent = services.store.full_comment(reply.parent_id)
+    parent = services.store.comment(reply.parent_id)
     return [parent.email] if parent else []
 
 
 def is_for_author(services: MailServices, to: str, reply: FullComment) -> bool:
     """Whether an author may get an email about a reply, or a question whether they want to."""
-    parent = services.store.full_comment(reply.parent_id)
+    parent = services.store.comment(reply.parent_id)
     if parent is None or parent.status != "visible" or parent.email != to:
         return False
     is_own = has_written(to, reply) if parent.user_id else reply.email == to
@@ -5079,7 +5080,7 @@ def is_for_follower(services: MailServices, to: str, comment: FullComment) -> bo
         return False
     if to in owner_recipients(services, comment):
         return False
-    parent = services.store.full_comment(comment.parent_id)
+    parent = services.store.comment(comment.parent_id)
     if parent and has_written(to, parent):
         return wants_no_replies(services, to, comment.page_id)
     return True
@@ -5138,7 +5139,7 @@ def find_recipients(services: MailServices) -> None:
         due = store.due_notifications(name, "", services.timestamp())
         for id, comment_id in due.items():
             with store.writing():
-                comment = store.full_comment(comment_id)
+                comment = store.comment(comment_id)
                 # It may be erased.
                 recipients = kind.recipients(services, comment) if comment else []
                 emails = filter(EMAIL.fullmatch, recipients)  # without "" and `nobody`
@@ -5219,7 +5220,7 @@ def try_to_send(services: MailServices, message: Message) -> tuple[str, bool]:
         if message.event == "rebuild":
             send_rebuild(services, message)
         elif message.event:
-            comment = services.store.full_comment(message.comment_id)
+            comment = services.store.comment(message.comment_id)
             if comment:  # pragma: no branch - a race
                 send_webhook(services, message, comment)
         else:
@@ -6012,7 +6013,7 @@ def query_page(context: RequestContext) -> PageName:
 
 def full_comment(context: RequestContext, comment_id: int) -> FullComment:
     """A comment of any status; `NotFound` if it was erased."""
-    comment = context.store.full_comment(comment_id)
+    comment = context.store.comment(comment_id)
     if comment is None or not comment.content:
         raise NotFound("评论不存在", "comment_gone")
     return comment
@@ -8072,7 +8073,7 @@ def subscription_page(context: RequestContext, params: Params) -> Response:
     """A button that begins or ends emails about replies or about a page; after that, one that
     undoes it."""
     action = params["do"]
-    comment = context.store.full_comment(int(params["id"]))
+    comment = context.store.comment(int(params["id"]))
     if action == "stop" and comment is None:
         action = "stop_all"  # nobody knows its page any more
         params = {**params, "do": action}
