@@ -3116,12 +3116,6 @@ class Store:
     def comment(self, comment_id: int | None) -> FullComment | None:
         return self.one(FullComment, SELECT_FULL_COMMENT + " WHERE comment.id = ?", comment_id)
 
-    def full_comments(self, ids: Iterable[int | None]) -> dict[int | None, FullComment]:
-        """Those that exist, by id."""
-        sql = SELECT_FULL_COMMENT + " WHERE comment.id IN (SELECT value FROM json_each(:ids))"
-        comments = self.all(FullComment, sql, ids=[*ids])
-        return {comment.id: comment for comment in comments}
-
     def comments(self, view: str, sort: str, offset: int, limit: int, parent: int) -> list[Comment]:
         """A part of a list: `flat` or `threads` of the page with the id `parent`, or the replies
         (`thread`) of that top-level comment."""
@@ -5015,7 +5009,11 @@ def write_to_author(services: MailServices, to: str, news: News) -> None:
     another person's."""
     store = services.store
     subscription = store.subscriptions(subscriber_of(services.key, to)).get(0, "")
-    parents = store.full_comments({reply.parent_id for reply in news.values()})
+    # `is_for_author` has found each of them.
+    parents = {
+        reply.parent_id: cast(FullComment, store.comment(reply.parent_id))
+        for reply in news.values()
+    }
     unasked: News = {}
     by_page: dict[int, News] = defaultdict(dict)
     for id, reply in news.items():
@@ -5163,12 +5161,11 @@ def write_news(services: MailServices, name: str, to: str) -> None:
     kind = KINDS[name]
     with store.writing():
         due = store.due_notifications(name, to, services.timestamp())
-        comments = store.full_comments(due.values())
-        news = {
-            id: comments[comment_id]
-            for id, comment_id in due.items()
-            if kind.is_for(services, to, comments[comment_id])
-        }
+        news: News = {}
+        for id, comment_id in due.items():
+            comment = store.comment(comment_id)
+            if comment and kind.is_for(services, to, comment):
+                news[id] = comment
         store.drop_notifications(due.keys() - news)
         if news:
             kind.write_to(services, to, news)
