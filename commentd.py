@@ -8907,12 +8907,12 @@ def images_as_links(text: str, link: str, quote: Callable[[str], str] = str) -> 
     """The text with a link for each `<img>` element; with the name alone for a sticker."""
 
     def replaced(tag: re.Match[str]) -> str:
-        attributes = {name: quote(text) for name, text in attributes_in(tag[1]).items()}
+        attributes = attributes_in(tag[1])
         url = attributes.get("src", "")
         file_name = url.rpartition("/")[2]
-        name = attributes.get("alt") or attributes.get("atk-emoticon") or file_name
+        name = quote(attributes.get("alt") or attributes.get("atk-emoticon") or file_name)
         is_link = re.match("https?://", url) and not STICKER.search(tag[1])
-        return link.format(name=name, url=url) if is_link else name
+        return link.format(name=name, url=quote(url)) if is_link else name
 
     return IMAGE.sub(replaced, text)
 
